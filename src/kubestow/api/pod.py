@@ -1,0 +1,331 @@
+"""The Pod, as far as placing it depends on it."""
+
+from datetime import datetime
+
+import msgspec
+
+from kubestow.api.meta import ApiObject, Condition, LabelSelector, Object, ResourceList
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
+
+class ResourceClaimUse(Object, frozen=True, kw_only=True):
+    """An entry of a container's `resources.claims`."""
+
+    name: str = ""
+    request: str = ""
+
+
+class ResourceRequirements(Object, frozen=True, kw_only=True):
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+    claims: tuple[ResourceClaimUse, ...] = ()
+
+
+class ContainerPort(Object, frozen=True, kw_only=True):
+    name: str = ""
+    host_port: int = 0
+    container_port: int = 0
+    protocol: str = ""
+    host_ip: str = msgspec.field(name="hostIP", default="")
+
+
+class ContainerRestartRule(Object, frozen=True, kw_only=True):
+    action: str = ""
+
+
+class Container(Object, frozen=True, kw_only=True):
+    name: str = ""
+    image: str = ""
+    ports: tuple[ContainerPort, ...] = ()
+    resources: ResourceRequirements = ResourceRequirements()
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+
+
+class Toleration(Object, frozen=True, kw_only=True):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class NodeSelectorRequirement(Object, frozen=True, kw_only=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class NodeSelectorTerm(Object, frozen=True, kw_only=True):
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Object, frozen=True, kw_only=True):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(Object, frozen=True, kw_only=True):
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Object, frozen=True, kw_only=True):
+    required: NodeSelector | None = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+    # None and () differ: an empty list that is present keeps the plugin from skipping its score.
+    preferred: tuple[PreferredSchedulingTerm, ...] | None = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class PodAffinityTerm(Object, frozen=True, kw_only=True):
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(Object, frozen=True, kw_only=True):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Object, frozen=True, kw_only=True):
+    """Serves `podAffinity` and `podAntiAffinity` alike: they have the same fields."""
+
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+
+
+class Affinity(Object, frozen=True, kw_only=True):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Object, frozen=True, kw_only=True):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] = ()
+
+
+class PersistentVolumeClaimSource(Object, frozen=True, kw_only=True):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class EphemeralVolumeSource(Object, frozen=True, kw_only=True):
+    # Only its presence counts: the claim it makes is looked up by name.
+    volume_claim_template: msgspec.Raw | None = None
+
+
+class GcePersistentDisk(Object, frozen=True, kw_only=True):
+    pd_name: str = ""
+    fs_type: str = ""
+    partition: int = 0
+    read_only: bool = False
+
+
+class AwsElasticBlockStore(Object, frozen=True, kw_only=True):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+    fs_type: str = ""
+    partition: int = 0
+    read_only: bool = False
+
+
+class AzureDisk(Object, frozen=True, kw_only=True):
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(name="diskURI", default="")
+    read_only: bool | None = None
+
+
+class AzureFile(Object, frozen=True, kw_only=True):
+    secret_name: str = ""
+    share_name: str = ""
+    secret_namespace: str | None = None
+    read_only: bool = False
+
+
+class Cinder(Object, frozen=True, kw_only=True):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+    read_only: bool = False
+
+
+class VsphereVolume(Object, frozen=True, kw_only=True):
+    volume_path: str = ""
+
+
+class PortworxVolume(Object, frozen=True, kw_only=True):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+    read_only: bool = False
+
+
+class Rbd(Object, frozen=True, kw_only=True):
+    # The ephemeral form says `monitors`, `image`, `pool`, `readOnly`; so does the persistent one.
+    monitors: tuple[str, ...] = ()
+    image: str = ""
+    pool: str = ""
+    read_only: bool = False
+
+
+class Iscsi(Object, frozen=True, kw_only=True):
+    target_portal: str = ""
+    iqn: str = ""
+    lun: int = 0
+    read_only: bool = False
+
+
+class CsiEphemeral(Object, frozen=True, kw_only=True):
+    driver: str = ""
+
+
+class ImageVolume(Object, frozen=True, kw_only=True):
+    reference: str = ""
+
+
+class NamedSource(Object, frozen=True, kw_only=True):
+    """A volume source of which only its kind matters (`emptyDir`, `secret`, `configMap`, …)."""
+
+
+class Volume(Object, frozen=True, kw_only=True):
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    csi: CsiEphemeral | None = None
+    image: ImageVolume | None = None
+    gce_persistent_disk: GcePersistentDisk | None = None
+    aws_elastic_block_store: AwsElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    cinder: Cinder | None = None
+    vsphere_volume: VsphereVolume | None = None
+    portworx_volume: PortworxVolume | None = None
+    rbd: Rbd | None = None
+    iscsi: Iscsi | None = None
+    secret: NamedSource | None = None
+    config_map: NamedSource | None = None
+
+
+class PodSchedulingGate(Object, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class PodResourceClaim(Object, frozen=True, kw_only=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSchedulingGroup(Object, frozen=True, kw_only=True):
+    pod_group_name: str | None = None
+
+
+class PodSpec(Object, frozen=True, kw_only=True):
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    node_name: str = ""
+    # None and {} differ: NodeAffinity's PreFilter skips only when the map is absent.
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    scheduler_name: str = ""
+    priority: int | None = None  # absent is not 0 here; priority_of() is the one place that says so
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    overhead: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+    host_network: bool = False
+    host_users: bool | None = None
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
+    termination_grace_period_seconds: int | None = None
+    restart_policy: str = ""
+
+
+class ContainerStatus(Object, frozen=True, kw_only=True):
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
+
+
+class PodResourceClaimStatus(Object, frozen=True, kw_only=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(Object, frozen=True, kw_only=True):
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(Object, frozen=True, kw_only=True):
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
+class PodStatus(Object, frozen=True, kw_only=True):
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    nominated_node_name: str = ""
+    start_time: datetime | None = None
+    qos_class: str = ""
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+
+
+class Pod(ApiObject, frozen=True, kw_only=True):
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+def priority_of(pod: Pod) -> int:
+    """The pod's priority; absent counts as 0 (spec 01 §13.4)."""
+    return pod.spec.priority or 0
+
+
+def is_assigned(pod: Pod) -> bool:
+    """Whether the pod has been given a node (spec 01 §13.2)."""
+    return bool(pod.spec.node_name)
+
+
+def is_terminal(pod: Pod) -> bool:
+    """Whether the pod has ended: such a pod never reaches the scheduler (spec 01 §13.3)."""
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def is_terminating(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None
+
+
+def first_condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
+    """The first condition of that type; later ones of the same type are never looked at."""
+    return next((condition for condition in conditions if condition.type == kind), None)
+
+
+def assign(pod: Pod, node_name: str) -> Pod:
+    """The same pod, placed on that node."""
+    return msgspec.structs.replace(
+        pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name)
+    )

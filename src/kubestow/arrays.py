@@ -1,0 +1,12 @@
+"""The array types the whole scheduler thinks in."""
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+IdArray = npt.NDArray[np.int32]
+BoolArray = npt.NDArray[np.bool_]
+# Which rows a view shows: a slice gives NumPy views without copying, an array any subset in any order.
+Rows = slice | npt.NDArray[np.intp]
+
+ALL_ROWS = slice(None)

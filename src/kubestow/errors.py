@@ -1,0 +1,79 @@
+"""Every exception of kubestow, as one family.
+
+    KubestowError
+    ├── InputError            what the user gave us cannot be used
+    │   ├── DecodeError       an object or file that does not decode
+    │   └── ConfigError       a configuration that does not make sense
+    ├── ApiError              the API server said no (status code, reason, message)
+    │   ├── NotFoundError     404
+    │   ├── ConflictError     409: stale resource version, or it exists already
+    │   ├── InvalidError      422: the object does not pass validation
+    │   └── GoneError         410: the version asked for is too old
+    ├── PluginError           a plugin could not do its work; becomes a status of code Error
+    ├── CacheError            an operation the cache refuses, with the words of the specification
+    └── QueueError            an operation the queue refuses, likewise
+
+"This pod fits nowhere" is no exception but a `Status` or a `Decision`.
+"""
+
+
+class KubestowError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class InputError(KubestowError):
+    """What the user gave us cannot be used; the message says what, where and what to do."""
+
+
+class DecodeError(InputError):
+    """An object or file that does not decode; the message names file, object, field and value."""
+
+
+class ConfigError(InputError):
+    """A configuration that does not make sense."""
+
+
+class ApiError(KubestowError):
+    """The API server refused a request."""
+
+    code = 500
+    reason = "InternalError"
+
+    def __init__(self, message: str, *, code: int | None = None, reason: str | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        if reason is not None:
+            self.reason = reason
+
+
+class NotFoundError(ApiError):
+    code = 404
+    reason = "NotFound"
+
+
+class ConflictError(ApiError):
+    code = 409
+    reason = "Conflict"
+
+
+class InvalidError(ApiError):
+    code = 422
+    reason = "Invalid"
+
+
+class GoneError(ApiError):
+    code = 410
+    reason = "Expired"
+
+
+class PluginError(KubestowError):
+    """A plugin could not do its work. The framework turns it into a status of code Error."""
+
+
+class CacheError(KubestowError):
+    """The cache refuses an operation (spec 03 §3.1)."""
+
+
+class QueueError(KubestowError):
+    """The queue refuses an operation (spec 02 §9)."""

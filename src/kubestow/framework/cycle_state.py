@@ -1,0 +1,66 @@
+"""What the plugins of one profile remember during one scheduling attempt (spec 04 §2.3)."""
+
+from typing import Any, Final
+
+from kubestow.api.pod import Pod
+from kubestow.errors import PluginError
+
+PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
+
+
+class CycleState:
+    """Storage of one attempt, carried into the pod's binding cycle.
+
+    A plugin keeps its data under its own key. A stored value that changes in simulations (nominated
+    pods, preemption dry runs) must have a `clone()` method; others are shared between copies.
+    """
+
+    __slots__ = (
+        "_data",
+        "parallel_pre_bind",
+        "pods_to_activate",
+        "skip_filter",
+        "skip_post_filter",
+        "skip_pre_bind",
+        "skip_score",
+    )
+
+    def __init__(self) -> None:
+        self._data: dict[str, Any] = {}
+        self.skip_filter: set[str] = set()
+        self.skip_score: set[str] = set()
+        self.skip_pre_bind: set[str] = set()
+        self.parallel_pre_bind: set[str] = set()
+        self.skip_post_filter = False
+        self.pods_to_activate: dict[str, Pod] = {}
+
+    def write(self, key: str, value: Any) -> None:
+        self._data[key] = value
+
+    def read(self, key: str) -> Any:
+        """The value under the key; a missing one is an error with the text `not found`."""
+        try:
+            return self._data[key]
+        except KeyError:
+            raise PluginError("not found") from None
+
+    def get(self, key: str) -> Any | None:
+        return self._data.get(key)
+
+    def delete(self, key: str) -> None:
+        self._data.pop(key, None)
+
+    def clone(self) -> "CycleState":
+        """A copy whose stored values may change freely; the sets are shared with the original."""
+        copy = CycleState()
+        copy._data = {
+            key: value.clone() if hasattr(value, "clone") else value
+            for key, value in self._data.items()
+        }
+        copy.skip_filter = self.skip_filter
+        copy.skip_score = self.skip_score
+        copy.skip_pre_bind = self.skip_pre_bind
+        copy.parallel_pre_bind = self.parallel_pre_bind
+        copy.skip_post_filter = self.skip_post_filter
+        copy.pods_to_activate = self.pods_to_activate
+        return copy
