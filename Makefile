@@ -1,0 +1,104 @@
+# Everything a person or CI runs, from a machine that has Python 3.11 or newer, make and a package
+# registry. The environment is built once in .venv from the hashed lock and rebuilt when it changes.
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+LOCK := requirements/dev.txt
+
+# Tried in this order; override with PYTHON=/path/to/python.
+PYTHONS := python3.13 python3.12 python3.11 python3 python
+
+# Settings of the caller that would make pip install elsewhere, or Python import from elsewhere.
+unexport PYTHONHOME PYTHONPATH PIP_TARGET PIP_PREFIX PIP_ROOT
+export PIP_USER := 0
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo bench test quick check format-check lint types imports format lock upgrade clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
+		while IFS='|' read -r target text; do printf '%-20s %s\n' "$$target" "$$text"; done
+
+# --- Run ----------------------------------------------------------------------------------------
+
+demo: $(VENV)/.installed ## Run a cluster in a box (options: ARGS="...")
+	$(BIN)/kubestow demo $(ARGS)
+
+bench: $(VENV)/.installed ## Run the benchmark workloads (options: ARGS="...")
+	$(BIN)/kubestow bench $(ARGS)
+
+# --- Check --------------------------------------------------------------------------------------
+
+test: $(VENV)/.installed ## Run all tests (options: ARGS="...")
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+quick: $(VENV)/.installed ## Run the tests that are not marked slow (options: ARGS="...")
+	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+
+check: format-check lint types imports ## Check format, lint, types and imports
+
+format-check: $(VENV)/.installed ## Check the format
+	$(BIN)/ruff format --check .
+
+lint: $(VENV)/.installed ## Check for mistakes
+	$(BIN)/ruff check .
+
+types: $(VENV)/.installed ## Check the types, strictly
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+imports: $(VENV)/.installed ## Check that folders import downwards only
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed ## Format, and mend what the linter can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# --- Environment --------------------------------------------------------------------------------
+
+lock: $(VENV)/.locked ## Write the lock anew, keeping versions that still fit pyproject.toml
+	$(call compile,requirements/runtime.txt,)
+	$(call compile,$(LOCK),--group dev --constraint requirements/runtime.txt)
+
+upgrade: ## Write the lock anew with the newest versions
+	$(MAKE) lock COMPILE_FLAGS=--upgrade
+
+clean: ## Remove the environment, caches and builds
+	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Names, versions and hashes only: which registry they come from is the business of each machine.
+define compile
+$(UV) pip compile pyproject.toml --quiet --extra uvloop $(2) $(COMPILE_FLAGS) \
+	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file $(1)
+endef
+
+# A command may exist and still not run (a pyenv shim without its version), or lack what venv needs
+# (Debian without python3-venv): each candidate is tried, not looked up.
+define find_python
+for candidate in $(if $(PYTHON),"$(PYTHON)",$(PYTHONS)); do \
+	if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+		>/dev/null 2>&1; then python="$$candidate"; break; fi; \
+done; \
+if [ -z "$$python" ]; then \
+	echo "cannot build $(VENV): none of" $(if $(PYTHON),"$(PYTHON)",$(PYTHONS)) \
+		"is a Python 3.11 or newer with venv; install one or set PYTHON=/path/to/python" >&2; \
+	exit 1; \
+fi
+endef
+
+# Two stamps: a changed lock builds the environment anew, so that what it no longer names is gone;
+# a changed pyproject.toml or version only registers the package again.
+$(VENV)/.locked: $(LOCK)
+	@python=; $(find_python); \
+	echo "building $(VENV) with $$python (once, until $(LOCK) changes)"; \
+	"$$python" -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --require-hashes -r $(LOCK)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.locked pyproject.toml src/kubestow/__init__.py
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
