@@ -50,7 +50,7 @@ types: $(VENV)/.installed ## Check the types, strictly
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 imports: $(VENV)/.installed ## Check that folders import downwards only
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 format: $(VENV)/.installed ## Format, and mend what the linter can mend
 	$(BIN)/ruff check --fix .
