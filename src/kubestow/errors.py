@@ -11,6 +11,7 @@
     │   └── GoneError         410: the version asked for is too old
     ├── PluginError           a plugin could not do its work; becomes a status of code Error
     ├── CacheError            an operation the cache refuses, with the words of the specification
+    │   └── CacheCorruptedError   cache and cluster contradict each other: the process must end
     └── QueueError            an operation the queue refuses, likewise
 
 "This pod fits nowhere" is no exception but a `Status` or a `Decision`.
@@ -73,6 +74,10 @@ class PluginError(KubestowError):
 
 class CacheError(KubestowError):
     """The cache refuses an operation (spec 03 §3.1)."""
+
+
+class CacheCorruptedError(CacheError):
+    """Cache and cluster contradict each other; going on would place pods wrongly (spec 03 §3.1)."""
 
 
 class QueueError(KubestowError):

@@ -1,0 +1,301 @@
+"""The live picture of the cluster: which pods sit on which node, optimistic assumptions included.
+
+Event handlers and scheduling cycles change it; a cycle reads it only through a `Snapshot`.
+
+States of a pod (spec 03 §3.1); what is not drawn is an error or has no effect:
+
+                 assume                 add
+      absent ------------> ASSUMED ------------> ADDED --+ update
+        ^ ^                   |                    |  ^--+
+        | +--- forget, remove-+                    |
+        | +--- expire (only with a time to live) --+ (from ASSUMED, after finish_binding)
+        +------------------- remove ---------------+
+
+Who may call what: everything runs on one event loop, so there are no locks; no method waits.
+"""
+
+import logging
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubestow.api.meta import object_ref
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.images import ImageStates
+from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.node_tree import NodeTree
+from kubestow.clock import NANOSECONDS
+from kubestow.errors import CacheCorruptedError, CacheError
+
+log = logging.getLogger(__name__)
+
+# Spec 03 §14.2: how long the schedulers of 1.9 to 1.20 kept an assumed pod after its binding ended.
+ASSUMED_POD_TTL_NS: Final = 30 * NANOSECONDS
+
+
+class CacheStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    assumed_pods: int
+    pods: int
+    nodes: int
+
+
+class CacheDump(NamedTuple):
+    """What the cache holds right now: every entry, ghosts included."""
+
+    nodes: dict[str, NodeInfo]
+    assumed_pods: frozenset[str]
+
+
+class _PodState:
+    __slots__ = ("binding_finished", "deadline_ns", "pod")
+
+    def __init__(self, pod: PodInfo) -> None:
+        self.pod = pod
+        self.deadline_ns: int | None = None
+        self.binding_finished = False
+
+
+class Cache:
+    """Pods by node. `assumed_ttl_ns` None (v1.36) means that an assumed pod never expires.
+
+    Invariants: every key of `_assumed` is a key of `_states`; walking `_nodes` from its newest end the
+    generation strictly falls; only nodes with a Node object are in `node_tree`.
+    """
+
+    def __init__(self, *, assumed_ttl_ns: int | None = None) -> None:
+        self._assumed_ttl_ns = assumed_ttl_ns
+        self._states: dict[str, _PodState] = {}
+        self._assumed: set[str] = set()
+        # The recency list: the entry that changed last is at the end.
+        self._nodes: OrderedDict[str, NodeInfo] = OrderedDict()
+        self.node_tree = NodeTree()
+        self.image_states = ImageStates()
+
+    # --- reading ---
+
+    @property
+    def nodes(self) -> OrderedDict[str, NodeInfo]:
+        """Live entries, least recently changed first. For the snapshot; others use `node`."""
+        return self._nodes
+
+    def node_count(self) -> int:
+        return len(self._nodes)
+
+    def pod_count(self) -> int:
+        return sum(len(info.pods) for info in self._nodes.values())
+
+    def statistics(self) -> CacheStatistics:
+        return CacheStatistics(
+            assumed_pods=len(self._assumed), pods=len(self._states), nodes=len(self._nodes)
+        )
+
+    def dump(self) -> CacheDump:
+        return CacheDump(dict(self._nodes), frozenset(self._assumed))
+
+    def node(self, name: str) -> NodeInfo:
+        info = self._nodes.get(name)
+        if info is None:
+            raise CacheError(f"node {name} does not exist in scheduler cache")
+        return info
+
+    def pod(self, pod: Pod) -> PodInfo:
+        state = self._states.get(_key(pod))
+        if state is None:
+            raise CacheError(f"pod {_describe(pod)} does not exist in scheduler cache")
+        return state.pod
+
+    def is_assumed(self, pod: Pod) -> bool:
+        return _key(pod) in self._assumed
+
+    # --- pods ---
+
+    def assume_pod(self, pod: PodInfo) -> None:
+        """Count the pod on `spec.nodeName` before the API agreed."""
+        key = _key(pod.pod)
+        if key in self._states:
+            raise CacheError(f"pod {_describe(pod.pod)} is in the cache, so can't be assumed")
+        self._add(pod)
+        self._assumed.add(key)
+
+    def finish_binding(self, pod: Pod, now_ns: int) -> None:
+        """Start the time to live of an assumed pod. Has an effect only where there is one."""
+        key = _key(pod)
+        if key in self._assumed:
+            state = self._states[key]
+            state.binding_finished = True
+            if self._assumed_ttl_ns is not None:
+                state.deadline_ns = now_ns + self._assumed_ttl_ns
+
+    def forget_pod(self, pod: Pod) -> None:
+        """Undo `assume_pod`. A pod the cache does not have is fine."""
+        key = _key(pod)
+        state = self._states.get(key)
+        if state is None:
+            return
+        cached_node = state.pod.pod.spec.node_name
+        if cached_node != pod.spec.node_name:
+            raise CacheError(
+                f"pod {_describe(pod)} was assumed on {pod.spec.node_name} "
+                f"but assigned to {cached_node}"
+            )
+        if key not in self._assumed:
+            raise CacheError(f"pod {_describe(pod)} wasn't assumed so cannot be forgotten")
+        self._remove(state.pod.pod)
+
+    def add_pod(self, pod: PodInfo) -> None:
+        """The API shows the pod on a node: new to us, or the confirmation of an assumption."""
+        key = _key(pod.pod)
+        state = self._states.get(key)
+        if state is None:
+            self._add(pod)
+            return
+        if key not in self._assumed:
+            raise CacheError(f"pod {_describe(pod.pod)} was already in added state")
+        assumed = state.pod.pod
+        if assumed.spec.node_name != pod.pod.spec.node_name:
+            log.info(
+                "Pod was added to a different node than it was assumed: pod %s, assumed on %s, now on %s",
+                object_ref(assumed.metadata),
+                assumed.spec.node_name,
+                pod.pod.spec.node_name,
+            )
+        try:
+            self._remove(assumed)
+        except CacheError as error:
+            # Spec 03 §3.1, notes: logged only, and the pod stays assumed.
+            log.error("Error occurred while updating pod: %s", error)
+            return
+        self._add(pod)
+
+    def update_pod(self, old: Pod, new: PodInfo) -> None:
+        key = _key(old)
+        state = self._states.get(key)
+        if state is None:
+            raise CacheError(
+                f"pod {_describe(old)} is not added to scheduler cache, so cannot be updated"
+            )
+        if key in self._assumed:
+            raise CacheError(f"assumed pod {_describe(old)} should not be updated")
+        if state.pod.pod.spec.node_name != new.pod.spec.node_name:
+            raise CacheCorruptedError(
+                "Pod updated on a different node than previously added to. Scheduler cache is "
+                "corrupted and can badly affect scheduling decisions"
+            )
+        self._remove(old)
+        self._add(new)
+
+    def remove_pod(self, pod: Pod) -> None:
+        """The pod is gone. Works on the cached object, so a stale event still frees the right node."""
+        state = self._states.get(_key(pod))
+        if state is None:
+            raise CacheError(
+                f"pod {_describe(pod)} is not found in scheduler cache, "
+                "so cannot be removed from it"
+            )
+        cached = state.pod.pod
+        if cached.spec.node_name != pod.spec.node_name:
+            log.error("Pod was added to a different node than it was assumed")
+            if pod.spec.node_name:
+                raise CacheCorruptedError(
+                    "Scheduler cache is corrupted and can badly affect scheduling decisions"
+                )
+        self._remove(cached)
+
+    def expire_assumed_pods(self, now_ns: int) -> None:
+        """Drop assumed pods whose binding ended longer ago than the time to live (spec 03 §14.2)."""
+        for key in sorted(self._assumed):
+            state = self._states[key]
+            if not state.binding_finished:
+                continue
+            if state.deadline_ns is not None and now_ns > state.deadline_ns:
+                log.warning("Pod %s expired", object_ref(state.pod.pod.metadata))
+                try:
+                    self._remove(state.pod.pod)
+                except CacheError as error:
+                    log.error("ExpirePod failed for %s: %s", key, error)
+
+    # --- nodes ---
+
+    def add_node(self, node: Node) -> NodeInfo:
+        info = self._nodes.get(node.metadata.name)
+        if info is None:
+            info = self._new_node(node.metadata.name)
+        elif info.node is not None:
+            self.image_states.unregister(info.node)
+        self.node_tree.add(node)
+        self._set_node(info, node)
+        return info
+
+    def update_node(self, old: Node | None, new: Node) -> NodeInfo:
+        info = self._nodes.get(new.metadata.name)
+        if info is None:
+            info = self._new_node(new.metadata.name)
+            self.node_tree.add(new)
+        elif info.node is not None:
+            self.image_states.unregister(info.node)
+        self.node_tree.update(old, new)
+        self._set_node(info, new)
+        return info
+
+    def remove_node(self, node: Node) -> None:
+        """The Node object is gone; its entry stays as a ghost while pods sit on it."""
+        name = node.metadata.name
+        info = self._nodes.get(name)
+        if info is None:
+            raise CacheError(f"node {name} is not found")
+        info.remove_node()
+        if info.pods:
+            self._nodes.move_to_end(name)
+        else:
+            del self._nodes[name]
+        self.node_tree.remove(node)
+        self.image_states.unregister(node)
+
+    # --- inside ---
+
+    def _new_node(self, name: str) -> NodeInfo:
+        info = self._nodes[name] = NodeInfo(name)
+        return info
+
+    def _set_node(self, info: NodeInfo, node: Node) -> None:
+        info.image_states = self.image_states.register(node)
+        info.set_node(node)
+        self._nodes.move_to_end(info.name)
+
+    def _add(self, pod: PodInfo) -> None:
+        name = pod.pod.spec.node_name
+        info = self._nodes.get(name)
+        if info is None:
+            # The pod is here before its node: pods and nodes come by different watches, in any order.
+            info = self._new_node(name)
+        info.add_pod(pod)
+        self._nodes.move_to_end(name)
+        self._states[pod.uid] = _PodState(pod)
+
+    def _remove(self, pod: Pod) -> None:
+        name, key = pod.spec.node_name, pod.metadata.uid
+        info = self._nodes.get(name)
+        if info is None:
+            log.error("Node not found when trying to remove pod: node %s, pod %s", name, key)
+        else:
+            info.remove_pod(pod)
+            if info.node is None and not info.pods:
+                del self._nodes[name]
+            else:
+                self._nodes.move_to_end(name)
+        self._states.pop(key, None)
+        self._assumed.discard(key)
+
+
+def _key(pod: Pod) -> str:
+    uid = pod.metadata.uid
+    if not uid:
+        raise CacheError("cannot get cache key for pod with empty UID")
+    return uid
+
+
+def _describe(pod: Pod) -> str:
+    return f"{pod.metadata.uid}({object_ref(pod.metadata)})"

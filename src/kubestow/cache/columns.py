@@ -1,0 +1,154 @@
+"""The numbers of all nodes as arrays: one row per node, one contiguous run per resource.
+
+Plugins compare a pod with every node at once, so what they read must lie side by side. Resources come
+first in the shape (`int64[resource, row]`): a comparison of one resource over all nodes reads memory
+in order.
+
+Invariant: all arrays share one row order, the visiting order of the snapshot.
+Not here: when a row is rewritten (`snapshot`), arrays that only some pods need (`tracked`).
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from kubestow.api.node import Node, Taint
+from kubestow.api.resources import Resources
+from kubestow.arrays import BoolArray, IdArray, IntArray
+from kubestow.cache.node_info import NodeInfo
+
+CPU: Final = 0
+MEMORY: Final = 1
+EPHEMERAL_STORAGE: Final = 2
+BASIC_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+
+
+class ResourceIndex:
+    """Which column a resource has. Scalars get theirs at first sight and keep it."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, int] = {name: i for i, name in enumerate(BASIC_RESOURCES)}
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def column(self, name: str) -> int | None:
+        return self._columns.get(name)
+
+    def ensure(self, name: str) -> int:
+        return self._columns.setdefault(name, len(self._columns))
+
+    @property
+    def names(self) -> Sequence[str]:
+        return list(self._columns)
+
+
+class TaintSets:
+    """Distinct taint lists, numbered. Clusters have few, so rules on taints are evaluated per list."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
+        self.lists: list[tuple[Taint, ...]] = [()]
+
+    def id_of(self, taints: tuple[Taint, ...]) -> int:
+        key = tuple((taint.key, taint.value, taint.effect) for taint in taints)
+        number = self._ids.get(key)
+        if number is None:
+            number = self._ids[key] = len(self.lists)
+            self.lists.append(taints)
+        return number
+
+
+class Columns:
+    """The arrays every cycle reads.
+
+    requested      int64[resource, row]   sums of what the pods on the node request
+    allocatable    int64[resource, row]   0 where the node lacks the resource
+    non_zero       int64[2, row]          cpu and memory with defaults for what is not requested
+    pod_count, allowed_pods   int64[row]
+    unschedulable, has_affinity, has_required_anti_affinity   bool[row]
+    taint_set      int32[row]             index into `taint_sets.lists`
+    features       int64[row]             declared features as bits
+    """
+
+    def __init__(self) -> None:
+        self.resources = ResourceIndex()
+        self.taint_sets = TaintSets()
+        self._allocate(0)
+
+    def _allocate(self, rows: int) -> None:
+        width = len(self.resources)
+        self.requested: IntArray = np.zeros((width, rows), np.int64)
+        self.allocatable: IntArray = np.zeros((width, rows), np.int64)
+        self.non_zero: IntArray = np.zeros((2, rows), np.int64)
+        self.pod_count: IntArray = np.zeros(rows, np.int64)
+        self.allowed_pods: IntArray = np.zeros(rows, np.int64)
+        self.unschedulable: BoolArray = np.zeros(rows, np.bool_)
+        self.has_affinity: BoolArray = np.zeros(rows, np.bool_)
+        self.has_required_anti_affinity: BoolArray = np.zeros(rows, np.bool_)
+        self.taint_set: IdArray = np.zeros(rows, np.int32)
+        self.features: IntArray = np.zeros(rows, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.pod_count)
+
+    def reorder(self, source: np.ndarray[tuple[int], np.dtype[np.intp]]) -> None:
+        """Lay the rows anew: row i becomes what was row `source[i]`; -1 leaves rubbish to overwrite."""
+        if len(self) == 0:
+            self._allocate(len(source))
+            return
+        self.requested = self.requested[:, source]
+        self.allocatable = self.allocatable[:, source]
+        self.non_zero = self.non_zero[:, source]
+        for name in (
+            "pod_count",
+            "allowed_pods",
+            "unschedulable",
+            "has_affinity",
+            "has_required_anti_affinity",
+            "taint_set",
+            "features",
+        ):
+            setattr(self, name, getattr(self, name)[source])
+
+    def write_node(self, row: int, info: NodeInfo, node: Node) -> None:
+        """Copy what comes from the Node object."""
+        self._write_resources(self.allocatable, row, info.allocatable)
+        self.allowed_pods[row] = info.allocatable.allowed_pods
+        self.unschedulable[row] = node.spec.unschedulable
+        self.taint_set[row] = self.taint_sets.id_of(node.spec.taints)
+        self.features[row] = info.declared_features
+
+    def write_pods(self, row: int, info: NodeInfo) -> None:
+        """Copy the sums over the pods on the node."""
+        self._write_resources(self.requested, row, info.requested)
+        self.non_zero[:, row] = (info.non_zero_cpu, info.non_zero_memory)
+        self.pod_count[row] = len(info.pods)
+        self.has_affinity[row] = bool(info.pods_with_affinity)
+        self.has_required_anti_affinity[row] = bool(info.pods_with_required_anti_affinity)
+
+    def _write_resources(self, target: IntArray, row: int, amounts: Resources) -> None:
+        if amounts.scalar:
+            target = self._widened(target, amounts)
+            target[3:, row] = 0
+            for name, amount in amounts.scalar.items():
+                target[self.resources.ensure(name), row] = amount
+        elif len(target) > 3:
+            target[3:, row] = 0
+        target[CPU, row] = amounts.milli_cpu
+        target[MEMORY, row] = amounts.memory
+        target[EPHEMERAL_STORAGE, row] = amounts.ephemeral_storage
+
+    def _widened(self, target: IntArray, amounts: Resources) -> IntArray:
+        """Make room for resources seen for the first time; returns the array to write to."""
+        for name in amounts.scalar:
+            self.resources.ensure(name)
+        missing = len(self.resources) - len(self.requested)
+        if missing == 0:
+            return target
+        is_requested = target is self.requested
+        more = np.zeros((missing, len(self)), np.int64)
+        self.requested = np.concatenate((self.requested, more))
+        self.allocatable = np.concatenate((self.allocatable, more))
+        return self.requested if is_requested else self.allocatable

@@ -1,0 +1,191 @@
+"""What sits on one node: its pods and the sums over them (spec 01 §5, spec 03 §1.2).
+
+A NodeInfo exists as soon as a pod or a Node object names it; one without Node object is a ghost.
+Every change takes the next number of one process-wide counter, so that a snapshot can tell what moved.
+
+Not here: who may change a NodeInfo (`cache`), the same numbers for all nodes as arrays (`columns`).
+"""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import TypeVar
+
+from kubestow.api.declared_features import known_features
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod, is_terminating
+from kubestow.api.pod_info import PodClass, PodInfo
+from kubestow.api.ports import UsedPorts
+from kubestow.api.resources import Resources
+from kubestow.cache.images import ImageRecord
+from kubestow.errors import CacheError
+
+K = TypeVar("K")
+
+_generations: Iterator[int] = count(1)
+
+
+def next_generation() -> int:
+    return next(_generations)
+
+
+class NodeInfo:
+    """One node's pods and aggregates.
+
+    `pods` is ordered; removal swaps the last pod into the gap, as upstream does, because preemption
+    lists victims in this order. `class_counts` counts pods by (namespace, labels): selectors are
+    evaluated per class, never per pod. `live_class_counts` leaves out pods being deleted.
+    """
+
+    __slots__ = (
+        "_places",
+        "allocatable",
+        "class_counts",
+        "declared_features",
+        "generation",
+        "image_states",
+        "live_class_counts",
+        "name",
+        "node",
+        "non_zero_cpu",
+        "non_zero_memory",
+        "pods",
+        "pods_with_affinity",
+        "pods_with_required_anti_affinity",
+        "pvc_ref_counts",
+        "requested",
+        "used_ports",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.node: Node | None = None
+        self.pods: list[PodInfo] = []
+        self._places: dict[str, int] = {}
+        self.pods_with_affinity: list[PodInfo] = []
+        self.pods_with_required_anti_affinity: list[PodInfo] = []
+        self.used_ports = UsedPorts()
+        self.requested = Resources()
+        self.non_zero_cpu = 0
+        self.non_zero_memory = 0
+        self.allocatable = Resources()
+        self.image_states: dict[str, ImageRecord] = {}
+        self.pvc_ref_counts: dict[str, int] = {}
+        self.class_counts: dict[PodClass, int] = {}
+        self.live_class_counts: dict[PodClass, int] = {}
+        self.declared_features = 0
+        self.generation = next_generation()
+
+    @property
+    def display_name(self) -> str:
+        return self.name if self.node is not None else "<no node>"
+
+    def set_node(self, node: Node) -> None:
+        self.node = node
+        self.allocatable = Resources.from_list(node.status.allocatable)
+        self.declared_features = known_features(node.status.declared_features)
+        self.generation = next_generation()
+
+    def remove_node(self) -> None:
+        """Become a ghost: everything but the Node object stays."""
+        self.node = None
+        self.generation = next_generation()
+
+    def add_pod(self, pod: PodInfo) -> None:
+        self._places[pod.uid] = len(self.pods)
+        self.pods.append(pod)
+        if pod.has_affinity:
+            self.pods_with_affinity.append(pod)
+        if pod.has_required_anti_affinity:
+            self.pods_with_required_anti_affinity.append(pod)
+        self._count(pod, 1)
+
+    def remove_pod(self, pod: Pod) -> PodInfo:
+        """Take the pod with this UID away; returns what was stored for it.
+
+        The sums give back what the stored pod counted for, whatever the passed object says now.
+        """
+        uid = pod.metadata.uid
+        if not uid:
+            raise CacheError("cannot get cache key for pod with empty UID")
+        # Spec 01 §5: these two are decided by the object passed in, and stay done if the rest fails.
+        affinity = pod.spec.affinity
+        if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
+            _swap_remove(self.pods_with_affinity, uid)
+            if affinity.pod_anti_affinity and affinity.pod_anti_affinity.required:
+                _swap_remove(self.pods_with_required_anti_affinity, uid)
+        place = self._places.pop(uid, None)
+        if place is None:
+            raise CacheError(
+                f"no corresponding pod {pod.metadata.name} in pods of node {self.display_name}"
+            )
+        stored = self.pods[place]
+        last = self.pods.pop()
+        if last is not stored:
+            self.pods[place] = last
+            self._places[last.uid] = place
+        self._count(stored, -1)
+        return stored
+
+    def clone(self) -> "NodeInfo":
+        """A copy whose pods may come and go freely. Pods and Node object are shared: they are immutable."""
+        copy = NodeInfo.__new__(NodeInfo)
+        copy.name = self.name
+        copy.node = self.node
+        copy.pods = self.pods.copy()
+        copy._places = self._places.copy()
+        copy.pods_with_affinity = self.pods_with_affinity.copy()
+        copy.pods_with_required_anti_affinity = self.pods_with_required_anti_affinity.copy()
+        copy.used_ports = self.used_ports.copy()
+        copy.requested = self.requested.clone()
+        copy.non_zero_cpu = self.non_zero_cpu
+        copy.non_zero_memory = self.non_zero_memory
+        copy.allocatable = self.allocatable
+        copy.image_states = self.image_states
+        copy.pvc_ref_counts = self.pvc_ref_counts.copy()
+        copy.class_counts = self.class_counts.copy()
+        copy.live_class_counts = self.live_class_counts.copy()
+        copy.declared_features = self.declared_features
+        copy.generation = self.generation
+        return copy
+
+    def _count(self, pod: PodInfo, sign: int) -> None:
+        accounted = pod.accounted
+        request, requested = accounted.requested, self.requested
+        requested.milli_cpu += sign * request.milli_cpu
+        requested.memory += sign * request.memory
+        requested.ephemeral_storage += sign * request.ephemeral_storage
+        for name, amount in request.scalar.items():
+            # A scalar that drops to zero stays: upstream never deletes the entry.
+            requested.scalar[name] = requested.scalar.get(name, 0) + sign * amount
+        self.non_zero_cpu += sign * accounted.non_zero_cpu
+        self.non_zero_memory += sign * accounted.non_zero_memory
+        self._count_ports(pod, sign)
+        for key in pod.pvc_keys:
+            _add_count(self.pvc_ref_counts, key, sign)
+        _add_count(self.class_counts, pod.pod_class, sign)
+        if not is_terminating(pod.pod):
+            _add_count(self.live_class_counts, pod.pod_class, sign)
+        self.generation = next_generation()
+
+    def _count_ports(self, pod: PodInfo, sign: int) -> None:
+        for port in pod.host_ports:
+            if sign > 0:
+                self.used_ports.add(port)
+            else:
+                self.used_ports.remove(port)
+
+
+def _add_count(counts: dict[K, int], key: K, sign: int) -> None:
+    left = counts.get(key, 0) + sign
+    if left > 0:
+        counts[key] = left
+    else:
+        counts.pop(key, None)
+
+
+def _swap_remove(pods: list[PodInfo], uid: str) -> None:
+    for place, pod in enumerate(pods):
+        if pod.uid == uid:
+            pods[place] = pods[-1]
+            pods.pop()
+            return

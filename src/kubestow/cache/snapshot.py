@@ -1,0 +1,282 @@
+"""The picture of the cluster that one scheduling cycle decides on (spec 03 §6).
+
+The live cache changes with every event; a decision must not. `Snapshot.refresh` copies only the rows
+whose generation moved since the last cycle: a cycle pays for what changed, not for what exists.
+
+A scheduling cycle is a plain function that never waits, so nothing can change the cache while it runs.
+Therefore only the numbers are copied into arrays; `node_infos` refers to the live entries, whose pod
+lists are read during the cycle and never kept beyond it.
+
+Invariants: row number = position in the visiting order; all arrays share it and are read-only outside.
+Not here: who may change the cache (`cache`), what a column means (`columns`), views on some of the rows
+(`nodes`).
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.node import Node
+from kubestow.arrays import ALL_ROWS, IdArray, Rows
+from kubestow.cache.cache import Cache
+from kubestow.cache.columns import Columns
+from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import ChangeLog, Depends, Tracked
+from kubestow.errors import CacheError
+
+log = logging.getLogger(__name__)
+
+# How many arrays are kept for selectors, ports, images and the like; the least recently used goes.
+TRACKED_MAX: Final = 2048
+
+FrozenImages = dict[str, tuple[int, int]]  # name -> (size in bytes, number of nodes having it)
+T = TypeVar("T")
+_NO_IMAGES: Final[FrozenImages] = {}
+_NO_CLAIMS: Final[frozenset[str]] = frozenset()
+
+
+class LabelColumn:
+    """The values of one label key: a small number per row, 0 where the label is absent."""
+
+    def __init__(self, snapshot: "Snapshot", key: str) -> None:
+        self._key = key
+        self._nodes = snapshot.nodes
+        self._numbers: dict[str, int] = {}
+        self.values: list[str | None] = [None]
+        self._ids = Tracked[np.int32](snapshot.log, Depends.NODE, self._compute)
+
+    @property
+    def ids(self) -> IdArray:
+        """int32[row], index into `values`."""
+        return self._ids.values()
+
+    def id_of(self, value: str) -> int | None:
+        return self._numbers.get(value)
+
+    def _compute(self, rows: Rows) -> IdArray:
+        nodes = self._nodes
+        chosen = nodes[rows] if isinstance(rows, slice) else [nodes[row] for row in rows]
+        key = self._key
+        return np.array([self._number(node.metadata.labels.get(key)) for node in chosen], np.int32)
+
+    def _number(self, value: str | None) -> int:
+        if value is None:
+            return 0
+        number = self._numbers.get(value)
+        if number is None:
+            number = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return number
+
+
+class Snapshot:
+    """All nodes of the cluster as rows, as of the last refresh."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.columns = Columns()
+        self.log = ChangeLog()
+        self.names: list[str] = []
+        self.nodes: list[Node] = []
+        self.node_infos: list[NodeInfo] = []
+        self.images: list[FrozenImages] = []
+        self.used_pvcs: dict[str, int] = {}
+        self._row_of: dict[str, int] = {}
+        self._infos: dict[str, NodeInfo] = {}
+        self._image_versions: list[int] = []
+        self._claims: list[frozenset[str]] = []
+        self._labels: dict[str, LabelColumn] = {}
+        self._tracked: OrderedDict[Hashable, Tracked[Any]] = OrderedDict()
+
+    # --- reading ---
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def row_of(self, name: str) -> int | None:
+        return self._row_of.get(name)
+
+    def get(self, name: str) -> NodeInfo:
+        row = self._row_of.get(name)
+        if row is None:
+            raise CacheError(f'nodeinfo not found for node name "{name}"')
+        return self.node_infos[row]
+
+    def is_pvc_used(self, key: str) -> bool:
+        return key in self.used_pvcs
+
+    def view(self, rows: Rows = ALL_ROWS) -> Nodes:
+        return Nodes(self, rows)
+
+    def label(self, key: str) -> LabelColumn:
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = LabelColumn(self, key)
+        return column
+
+    def tracked(
+        self,
+        key: Hashable,
+        depends: Depends,
+        compute: Callable[[Nodes], npt.NDArray[Any]],
+    ) -> npt.NDArray[Any]:
+        """The array under this key over all rows, made by `compute` and caught up (see `tracked`)."""
+        array = self._tracked.get(key)
+        if array is None:
+            array = Tracked[Any](self.log, depends, lambda rows: compute(Nodes(self, rows)))
+            self._tracked[key] = array
+            if len(self._tracked) > TRACKED_MAX:
+                self._tracked.popitem(last=False)
+        else:
+            self._tracked.move_to_end(key)
+        return array.values()
+
+    # --- refreshing ---
+
+    def refresh(self, cache: Cache) -> None:
+        """Make the snapshot show the cache as it is now.
+
+        Raises CacheError when the node tree and the cache contradict each other; the snapshot has then
+        been rebuilt as well as it could be, and the next refresh may succeed.
+        """
+        changed, is_list_stale = self._collect_changes(cache)
+        tree = cache.node_tree
+        if len(self._infos) > tree.node_count:
+            self._drop_vanished(cache)
+            is_list_stale = True
+        if is_list_stale:
+            self._rebuild(cache, changed)
+        else:
+            for info in changed:
+                for row in self._rows_of(info.name):
+                    self._write(row, info, cache)
+        if len(self.names) != tree.node_count:
+            self._rebuild(cache, [])
+            raise CacheError(
+                "snapshot state is not consistent, "
+                f"length of NodeInfoList={len(self.names)} not equal to "
+                f"length of nodes in tree={tree.node_count} , "
+                f"length of NodeInfoMap={len(self._infos)}, "
+                f"length of nodes in cache={cache.node_count()}, trying to recover"
+            )
+        self.log.trim(4 * len(self.names) + 1024)
+
+    def _rows_of(self, name: str) -> Iterable[int]:
+        row = self._row_of.get(name)
+        if row is None:
+            return ()
+        if len(self._row_of) == len(self.names):
+            return (row,)
+        # Spec 03 §4.1: a node added twice under different zones is in the list twice.
+        return (row for row, listed in enumerate(self.names) if listed == name)
+
+    def _collect_changes(self, cache: Cache) -> tuple[list[NodeInfo], bool]:
+        """Entries changed since the last refresh, and whether one of them is new to us."""
+        changed: list[NodeInfo] = []
+        has_new = False
+        for info in reversed(cache.nodes.values()):
+            if info.generation <= self.generation:
+                break
+            if info.node is None:
+                continue
+            if info.name not in self._infos:
+                has_new = True
+            self._infos[info.name] = info
+            changed.append(info)
+        if cache.nodes:
+            # May go down, when the entry that changed last is gone; harmless.
+            self.generation = next(reversed(cache.nodes.values())).generation
+        return changed, has_new
+
+    def _drop_vanished(self, cache: Cache) -> None:
+        surplus = len(self._infos) - cache.node_tree.node_count
+        vanished = (
+            name
+            for name in self._infos
+            if name not in cache.nodes or cache.nodes[name].node is None
+        )
+        for name in list(islice(vanished, surplus)):
+            del self._infos[name]
+
+    def _rebuild(self, cache: Cache, changed: list[NodeInfo]) -> None:
+        """Lay the rows in the order of the node tree; rows that did not change are only moved."""
+        names = [name for name in cache.node_tree.list() if name in self._infos]
+        source = np.array([self._row_of.get(name, -1) for name in names], np.intp)
+        old_count = len(self.names)
+        self.columns.reorder(source)
+        self.log.reorder(source, old_count)
+        self.names = names
+        self.node_infos = [self._infos[name] for name in names]
+        # Label columns hold on to this list, so it changes in place.
+        self.nodes[:] = _gather(self.nodes, source, _NO_NODE)
+        self.images = _gather(self.images, source, _NO_IMAGES)
+        self._image_versions = _gather(self._image_versions, source, -1)
+        self._claims = _gather(self._claims, source, _NO_CLAIMS)
+        self._row_of = {name: row for row, name in enumerate(names)}
+        self._recount_claims()
+        fresh = {info.name for info in changed}
+        for row, name in enumerate(names):
+            if source[row] < 0 or name in fresh:
+                self._write(row, self.node_infos[row], cache)
+
+    def _recount_claims(self) -> None:
+        self.used_pvcs.clear()
+        for claims in self._claims:
+            for claim in claims:
+                self.used_pvcs[claim] = self.used_pvcs.get(claim, 0) + 1
+
+    def _write(self, row: int, info: NodeInfo, cache: Cache) -> None:
+        """Copy one entry into its row."""
+        depends = Depends.PODS
+        self.node_infos[row] = info
+        node = info.node
+        if node is not None and node is not self.nodes[row]:
+            self.nodes[row] = node
+            self.columns.write_node(row, info, node)
+            depends = Depends.NODE
+        if self._image_versions[row] != cache.image_states.version:
+            self._image_versions[row] = cache.image_states.version
+            if self._freeze_images(row, info):
+                depends = Depends.NODE
+        self.columns.write_pods(row, info)
+        self._note_claims(row, info)
+        self.log.note(row, depends)
+
+    def _freeze_images(self, row: int, info: NodeInfo) -> bool:
+        """Copy sizes and node counts as they are at this moment; tells whether anything differs.
+
+        Other nodes that gain or lose an image later do not touch this row: scores must go on using
+        the number of nodes as of this copy (spec 01 §10, the bit-exactness trap).
+        """
+        frozen: FrozenImages = {
+            name: (record.size, len(record.nodes)) for name, record in info.image_states.items()
+        }
+        if frozen == self.images[row]:
+            return False
+        self.images[row] = frozen
+        return True
+
+    def _note_claims(self, row: int, info: NodeInfo) -> None:
+        before, after = self._claims[row], info.pvc_ref_counts.keys()
+        if before == after:
+            return
+        for claim in before - after:
+            self.used_pvcs[claim] -= 1
+            if not self.used_pvcs[claim]:
+                del self.used_pvcs[claim]
+        for claim in after - before:
+            self.used_pvcs[claim] = self.used_pvcs.get(claim, 0) + 1
+        self._claims[row] = frozenset(after)
+
+
+_NO_NODE: Final = Node()
+
+
+def _gather(values: list[T], source: npt.NDArray[np.intp], missing: T) -> list[T]:
+    return [values[row] if row >= 0 else missing for row in source.tolist()]

@@ -1,0 +1,114 @@
+"""A profile's part of the configuration, and how a user's part merges into the default (spec 04 §2.4)."""
+
+from typing import Any, Final
+
+import msgspec
+
+from kubestow.api.pod import DEFAULT_SCHEDULER_NAME
+
+
+class PluginRef(msgspec.Struct, frozen=True, rename="camel"):
+    """A plugin by name; the weight matters at Score only."""
+
+    name: str
+    weight: int = 0
+
+
+class PluginSet(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    enabled: tuple[PluginRef, ...] = ()
+    disabled: tuple[PluginRef, ...] = ()
+
+
+class Plugins(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which plugins run where. `multiPoint` stands for every point a plugin implements."""
+
+    multi_point: PluginSet = PluginSet()
+    pre_enqueue: PluginSet = PluginSet()
+    queue_sort: PluginSet = PluginSet()
+    pre_filter: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    post_filter: PluginSet = PluginSet()
+    pre_score: PluginSet = PluginSet()
+    score: PluginSet = PluginSet()
+    reserve: PluginSet = PluginSet()
+    permit: PluginSet = PluginSet()
+    pre_bind: PluginSet = PluginSet()
+    bind: PluginSet = PluginSet()
+    post_bind: PluginSet = PluginSet()
+
+
+class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Arguments for one plugin, as written; the plugin's own type decodes them."""
+
+    name: str
+    args: dict[str, Any] = {}
+
+
+class ProfileConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    percentage_of_nodes_to_score: int | None = None
+    plugins: Plugins = Plugins()
+    plugin_config: tuple[PluginConfig, ...] = ()
+
+
+# Spec 04 §2.6.
+DEFAULT_PLUGINS: Final = Plugins(
+    multi_point=PluginSet(
+        enabled=(
+            PluginRef("SchedulingGates"),
+            PluginRef("PrioritySort"),
+            PluginRef("NodeUnschedulable"),
+            PluginRef("NodeName"),
+            PluginRef("TaintToleration", 3),
+            PluginRef("NodeAffinity", 2),
+            PluginRef("NodePorts"),
+            PluginRef("NodeResourcesFit", 1),
+            PluginRef("VolumeRestrictions"),
+            PluginRef("NodeVolumeLimits"),
+            PluginRef("VolumeBinding"),
+            PluginRef("VolumeZone"),
+            PluginRef("PodTopologySpread", 2),
+            PluginRef("InterPodAffinity", 2),
+            PluginRef("DynamicResources", 2),
+            PluginRef("DefaultPreemption"),
+            PluginRef("NodeResourcesBalancedAllocation", 1),
+            PluginRef("ImageLocality", 1),
+            PluginRef("DefaultBinder"),
+            PluginRef("NodeDeclaredFeatures"),
+        )
+    )
+)
+
+
+def merge_plugins(default: Plugins, custom: Plugins) -> Plugins:
+    """The user's plugins merged into the default ones, point by point."""
+    return Plugins(
+        **{
+            field: merge_plugin_set(getattr(default, field), getattr(custom, field))
+            for field in Plugins.__struct_fields__
+        }
+    )
+
+
+def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
+    """A user's entry takes the place of the default one of the same name; the rest comes after."""
+    disabled = (*custom.disabled, *default.disabled)
+    disabled_names = {ref.name for ref in disabled}
+    replacements = {ref.name: ref for ref in custom.enabled}
+    enabled: list[PluginRef] = []
+    replaced: set[str] = set()
+    if "*" not in disabled_names:
+        for ref in default.enabled:
+            if ref.name in disabled_names:
+                continue
+            if ref.name in replacements:
+                replaced.add(ref.name)
+            enabled.append(replacements.get(ref.name, ref))
+    # A name the user wrote twice survives here and fails when the profile is built, as upstream's does.
+    seen: set[str] = set()
+    for ref in custom.enabled:
+        if ref.name in replaced and ref.name not in seen:
+            seen.add(ref.name)
+            continue
+        enabled.append(ref)
+    return PluginSet(enabled=tuple(enabled), disabled=disabled)

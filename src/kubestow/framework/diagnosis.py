@@ -1,0 +1,210 @@
+"""Why a pod fits nowhere: a verdict per node, and the text made of them (spec 04 §3.2, §14.2).
+
+Verdicts are kept as numbers (which filter, which of its codes); words are looked up per distinct
+number, never per node, so a failure over 50,000 nodes costs no more words than one over five.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.arrays import IntArray
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.plugin import FilterPlugin
+from kubestow.framework.status import Code, Status
+
+# Values of `Diagnosis.failed_by` that are no index of a filter.
+PASSED = -1
+UNKNOWN = -2  # not looked at, so the node has the status of absent nodes
+
+NO_STATUS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+
+class Diagnosis:
+    """The verdicts of one attempt.
+
+    failed_by   int16[row]   index of the filter that rejected the node, PASSED or UNKNOWN
+    codes       int64[row]   that filter's code for it
+    explicit    row → Status for the few nodes whose verdict did not come from a filter's array
+    absent      status of every node without a verdict of its own
+    """
+
+    def __init__(self, node_names: Sequence[str]) -> None:
+        self.node_names = node_names
+        self.failed_by: npt.NDArray[np.int16] = np.full(len(node_names), UNKNOWN, np.int16)
+        self.codes: IntArray = np.zeros(len(node_names), np.int64)
+        self.explicit: dict[int, Status] = {}
+        self.absent = NO_STATUS
+        self.unschedulable_plugins: set[str] = set()
+        self.pending_plugins: set[str] = set()
+        self.pre_filter_message = ""
+        self.post_filter_message = ""
+        self._state: CycleState | None = None
+        self._filters: Sequence[FilterPlugin] = ()
+        self._decoded: dict[tuple[int, int], Status] = {}
+
+    @property
+    def node_count(self) -> int:
+        return len(self.node_names)
+
+    def attach(self, state: CycleState, filters: Sequence[FilterPlugin]) -> None:
+        """Remember who can put the numbers into words."""
+        self._state = state
+        self._filters = filters
+
+    def add_plugin_of(self, status: Status) -> None:
+        if not status.plugin:
+            return
+        if status.is_rejected:
+            self.unschedulable_plugins.add(status.plugin)
+        if status.code == Code.PENDING:
+            self.pending_plugins.add(status.plugin)
+
+    def note_rejecting_plugins(self) -> None:
+        """Blame every filter that rejected some node."""
+        for filter_index, code in self._distinct():
+            self.add_plugin_of(self._decode(filter_index, code))
+
+    def set_explicit(self, row: int, status: Status) -> None:
+        self.explicit[row] = status
+        self.failed_by[row] = UNKNOWN
+
+    def failed_rows(self) -> npt.NDArray[np.intp]:
+        """Rows with a verdict of their own that is not a pass, in row order."""
+        rows = np.flatnonzero(self.failed_by >= 0)
+        if self.explicit:
+            rows = np.union1d(rows, np.fromiter(self.explicit, np.intp))
+        return rows
+
+    def status_of(self, row: int) -> Status | None:
+        """The verdict on one node; None when it passed."""
+        explicit = self.explicit.get(row)
+        if explicit is not None:
+            return explicit
+        filter_index = int(self.failed_by[row])
+        if filter_index == PASSED:
+            return None
+        if filter_index == UNKNOWN:
+            return self.absent
+        return self._decode(filter_index, int(self.codes[row]))
+
+    def rows_with_code(self, code: Code) -> npt.NDArray[np.intp]:
+        """Rows whose verdict has this code, in visiting order."""
+        table = {
+            pair: self._decode(*pair).code == code for pair in self._distinct()
+        }
+        matching = np.zeros(self.node_count, np.bool_)
+        for (filter_index, verdict), is_wanted in table.items():
+            if is_wanted:
+                matching |= (self.failed_by == filter_index) & (self.codes == verdict)
+        if self.absent.code == code:
+            matching |= self.failed_by == UNKNOWN
+        for row, status in self.explicit.items():
+            matching[row] = status.code == code
+        return np.flatnonzero(matching)
+
+    def statuses(self) -> Mapping[str, Status]:
+        """Every node with a verdict of its own that is not a pass, by name."""
+        result: dict[str, Status] = {}
+        for row in self.failed_rows().tolist():
+            status = self.status_of(row)
+            if status is not None:
+                result[self.node_names[row]] = status
+        return result
+
+    def reason_counts(self) -> Counter[str]:
+        """How many nodes gave each reason, those without a verdict of their own included."""
+        counts: Counter[str] = Counter()
+        own_count = len(self.explicit)
+        for (filter_index, code), node_count in self._distinct().items():
+            own_count += node_count
+            for reason in self._decode(filter_index, code).all_reasons:
+                counts[reason] += node_count
+        for status in self.explicit.values():
+            counts.update(status.all_reasons)
+        absent_count = self.node_count - own_count
+        if absent_count > 0:
+            for reason in self.absent.all_reasons:
+                counts[reason] += absent_count
+        return counts
+
+    def message(self) -> str:
+        """The FitError text."""
+        return fit_error_text(
+            self.node_count,
+            self.reason_counts() if not self.pre_filter_message else Counter(),
+            pre_filter_message=self.pre_filter_message,
+            post_filter_message=self.post_filter_message,
+        )
+
+    def _distinct(self) -> dict[tuple[int, int], int]:
+        """Distinct (filter, code) pairs among the rejected nodes, with how many nodes have each."""
+        rejected = self.failed_by >= 0
+        if not rejected.any():
+            return {}
+        filters = self.failed_by[rejected].astype(np.int64)
+        codes = self.codes[rejected]
+        pairs, counts = np.unique(np.stack((filters, codes)), axis=1, return_counts=True)
+        return {
+            (int(filter_index), int(code)): int(count)
+            for (filter_index, code), count in zip(pairs.T, counts, strict=True)
+        }
+
+    def _decode(self, filter_index: int, code: int) -> Status:
+        status = self._decoded.get((filter_index, code))
+        if status is None:
+            assert self._state is not None
+            status = decode_status(self._filters[filter_index], self._state, code)
+            self._decoded[(filter_index, code)] = status
+        return status
+
+
+def decode_status(plugin: FilterPlugin, state: CycleState, code: int) -> Status:
+    """A filter's number in words, with the plugin's name on it; failures get the framework's prefix."""
+    name: str = plugin.name  # pyright: ignore[reportAttributeAccessIssue] -- every plugin has one
+    status = plugin.filter_status(state, code)
+    if status.is_rejected:
+        return status.with_plugin(name)
+    return filter_failure(name, status)
+
+
+def filter_failure(plugin_name: str, status: Status) -> Status:
+    """An Error of a Filter plugin as the attempt reports it (spec 04 §2.2)."""
+    error = status.as_error()
+    # A status that stands for no error, such as Wait, prints as Go prints a missing one.
+    text = str(error) if error is not None else "%!w(<nil>)"
+    return Status(
+        Code.ERROR,
+        error=FilterFailure(f'running "{plugin_name}" filter plugin: {text}'),
+        plugin=plugin_name,
+    )
+
+
+class FilterFailure(Exception):
+    """A Filter plugin failed; ends the attempt."""
+
+
+def fit_error_text(
+    node_count: int,
+    reasons: Mapping[str, int],
+    *,
+    pre_filter_message: str = "",
+    post_filter_message: str = "",
+) -> str:
+    """`0/N nodes are available: …` (spec 04 §14.2)."""
+    text = f"0/{node_count} nodes are available:"
+    if pre_filter_message:
+        text += f" {pre_filter_message}."
+    elif items := sorted_reasons(reasons.items()):
+        text += f" {', '.join(items)}."
+    if post_filter_message:
+        text += f" {post_filter_message}"
+    return text
+
+
+def sorted_reasons(counts: Iterable[tuple[str, int]]) -> list[str]:
+    # Sorted as text together with the count, so "10 x" comes before "2 y": upstream sorts the same way.
+    # Byte order equals code point order in UTF-8, which is how Python compares strings.
+    return sorted(f"{count} {reason}" for reason, count in counts)

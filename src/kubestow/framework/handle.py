@@ -1,0 +1,59 @@
+"""What a plugin may reach for: the cluster as it is known, the clock, the client (spec 04 §2.7)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
+from kubestow.clock import Clock
+from kubestow.cluster.client import ClusterClient
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.framework.waiting import WaitingPods
+
+
+class Nominator(Protocol):
+    """Which pods are promised which node, though they do not run there yet."""
+
+    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]: ...
+
+    def nominated_nodes(self) -> Sequence[str]: ...
+
+
+class EventSink(Protocol):
+    """Writes events about pods; never delays the caller."""
+
+    def record(
+        self,
+        regarding: Pod,
+        *,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Pod | None = None,
+    ) -> None: ...
+
+
+@dataclass(kw_only=True)
+class Handle:
+    """Given to every plugin when it is made.
+
+    `snapshot` is valid during a scheduling cycle only. `objects` are the informers' stores: always the
+    newest known, also outside a cycle.
+    """
+
+    profile_name: str
+    snapshot: Snapshot
+    objects: ClusterObjects
+    clock: Clock
+    client: ClusterClient
+    nominator: Nominator
+    events: EventSink
+    activate: Callable[[Mapping[str, Pod]], None]
+    waiting_pods: WaitingPods = field(default_factory=WaitingPods)
+    feature_gates: FeatureGates = DEFAULT_GATES
+
+

@@ -1,0 +1,75 @@
+"""Plugins that look at one node at a time: the loop and the bookkeeping around a user's ten lines."""
+
+from typing import ClassVar, Final
+
+import numpy as np
+
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.plugin import StatusCodes
+from kubestow.framework.status import Status
+
+_KEY: Final = "framework/NodePlugin/"
+
+
+class NodePlugin:
+    """Base for plugins written for one node at a time.
+
+    Override `filter_node`, `score_node` or both; the class then serves as a vectorised plugin.
+
+        class OnlyBlue(NodeFilter):
+            name = "OnlyBlue"
+
+            def filter_node(self, pod, node):
+                return node.metadata.labels.get("color") == "blue" or "node is not blue"
+    """
+
+    name: ClassVar[str] = ""
+
+
+class NodeFilter(NodePlugin):
+    def filter_node(self, pod: Pod, node: Node) -> bool | str | Status | None:
+        """True or None passes; False, a reason or a Status rejects."""
+        raise NotImplementedError
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        codes = self._codes(state)
+        return np.array(
+            [
+                codes.code_of(self._status(self.filter_node(pod.pod, node)))
+                for node in nodes.node_objects()
+            ],
+            np.int64,
+        )
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        return self._codes(state).status_of(code)
+
+    def _codes(self, state: CycleState) -> StatusCodes:
+        codes = state.get(_KEY + self.name)
+        if codes is None:
+            codes = StatusCodes()
+            state.write(_KEY + self.name, codes)
+        return codes
+
+    def _status(self, answer: bool | str | Status | None) -> Status | None:
+        if isinstance(answer, Status):
+            return answer
+        if answer is None or answer is True:
+            return None
+        return Status.unschedulable(answer or f"node(s) didn't satisfy plugin {self.name}")
+
+
+class NodeScore(NodePlugin):
+    def score_node(self, pod: Pod, node: Node) -> int:
+        """The node's score, 0 to 100 unless the plugin also has `normalize`."""
+        raise NotImplementedError
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        return np.array(
+            [self.score_node(pod.pod, node) for node in nodes.node_objects()], np.int64
+        )

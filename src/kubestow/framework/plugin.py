@@ -1,0 +1,204 @@
+"""The contract between the scheduler and its plugins: what a plugin may implement (spec 04 §2.2).
+
+A plugin is any object with a `name` that has some of the methods below; having the method is all it
+takes to be called at that point. Filters and scores answer for many nodes at once:
+
+    filter(state, pod, nodes) -> int64[len(nodes)]     0 passes, above 0 rejected, below 0 failed;
+                                                       None when every node passes
+    filter_status(state, code) -> Status               what such a number means, asked only when needed
+    score(state, pod, nodes)  -> int64[len(nodes)], or one int when all nodes score the same
+
+A rule that is easier to write for one node is written as a `NodePlugin`; the framework does the loop.
+Where a method returns `Status | None`, None means Success. A plugin that cannot do its work raises
+`PluginError`; any other exception is treated alike, so that a faulty plugin fails one attempt only.
+"""
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.events import Registrations
+from kubestow.framework.status import Status
+
+if TYPE_CHECKING:
+    from kubestow.framework.diagnosis import Diagnosis
+
+MAX_NODE_SCORE = 100
+MIN_NODE_SCORE = 0
+
+
+class Plugin(Protocol):
+    """What every plugin has. The name is how configurations and messages speak of it."""
+
+    name: ClassVar[str]
+
+
+@runtime_checkable
+class EventPlugin(Protocol):
+    """Says which cluster events may help a pod this plugin rejected (spec 02 §7)."""
+
+    def events(self) -> Registrations: ...
+
+
+@runtime_checkable
+class PreEnqueuePlugin(Protocol):
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Whether the pod may enter the active queue at all."""
+        ...
+
+
+class QueueEntry(Protocol):
+    """What a sort order may look at: the pod and when it entered the queue."""
+
+    pod_info: PodInfo
+    timestamp_ns: int
+
+
+@runtime_checkable
+class QueueSortPlugin(Protocol):
+    def less(self, first: QueueEntry, second: QueueEntry) -> bool:
+        """Whether the first pod is tried before the second."""
+        ...
+
+
+class Restriction(NamedTuple):
+    """PreFilter's answer that only these nodes need to be looked at."""
+
+    node_names: frozenset[str]
+
+
+# None: go on with all nodes. A Status other than Success rejects the pod, fails, or (Skip) takes the
+# plugin's Filter out of this attempt.
+PreFilterResult = Restriction | Status | None
+
+
+@runtime_checkable
+class PreFilterPlugin(Protocol):
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
+        """Prepare for this pod; `nodes` are all nodes of the snapshot."""
+        ...
+
+
+@runtime_checkable
+class PreFilterExtensions(Protocol):
+    """Keeps the state right when pods are thought to be on, or gone from, one node."""
+
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, row: int
+    ) -> Status | None: ...
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, row: int
+    ) -> Status | None: ...
+
+
+@runtime_checkable
+class FilterPlugin(Protocol):
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None: ...
+
+    def filter_status(self, state: CycleState, code: int) -> Status: ...
+
+
+class PostFilterResult(NamedTuple):
+    """A nomination: the node's name, or "" to clear the one the pod has."""
+
+    nominated_node_name: str
+
+
+@runtime_checkable
+class PostFilterPlugin(Protocol):
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, diagnosis: "Diagnosis"
+    ) -> tuple[PostFilterResult | None, Status]:
+        """The pod fits nowhere: can something be done about it? No result keeps the nomination."""
+        ...
+
+
+@runtime_checkable
+class PreScorePlugin(Protocol):
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        """Prepare to score the feasible nodes. Skip takes the plugin out of scoring."""
+        ...
+
+
+@runtime_checkable
+class ScorePlugin(Protocol):
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int: ...
+
+
+@runtime_checkable
+class NormalizePlugin(Protocol):
+    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        """Bring the raw scores of all feasible nodes into 0..100."""
+        ...
+
+
+@runtime_checkable
+class ReservePlugin(Protocol):
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+
+
+@runtime_checkable
+class PermitPlugin(Protocol):
+    def permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status | None, float]:
+        """Success, a rejection, or Wait together with how many seconds at most."""
+        ...
+
+
+class PreFlight(NamedTuple):
+    """What PreBind will do: nothing (Skip) or something, and whether beside others."""
+
+    status: Status | None
+    allow_parallel: bool = False
+
+
+@runtime_checkable
+class PreBindPlugin(Protocol):
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> PreFlight: ...
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
+
+
+@runtime_checkable
+class BindPlugin(Protocol):
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
+
+
+@runtime_checkable
+class PostBindPlugin(Protocol):
+    def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+
+
+class StatusCodes:
+    """Numbers for statuses whose texts are not known beforehand.
+
+    Filters with free-form messages (volumes, devices, plugins of users) keep one of these in the cycle
+    state; equal statuses share a number, errors get negative ones.
+    """
+
+    __slots__ = ("_codes", "_statuses")
+
+    def __init__(self) -> None:
+        self._codes: dict[Status, int] = {}
+        self._statuses: dict[int, Status] = {}
+
+    def code_of(self, status: Status | None) -> int:
+        if status is None or status.is_success:
+            return 0
+        code = self._codes.get(status)
+        if code is None:
+            number = len(self._codes) + 1
+            code = number if status.is_rejected else -number
+            self._codes[status] = code
+            self._statuses[code] = status
+        return code
+
+    def status_of(self, code: int) -> Status:
+        return self._statuses[code]

@@ -1,0 +1,169 @@
+"""A profile: which plugins run at which point, in which order and with which weight (spec 04 §2.5)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
+
+from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
+from kubestow.errors import ConfigError
+from kubestow.framework.plugin import (
+    MAX_NODE_SCORE,
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+
+P = TypeVar("P")
+
+# A factory gets the plugin's decoded arguments and the handle, and makes the plugin.
+PluginFactory = Callable[[Any, Any], Plugin]
+Registry = Mapping[str, PluginFactory]
+
+MAX_INT64: Final = 2**63 - 1
+
+# Field of `Plugins`, the type name upstream prints, and what a plugin must implement, in upstream's order.
+_POINTS: Final[Sequence[tuple[str, str, type]]] = (
+    ("pre_filter", "PreFilterPlugin", PreFilterPlugin),
+    ("filter", "FilterPlugin", FilterPlugin),
+    ("post_filter", "PostFilterPlugin", PostFilterPlugin),
+    ("reserve", "ReservePlugin", ReservePlugin),
+    ("pre_score", "PreScorePlugin", PreScorePlugin),
+    ("score", "ScorePlugin", ScorePlugin),
+    ("pre_bind", "PreBindPlugin", PreBindPlugin),
+    ("bind", "BindPlugin", BindPlugin),
+    ("post_bind", "PostBindPlugin", PostBindPlugin),
+    ("permit", "PermitPlugin", PermitPlugin),
+    ("pre_enqueue", "PreEnqueuePlugin", PreEnqueuePlugin),
+    ("queue_sort", "QueueSortPlugin", QueueSortPlugin),
+)
+
+
+class Profile:
+    """The plugins of one scheduler name, ready to run. Lists are in the order of execution."""
+
+    def __init__(self, config: ProfileConfig, plugins: Mapping[str, Plugin]) -> None:
+        """`plugins` holds an instance of every plugin the configuration enables anywhere."""
+        self.name = config.scheduler_name
+        self.percentage_of_nodes_to_score = config.percentage_of_nodes_to_score
+        self.plugins = plugins
+        lists = {
+            field: _expand(config.plugins, field, type_name, interface, plugins)
+            for field, type_name, interface in _POINTS
+        }
+        self.pre_enqueue = _typed(PreEnqueuePlugin, lists["pre_enqueue"])
+        self.pre_filter = _typed(PreFilterPlugin, lists["pre_filter"])
+        self.filter = _typed(FilterPlugin, lists["filter"])
+        self.post_filter = _typed(PostFilterPlugin, lists["post_filter"])
+        self.pre_score = _typed(PreScorePlugin, lists["pre_score"])
+        self.score = _typed(ScorePlugin, lists["score"])
+        self.reserve = _typed(ReservePlugin, lists["reserve"])
+        self.permit = _typed(PermitPlugin, lists["permit"])
+        self.pre_bind = _typed(PreBindPlugin, lists["pre_bind"])
+        self.bind = _typed(BindPlugin, lists["bind"])
+        self.post_bind = _typed(PostBindPlugin, lists["post_bind"])
+        queue_sort = _typed(QueueSortPlugin, lists["queue_sort"])
+        if len(queue_sort) != 1:
+            raise ConfigError(
+                "only one queue sort plugin required for profile with scheduler name "
+                f'"{self.name}", but got {len(queue_sort)}'
+            )
+        self.queue_sort = queue_sort[0]
+        if not self.bind:
+            raise ConfigError(
+                f'at least one bind plugin is needed for profile with scheduler name "{self.name}"'
+            )
+        self.weights = _weights(config.plugins, self.score)
+
+
+def enabled_names(plugins: Plugins) -> list[str]:
+    """Every plugin named in any enabled list, once, in order of first mention."""
+    sets = [plugins.multi_point, *(getattr(plugins, field) for field, _, _ in _POINTS)]
+    return list(dict.fromkeys(ref.name for plugin_set in sets for ref in plugin_set.enabled))
+
+
+def plugin_name(plugin: object) -> str:
+    return cast(Plugin, plugin).name
+
+
+def _expand(
+    plugins: Plugins,
+    field: str,
+    type_name: str,
+    interface: type,
+    instances: Mapping[str, Plugin],
+) -> list[Plugin]:
+    """The final list of one extension point: what was enabled for it, and what multiPoint brings."""
+    point: PluginSet = getattr(plugins, field)
+    enabled = _check_enabled(point.enabled, type_name, interface, instances)
+    disabled = {ref.name for ref in point.disabled}
+    if not plugins.multi_point.enabled or "*" in disabled:
+        return [instances[name] for name in enabled]
+    overrides: set[str] = set()
+    multi: list[str] = []
+    seen: set[str] = set()
+    for ref in plugins.multi_point.enabled:
+        if ref.name not in instances:
+            raise ConfigError(f'MultiPointPlugin "{ref.name}" does not exist')
+        if not isinstance(instances[ref.name], interface) or ref.name in disabled:
+            continue
+        if ref.name in seen:
+            raise ConfigError(f'plugin "{ref.name}" already registered as "{type_name}"')
+        seen.add(ref.name)
+        if ref.name in enabled:
+            overrides.add(ref.name)
+        else:
+            multi.append(ref.name)
+    order = [
+        *(name for name in enabled if name in overrides),
+        *multi,
+        *(name for name in enabled if name not in overrides),
+    ]
+    return [instances[name] for name in order]
+
+
+def _check_enabled(
+    enabled: Sequence[PluginRef],
+    type_name: str,
+    interface: type,
+    instances: Mapping[str, Plugin],
+) -> list[str]:
+    names: list[str] = []
+    for ref in enabled:
+        plugin = instances.get(ref.name)
+        if plugin is None:
+            raise ConfigError(f'{type_name} "{ref.name}" does not exist')
+        if not isinstance(plugin, interface):
+            raise ConfigError(f'plugin "{ref.name}" does not extend {type_name} plugin')
+        if ref.name in names:
+            raise ConfigError(f'plugin "{ref.name}" already registered as "{type_name}"')
+        names.append(ref.name)
+    return names
+
+
+def _weights(plugins: Plugins, score: Sequence[ScorePlugin]) -> dict[str, int]:
+    """Weight by plugin: the first mention counts, and 0 means 1."""
+    scoring = {plugin_name(plugin) for plugin in score}
+    weights: dict[str, int] = {}
+    total = 0
+    for ref in (*plugins.score.enabled, *plugins.multi_point.enabled):
+        if ref.name not in scoring or ref.name in weights:
+            continue
+        weight = weights[ref.name] = ref.weight or 1
+        if weight * MAX_NODE_SCORE > MAX_INT64 - total:
+            raise ConfigError("score plugins: total score of Score plugins could overflow")
+        total += weight * MAX_NODE_SCORE
+    return weights
+
+
+def _typed(interface: type[P], plugins: list[Plugin]) -> list[P]:
+    # `_expand` kept only plugins that implement the interface.
+    return cast(list[P], plugins)
