@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 FORMAT_ERROR: Final = (
-    "quantities must match the regular expression "
-    "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
 SUFFIX_ERROR: Final = "unable to parse quantity's suffix"
 NUMERIC_ERROR: Final = "unable to parse numeric part of quantity"
@@ -70,7 +69,9 @@ class Quantity:
     def rounded_up_to_milli(self) -> "Quantity":
         """What the API server keeps of a quantity in a resource list (spec 01 §0.1 step 1)."""
         nano = _divide_away_from_zero(self.nano, 10**6) * 10**6
-        return self if nano == self.nano else Quantity(nano, self.format, -3)
+        if nano == self.nano:
+            return self
+        return Quantity(nano, self.format, _scale_of_sum(nano, self.small_scale, -3))
 
     def __add__(self, other: "Quantity") -> "Quantity":
         # Spec 01 §1.4: a zero takes the other's format, otherwise the left format stays.
@@ -147,10 +148,11 @@ _DECIMAL_NAMES: Final = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFI
 _BINARY_NAMES: Final = {exponent: suffix for suffix, exponent in _BINARY_SUFFIXES.items()}
 
 # More lenient than the expression FORMAT_ERROR quotes, as upstream's scanner is.
+# Possessive repeats (`*+`) never go back, so a long text costs one pass.
 _SCANNER: Final = re.compile(
-    r"([+-]?0*([0-9]*)(?:\.([0-9]*))?)([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII
+    r"([+-]?+0*+([0-9]*+)(?:\.([0-9]*+))?+)([eEinumkKMGTP]*+[-+]?+[0-9]*+)"
 )
-_EXPONENT: Final = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
+_EXPONENT: Final = re.compile(r"[eE]([-+]?[0-9]+)")
 
 SMALL_DIGITS_MAX: Final = 18
 # With this many integer digits before the suffix the product still takes the 64-bit form.
@@ -167,8 +169,9 @@ def _parse(text: str) -> Quantity:
     number, integer, fraction, suffix = match.groups(default="")
     format, exponent = _interpret_suffix(suffix)
     integer = integer or "0"
-    is_small, small_scale = _small_form(format, exponent, integer, fraction)
-    if not is_small and not any(character.isdigit() for character in number):
+    small_scale = _small_scale(format, exponent, integer, fraction)
+    # Without any digit only the 64-bit form reads a zero; the other one wants a number.
+    if small_scale is None and not number.strip("+-."):
         raise ValueError(NUMERIC_ERROR)
 
     try:
@@ -199,20 +202,17 @@ def _interpret_suffix(suffix: str) -> tuple[Format, int]:
     return Format.DECIMAL_EXPONENT, int(match[1])
 
 
-def _small_form(
-    format: Format, exponent: int, integer: str, fraction: str
-) -> tuple[bool, int | None]:
-    """Whether the number takes upstream's 64-bit form, and with which scale (spec 01 §1.2)."""
+def _small_scale(format: Format, exponent: int, integer: str, fraction: str) -> int | None:
+    """The scale of upstream's 64-bit form, None if the number does not take it (spec 01 §1.2)."""
     if format is Format.BINARY_SI:
-        is_small = not fraction and len(integer) <= _SMALL_BINARY_DIGITS[exponent]
-        return is_small, 0 if is_small else None
+        return 0 if not fraction and len(integer) <= _SMALL_BINARY_DIGITS[exponent] else None
     scale = exponent - len(fraction)
     is_small = len(integer) + len(fraction) <= SMALL_DIGITS_MAX and scale >= -9
-    return is_small, scale if is_small else None
+    return scale if is_small else None
 
 
 def _times_power_of_ten(number: int, exponent: int) -> int:
-    """`number` × 10^`exponent` for a number ≥ 0, rounded up to a whole."""
+    """A number ≥ 0 times ten to the `exponent`, rounded up to a whole."""
     if exponent >= 0:
         return number * 10**exponent
     # Far below the resolution only "is there anything" counts; the power would be huge.
