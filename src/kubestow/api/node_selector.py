@@ -1,0 +1,251 @@
+"""Which nodes a pod, a volume or a device asks for: node selectors, compiled.
+
+A node selector is a list of terms of which one must match; a term is a list of requirements on the
+node's labels and fields which must all match. Compiled forms compare by content, so whoever turns
+them into a mask over all nodes can keep that mask under the selector itself, and asks each
+requirement once per distinct label value (`Requirement.matches_value`) instead of once per node.
+
+Invariant: a compiled selector holds only usable terms. Terms with mistakes never match and live on
+as `errors` alone, because a pod with one bad term still goes where its other terms allow.
+Not here: masks over nodes (`plugins`), a StorageClass's `allowedTopologies`.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, Literal
+
+import msgspec
+
+from kubestow.api.labels import (
+    Requirement,
+    SelectorError,
+    equality,
+    invalid_value,
+    join_errors,
+    parse_requirement,
+)
+from kubestow.api.pod import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PreferredSchedulingTerm,
+)
+
+FieldOperator = Literal["In", "NotIn"]
+
+NAME_FIELD: Final = "metadata.name"
+
+_CACHED_MAX: Final = 4_096
+_LABEL_OPERATORS: Final = '"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
+_FIELD_OPERATORS: Final = '"In", "NotIn"'
+
+
+class FieldRequirement(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """What a field of the node must, or must not, be."""
+
+    key: str
+    operator: FieldOperator
+    value: str
+
+    def matches_name(self, name: str) -> bool:
+        """Whether a node of that name satisfies the requirement."""
+        # Spec 01 §8: the name is the only field there is; all others read as "".
+        found = name if self.key == NAME_FIELD else ""
+        return (found == self.value) == (self.operator == "In")
+
+
+class CompiledTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """An AND of requirements, at least one."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[FieldRequirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        return all(requirement.matches(labels) for requirement in self.labels) and (
+            self.matches_fields(name)
+        )
+
+    def matches_fields(self, name: str) -> bool:
+        # Spec 01 §8: without a name the fields are not looked at, so a volume checked against mere
+        # labels passes.
+        return not name or all(requirement.matches_name(name) for requirement in self.fields)
+
+
+class CompiledNodeSelector(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """An OR of terms; without a usable term it matches no node."""
+
+    terms: tuple[CompiledTerm, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        return any(term.matches(labels, name) for term in self.terms)
+
+    @property
+    def error(self) -> str:
+        """What is wrong with the unusable terms, as one text; empty if nothing is."""
+        return join_errors(self.errors)
+
+
+class RequiredNodeAffinity(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """All a pod demands of its node's labels and name: `nodeSelector` AND required affinity."""
+
+    equalities: tuple[Requirement, ...] = ()
+    selector: CompiledNodeSelector | None = None
+
+    @classmethod
+    def of(cls, pod: Pod) -> "RequiredNodeAffinity":
+        affinity = pod.spec.affinity
+        node_affinity = None if affinity is None else affinity.node_affinity
+        selector = None if node_affinity is None else node_affinity.required
+        if selector is None and not pod.spec.node_selector:
+            return ANY_NODE
+        return _required(tuple((pod.spec.node_selector or {}).items()), selector)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether every node will do."""
+        return not self.equalities and self.selector is None
+
+    @property
+    def error(self) -> str:
+        """What is wrong with the unusable affinity terms, as one text; empty if nothing is."""
+        return "" if self.selector is None else self.selector.error
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        return self._matches_equalities(labels) and (
+            self.selector is None or self.selector.matches(labels, name)
+        )
+
+    def match_error(self, labels: Mapping[str, str], name: str) -> str:
+        """The error that comes with a mismatch on this node; empty where there is none.
+
+        Spec 01 §8: a `nodeSelector` that does not match ends the test before the terms with their
+        mistakes are looked at, and a matching term excuses the others.
+        """
+        if not self.error or not self._matches_equalities(labels):
+            return ""
+        return "" if self.matches(labels, name) else self.error
+
+    def _matches_equalities(self, labels: Mapping[str, str]) -> bool:
+        return all(requirement.matches(labels) for requirement in self.equalities)
+
+
+class WeightedNodeTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    term: CompiledTerm
+    weight: int
+
+
+class PreferredTerms(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """The terms a pod would like its node to match, each with its weight."""
+
+    terms: tuple[WeightedNodeTerm, ...] = ()
+
+    @classmethod
+    def of(cls, terms: Sequence[PreferredSchedulingTerm], *, path: str = "") -> "PreferredTerms":
+        """Compile the terms; raise SelectorError if one that counts has a mistake."""
+        return _preferred(tuple(terms), path)
+
+    def score(self, labels: Mapping[str, str], name: str) -> int:
+        """The sum of the weights of the terms that the node matches."""
+        return sum(entry.weight for entry in self.terms if entry.term.matches(labels, name))
+
+
+ANY_NODE: Final = RequiredNodeAffinity()
+
+
+def compile_node_selector(
+    selector: NodeSelector, *, strict: bool = False, path: str = ""
+) -> CompiledNodeSelector:
+    """Compile the selector; terms with mistakes become `errors`, or raise SelectorError if strict.
+
+    `path` leads to the selector inside its object and opens every error text.
+    """
+    compiled = _compile(selector, path)
+    if strict and compiled.errors:
+        raise SelectorError(*compiled.errors)
+    return compiled
+
+
+@lru_cache(_CACHED_MAX)
+def _compile(selector: NodeSelector, path: str) -> CompiledNodeSelector:
+    terms: list[CompiledTerm] = []
+    errors: list[str] = []
+    prefix = f"{path}.nodeSelectorTerms" if path else "nodeSelectorTerms"
+    for index, term in enumerate(selector.node_selector_terms):
+        # Spec 01 §8: an empty term is dropped (matches nothing) but keeps its place in the count.
+        if _is_empty(term):
+            continue
+        compiled, mistakes = _compile_term(term, f"{prefix}[{index}]")
+        errors += mistakes
+        if not mistakes:
+            terms.append(compiled)
+    return CompiledNodeSelector(tuple(terms), tuple(errors))
+
+
+@lru_cache(_CACHED_MAX)
+def _required(
+    equalities: tuple[tuple[str, str], ...], selector: NodeSelector | None
+) -> RequiredNodeAffinity:
+    return RequiredNodeAffinity(
+        tuple(equality(key, value) for key, value in sorted(equalities)),
+        None if selector is None else compile_node_selector(selector),
+    )
+
+
+@lru_cache(_CACHED_MAX)
+def _preferred(terms: tuple[PreferredSchedulingTerm, ...], path: str) -> PreferredTerms:
+    entries: list[WeightedNodeTerm] = []
+    errors: list[str] = []
+    for index, term in enumerate(terms):
+        # Spec 05 §2.5: what cannot change a score is dropped before anyone looks for mistakes.
+        if term.weight == 0 or _is_empty(term.preference):
+            continue
+        compiled, mistakes = _compile_term(term.preference, f"{path}[{index}]")
+        errors += mistakes
+        entries.append(WeightedNodeTerm(compiled, term.weight))
+    if errors:
+        raise SelectorError(*errors)
+    return PreferredTerms(tuple(entries))
+
+
+def _is_empty(term: NodeSelectorTerm) -> bool:
+    return not term.match_expressions and not term.match_fields
+
+
+def _compile_term(term: NodeSelectorTerm, path: str) -> tuple[CompiledTerm, list[str]]:
+    """The term as far as it can be used, and all that is wrong with it."""
+    errors: list[str] = []
+    labels: list[Requirement] = []
+    fields: list[FieldRequirement] = []
+    for index, expression in enumerate(term.match_expressions):
+        try:
+            labels.append(_label_requirement(expression, f"{path}.matchExpressions[{index}]"))
+        except SelectorError as error:
+            errors += error.errors
+    for index, field in enumerate(term.match_fields):
+        try:
+            fields.append(_field_requirement(field, f"{path}.matchFields[{index}]"))
+        except SelectorError as error:
+            errors += error.errors
+    return CompiledTerm(tuple(labels), tuple(fields)), errors
+
+
+def _label_requirement(expression: NodeSelectorRequirement, path: str) -> Requirement:
+    operator = expression.operator
+    if operator not in ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"):
+        raise SelectorError(_unsupported(path, operator, _LABEL_OPERATORS))
+    return parse_requirement(expression.key, operator, expression.values, path=path)
+
+
+def _field_requirement(field: NodeSelectorRequirement, path: str) -> FieldRequirement:
+    operator = field.operator
+    if operator not in ("In", "NotIn"):
+        raise SelectorError(_unsupported(path, operator, _FIELD_OPERATORS))
+    if field.values is None or len(field.values) != 1:
+        raise SelectorError(invalid_value(f"{path}.values", field.values, "must have one element"))
+    return FieldRequirement(field.key, operator, field.values[0])
+
+
+def _unsupported(path: str, operator: str, supported: str) -> str:
+    return f'{path}.operator: Unsupported value: "{operator}": supported values: {supported}'
