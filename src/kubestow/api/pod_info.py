@@ -1,0 +1,296 @@
+"""A pod together with what the scheduler derives from it, each value computed once.
+
+Queue, cache and plugins pass a `PodInfo` around instead of a `Pod`. What it derives is computed on
+first use and kept: most pods ask for few of these values, and those that ask do so in every cycle.
+Pods of one controller share the results: namespaces with labels become a `PodClass`, affinity terms
+are interned by content, so that counts and cached answers can be kept per class and per term.
+
+Invariant: derived values never depend on `spec.nodeName`, so they survive `assigned_to`.
+Not here: how requests add up (`requests`), how terms are matched over all pods (`plugins`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Final, TypeVar
+
+import msgspec
+
+from kubestow.api.labels import Selector, SelectorError, join_errors, parse_label_selector
+from kubestow.api.node_selector import RequiredNodeAffinity
+from kubestow.api.pod import Pod, PodAffinity, PodAffinityTerm, assign, priority_of
+from kubestow.api.pod import WeightedPodAffinityTerm as WeightedApiTerm
+from kubestow.api.ports import HostPort, host_ports
+from kubestow.api.requests import AccountedRequest, accounted_request
+
+_CACHED_TERMS_MAX: Final = 16_384
+
+
+class PodInfo:
+    """A pod and its derived values. Attributes without underscore are read-only for others."""
+
+    __slots__ = (
+        "_accounted",
+        "_host_ports",
+        "_pod_class",
+        "_pvc_keys",
+        "_required_node_affinity",
+        "_terms",
+        "key",
+        "name",
+        "namespace",
+        "pod",
+        "priority",
+        "uid",
+    )
+
+    def __init__(self, pod: Pod) -> None:
+        self._terms: AffinityTerms | None = None
+        self._accounted: AccountedRequest | None = None
+        self._take(pod)
+
+    def update(self, pod: Pod) -> None:
+        """Replace the pod by a newer version of it, or by another pod.
+
+        Spec 01 §12.1: within one UID the affinity terms and the accounted request stay as first
+        computed, even if the new version would give other ones.
+        """
+        if pod.metadata.uid != self.uid:
+            self._terms = None
+            self._accounted = None
+        self._take(pod)
+
+    def assigned_to(self, node_name: str) -> "PodInfo":
+        """A copy whose pod sits on that node; what was derived is carried over."""
+        copy = PodInfo(assign(self.pod, node_name))
+        copy._terms = self._terms
+        copy._accounted = self._accounted
+        copy._host_ports = self._host_ports
+        copy._pvc_keys = self._pvc_keys
+        copy._pod_class = self._pod_class
+        copy._required_node_affinity = self._required_node_affinity
+        return copy
+
+    @property
+    def accounted(self) -> AccountedRequest:
+        """What the pod takes from its node (spec 01 §3.2, view A)."""
+        if self._accounted is None:
+            self._accounted = accounted_request(self.pod)
+        return self._accounted
+
+    @property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        if self._host_ports is None:
+            self._host_ports = host_ports(self.pod)
+        return self._host_ports
+
+    @property
+    def pvc_keys(self) -> tuple[str, ...]:
+        """`namespace/claim`, once per volume that names a claim (spec 01 §5)."""
+        if self._pvc_keys is None:
+            self._pvc_keys = pvc_keys(self.pod)
+        return self._pvc_keys
+
+    @property
+    def pod_class(self) -> "PodClass":
+        """The class of all pods with this pod's namespace and labels."""
+        if self._pod_class is None:
+            self._pod_class = PodClass.of(self.namespace, self.pod.metadata.labels)
+        return self._pod_class
+
+    @property
+    def required_node_affinity(self) -> RequiredNodeAffinity:
+        if self._required_node_affinity is None:
+            self._required_node_affinity = RequiredNodeAffinity.of(self.pod)
+        return self._required_node_affinity
+
+    @property
+    def has_affinity(self) -> bool:
+        """Whether the pod says anything on other pods; an empty `podAffinity: {}` counts."""
+        affinity = self.pod.spec.affinity
+        return affinity is not None and (
+            affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
+        )
+
+    @property
+    def has_required_anti_affinity(self) -> bool:
+        """Whether the pod lists required anti-affinity, usable or not."""
+        affinity = self.pod.spec.affinity
+        return (
+            affinity is not None
+            and affinity.pod_anti_affinity is not None
+            and bool(affinity.pod_anti_affinity.required)
+        )
+
+    @property
+    def terms(self) -> "AffinityTerms":
+        """The four lists of pod affinity terms and what is wrong with them."""
+        if self._terms is None:
+            self._terms = affinity_terms(self.pod)
+        return self._terms
+
+    @property
+    def required_affinity_terms(self) -> "tuple[AffinityTerm, ...]":
+        return self.terms.required_affinity
+
+    @property
+    def required_anti_affinity_terms(self) -> "tuple[AffinityTerm, ...]":
+        return self.terms.required_anti_affinity
+
+    @property
+    def preferred_affinity_terms(self) -> "tuple[WeightedTerm, ...]":
+        return self.terms.preferred_affinity
+
+    @property
+    def preferred_anti_affinity_terms(self) -> "tuple[WeightedTerm, ...]":
+        return self.terms.preferred_anti_affinity
+
+    @property
+    def terms_error(self) -> str:
+        """What is wrong with the affinity terms, as one text; empty if nothing is."""
+        return self.terms.error
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.key}, uid={self.uid!r}, node={self.pod.spec.node_name!r})"
+
+    def _take(self, pod: Pod) -> None:
+        """Point to the pod and forget what may differ between two versions of one pod."""
+        meta = pod.metadata
+        self.pod = pod
+        self.uid = meta.uid
+        self.namespace = meta.namespace
+        self.name = meta.name
+        self.key = f"{meta.namespace}/{meta.name}"
+        self.priority = priority_of(pod)
+        # Labels change freely, and a gated pod may still narrow its node selector.
+        self._host_ports: tuple[HostPort, ...] | None = None
+        self._pvc_keys: tuple[str, ...] | None = None
+        self._pod_class: PodClass | None = None
+        self._required_node_affinity: RequiredNodeAffinity | None = None
+
+
+class PodClass:
+    """All pods of one namespace with the same labels. Interned: equal classes are one object.
+
+    `id` counts from 0 in the order of first sight, so that arrays can be indexed by class. Classes
+    are never dropped: they are few where controllers make the pods.
+    """
+
+    __slots__ = ("id", "labels", "namespace")
+
+    def __init__(self, class_id: int, namespace: str, labels: Mapping[str, str]) -> None:
+        self.id: Final = class_id
+        self.namespace: Final = namespace
+        self.labels: Final = labels
+
+    @classmethod
+    def of(cls, namespace: str, labels: Mapping[str, str]) -> "PodClass":
+        key = (namespace, frozenset(labels.items()))
+        found = _CLASSES.get(key)
+        if found is None:
+            found = _CLASSES[key] = cls(len(_CLASSES), namespace, dict(labels))
+        return found
+
+    def __repr__(self) -> str:
+        return f"PodClass({self.id}, {self.namespace!r}, {self.labels!r})"
+
+
+class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """Which pods a term of pod (anti-)affinity means, and what "near them" is."""
+
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    selector: Selector
+    topology_key: str
+
+    def matches(
+        self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
+    ) -> bool:
+        """Whether the term means a pod of that namespace with those labels (spec 01 §12.2)."""
+        return (
+            namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
+        ) and self.selector.matches(labels)
+
+
+class WeightedTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    term: AffinityTerm
+    weight: int
+
+
+class AffinityTerms(msgspec.Struct, frozen=True, gc=False):
+    """The four lists of a pod. A list with a mistake in any of its terms is empty."""
+
+    required_affinity: tuple[AffinityTerm, ...] = ()
+    required_anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred_affinity: tuple[WeightedTerm, ...] = ()
+    preferred_anti_affinity: tuple[WeightedTerm, ...] = ()
+    error: str = ""
+
+
+_CLASSES: Final[dict[tuple[str, frozenset[tuple[str, str]]], PodClass]] = {}
+_NO_AFFINITY: Final = PodAffinity()
+_NO_TERMS: Final = AffinityTerms()
+_ApiTerm = TypeVar("_ApiTerm", PodAffinityTerm, WeightedApiTerm)
+_Term = TypeVar("_Term", AffinityTerm, WeightedTerm)
+
+
+def pvc_keys(pod: Pod) -> tuple[str, ...]:
+    """`namespace/claim` per volume with a claim; generic ephemeral volumes do not count."""
+    return tuple(
+        f"{pod.metadata.namespace}/{volume.persistent_volume_claim.claim_name}"
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    )
+
+
+def affinity_terms(pod: Pod) -> AffinityTerms:
+    """Convert all four lists (spec 01 §12.1); a mistake costs its own list only."""
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return _NO_TERMS
+    near = affinity.pod_affinity or _NO_AFFINITY
+    apart = affinity.pod_anti_affinity or _NO_AFFINITY
+    if near == apart == _NO_AFFINITY:
+        return _NO_TERMS
+
+    namespace = pod.metadata.namespace
+    errors: list[str] = []
+
+    def convert(
+        label: str, terms: Iterable[_ApiTerm], one: Callable[[str, _ApiTerm], _Term]
+    ) -> tuple[_Term, ...]:
+        try:
+            return tuple(one(namespace, term) for term in terms)
+        except SelectorError as error:
+            errors.append(f"{label}: {error}")
+            return ()
+
+    return AffinityTerms(
+        required_affinity=convert("requiredAffinityTerms", near.required, _term),
+        required_anti_affinity=convert("requiredAntiAffinityTerms", apart.required, _term),
+        preferred_affinity=convert("preferredAffinityTerms", near.preferred, _weighted_term),
+        preferred_anti_affinity=convert(
+            "preferredAntiAffinityTerms", apart.preferred, _weighted_term
+        ),
+        error=join_errors(errors),
+    )
+
+
+def _term(namespace: str, term: PodAffinityTerm) -> AffinityTerm:
+    selector = parse_label_selector(term.label_selector)
+    namespace_selector = parse_label_selector(term.namespace_selector)
+    namespaces = term.namespaces
+    # Spec 01 §12.1: the pod's own namespace stands in only where the term says nothing at all.
+    if not namespaces and term.namespace_selector is None:
+        namespaces = (namespace,)
+    return _interned_term(namespaces, namespace_selector, selector, term.topology_key)
+
+
+def _weighted_term(namespace: str, term: WeightedApiTerm) -> WeightedTerm:
+    return WeightedTerm(_term(namespace, term.pod_affinity_term), term.weight)
+
+
+@lru_cache(_CACHED_TERMS_MAX)
+def _interned_term(
+    namespaces: tuple[str, ...], namespace_selector: Selector, selector: Selector, topology_key: str
+) -> AffinityTerm:
+    return AffinityTerm(frozenset(namespaces), namespace_selector, selector, topology_key)
