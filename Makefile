@@ -71,7 +71,7 @@ clean: ## Remove the environment, caches and builds
 
 # Names, versions and hashes only: which registry they come from is the business of each machine.
 define compile
-$(UV) pip compile pyproject.toml --quiet --extra uvloop $(2) $(COMPILE_FLAGS) \
+$(UV) pip compile pyproject.toml --quiet --system-certs --extra uvloop $(2) $(COMPILE_FLAGS) \
 	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file $(1)
 endef
