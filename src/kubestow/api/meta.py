@@ -19,8 +19,13 @@ ResourceList = dict[str, Quantity]
 
 # Structs only point down to their own fields, so they can never be part of a reference cycle:
 # gc=False spares the collector a walk over every pod of the cluster.
-class Object(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Base of all API structs: immutable, camelCase on the wire, unknown fields ignored."""
+class Object(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False
+):
+    """Base of all API structs: immutable, camelCase on the wire, unknown fields ignored.
+
+    A field with its default is not written: reading the text back gives the same default.
+    """
 
 
 class OwnerReference(Object, frozen=True, kw_only=True):

@@ -4,7 +4,14 @@ from datetime import datetime
 
 import msgspec
 
-from kubestow.api.meta import ApiObject, Condition, LabelSelector, Object, ResourceList
+from kubestow.api.meta import (
+    ApiObject,
+    Condition,
+    JsonObject,
+    LabelSelector,
+    Object,
+    ResourceList,
+)
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
@@ -130,7 +137,7 @@ class PersistentVolumeClaimSource(Object, frozen=True, kw_only=True):
 
 class EphemeralVolumeSource(Object, frozen=True, kw_only=True):
     # Only its presence counts: the claim it makes is looked up by name.
-    volume_claim_template: msgspec.Raw | None = None
+    volume_claim_template: JsonObject | None = None
 
 
 class GcePersistentDisk(Object, frozen=True, kw_only=True):

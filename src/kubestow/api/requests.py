@@ -266,13 +266,29 @@ def _plain_lists(pod: Pod, *, use_status: bool, use_pod_level: bool) -> list[Res
         return None
     if use_pod_level and spec.resources is not None:
         return None
-    if use_status and any(status.resources is not None for status in _all_statuses(pod)):
+    if use_status and not _is_settled(pod):
         return None
     return [container.resources.requests or {} for container in spec.containers]
 
 
-def _all_statuses(pod: Pod) -> tuple[ContainerStatus, ...]:
-    return pod.status.container_statuses + pod.status.init_container_statuses
+def _is_settled(pod: Pod) -> bool:
+    """Whether the containers' statuses say what the spec says, so that reading them adds nothing.
+
+    Each is then the maximum of equal lists, also where the wish is dropped as infeasible.
+    """
+    statuses = pod.status.container_statuses + pod.status.init_container_statuses
+    if not statuses:
+        return True
+    requests_of = {container.name: container.resources.requests for container in pod.spec.containers}
+    for status in statuses:
+        if status.resources is None or status.name not in requests_of:
+            continue
+        requests = requests_of[status.name]
+        if status.resources.requests != requests:
+            return False
+        if status.allocated_resources and status.allocated_resources != requests:
+            return False
+    return True
 
 
 def _account_plain(lists: list[ResourceList]) -> AccountedRequest:
