@@ -7,12 +7,15 @@ hunting. Choose with HYPOTHESIS_PROFILE; where CI is set and nothing is chosen, 
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# No deadline anywhere: on a busy machine it would fail tests that are unlucky, not wrong.
-settings.register_profile("fast", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
-settings.register_profile("thorough", max_examples=2_000, deadline=None)
+# Neither deadlines nor complaints about slow drawing: on a busy machine they would fail tests that
+# are unlucky, not wrong.
+_CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+settings.register_profile("fast", _CALM, max_examples=50)
+settings.register_profile("ci", _CALM, max_examples=100, derandomize=True, print_blob=True)
+settings.register_profile("thorough", _CALM, max_examples=2_000)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if "CI" in os.environ else "fast")
 )
