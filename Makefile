@@ -53,7 +53,7 @@ imports: $(VENV)/.installed ## Check that folders import downwards only
 	$(BIN)/lint-imports --no-logo
 
 format: $(VENV)/.installed ## Format, and mend what the linter can mend
-	$(BIN)/ruff check --fix .
+	$(BIN)/ruff check --fix --exit-zero --quiet .
 	$(BIN)/ruff format .
 
 # --- Environment --------------------------------------------------------------------------------
