@@ -1,0 +1,30 @@
+"""Snapshots for tests, made the way the scheduler makes them: through a cache."""
+
+from collections.abc import Iterable
+
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.cache import Cache
+from kubestow.cache.snapshot import Snapshot
+
+
+def make_cache(nodes: Iterable[Node] = (), pods: Iterable[Pod] = ()) -> Cache:
+    """A cache that heard of these nodes, then of these pods, which must say where they run."""
+    cache = Cache()
+    for node in nodes:
+        cache.add_node(node)
+    for pod in pods:
+        assert pod.spec.node_name, f"pod {pod.metadata.name!r} sits on no node"
+        cache.add_pod(PodInfo(pod))
+    return cache
+
+
+def make_snapshot(nodes: Iterable[Node] = (), pods: Iterable[Pod] = ()) -> Snapshot:
+    """The picture a scheduling cycle would see of these nodes and pods.
+
+    Rows are in visiting order: the order given, unless zones make it alternate.
+    """
+    snapshot = Snapshot()
+    snapshot.refresh(make_cache(nodes, pods))
+    return snapshot
