@@ -38,6 +38,13 @@ class Nodes:
             return len(range(*self.rows.indices(len(self.snapshot))))
         return len(self.rows)
 
+    def subset(self, positions: npt.NDArray[np.intp]) -> "Nodes":
+        """The nodes at these positions of the view."""
+        if isinstance(self.rows, slice):
+            start, _, step = self.rows.indices(len(self.snapshot))
+            return Nodes(self.snapshot, positions * step + start)
+        return Nodes(self.snapshot, self.rows[positions])
+
     # --- numbers ---
 
     def resource_column(self, name: str) -> int | None:
@@ -137,6 +144,15 @@ class SimulatedNode(Nodes):
     def __init__(self, snapshot: "Snapshot", row: int) -> None:
         super().__init__(snapshot, np.array([row], np.intp))
         self.info = snapshot.node_infos[row].clone()
+
+    def clone(self) -> "SimulatedNode":
+        copy = SimulatedNode.__new__(SimulatedNode)
+        copy.snapshot, copy.rows, copy._columns = self.snapshot, self.rows, self._columns
+        copy.info = self.info.clone()
+        return copy
+
+    def subset(self, positions: npt.NDArray[np.intp]) -> Nodes:
+        return self  # There is one node, and whoever asks about none does not ask.
 
     @property
     def row(self) -> int:

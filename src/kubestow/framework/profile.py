@@ -15,6 +15,7 @@ from kubestow.framework.plugin import (
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
+    PreFilterExtensions,
     PreFilterPlugin,
     PreScorePlugin,
     QueueSortPlugin,
@@ -62,6 +63,13 @@ class Profile:
         self.pre_enqueue = _typed(PreEnqueuePlugin, lists["pre_enqueue"])
         self.pre_filter = _typed(PreFilterPlugin, lists["pre_filter"])
         self.filter = _typed(FilterPlugin, lists["filter"])
+        self.pre_filter_extensions = [
+            plugin for plugin in self.pre_filter if isinstance(plugin, PreFilterExtensions)
+        ]
+        # Whether a filter works node by node and is better asked only about nodes still in question.
+        self.evaluates_each_node = [
+            bool(getattr(plugin, "evaluates_each_node", False)) for plugin in self.filter
+        ]
         self.post_filter = _typed(PostFilterPlugin, lists["post_filter"])
         self.pre_score = _typed(PreScorePlugin, lists["pre_score"])
         self.score = _typed(ScorePlugin, lists["score"])

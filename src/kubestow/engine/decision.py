@@ -1,0 +1,104 @@
+"""The record of one scheduling attempt: what was decided, and everything needed to say why.
+
+It is the only source for messages, events, conditions, explanations, reports and the conformance
+runner. It holds the arrays the attempt produced anyway; words are made when somebody asks.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import Diagnosis
+from kubestow.framework.plugin import PostFilterResult
+from kubestow.framework.runner import PreFilterOutcome, Scores
+from kubestow.framework.status import Code, Status
+
+
+class Nomination(NamedTuple):
+    """Sets the pod's nominated node; the empty name clears it."""
+
+    node_name: str
+
+
+CLEAR_NOMINATION = Nomination("")
+
+
+class FitError(Exception):
+    """The pod fits on no node. Becomes the pod's condition and event text."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        super().__init__(diagnosis.message())
+        self.diagnosis = diagnosis
+
+
+class Decision:
+    """One attempt to place one pod.
+
+    status       None when a node was chosen; otherwise why not
+    nomination   what becomes of the pod's nominated node; None leaves it alone
+    feasible     intp[k], rows of the nodes found to fit, in the order they were found
+    """
+
+    __slots__ = (
+        "diagnosis",
+        "evaluated_count",
+        "feasible",
+        "fit_error_text",
+        "nodes_to_find",
+        "nomination",
+        "node_name",
+        "node_names",
+        "pod",
+        "post_filter",
+        "post_filter_status",
+        "pre_filter",
+        "profile_name",
+        "scores",
+        "start_index",
+        "state",
+        "status",
+        "via_nominated_node",
+    )
+
+    def __init__(self, pod: PodInfo, profile_name: str, node_names: Sequence[str]) -> None:
+        self.pod = pod
+        self.profile_name = profile_name
+        self.node_names = node_names
+        self.state = CycleState()
+        self.diagnosis = Diagnosis(node_names)
+        self.pre_filter = PreFilterOutcome(None, None, ())
+        self.start_index = 0
+        self.nodes_to_find = 0
+        self.feasible: npt.NDArray[np.intp] = np.empty(0, np.intp)
+        self.evaluated_count = 0
+        self.scores: Scores | None = None
+        self.node_name = ""
+        self.status: Status | None = None
+        self.nomination: Nomination | None = None
+        self.via_nominated_node = False
+        self.fit_error_text = ""
+        self.post_filter: PostFilterResult | None = None
+        self.post_filter_status: Status | None = None
+
+    @property
+    def is_scheduled(self) -> bool:
+        return bool(self.node_name)
+
+    @property
+    def message(self) -> str:
+        """The text of the pod's condition and event; empty when a node was chosen."""
+        return self.status.message if self.status is not None else ""
+
+    def fail(self, status: Status, nomination: Nomination | None) -> "Decision":
+        self.status = status
+        self.nomination = nomination
+        return self
+
+    def fail_to_fit(self) -> "Decision":
+        """No node fits, and what PostFilter had to say is in the diagnosis."""
+        self.status = Status(Code.UNSCHEDULABLE, error=FitError(self.diagnosis))
+        return self

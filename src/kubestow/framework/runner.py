@@ -1,0 +1,424 @@
+"""Runs the plugins of a profile at one extension point and combines what they say (spec 04 §2.2, §4, §8).
+
+Everything here is a plain function of a profile, the state of one attempt and the nodes. A plugin that
+raises fails the attempt with a status of code Error and the framework's words in front; it never takes
+the scheduler down.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes, SimulatedNode
+from kubestow.errors import PluginError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import PASSED, Diagnosis, decode_status, filter_failure
+from kubestow.framework.plugin import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    FilterPlugin,
+    NormalizePlugin,
+    PostFilterResult,
+    PreFilterExtensions,
+    Restriction,
+)
+from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.status import Code, Status
+
+T = TypeVar("T")
+
+
+def guarded(call: Callable[[], T]) -> T | Status:
+    """The call's result, or its exception as a status of code Error."""
+    try:
+        return call()
+    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        return Status.from_error(error)
+
+
+def failure(prefix: str, plugin: str, status: Status) -> Status:
+    """An Error status with the framework's words in front of the plugin's."""
+    error = status.as_error()
+    text = str(error) if error is not None else "%!w(<nil>)"
+    return Status(Code.ERROR, error=PluginError(f'{prefix} "{plugin}": {text}'), plugin=plugin)
+
+
+# --- PreFilter ---
+
+
+class PreFilterOutcome(NamedTuple):
+    """`node_names` None means all nodes; `restricting` are the plugins that narrowed them down."""
+
+    node_names: frozenset[str] | None
+    status: Status | None
+    restricting: tuple[str, ...]
+
+
+def run_pre_filter(
+    profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes
+) -> PreFilterOutcome:
+    """All PreFilter plugins in order (spec 04 §4).
+
+    A plain rejection does not stop the others: preemption needs the state they leave.
+    """
+    names: frozenset[str] | None = None
+    restricting: list[str] = []
+    pending: Status | None = None
+    state.skip_filter = skipped = set[str]()
+    for plugin in profile.pre_filter:
+        name = plugin_name(plugin)
+        try:
+            answer = plugin.pre_filter(state, pod, nodes)
+        except Exception as error:  # A fault in one plugin must not stop the scheduler.
+            answer = Status.from_error(error)
+        if answer is None:
+            continue
+        if isinstance(answer, Restriction):
+            restricting.append(name)
+            names = answer.node_names if names is None else names & answer.node_names
+            if not names:
+                return PreFilterOutcome(None, _empty_restriction(restricting), tuple(restricting))
+        elif answer.code == Code.SKIP:
+            skipped.add(name)
+        elif answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return PreFilterOutcome(None, answer.with_plugin(name), ())
+        elif answer.code == Code.UNSCHEDULABLE:
+            pending = answer.with_plugin(name)
+        elif not answer.is_success:
+            return PreFilterOutcome(None, failure("running PreFilter plugin", name, answer), ())
+    return PreFilterOutcome(names, pending, tuple(restricting))
+
+
+def _empty_restriction(restricting: Sequence[str]) -> Status:
+    if len(restricting) == 1:
+        return Status.unresolvable(f"node(s) didn't satisfy plugin {restricting[0]}")
+    joined = " ".join(sorted(restricting))
+    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{joined}] simultaneously")
+
+
+def run_add_pod(
+    profile: Profile, state: CycleState, pod: PodInfo, added: PodInfo, row: int
+) -> Status | None:
+    """Tell every plugin that a pod is thought to be on that node."""
+    for plugin in _extensions(profile, state):
+        answer = guarded(lambda plugin=plugin: plugin.add_pod(state, pod, added, row))
+        if answer is not None and not answer.is_success:
+            return failure("running AddPod on PreFilter plugin", plugin_name(plugin), answer)
+    return None
+
+
+def run_remove_pod(
+    profile: Profile, state: CycleState, pod: PodInfo, removed: PodInfo, row: int
+) -> Status | None:
+    """Tell every plugin that a pod is thought to be gone from that node."""
+    for plugin in _extensions(profile, state):
+        answer = guarded(lambda plugin=plugin: plugin.remove_pod(state, pod, removed, row))
+        if answer is not None and not answer.is_success:
+            return failure("running RemovePod on PreFilter plugin", plugin_name(plugin), answer)
+    return None
+
+
+def _extensions(profile: Profile, state: CycleState) -> list[PreFilterExtensions]:
+    return [
+        plugin
+        for plugin in profile.pre_filter_extensions
+        if plugin_name(plugin) not in state.skip_filter
+    ]
+
+
+# --- Filter ---
+
+
+class Verdicts(NamedTuple):
+    """What the filters say of some nodes.
+
+    failed_by   int16[node]   index of the first filter that rejected the node, or PASSED
+    codes       int64[node]   that filter's code
+    """
+
+    failed_by: npt.NDArray[np.int16]
+    codes: IntArray
+
+
+def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
+    """All Filter plugins over these nodes; for each node the first that rejects it decides."""
+    count = len(nodes)
+    failed_by = np.full(count, PASSED, np.int16)
+    codes = np.zeros(count, np.int64)
+    # Positions of the nodes that passed so far, once some did not.
+    passing: npt.NDArray[np.intp] | None = None
+    for index, plugin in enumerate(profile.filter):
+        name = plugin_name(plugin)
+        if name in state.skip_filter:
+            continue
+        if passing is not None and len(passing) == 0:
+            break
+        narrowed = profile.evaluates_each_node[index] and passing is not None
+        asked = nodes.subset(passing) if narrowed and passing is not None else nodes
+        result = _filter(plugin, name, state, pod, asked)
+        if result is None:
+            continue
+        rejected = np.flatnonzero(result)
+        if len(rejected) == 0:
+            continue
+        if narrowed and passing is not None:
+            positions = passing[rejected]
+        else:
+            rejected = rejected[failed_by[rejected] == PASSED]
+            positions = rejected
+        failed_by[positions] = index
+        codes[positions] = result[rejected]
+        passing = np.flatnonzero(failed_by == PASSED)
+    return Verdicts(failed_by, codes)
+
+
+def _filter(
+    plugin: FilterPlugin, name: str, state: CycleState, pod: PodInfo, nodes: Nodes
+) -> IntArray | None:
+    try:
+        result = plugin.filter(state, pod, nodes)
+    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        raise FilterError(filter_failure(name, Status.from_error(error))) from error
+    if result is not None and result.shape != (len(nodes),):
+        raise FilterError(
+            filter_failure(
+                name,
+                Status.from_error(
+                    PluginError(
+                        f'plugin "{name}" returned codes of shape {result.shape}, '
+                        f"expected ({len(nodes)},): one entry per node asked about"
+                    )
+                ),
+            )
+        )
+    return result
+
+
+class FilterError(Exception):
+    """A Filter plugin failed as a whole, not for one node; carries the status of the attempt."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+def run_filters_on_one(
+    profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes
+) -> Status | None:
+    """All Filter plugins on a view of one node; None when it passes."""
+    try:
+        verdicts = run_filters(profile, state, pod, nodes)
+    except FilterError as error:
+        return error.status
+    index = int(verdicts.failed_by[0])
+    if index == PASSED:
+        return None
+    return decode_status(profile.filter[index], state, int(verdicts.codes[0]))
+
+
+def run_filters_with_nominated(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    node: SimulatedNode,
+    nominated: Sequence[PodInfo],
+) -> Status | None:
+    """Filter one node, with the pods nominated to it counted in and without them (spec 04 §7).
+
+    Only nominated pods that would go first (equal or higher priority) are counted in. The pod must fit
+    either way: they may come, or they may not.
+    """
+    ahead = [
+        other
+        for other in nominated
+        if other.priority >= pod.priority and other.uid != pod.uid
+    ]
+    if ahead:
+        crowded, crowded_state = node.clone(), state.clone()
+        for other in ahead:
+            crowded.add_pod(other)
+            status = run_add_pod(profile, crowded_state, pod, other, node.row)
+            if status is not None:
+                return status
+        status = run_filters_on_one(profile, crowded_state, pod, crowded)
+        if status is not None:
+            return status
+    return run_filters_on_one(profile, state, pod, node)
+
+
+# --- PostFilter ---
+
+
+def run_post_filter(
+    profile: Profile, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+) -> tuple[PostFilterResult | None, Status]:
+    """All PostFilter plugins until one has an answer (spec 04 §9)."""
+    if state.skip_post_filter:
+        return None, Status.unschedulable("All PostFilter plugins are skipped")
+    kept: PostFilterResult | None = None
+    reasons: list[str] = []
+    first_plugin = ""
+    for plugin in profile.post_filter:
+        name = plugin_name(plugin)
+        answer = guarded(lambda plugin=plugin: plugin.post_filter(state, pod, diagnosis))
+        result, status = answer if isinstance(answer, tuple) else (None, answer)
+        if status.is_success or status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return result, status.with_plugin(name)
+        if not status.is_rejected:
+            return None, Status(
+                Code.ERROR, *status.reasons, error=status.as_error(), plugin=name
+            )
+        kept = result if result is not None else kept
+        reasons.extend(status.all_reasons)
+        first_plugin = first_plugin or name
+    return kept, Status(Code.UNSCHEDULABLE, *reasons, plugin=first_plugin)
+
+
+# --- Score ---
+
+
+class PluginScores(NamedTuple):
+    """One plugin's part in the totals, all int64[node] in the order of the feasible nodes."""
+
+    plugin: str
+    weight: int
+    raw: IntArray
+    normalized: IntArray
+
+
+class Scores(NamedTuple):
+    total: IntArray
+    by_plugin: tuple[PluginScores, ...]
+
+
+class ScoreError(Exception):
+    """Scoring failed; carries the status of the attempt."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> Scores:
+    """PreScore, Score and Normalize over the feasible nodes, and their weighted sum (spec 04 §8)."""
+    run_pre_score(profile, state, pod, nodes)
+    total = np.zeros(len(nodes), np.int64)
+    by_plugin: list[PluginScores] = []
+    for plugin in profile.score:
+        name = plugin_name(plugin)
+        if name in state.skip_score:
+            continue
+        try:
+            raw = plugin.score(state, pod, nodes)
+        except Exception as error:  # A fault in one plugin must not stop the scheduler.
+            raise _score_error("running Score plugins", name, error) from error
+        raw_scores = _as_array(raw, len(nodes))
+        normalized = raw_scores
+        if isinstance(plugin, NormalizePlugin):
+            try:
+                normalized = plugin.normalize(state, pod, raw_scores)
+            except Exception as error:  # As above.
+                raise _score_error("running Normalize on Score plugins", name, error) from error
+        weight = profile.weights[name]
+        _check_range(name, normalized)
+        total += normalized * weight
+        by_plugin.append(PluginScores(name, weight, raw_scores, normalized))
+    return Scores(total, tuple(by_plugin))
+
+
+def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+    state.skip_score = skipped = set[str]()
+    for plugin in profile.pre_score:
+        name = plugin_name(plugin)
+        try:
+            status = plugin.pre_score(state, pod, nodes)
+        except Exception as error:  # A fault in one plugin must not stop the scheduler.
+            status = Status.from_error(error)
+        if status is None or status.is_success:
+            continue
+        if status.code != Code.SKIP:
+            raise ScoreError(failure("running PreScore plugin", name, status))
+        skipped.add(name)
+
+
+def _as_array(scores: IntArray | int, count: int) -> IntArray:
+    return np.full(count, scores, np.int64) if isinstance(scores, int) else scores
+
+
+def _score_error(prefix: str, name: str, error: Exception) -> ScoreError:
+    text = f'{prefix}: plugin "{name}" failed with: {error}'
+    return ScoreError(Status(Code.ERROR, error=PluginError(text), plugin=name))
+
+
+def _check_range(name: str, scores: IntArray) -> None:
+    if len(scores) == 0:
+        return
+    lowest, highest = int(scores.min()), int(scores.max())
+    if lowest >= MIN_NODE_SCORE and highest <= MAX_NODE_SCORE:
+        return
+    outside = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
+    text = (
+        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score '
+        f"{int(outside[0])}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] "
+        "after normalizing"
+    )
+    raise ScoreError(Status(Code.ERROR, error=PluginError(text), plugin=name))
+
+
+# --- Reserve, Permit ---
+
+
+def run_reserve(
+    profile: Profile, state: CycleState, pod: PodInfo, node_name: str
+) -> Status | None:
+    for plugin in profile.reserve:
+        answer = guarded(lambda plugin=plugin: plugin.reserve(state, pod, node_name))
+        if answer is None or answer.is_success:
+            continue
+        name = plugin_name(plugin)
+        if answer.is_rejected:
+            return answer.with_plugin(name)
+        return failure("running Reserve plugin", name, answer)
+    return None
+
+
+def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
+    """Undo every Reserve, last first, also those that never ran."""
+    for plugin in reversed(profile.reserve):
+        guarded(lambda plugin=plugin: plugin.unreserve(state, pod, node_name))
+
+
+class PermitOutcome(NamedTuple):
+    """None lets the pod go on; Wait comes with how long each plugin waits at most."""
+
+    status: Status | None
+    timeouts_s: dict[str, float]
+
+
+def run_permit(
+    profile: Profile, state: CycleState, pod: PodInfo, node_name: str, longest_s: float
+) -> PermitOutcome:
+    timeouts_s: dict[str, float] = {}
+    waiting: Status | None = None
+    for plugin in profile.permit:
+        name = plugin_name(plugin)
+        answer = guarded(lambda plugin=plugin: plugin.permit(state, pod, node_name))
+        status, timeout_s = answer if isinstance(answer, tuple) else (answer, 0.0)
+        if status is None or status.is_success:
+            continue
+        if status.is_rejected:
+            return PermitOutcome(status.with_plugin(name), {})
+        if status.code != Code.WAIT:
+            return PermitOutcome(failure("running Permit plugin", name, status), {})
+        timeouts_s[name] = min(timeout_s, longest_s)
+        waiting = status.with_plugin(name)
+    if waiting is None:
+        return PermitOutcome(None, {})
+    return PermitOutcome(
+        waiting.with_reasons("one or more plugins asked to wait and no plugin rejected pod"),
+        timeouts_s,
+    )
