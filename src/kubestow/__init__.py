@@ -1,8 +1,8 @@
 """kubestow: a Kubernetes scheduler that decides as kube-scheduler does, and can say why.
 
-The folders draw the architecture; each says in its `__init__.py` what it is for. Imports go one way,
-from `service` at the top down to `api`. Nothing is imported here, so that using one part does not
-load the others.
+The folders draw the architecture; each says in its `__init__.py` what it is for. Imports go one
+way, from `service` at the top down to `api`. Nothing is imported here, so that using one part does
+not load the others.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""`python -m kubestow`: the same as the `kubestow` command, for where scripts are not on the path."""
+"""`python -m kubestow`: the `kubestow` command, for where scripts are not on the path."""
 
 from kubestow.service.cli import main
 
