@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from kubestow.api.pod import Container, Pod
+from kubestow.api.requests import is_sidecar
 
 ANY_IP: Final = "0.0.0.0"
 DEFAULT_PROTOCOL: Final = "TCP"
@@ -32,8 +33,7 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     Ports of other init containers are left out, and one wanted twice is listed twice.
     """
     spec = pod.spec
-    sidecars = (c for c in spec.init_containers if c.restart_policy == "Always")
-    return (*_wanted(sidecars), *_wanted(spec.containers))
+    return (*_wanted(filter(is_sidecar, spec.init_containers)), *_wanted(spec.containers))
 
 
 class UsedPorts:
