@@ -1,0 +1,65 @@
+"""Features a node says it has and a pod cannot do without (spec 01 §5, 05 §11).
+
+Sets of features are integers, one bit per known feature, so that all nodes fit in one array and a
+pod is tested with `required & ~known`.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kubestow.api.pod import Pod
+
+RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
+
+# Sorted: the bit of a feature is its place here, and `known_features` walks the tuple in order.
+KNOWN_FEATURES: Final = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    RESTART_ALL_CONTAINERS,
+    USER_NAMESPACES_HOST_NETWORK,
+)
+
+_RESTART_ALL_BIT: Final = 1 << KNOWN_FEATURES.index(RESTART_ALL_CONTAINERS)
+_USER_NAMESPACES_BIT: Final = 1 << KNOWN_FEATURES.index(USER_NAMESPACES_HOST_NETWORK)
+
+
+def known_features(declared: Sequence[str]) -> int:
+    """The bits of the known features among a node's sorted list; others are left out.
+
+    Spec 01 §5: the two lists are merged as sorted ones. From an unsorted list, which the API does
+    not let through, names that come too late are lost, as upstream loses them.
+    """
+    bits = 0
+    position = 0
+    for bit, feature in enumerate(KNOWN_FEATURES):
+        while position < len(declared) and declared[position] < feature:
+            position += 1
+        if position < len(declared) and declared[position] == feature:
+            bits |= 1 << bit
+            position += 1
+    return bits
+
+
+def required_features(pod: Pod) -> int:
+    """The bits of the features a node must have for the pod to start there."""
+    bits = 0
+    if _restarts_all_containers(pod):
+        bits |= _RESTART_ALL_BIT
+    if pod.spec.host_network and pod.spec.host_users is False:
+        bits |= _USER_NAMESPACES_BIT
+    return bits
+
+
+def feature_names(bits: int) -> tuple[str, ...]:
+    """The features whose bits are set, in order."""
+    return tuple(name for bit, name in enumerate(KNOWN_FEATURES) if bits >> bit & 1)
+
+
+def _restarts_all_containers(pod: Pod) -> bool:
+    return any(
+        rule.action == "RestartAllContainers"
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+        for rule in container.restart_policy_rules
+    )
