@@ -9,7 +9,7 @@ Invariant: derived values never depend on `spec.nodeName`, so they survive `assi
 Not here: how requests add up (`requests`), how terms are matched over all pods (`plugins`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar
 
@@ -249,17 +249,16 @@ def affinity_terms(pod: Pod) -> AffinityTerms:
         return _NO_TERMS
     near = affinity.pod_affinity or _NO_AFFINITY
     apart = affinity.pod_anti_affinity or _NO_AFFINITY
-    if near == apart == _NO_AFFINITY:
-        return _NO_TERMS
-
     namespace = pod.metadata.namespace
     errors: list[str] = []
 
     def convert(
-        label: str, terms: Iterable[_ApiTerm], one: Callable[[str, _ApiTerm], _Term]
+        label: str, terms: Sequence[_ApiTerm], one: Callable[[str, _ApiTerm], _Term]
     ) -> tuple[_Term, ...]:
+        if not terms:
+            return ()
         try:
-            return tuple(one(namespace, term) for term in terms)
+            return tuple([one(namespace, term) for term in terms])
         except SelectorError as error:
             errors.append(f"{label}: {error}")
             return ()
