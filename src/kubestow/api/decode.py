@@ -1,0 +1,336 @@
+"""JSON text and plain documents to API objects and back.
+
+Objects are decoded straight into structs, without a detour over dictionaries, because a cluster
+sends tens of thousands of them. What goes wrong is explained slowly and well: the error names the
+object, the field and the value.
+
+Kubernetes reads `null` as "not given" (in a map: as the zero value), msgspec does not. So a
+document that does not fit is looked at again without its nulls before it counts as wrong.
+
+Invariant: `KINDS` is the one register of kinds; whoever adds a kind adds it to `_KINDS_BY_GROUP`.
+Not here: reading files (`files`), values that decode but make no sense (`check`), what the API
+server fills in before anyone sees an object.
+"""
+
+import json
+import re
+from functools import cache
+from typing import Any, Final, TypeGuard, TypeVar
+
+import msgspec
+
+from kubestow.api.coordination import Binding, Event, Lease
+from kubestow.api.meta import ApiObject, JsonObject, Object
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.quantity import Quantity, parse_quantity
+from kubestow.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubestow.api.workload import (
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from kubestow.errors import DecodeError
+
+T = TypeVar("T", bound=Object)
+
+_KINDS_BY_GROUP: Final[dict[str, tuple[type[ApiObject], ...]]] = {
+    "": (
+        Binding,
+        Namespace,
+        Node,
+        PersistentVolume,
+        PersistentVolumeClaim,
+        Pod,
+        ReplicationController,
+        Service,
+    ),
+    "apps": (ReplicaSet, StatefulSet),
+    "coordination.k8s.io": (Lease,),
+    "events.k8s.io": (Event,),
+    "policy": (PodDisruptionBudget,),
+    "scheduling.k8s.io": (PriorityClass,),
+    "storage.k8s.io": (CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment),
+}
+KINDS: Final[dict[str, type[ApiObject]]] = {
+    cls.__name__: cls for classes in _KINDS_BY_GROUP.values() for cls in classes
+}
+
+# What msgspec raises for bytes that hold no JSON.
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+VALUE_LENGTH_MAX: Final = 80  # of a value quoted in an error
+
+
+def decode_json(cls: type[T], raw: bytes) -> T:
+    """The object a JSON text holds; raises DecodeError."""
+    try:
+        return _decoder(cls).decode(raw)
+    except msgspec.ValidationError:
+        pass  # perhaps only nulls are in the way
+    except _UNREADABLE as error:
+        raise DecodeError(f"cannot decode {cls.__name__}: not JSON: {error}") from error
+    try:
+        document = msgspec.json.decode(raw)
+    except _UNREADABLE as error:
+        raise DecodeError(f"cannot decode {cls.__name__}: not JSON: {error}") from error
+    return _convert_slowly(cls, document)
+
+
+def convert(cls: type[T], document: JsonObject) -> T:
+    """The object a plain document (dictionaries, lists, scalars) holds; raises DecodeError."""
+    try:
+        return msgspec.convert(document, cls, dec_hook=dec_hook)
+    except msgspec.ValidationError:
+        return _convert_slowly(cls, document)
+
+
+def encode_json(obj: Object) -> bytes:
+    return _ENCODER.encode(obj)
+
+
+def to_document(obj: Object) -> JsonObject:
+    """The object as a plain document; fields that have their defaults are left out."""
+    # Over the text, because msgspec's shorter way leaves tuples where a document has lists.
+    return msgspec.json.decode(_ENCODER.encode(obj))
+
+
+def class_of(document: JsonObject) -> type[ApiObject] | None:
+    """The class for a document, None if the scheduler does not know its kind.
+
+    Kind names repeat across API groups (Knative has a `Service` too), so the group must fit where
+    an `apiVersion` is given.
+    """
+    kind, api_version = document.get("kind"), document.get("apiVersion")
+    cls = KINDS.get(kind) if isinstance(kind, str) else None
+    if cls is None or not isinstance(api_version, str):
+        return cls
+    group = api_version.rpartition("/")[0]
+    return cls if cls in _KINDS_BY_GROUP.get(group, ()) else None
+
+
+def dec_hook(kind: type, value: object) -> Quantity:
+    """For msgspec: reads the one type it does not know."""
+    if kind is not Quantity:
+        raise NotImplementedError(f"no rule to decode {kind.__name__}")
+    if isinstance(value, str):
+        return parse_quantity(value.strip())
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return parse_quantity(value)
+    raise ValueError('expected a quantity such as "500m" or "2Gi"')
+
+
+def enc_hook(value: object) -> str:
+    """For msgspec: writes the one type it does not know."""
+    if not isinstance(value, Quantity):
+        raise NotImplementedError(f"no rule to encode {type(value).__name__}")
+    return str(value)
+
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
+
+
+@cache  # one for each class of this package, dear to build, cheap to use
+def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(cls, dec_hook=dec_hook)
+
+
+# --- Nulls ------------------------------------------------------------------------------------
+
+
+def _convert_slowly(cls: type[T], document: object) -> T:
+    try:
+        cleaned = _without_nulls(document, _type_info(cls))
+        return msgspec.convert(cleaned, cls, dec_hook=dec_hook)
+    except msgspec.ValidationError as error:
+        raise DecodeError(_explain(cls, document, str(error))) from error
+
+
+@cache
+def _type_info(cls: type[Object]) -> msgspec.inspect.Type:
+    return msgspec.inspect.type_info(cls)
+
+
+def _without_nulls(value: object, kind: msgspec.inspect.Type) -> object:
+    """A copy of the document in which each null is left out or has become its type's zero value."""
+    match kind:
+        case msgspec.inspect.UnionType():
+            # Only `X | None` occurs.
+            chosen = next(t for t in kind.types if not isinstance(t, msgspec.inspect.NoneType))
+            return _without_nulls(value, chosen)
+        case msgspec.inspect.StructType() if is_map(value):
+            kinds = {field.encode_name: field.type for field in kind.fields}
+            return {
+                key: _without_nulls(entry, kinds[key]) if key in kinds else entry
+                for key, entry in value.items()
+                if entry is not None
+            }
+        case msgspec.inspect.DictType() if is_map(value):
+            return {
+                key: _zero(kind.value_type)
+                if entry is None
+                else _without_nulls(entry, kind.value_type)
+                for key, entry in value.items()
+            }
+        case msgspec.inspect.VarTupleType() if is_list(value):
+            return [
+                _zero(kind.item_type) if entry is None else _without_nulls(entry, kind.item_type)
+                for entry in value
+            ]
+        case _:
+            return value
+
+
+def _zero(kind: msgspec.inspect.Type) -> object:
+    match kind:
+        case msgspec.inspect.StrType():
+            return ""
+        case msgspec.inspect.StructType():
+            return {}
+        case _:
+            return None  # for a quantity the hook reads it as zero
+
+
+# --- What went wrong --------------------------------------------------------------------------
+
+_COMPLAINT: Final = re.compile(
+    r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`(?P<path>\$.*)`)?", re.DOTALL
+)
+_PATH_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+_EXPECTED: Final = re.compile(r"Expected `(?P<expected>.+)`, got `(?P<found>.+)`")
+_BAD_TIME: Final = "Invalid RFC3339 encoded datetime"
+_TYPE_NAMES: Final = {
+    "array": "a list",
+    "bool": "true or false",
+    "datetime": "a time",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "a map",
+    "str": "a string",
+}
+
+
+def _explain(cls: type[Object], document: object, complaint: str) -> str:
+    """Turn msgspec's complaint about a document into one that names object, field and value."""
+    parts = _COMPLAINT.fullmatch(complaint)
+    assert parts is not None, complaint
+    subject = f"cannot decode {_get(document, 'kind') or cls.__name__}{_name_in(document)}"
+    if parts["path"] is None:
+        return f"{subject} from {quoted(document)}: {_reworded(parts['what'])}"
+    path, value = _locate(cls, document, complaint, parts["path"])
+    if parts["key"]:
+        return f"{subject}: keys of {path}: {_reworded(parts['what'])}"
+    return f"{subject}: {path} is {quoted(value)}: {_reworded(parts['what'])}"
+
+
+def _reworded(what: str) -> str:
+    if what == _BAD_TIME:
+        return 'expected a time such as "2026-01-31T12:00:00Z"'
+    types = _EXPECTED.fullmatch(what)
+    if types is None:
+        return what
+    # A field that may be absent reads `str | null`; saying so helps nobody.
+    expected = types["expected"].removesuffix(" | null")
+    text = f"expected {_TYPE_NAMES.get(expected, expected)}"
+    if expected == "str" and types["found"] in ("bool", "int", "float"):
+        # YAML reads yes, on and 1.10 as something else than text.
+        text += "; put it in quotes"
+    return text
+
+
+def _locate(cls: type[Object], document: object, complaint: str, path: str) -> tuple[str, object]:
+    """The path as a user would write it, and the value found there.
+
+    msgspec prints `[...]` for a key of a map; which one it was is found by trying each alone.
+    """
+    steps: list[str | int] = []
+    value = document
+    for field, index in _PATH_STEP.findall(path):
+        step: str | int = field
+        if index == "...":
+            step = _guilty_key(cls, document, complaint, steps)
+        elif index:
+            step = int(index)
+        steps.append(step)
+        value = _get(value, step)
+    return _shown(steps), value
+
+
+def _guilty_key(cls: type[Object], document: object, complaint: str, steps: list[str | int]) -> str:
+    keys: list[str] = []
+    value = document
+    for step in steps:
+        value = _get(value, step)
+    if is_map(value):
+        keys = list(value)
+    for key in keys:
+        try:
+            trial = _with_only(document, steps, key)
+            msgspec.convert(_without_nulls(trial, _type_info(cls)), cls, dec_hook=dec_hook)
+        except msgspec.ValidationError as error:
+            if str(error) == complaint:
+                return key
+    return "..."
+
+
+def _with_only(value: Any, steps: list[str | int], key: str) -> Any:
+    """A copy of the document whose map at `steps` has only that key."""
+    if not steps:
+        return {key: value[key]}
+    copy = value.copy()
+    copy[steps[0]] = _with_only(value[steps[0]], steps[1:], key)
+    return copy
+
+
+def _get(value: object, step: str | int) -> object:
+    if isinstance(step, int):
+        return value[step] if is_list(value) and step < len(value) else None
+    return value.get(step) if is_map(value) else None
+
+
+def _shown(steps: list[str | int]) -> str:
+    text = ""
+    for step in steps:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif step.isalnum() and not step[0].isdigit():
+            text += f".{step}" if text else step
+        else:
+            text += f'["{step}"]'
+    return text
+
+
+def _name_in(document: object) -> str:
+    """The name of the object as far as the document tells it."""
+    meta = _get(document, "metadata")
+    name = _get(meta, "name") or _get(meta, "generateName")
+    namespace = _get(meta, "namespace")
+    if not name:
+        return ""
+    return f' "{namespace}/{name}"' if namespace else f' "{name}"'
+
+
+def quoted(value: object) -> str:
+    """A value as errors show it: as JSON, cut where it gets long."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= VALUE_LENGTH_MAX else f"{text[:VALUE_LENGTH_MAX]}…"
+
+
+def is_map(value: object) -> TypeGuard[JsonObject]:
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)

@@ -1,0 +1,243 @@
+"""Kubernetes objects from files: YAML, JSON, lists as kubectl prints them, directories, pipes.
+
+A file is a person's work, so every error names the file, the place in it and what to do. Either
+everything given loads or nothing does: half a cluster would give wrong answers with a straight
+face.
+
+YAML is read as kubectl reads it: times stay texts, keys are texts, a key given twice is an error.
+Not here: what the API server fills in, storing the objects.
+"""
+
+import gzip
+import re
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+import yaml
+
+from kubestow.api.check import check_object
+from kubestow.api.decode import class_of, convert, is_list, is_map, quoted
+from kubestow.api.meta import ApiObject, JsonObject
+from kubestow.errors import DecodeError
+
+STDIN: Final = "-"
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_UTF8_BOM: Final = b"\xef\xbb\xbf"
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One object as it was written, and where: `web.yaml#2` is the second document of its file."""
+
+    raw: JsonObject
+    source: str
+
+
+def load_documents(paths: Iterable[str | Path], *, stdin: BinaryIO | None = None) -> list[Document]:
+    """All objects in the files, in the order given; those of a directory in the order of paths.
+
+    Kinds the scheduler knows are decoded and checked on the way. Raises DecodeError.
+    """
+    documents: list[Document] = []
+    for name, raw in _read_all(paths, stdin):
+        for number, value in enumerate(_parse(name, raw), start=1):
+            # A document without content is what `---` at the end of a file leaves.
+            if value is not None:
+                documents += _flatten(value, f"{name}#{number}")
+    for document in documents:
+        _check(document)
+    return documents
+
+
+# --- Files to bytes ---------------------------------------------------------------------------
+
+
+def _read_all(paths: Iterable[str | Path], stdin: BinaryIO | None) -> Iterator[tuple[str, bytes]]:
+    for given in paths:
+        if str(given) == STDIN:
+            raw = (stdin or sys.stdin.buffer).read()
+            yield "standard input", _unpack("standard input", raw)
+            continue
+        for path in _files_at(Path(given)):
+            try:
+                raw = path.read_bytes()
+            except OSError as error:
+                raise DecodeError(f'cannot read "{path}": {error.strerror}') from error
+            yield str(path), _unpack(str(path), raw)
+
+
+def _files_at(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.rglob("*") if _is_manifest(file) and file.is_file())
+    if not files:
+        raise DecodeError(f'directory "{path}" holds no {", ".join(_SUFFIXES)} file')
+    return files
+
+
+def _is_manifest(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith(_SUFFIXES)
+
+
+def _unpack(name: str, raw: bytes) -> bytes:
+    if not raw.startswith(_GZIP_MAGIC):
+        return raw.removeprefix(_UTF8_BOM)
+    try:
+        return gzip.decompress(raw).removeprefix(_UTF8_BOM)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DecodeError(f'cannot unpack "{name}": {error}; make the file anew') from error
+
+
+# --- Bytes to documents -----------------------------------------------------------------------
+
+
+def _parse(name: str, raw: bytes) -> list[object]:
+    is_json = name.removesuffix(".gz").endswith(".json")
+    try:
+        if is_json or raw.lstrip().startswith(b"{"):
+            try:
+                return [msgspec.json.decode(raw)]
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                # Braces may also be YAML, whose complaint is then the right one.
+                if is_json:
+                    raise DecodeError(
+                        f'cannot read "{name}": {_json_problem(raw, error)}'
+                    ) from error
+        return _parse_yaml(raw)
+    except RecursionError as error:
+        raise DecodeError(f'cannot read "{name}": its content is nested too deeply') from error
+    except yaml.YAMLError as error:
+        raise DecodeError(f'cannot read "{name}": {_yaml_problem(error)}') from error
+
+
+def _json_problem(raw: bytes, error: Exception) -> str:
+    if not raw.strip():
+        return "the file is empty, expected a JSON document"
+    if "truncated" in str(error):
+        line = raw.count(b"\n") + 1
+        return f"the text ends in the middle of the document, in line {line}; is the file complete?"
+    found = re.search(r"(.*) \(byte (\d+)\)", str(error))
+    if found is None:
+        return f"not JSON: {error}"
+    before = raw[: int(found[2])]
+    line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+    return f"line {line}, column {column}: {found[1]}"
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        context = f" {error.context}" if error.context else ""
+        return f"line {mark.line + 1}, column {mark.column + 1}:{context} {error.problem}"
+    return " ".join(str(error).split())
+
+
+# --- YAML -------------------------------------------------------------------------------------
+
+_TAG: Final = "tag:yaml.org,2002:"
+_KEPT_TAGS: Final = (f"{_TAG}bool", f"{_TAG}merge", f"{_TAG}null")
+_INT: Final = re.compile(r"[-+]?(0b[01_]+|0[0-7_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*)$")
+_FLOAT: Final = re.compile(r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?$")
+
+
+def _resolvers(first: str) -> list[tuple[str, re.Pattern[str]]]:
+    """What a plain scalar that begins with this character may be besides text."""
+    inherited = yaml.CSafeLoader.yaml_implicit_resolvers.get(first, [])
+    kept = [(tag, pattern) for tag, pattern in inherited if tag in _KEPT_TAGS]
+    if first and first in "-+.0123456789":
+        kept += [(f"{_TAG}int", _INT), (f"{_TAG}float", _FLOAT)]
+    return kept
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML 1.1 without its traps: no times, no base-60 numbers (`12:30`), no `=`."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 -- PyYAML declares it
+        first: _resolvers(first) for first in yaml.CSafeLoader.yaml_implicit_resolvers
+    }
+
+
+def _parse_yaml(raw: bytes) -> list[object]:
+    loader: Any = _Loader(raw)  # PyYAML's types leave out what builds the objects
+    documents: list[object] = []
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            _check_keys(node, open_nodes=set(), done=set())
+            documents.append(loader.construct_document(node))
+    finally:
+        loader.dispose()
+    return documents
+
+
+def _check_keys(node: yaml.Node, *, open_nodes: set[int], done: set[int]) -> None:
+    """Make every key a text; refuse keys given twice and aliases that contain themselves."""
+    if isinstance(node, yaml.ScalarNode) or id(node) in done:
+        return
+    if id(node) in open_nodes:
+        raise _problem("an alias must not contain itself", node)
+    open_nodes.add(id(node))
+    children = _values_of_map(node) if isinstance(node, yaml.MappingNode) else node.value
+    for child in children:
+        _check_keys(child, open_nodes=open_nodes, done=done)
+    open_nodes.remove(id(node))
+    done.add(id(node))
+
+
+def _values_of_map(node: yaml.MappingNode) -> list[yaml.Node]:
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise _problem("expected a text as key", key)
+        if key.value in seen:
+            raise _problem(f'the key "{key.value}" is given twice; remove one of them', key)
+        seen.add(key.value)
+        if key.tag != f"{_TAG}merge":
+            key.tag = f"{_TAG}str"
+    return [value for _, value in node.value]
+
+
+def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
+
+
+# --- Documents to objects ---------------------------------------------------------------------
+
+
+def _flatten(value: object, source: str) -> Iterator[Document]:
+    """The document itself, or the items of a list (`kind: List`, `kind: PodList`, …)."""
+    if not is_map(value):
+        raise DecodeError(f"{source}: found {quoted(value)}, expected a Kubernetes object")
+    kind = value.get("kind")
+    if not isinstance(kind, str) or not kind:
+        raise DecodeError(f'{source}: has no "kind", expected a Kubernetes object')
+    if not (kind.endswith("List") and "items" in value):
+        yield Document(raw=value, source=source)
+        return
+    items: object = value["items"] or []
+    if not is_list(items):
+        raise DecodeError(f"{source}: items is {quoted(items)}, expected a list")
+    for index, item in enumerate(items):
+        # The API server leaves out what the list's own kind already says.
+        typed = _list_type(value) | item if kind != "List" and is_map(item) else item
+        yield from _flatten(typed, f"{source}.items[{index}]")
+
+
+def _list_type(value: JsonObject) -> JsonObject:
+    api_version = {"apiVersion": value["apiVersion"]} if "apiVersion" in value else {}
+    return api_version | {"kind": value["kind"].removesuffix("List")}
+
+
+def _check(document: Document) -> None:
+    cls = class_of(document.raw)
+    try:
+        # Of other kinds the metadata must make sense; some, as configuration files, have none.
+        obj = convert(cls or ApiObject, document.raw)
+        if cls is not None:
+            check_object(obj)
+    except DecodeError as error:
+        raise DecodeError(f"{document.source}: {error}") from error
