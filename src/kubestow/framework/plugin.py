@@ -13,6 +13,7 @@ Where a method returns `Status | None`, None means Success. A plugin that cannot
 `PluginError`; any other exception is treated alike, so that a faulty plugin fails one attempt only.
 """
 
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from kubestow.api.pod import Pod
@@ -174,6 +175,17 @@ class BindPlugin(Protocol):
 @runtime_checkable
 class PostBindPlugin(Protocol):
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+
+
+# Parts of a pod's signature by name; equal values mean that the plugin cannot tell the pods apart.
+SignFragments = Mapping[str, Hashable]
+
+
+@runtime_checkable
+class SignPlugin(Protocol):
+    def sign(self, pod: PodInfo) -> SignFragments | Status:
+        """What the plugin's answers depend on (spec 04 §15); a Status if that cannot be said."""
+        ...
 
 
 class StatusCodes:
