@@ -1,8 +1,8 @@
 """What a plugin may reach for: the cluster as it is known, the clock, the client (spec 04 §2.7)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
@@ -11,15 +11,24 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
-from kubestow.framework.waiting import WaitingPods
+from kubestow.framework.waiting import PodInPreBind, WaitingPods
 
 
 class Nominator(Protocol):
     """Which pods are promised which node, though they do not run there yet."""
 
-    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]: ...
+    @property
+    def node_names(self) -> Collection[str]:
+        """The nodes that have nominated pods."""
+        ...
 
-    def nominated_nodes(self) -> Sequence[str]: ...
+    def pods_on(self, node_name: str) -> Sequence[PodInfo]:
+        """The pods nominated to the node, in order of nomination."""
+        ...
+
+    def add(self, pod: Pod, *, override: str | None = None) -> None: ...
+
+    def delete(self, pod: Pod) -> None: ...
 
 
 class EventSink(Protocol):
@@ -50,10 +59,14 @@ class Handle:
     objects: ClusterObjects
     clock: Clock
     client: ClusterClient
-    nominator: Nominator
     events: EventSink
-    activate: Callable[[Mapping[str, Pod]], None]
+    # Runs something beside the scheduling loop.
+    spawn: Callable[[Coroutine[Any, Any, None]], None]
+    # These two belong to the queue, which is made after the plugins.
+    nominator: Nominator = field(init=False)
+    activate: Callable[[Iterable[Pod]], None] = field(init=False)
     waiting_pods: WaitingPods = field(default_factory=WaitingPods)
+    in_pre_bind: dict[str, PodInPreBind] = field(default_factory=dict[str, PodInPreBind])
     feature_gates: FeatureGates = DEFAULT_GATES
 
 

@@ -1,0 +1,296 @@
+"""The binding cycle: from a chosen node to a pod the API server shows there (spec 04 §12).
+
+Runs as a task of its own for every pod, while the scheduler already decides on the next one:
+
+    PreBindPreFlight → (tell the API which node) → wait at Permit → PreBind → Bind → PostBind
+        any failure → Unreserve, forget the assumption, wake pods that may use the room, back to the queue
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.cache import Cache
+from kubestow.engine.decision import CLEAR_NOMINATION, FitError
+from kubestow.engine.failure import FailureHandler, StatusPatch, StatusWriter
+from kubestow.errors import CacheError, PluginError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import Diagnosis
+from kubestow.framework.events import ASSIGNED_POD_DELETE
+from kubestow.framework.handle import EventSink
+from kubestow.framework.plugin import PreBindPlugin
+from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.runner import failure, guarded, run_unreserve
+from kubestow.framework.status import Code, Status
+from kubestow.framework.waiting import PodInPreBind, WaitingPods
+from kubestow.queue import QueuedPod, SchedulingQueue
+
+
+class Placement(NamedTuple):
+    """A pod with its node, assumed in the cache and reserved by the plugins."""
+
+    profile: Profile
+    state: CycleState
+    queued_pod: QueuedPod  # the copy whose pod names the node
+    node_name: str
+
+    @property
+    def pod(self) -> PodInfo:
+        return self.queued_pod.pod_info
+
+
+class Binder:
+    def __init__(
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        waiting_pods: WaitingPods,
+        in_pre_bind: dict[str, PodInPreBind],
+        failures: FailureHandler,
+        events: EventSink,
+        writer: StatusWriter,
+        on_bound: Callable[[Placement], None],
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._waiting_pods = waiting_pods
+        self._failures = failures
+        self._events = events
+        self._writer = writer
+        self._on_bound = on_bound
+        self._in_pre_bind = in_pre_bind
+
+    async def bind(self, placement: Placement) -> None:
+        status = await self._try_bind(placement)
+        if status is not None:
+            self._fail(placement, status)
+            return
+        pod = placement.pod
+        self._events.record(
+            pod.pod,
+            type="Normal",
+            reason="Scheduled",
+            action="Binding",
+            note=f"Successfully assigned {pod.key} to {placement.node_name}",
+        )
+        self._on_bound(placement)
+        for plugin in placement.profile.post_bind:
+            guarded(
+                lambda plugin=plugin: plugin.post_bind(placement.state, pod, placement.node_name)
+            )
+        if placement.state.pods_to_activate:
+            self._queue.activate(placement.state.pods_to_activate.values())
+
+    async def _try_bind(self, placement: Placement) -> Status | None:
+        preflight = run_pre_flight(placement)
+        if preflight is not None and preflight.code == Code.ERROR:
+            return preflight
+        has_work = preflight is None
+        waiting = self._waiting_pods.get(placement.pod.uid)
+        if has_work or waiting is not None:
+            self._announce_node(placement)
+        if waiting is not None:
+            status = await self._wait_on_permit(placement)
+            if status is not None:
+                return status
+        # From here on the pod cannot be parked any more, so its events are of no use.
+        self._queue.done(placement.pod.uid)
+        if has_work:
+            status = await self._pre_bind(placement)
+            if status is not None:
+                return status
+        return await run_bind(placement)
+
+    def _announce_node(self, placement: Placement) -> None:
+        """Let others see which node is coming, while the slow part of binding runs (§12.2)."""
+        pod = placement.pod.pod
+        if pod.status.nominated_node_name != placement.node_name:
+            patch = StatusPatch(nominated_node_name=placement.node_name)
+            self._writer.write_status(pod, patch)
+
+    async def _wait_on_permit(self, placement: Placement) -> Status | None:
+        uid = placement.pod.uid
+        waiting = self._waiting_pods.get(uid)
+        assert waiting is not None, uid
+        try:
+            status = await waiting.wait_outcome()
+        finally:
+            self._waiting_pods.remove(uid)
+        if status.is_success:
+            return None
+        if status.is_rejected:
+            return rejected_on(placement.node_name, status)
+        return Status(
+            Code.ERROR,
+            error=PluginError(f"waiting on permit for pod: {status.message}"),
+            plugin=status.plugin,
+        )
+
+    async def _pre_bind(self, placement: Placement) -> Status | None:
+        uid = placement.pod.uid
+        entry = self._in_pre_bind[uid] = PodInPreBind(asyncio.current_task())
+        try:
+            for group in pre_bind_groups(placement.profile, placement.state):
+                status = await _run_group(group, placement, entry)
+                if status is not None:
+                    return status
+            if not entry.mark_prebound():
+                return Status(Code.ERROR, error=PluginError(entry.cancel_reason or ""))
+            return None
+        finally:
+            self._in_pre_bind.pop(uid, None)
+
+    def _fail(self, placement: Placement, status: Status) -> None:
+        """Undo everything and hand the pod back (§12.6)."""
+        pod = placement.pod
+        run_unreserve(placement.profile, placement.state, pod, placement.node_name)
+        is_forgotten = self._forget(pod)
+        if is_forgotten and not status.is_rejected:
+            self._queue.move_all(ASSIGNED_POD_DELETE, pod.pod, None)
+        self._failures.handle(placement.queued_pod, status, CLEAR_NOMINATION)
+        if is_forgotten and status.is_rejected:
+            # The pod itself must not wake from the room it just gave back.
+            def is_another(waiting: Pod) -> bool:
+                return waiting.metadata.uid != pod.uid
+
+            self._queue.move_all(ASSIGNED_POD_DELETE, pod.pod, None, is_another)
+
+    def _forget(self, pod: PodInfo) -> bool:
+        try:
+            self._cache.forget_pod(pod.pod)
+        except CacheError:
+            return False
+        return True
+
+
+def rejected_on(node_name: str, status: Status) -> Status:
+    """A rejection after the node was chosen, worded as a FitError of that one node."""
+    diagnosis = Diagnosis((node_name,))
+    diagnosis.set_explicit(0, status)
+    diagnosis.unschedulable_plugins.add(status.plugin)
+    if status.code == Code.PENDING:
+        diagnosis.pending_plugins.add(status.plugin)
+    return Status(status.code, error=FitError(diagnosis), plugin=status.plugin)
+
+
+def run_pre_flight(placement: Placement) -> Status | None:
+    """Ask PreBind plugins what they will do; None: something, Skip: nothing (§12.1)."""
+    state = placement.state
+    skip: set[str] = set()
+    parallel: set[str] = set()
+    has_work = False
+    for plugin in placement.profile.pre_bind:
+        name = plugin_name(plugin)
+        answer = guarded(
+            lambda plugin=plugin: plugin.pre_bind_pre_flight(
+                state, placement.pod, placement.node_name
+            )
+        )
+        status, allow_parallel = (answer, False) if isinstance(answer, Status) else answer
+        if allow_parallel:
+            parallel.add(name)
+        if status is None or status.is_success:
+            has_work = True
+        elif status.code == Code.SKIP:
+            skip.add(name)
+        elif status.code == Code.ERROR:
+            return failure("running PreBindPreFlight", name, status)
+        else:
+            text = (
+                f'PreBindPreFlight {name} returned "{status.code.label}", which is unsupported. '
+                "It is supposed to return Success, Skip, or Error status"
+            )
+            return Status(Code.ERROR, error=PluginError(text), plugin=name)
+    state.skip_pre_bind = skip
+    state.parallel_pre_bind = parallel
+    return None if has_work else Status.skip()
+
+
+def pre_bind_groups(profile: Profile, state: CycleState) -> list[list[PreBindPlugin]]:
+    """PreBind plugins that run at the same time; groups run one after the other (§12.4)."""
+    groups: list[list[PreBindPlugin]] = []
+    group: list[PreBindPlugin] = []
+    for plugin in profile.pre_bind:
+        name = plugin_name(plugin)
+        is_skipped = name in state.skip_pre_bind
+        if name in state.parallel_pre_bind:
+            if not is_skipped:
+                group.append(plugin)
+            continue
+        groups += [group, [] if is_skipped else [plugin]]
+        group = []
+    return [group for group in [*groups, group] if group]
+
+
+async def _run_group(
+    group: Sequence[PreBindPlugin], placement: Placement, entry: PodInPreBind
+) -> Status | None:
+    if len(group) == 1:
+        return await _run_one(group[0], placement, entry)
+    tasks = [asyncio.ensure_future(_run_one(plugin, placement, entry)) for plugin in group]
+    try:
+        for finished in asyncio.as_completed(tasks):
+            status = await finished
+            if status is not None:
+                return status
+        return None
+    except asyncio.CancelledError:
+        if entry.cancel_reason is None:
+            raise
+        _accept_cancellation()
+        return failure(
+            "running PreBind plugin",
+            plugin_name(group[0]),
+            Status.from_error(PluginError(entry.cancel_reason)),
+        )
+    finally:
+        for task in tasks:
+            task.cancel("some other PreBind operation failed")
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _run_one(
+    plugin: PreBindPlugin, placement: Placement, entry: PodInPreBind
+) -> Status | None:
+    name = plugin_name(plugin)
+    try:
+        status = await plugin.pre_bind(placement.state, placement.pod, placement.node_name)
+    except asyncio.CancelledError:
+        if entry.cancel_reason is None:
+            raise
+        _accept_cancellation()
+        status = Status.from_error(PluginError(entry.cancel_reason))
+    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        status = Status.from_error(error)
+    if status is None or status.is_success:
+        return None
+    if status.is_rejected:
+        return status.with_plugin(name)
+    return failure("running PreBind plugin", name, status)
+
+
+def _accept_cancellation() -> None:
+    """The cancellation was meant for PreBind only: the task goes on, to undo what was done."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+
+
+async def run_bind(placement: Placement) -> Status | None:
+    """Bind plugins in order until one does not skip (§12.5)."""
+    for plugin in placement.profile.bind:
+        name = plugin_name(plugin)
+        try:
+            status = await plugin.bind(placement.state, placement.pod, placement.node_name)
+        except Exception as error:  # A fault in one plugin must not stop the scheduler.
+            status = Status.from_error(error)
+        if status is None or status.is_success:
+            return None
+        if status.code == Code.SKIP:
+            continue
+        if status.is_rejected:
+            return status.with_plugin(name)
+        return failure("running Bind plugin", name, status)
+    return Status.skip()

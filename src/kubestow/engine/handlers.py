@@ -1,0 +1,166 @@
+"""What happens when the API server reports a change (spec 03 §11).
+
+Each handler first brings the cache up to date, then tells the queue which waiting pods may care. A cache
+error is logged and never keeps the queue from hearing of the event. Handlers run on the event loop, one
+event at a time, in the order of each watch.
+"""
+
+import logging
+from collections.abc import Callable, Collection
+
+from kubestow.api.meta import ApiObject, object_ref
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod, is_assigned, is_terminating, priority_of
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.cache import Cache
+from kubestow.errors import CacheCorruptedError, CacheError
+from kubestow.framework.classify import classify_node_update, classify_pod_update
+from kubestow.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_DELETE,
+    Action,
+    ClusterEvent,
+)
+from kubestow.framework.waiting import WaitingPods
+from kubestow.queue import SchedulingQueue
+
+log = logging.getLogger(__name__)
+
+
+class EventHandlers:
+    """Turns changes of API objects into changes of cache and queue."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        waiting_pods: WaitingPods,
+        profile_names: Collection[str],
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._waiting_pods = waiting_pods
+        self._profile_names = profile_names
+
+    # --- pods (§11.4) ---
+
+    def pod_added(self, pod: Pod) -> None:
+        if is_assigned(pod):
+            self._cache_add(pod)
+        elif self._is_responsible(pod):
+            self._queue.add(pod)
+
+    def pod_updated(self, old: Pod, new: Pod) -> None:
+        if is_assigned(old):
+            self._cache_update(old, new)
+        elif is_assigned(new):
+            self._cache_add(new)
+            if self._is_responsible(old):
+                self._queue.delete(old)
+        elif self._is_responsible(old):
+            self._queue_update(old, new)
+
+    def pod_deleted(self, pod: Pod) -> None:
+        if is_assigned(pod):
+            self._cache_delete(pod)
+        elif self._is_responsible(pod):
+            self._queue_delete(pod)
+
+    def pod_deleted_unseen(self, last_known: Pod) -> None:
+        """The pod vanished while the watch was broken: its last state is only what we knew."""
+        self._cache_delete(last_known)
+        if self._is_responsible(last_known):
+            self._queue_delete(last_known)
+
+    def _is_responsible(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self._profile_names
+
+    def _cache_add(self, pod: Pod) -> None:
+        self._log_failure("AddPod", lambda: self._cache.add_pod(PodInfo(pod)))
+        self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
+
+    def _cache_update(self, old: Pod, new: Pod) -> None:
+        self._log_failure("UpdatePod", lambda: self._cache.update_pod(old, PodInfo(new)))
+        for event in classify_pod_update(old, new):
+            self._queue.move_all(event, old, new)
+
+    def _cache_delete(self, pod: Pod) -> None:
+        self._log_failure("RemovePod", lambda: self._cache.remove_pod(pod))
+        self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+
+    def _queue_update(self, old: Pod, new: Pod) -> None:
+        if old.metadata.resource_version == new.metadata.resource_version:
+            return
+        if self._cache.is_assumed(new):
+            if is_terminating(new) and not is_terminating(old):
+                self._assumed_deleted(new)
+            return
+        self._queue.update(old, new)
+        nominated = old.status.nominated_node_name
+        if nominated and nominated != new.status.nominated_node_name:
+            self._room_freed(old)
+
+    def _queue_delete(self, pod: Pod) -> None:
+        self._queue.delete(pod)
+        if self._cache.is_assumed(pod):
+            self._assumed_deleted(pod)
+        elif pod.status.nominated_node_name:
+            self._room_freed(pod)
+
+    def _room_freed(self, pod: Pod) -> None:
+        """A nomination went away: pods that had to stand back behind it may fit now."""
+        priority = priority_of(pod)
+        self._queue.move_all(
+            ASSIGNED_POD_DELETE, pod, None, lambda waiting: priority_of(waiting) <= priority
+        )
+
+    def _assumed_deleted(self, pod: Pod) -> None:
+        """A pod we have placed but not bound yet is being deleted."""
+        try:
+            assumed = self._cache.pod(pod)
+        except CacheError:
+            return
+        if assumed.pod.spec.scheduler_name not in self._profile_names:
+            log.error("No profile for assumed pod %s", object_ref(assumed.pod.metadata))
+            return
+        if not self._waiting_pods.reject(assumed.uid):
+            self._log_failure("ForgetPod", lambda: self._cache.forget_pod(assumed.pod))
+        self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None)
+
+    # --- nodes (§11.6) ---
+
+    def node_added(self, node: Node) -> None:
+        self._cache.add_node(node)
+        self._queue.move_all(NODE_ADD, None, node)
+
+    def node_updated(self, old: Node, new: Node) -> None:
+        self._cache.update_node(old, new)
+        for event in classify_node_update(old, new):
+            self._queue.move_all(event, old, new)
+
+    def node_deleted(self, node: Node) -> None:
+        # The queue hears of it first, as upstream does it: hints may still see the node.
+        self._queue.move_all(NODE_DELETE, node, None)
+        self._log_failure("RemoveNode", lambda: self._cache.remove_node(node))
+
+    # --- everything else (§11.7) ---
+
+    def object_changed(
+        self, resource: str, old: ApiObject | None, new: ApiObject | None
+    ) -> None:
+        """Volumes, classes, claims and the like: the stores have them, only the queue must hear."""
+        if old is None:
+            action = Action.ADD
+        else:
+            action = Action.UPDATE if new is not None else Action.DELETE
+        self._queue.move_all(ClusterEvent(resource, action), old, new)
+
+    def _log_failure(self, operation: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except CacheCorruptedError:
+            raise  # Going on would place pods wrongly; the process ends.
+        except CacheError as error:
+            log.error("Scheduler cache %s failed: %s", operation, error)

@@ -1,0 +1,255 @@
+"""The scheduler: takes one pod after the other from the queue and places it (spec 04 §3).
+
+    queue ── pop ──► snapshot ──► decide ──► assume, Reserve, Permit ──► a task that binds
+                                    │                   │
+                                    └──── failure ◄─────┴── back to the queue, condition, event
+
+A scheduling cycle (`schedule_one`) is a plain function that never waits. Binding runs beside it.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final
+
+from kubestow.api.pod import Pod, is_terminating
+from kubestow.cache.cache import Cache
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
+from kubestow.clock import NANOSECONDS, Clock
+from kubestow.cluster.client import ClusterClient
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.bind import Binder, Placement, rejected_on
+from kubestow.engine.decide import Decider
+from kubestow.engine.decision import CLEAR_NOMINATION, Decision
+from kubestow.engine.failure import FailureHandler
+from kubestow.engine.handlers import EventHandlers
+from kubestow.engine.profiles import Registry, build_profiles
+from kubestow.engine.status_writer import ClientStatusWriter
+from kubestow.errors import CacheError
+from kubestow.framework.handle import EventSink, Handle
+from kubestow.framework.hints import build_hint_map
+from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.runner import guarded, run_permit, run_reserve, run_unreserve
+from kubestow.framework.status import Code, Status
+from kubestow.framework.waiting import PERMIT_WAIT_S_MAX, PodInPreBind, WaitingPods
+from kubestow.plugins.registry import REGISTRY
+from kubestow.queue import NO_METRICS, QueuedPod, QueueMetrics, SchedulingQueue
+from kubestow.queue.active import key_from_plugin
+
+# Between two turns of the event loop at most this many cycles run, so that watches, leases and health
+# checks never wait longer than a few milliseconds.
+CYCLES_PER_TURN_MAX: Final = 16
+
+# Called with every decision, for reports, explanations and metrics.
+DecisionListener = Callable[[Decision, QueuedPod], None]
+
+
+class Scheduler:
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        *,
+        client: ClusterClient,
+        objects: ClusterObjects,
+        events: Callable[[str], EventSink],
+        clock: Clock,
+        registry: Registry = REGISTRY,
+        gates: FeatureGates = DEFAULT_GATES,
+        queue_metrics: QueueMetrics = NO_METRICS,
+        listeners: Iterable[DecisionListener] = (),
+    ) -> None:
+        """`events` makes the event sink of a profile; the reporter of an event is the profile."""
+        self.clock = clock
+        self.objects = objects
+        self.cache = Cache()
+        self.snapshot = Snapshot()
+        self.waiting_pods = WaitingPods()
+        self.listeners = list(listeners)
+        self._in_pre_bind: dict[str, PodInPreBind] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._events = {config.scheduler_name: events(config.scheduler_name) for config in config.profiles}
+        self._client = client
+        # Plugins need the nominator, which is the queue's, and the queue needs the plugins' hints:
+        # handles are filled in once both exist.
+        self._handles: list[Handle] = []
+        self.profiles = build_profiles(config.profiles, registry, self._make_handle, gates)
+        self.queue = self._make_queue(config, gates, queue_metrics)
+        for handle in self._handles:
+            handle.nominator = self.queue.nominator
+            handle.activate = self.queue.activate
+        self.decider = Decider(
+            self.snapshot,
+            self.queue.nominator,
+            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+        )
+        self.handlers = EventHandlers(
+            self.cache, self.queue, self.waiting_pods, self.profiles.keys()
+        )
+        self._writer = ClientStatusWriter(client, self.spawn)
+        self._failures = {
+            name: FailureHandler(self.queue, objects.pods, sink, self._writer)
+            for name, sink in self._events.items()
+        }
+        self._binders = {
+            name: Binder(
+                self.cache,
+                self.queue,
+                self.waiting_pods,
+                self._in_pre_bind,
+                self._failures[name],
+                sink,
+                self._writer,
+                self._bound,
+            )
+            for name, sink in self._events.items()
+        }
+        self.bound_count = 0
+
+    # --- running ---
+
+    async def run(self) -> None:
+        """Schedule until the queue is closed."""
+        cycles = 0
+        while True:
+            queued_pod = self.queue.pop_nowait()
+            if queued_pod is None:
+                cycles = 0
+                queued_pod = await self.queue.pop()
+                if queued_pod is None:
+                    return
+            self.schedule_one(queued_pod)
+            cycles += 1
+            if cycles >= CYCLES_PER_TURN_MAX:
+                cycles = 0
+                await asyncio.sleep(0)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the scheduling loop, and keep it from being collected meanwhile."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def wait_idle(self) -> None:
+        """Wait until nothing runs beside the loop any more: bindings and writes have ended."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # --- one pod ---
+
+    def schedule_one(self, queued_pod: QueuedPod) -> Decision | None:
+        """One scheduling cycle. None when the pod was not tried at all."""
+        profile = self.profiles.get(queued_pod.scheduler_name)
+        if profile is None or self._skips(queued_pod.pod, profile):
+            self.queue.done(queued_pod.uid)
+            return None
+        decision = self._decide(profile, queued_pod)
+        for listener in self.listeners:
+            listener(decision, queued_pod)
+        if decision.status is not None:
+            failures = self._failures[profile.name]
+            failures.handle(queued_pod, decision.status, decision.nomination)
+        else:
+            self._place(profile, queued_pod, decision)
+        return decision
+
+    def _skips(self, pod: Pod, profile: Profile) -> bool:
+        if is_terminating(pod):
+            self._events[profile.name].record(
+                pod,
+                type="Warning",
+                reason="FailedScheduling",
+                action="Scheduling",
+                note=f"skip schedule deleting pod: {pod.metadata.namespace}/{pod.metadata.name}",
+            )
+            return True
+        try:
+            return self.cache.is_assumed(pod)
+        except CacheError:
+            return False  # Spec 04 §3: a pod without UID is tried all the same.
+
+    def _decide(self, profile: Profile, queued_pod: QueuedPod) -> Decision:
+        try:
+            self.snapshot.refresh(self.cache)
+        except CacheError as error:
+            decision = Decision(queued_pod.pod_info, profile.name, self.snapshot.names)
+            return decision.fail(Status.from_error(error), CLEAR_NOMINATION)
+        return self.decider.decide(profile, queued_pod.pod_info)
+
+    def _place(self, profile: Profile, queued_pod: QueuedPod, decision: Decision) -> None:
+        """Count the pod on its node, let plugins reserve and permit, and start binding (§10, §11)."""
+        state, node_name = decision.state, decision.node_name
+        assumed = queued_pod.copy_for_assume(queued_pod.pod_info.assigned_to(node_name))
+        placement = Placement(profile, state, assumed, node_name)
+        status = self._assume(placement)
+        if status is not None:
+            self._failures[profile.name].handle(assumed, status, CLEAR_NOMINATION)
+            return
+        if state.pods_to_activate:
+            self.queue.activate(state.pods_to_activate.values())
+            state.pods_to_activate.clear()
+        self.spawn(self._binders[profile.name].bind(placement))
+
+    def _assume(self, placement: Placement) -> Status | None:
+        pod, node_name = placement.pod, placement.node_name
+        try:
+            self.cache.assume_pod(pod)
+        except CacheError as error:
+            return Status.from_error(error)
+        self.queue.nominator.delete(pod.pod)
+        status = run_reserve(placement.profile, placement.state, pod, node_name)
+        if status is None:
+            outcome = run_permit(
+                placement.profile, placement.state, pod, node_name, PERMIT_WAIT_S_MAX
+            )
+            status = outcome.status
+            if status is not None and status.code == Code.WAIT:
+                self.waiting_pods.add(pod, outcome.timeouts_s)
+                status = None
+        if status is None:
+            return None
+        run_unreserve(placement.profile, placement.state, pod, node_name)
+        guarded(lambda: self.cache.forget_pod(pod.pod))
+        return rejected_on(node_name, status) if status.is_rejected else status
+
+    def _bound(self, placement: Placement) -> None:
+        self.bound_count += 1
+
+    # --- putting it together ---
+
+    def _make_handle(self, profile_name: str) -> Handle:
+        handle = Handle(
+            profile_name=profile_name,
+            snapshot=self.snapshot,
+            objects=self.objects,
+            clock=self.clock,
+            client=self._client,
+            events=self._events[profile_name],
+            waiting_pods=self.waiting_pods,
+            in_pre_bind=self._in_pre_bind,
+            spawn=self.spawn,
+        )
+        self._handles.append(handle)
+        return handle
+
+    def _make_queue(
+        self, config: SchedulerConfig, gates: FeatureGates, metrics: QueueMetrics
+    ) -> SchedulingQueue:
+        first = next(iter(self.profiles.values()))
+        return SchedulingQueue(
+            clock=self.clock,
+            sort_key=key_from_plugin(first.queue_sort),
+            hint_maps={
+                name: build_hint_map(profile.plugins.values())
+                for name, profile in self.profiles.items()
+            },
+            pod_lister=self.objects.pods.get,
+            pre_enqueue={
+                name: [(plugin_name(plugin), plugin.pre_enqueue) for plugin in profile.pre_enqueue]
+                for name, profile in self.profiles.items()
+            },
+            initial_backoff_ns=config.pod_initial_backoff_seconds * NANOSECONDS,
+            max_backoff_ns=config.pod_max_backoff_seconds * NANOSECONDS,
+            pop_from_backoff=gates.enabled("SchedulerPopFromBackoffQ"),
+            metrics=metrics,
+        )

@@ -1,0 +1,55 @@
+"""Writes pod statuses beside the scheduling loop, in order for each pod.
+
+A failed attempt wants its condition written, but the next pod must not wait for that. Writes of one pod
+must not overtake each other, so each pod has at most one write under way; what comes meanwhile waits.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from kubestow.api.meta import object_ref
+from kubestow.api.pod import Pod
+from kubestow.cluster.client import ClusterClient
+from kubestow.engine.failure import StatusPatch
+from kubestow.errors import ApiError, NotFoundError
+
+log = logging.getLogger(__name__)
+
+
+class ClientStatusWriter:
+    def __init__(
+        self,
+        client: ClusterClient,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._client = client
+        self._spawn = spawn
+        self._waiting: dict[str, deque[tuple[Pod, StatusPatch]]] = {}
+
+    def write_status(self, pod: Pod, patch: StatusPatch) -> None:
+        waiting = self._waiting.get(pod.metadata.uid)
+        if waiting is not None:
+            waiting.append((pod, patch))
+            return
+        self._waiting[pod.metadata.uid] = deque([(pod, patch)])
+        self._spawn(self._write_all(pod.metadata.uid))
+
+    async def _write_all(self, uid: str) -> None:
+        waiting = self._waiting[uid]
+        while waiting:
+            await self._write(*waiting.popleft())
+        del self._waiting[uid]
+
+    async def _write(self, pod: Pod, patch: StatusPatch) -> None:
+        try:
+            await self._client.patch_pod_status(
+                pod,
+                condition=patch.condition,
+                nominated_node_name=patch.nominated_node_name,
+            )
+        except NotFoundError:
+            pass  # The pod is gone; there is nobody to tell.
+        except ApiError as error:
+            log.error("Error updating pod %s: %s", object_ref(pod.metadata), error)
