@@ -157,6 +157,7 @@ class AwsElasticBlockStore(Object, frozen=True, kw_only=True):
 class AzureDisk(Object, frozen=True, kw_only=True):
     disk_name: str = ""
     disk_uri: str = msgspec.field(name="diskURI", default="")
+    kind: str | None = None
     read_only: bool | None = None
 
 

@@ -34,6 +34,7 @@ GATES: Final[Mapping[str, Gate]] = {
     "InPlacePodVerticalScaling": Gate(True, locked=True),
     "MatchLabelKeysInPodAffinity": Gate(True, locked=True),
     "MatchLabelKeysInPodTopologySpread": Gate(True),
+    "MutableCSINodeAllocatableCount": Gate(True, locked=True),
     "NodeDeclaredFeatures": Gate(True),
     "NodeInclusionPolicyInPodTopologySpread": Gate(True, locked=True),
     "NominatedNodeNameForExpectation": Gate(True),
@@ -47,6 +48,8 @@ GATES: Final[Mapping[str, Gate]] = {
     "StorageCapacityScoring": Gate(False),
     "TaintTolerationComparisonOperators": Gate(False),
     "TopologyAwareWorkloadScheduling": Gate(False),
+    "VolumeAttributesClass": Gate(True, locked=True),
+    "VolumeLimitScaling": Gate(False),
     "WorkloadAwarePreemption": Gate(False),
 }
 
