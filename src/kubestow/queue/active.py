@@ -1,0 +1,83 @@
+"""The pods that are ready to be tried, most urgent first (spec 02 §3)."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from kubestow.queue.heap import KeyedHeap, SortKey
+from kubestow.queue.metrics import ACTIVE, QueueMetrics
+from kubestow.queue.queued_pod import QueuedPod
+
+if TYPE_CHECKING:
+    from kubestow.framework.plugin import QueueSortPlugin
+
+SortKeyFunction = Callable[[QueuedPod], SortKey]
+Less = Callable[[QueuedPod, QueuedPod], bool]
+
+
+class ActiveQueue:
+    """The heap that `pop` takes from; counts what enters it."""
+
+    def __init__(
+        self,
+        *,
+        sort_key: SortKeyFunction,
+        metrics: QueueMetrics,
+        count_changed: Callable[[int], None] | None = None,
+    ) -> None:
+        self._metrics = metrics
+        self._heap: KeyedHeap[QueuedPod] = KeyedHeap(sort_key=sort_key, count_changed=count_changed)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._heap
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(self._heap)
+
+    def get(self, key: str) -> QueuedPod | None:
+        return self._heap.get(key)
+
+    def add(self, queued_pod: QueuedPod, label: str) -> None:
+        self._heap.add_or_update(queued_pod.pod_info.key, queued_pod)
+        self._metrics.incoming(ACTIVE, label)
+
+    def update(self, queued_pod: QueuedPod) -> None:
+        """Put a pod whose object changed into its right place."""
+        self._heap.add_or_update(queued_pod.key, queued_pod)
+
+    def discard(self, key: str) -> QueuedPod | None:
+        return self._heap.discard(key)
+
+    def pop(self) -> QueuedPod | None:
+        return self._heap.pop() if self._heap else None
+
+
+@runtime_checkable
+class KeyedSort(Protocol):
+    """What a QueueSort plugin may offer besides `less`: the same order, as a key."""
+
+    def sort_key(self, entry: QueuedPod, /) -> SortKey: ...
+
+
+def key_from_plugin(plugin: "QueueSortPlugin") -> SortKeyFunction:
+    """The order of a QueueSort plugin, as the heaps want it."""
+    if isinstance(plugin, KeyedSort):
+        return plugin.sort_key
+    return key_from_less(plugin.less)
+
+
+def key_from_less(less: Less) -> SortKeyFunction:
+    """The order of a function that compares two records. Slower than a key, and as general."""
+
+    class ByLess:
+        __slots__ = ("queued_pod",)
+
+        def __init__(self, queued_pod: QueuedPod) -> None:
+            self.queued_pod = queued_pod
+
+        def __lt__(self, other: "ByLess") -> bool:
+            return less(self.queued_pod, other.queued_pod)
+
+    return ByLess

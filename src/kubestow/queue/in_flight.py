@@ -1,0 +1,108 @@
+"""The pods being tried, and what happened since each of them was popped (spec 02 §10).
+
+A pod that is being tried is in no container, so an event cannot move it. Instead the events are
+logged as long as any pod is in flight; when an attempt fails, the pod is judged by those it missed.
+
+Invariants: `_starts` is in the order of popping, so its first entry has the smallest start; events
+before that start are gone. Positions count from the first event ever logged; `_events[0]` has
+position `_base`, and the part before `_head` is dropped but not yet cut off.
+"""
+
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+from kubestow.api.pod import Pod
+from kubestow.queue.interest import Audience
+from kubestow.queue.metrics import NO_METRICS, POD_POPPED, QueueMetrics
+
+_CUT_MIN: Final = 64  # fewer dropped events are not worth moving the others
+
+
+class LoggedEvent(NamedTuple):
+    """An event with everybody who wants to hear of it, and the object before and after."""
+
+    audience: Audience
+    old: object
+    new: object
+
+
+class InFlight:
+    """Pods in flight and the log of events."""
+
+    def __init__(self, *, metrics: QueueMetrics) -> None:
+        self._metrics = metrics
+        self._is_counted = metrics is not NO_METRICS
+        # An OrderedDict finds its first entry at once however many were removed before it; a dict
+        # would step over their gaps again and again.
+        self._starts: OrderedDict[str, _Flight] = OrderedDict()
+        self._events: list[LoggedEvent] = []
+        self._base = 0
+        self._head = 0
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._starts
+
+    @property
+    def event_count(self) -> int:
+        return self._base + len(self._events) - self._head
+
+    def pods(self) -> list[Pod]:
+        """The pods as they were when popped."""
+        return [flight.pod for flight in self._starts.values()]
+
+    def uids(self) -> list[str]:
+        return list(self._starts)
+
+    def start(self, pod: Pod) -> bool:
+        """Note that the pod is being tried; False if it is already."""
+        uid = pod.metadata.uid
+        if uid in self._starts:
+            return False
+        self._starts[uid] = _Flight(pod, self._base + len(self._events))
+        if self._is_counted:
+            self._metrics.in_flight_changed(POD_POPPED, 1, flush=False)
+        return True
+
+    def log(self, audience: Audience, old: object, new: object) -> None:
+        """Remember an event for every pod in flight."""
+        if not self._starts:
+            return
+        self._events.append(LoggedEvent(audience, old, new))
+        if self._is_counted:
+            self._metrics.in_flight_changed(audience.label, 1, flush=False)
+
+    def events_since_pop(self, uid: str) -> list[LoggedEvent] | None:
+        """What the pod missed, oldest first; None if it is not in flight."""
+        flight = self._starts.get(uid)
+        return None if flight is None else self._events[flight.start - self._base :]
+
+    def done(self, uid: str) -> None:
+        """The attempt is over, however it ended; a pod that is not in flight is none of it."""
+        if self._starts.pop(uid, None) is None:
+            return
+        self._drop_unneeded()
+        if self._is_counted:
+            self._metrics.in_flight_changed(POD_POPPED, -1, flush=not self._starts)
+
+    def _drop_unneeded(self) -> None:
+        """Drop the events that were logged before every remaining pod was popped."""
+        if not self._events:
+            return
+        end = self._base + len(self._events)
+        head = next(iter(self._starts.values())).start if self._starts else end
+        if self._is_counted:
+            for event in self._events[self._head - self._base : head - self._base]:
+                self._metrics.in_flight_changed(event.audience.label, -1, flush=False)
+        self._head = head
+        dropped_count = head - self._base
+        if head == end or dropped_count >= max(_CUT_MIN, len(self._events) // 2):
+            del self._events[:dropped_count]
+            self._base = head
+
+
+class _Flight(NamedTuple):
+    pod: Pod
+    start: int

@@ -1,0 +1,644 @@
+"""The scheduling queue: every known, unassigned pod of our profiles is here or in flight (spec 02).
+
+It decides which pod is tried next, when a rejected pod may be tried again, and what wakes it up.
+The containers and the decisions have files of their own; this one moves pods between them.
+
+Everything runs on one event loop: the methods are plain functions, only `pop` and `run_timers`
+wait, and hints and PreEnqueue checks must not call back into the queue.
+
+Invariants: a key is in at most one of active, backoff and parked; a UID is in flight at most once.
+A pod may be in flight and, if it was added again meanwhile, in a container, too: `pop` drops that
+record if the attempt is still going on.
+Not here: what plugins think (they come as functions), the handling of failed attempts (`engine`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from kubestow.api.meta import object_ref
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.clock import NANOSECONDS, Clock
+from kubestow.errors import QueueError
+from kubestow.framework.classify import classify_pod_update
+from kubestow.framework.events import (
+    FORCE_ACTIVATE,
+    UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULABLE_POD_UPDATE,
+    UNSCHEDULABLE_TIMEOUT,
+    ClusterEvent,
+)
+from kubestow.framework.hints import HintMap
+from kubestow.queue.active import ActiveQueue, SortKeyFunction
+from kubestow.queue.backoff import (
+    INITIAL_BACKOFF_NS,
+    MAX_BACKOFF_NS,
+    BackoffPolicy,
+    BackoffQueue,
+)
+from kubestow.queue.gating import Gatekeeper, PreEnqueueChecks
+from kubestow.queue.hint_call import hint_caller
+from kubestow.queue.in_flight import InFlight, LoggedEvent
+from kubestow.queue.interest import Audience, Interest
+from kubestow.queue.metrics import (
+    ACTIVE,
+    BACKOFF,
+    BACKOFF_COMPLETE,
+    NO_METRICS,
+    POP_FROM_BACKOFF,
+    SCHEDULE_ATTEMPT_FAILURE,
+    QueueMetrics,
+)
+from kubestow.queue.moves import Place, Verdict, judge, judge_missed, place_after
+from kubestow.queue.nominator import Nominator, PodLister
+from kubestow.queue.parked import ParkedPods, Spot
+from kubestow.queue.queued_pod import ZERO_TIME_NS, PodSignature, QueuedPod, key_of
+from kubestow.queue.timers import flush_after_each_pause, flush_each_second
+
+_LOG: Final = logging.getLogger(__name__)
+
+MAX_UNSCHEDULABLE_NS: Final = 300 * NANOSECONDS
+
+_POD_ADDED: Final = UNSCHEDULABLE_POD_ADD.label
+_POD_UPDATED: Final = UNSCHEDULABLE_POD_UPDATE.label
+_NOMINATING_LABELS: Final = frozenset((_POD_ADDED, _POD_UPDATED))
+
+# Whether a parked pod is to hear of an event at all.
+PreCheck = Callable[[Pod], bool]
+Signer = Callable[[Pod], PodSignature | None]
+
+
+class QueueStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """How many pods are where."""
+
+    active: int
+    backoff: int
+    error_backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
+    in_flight_events: int
+    nominated: int
+    scheduling_cycle: int
+    move_request_cycle: int
+
+
+class SchedulingQueue:
+    """The queue of all profiles.
+
+                       refused
+               ┌───────────────────► GATED ──────────────────────┐
+               │                                                 │ event, own update,
+        add    │    passed             pop                       │ leftover flush
+       ─────► gates ────────► ACTIVE ───────► IN FLIGHT ─► gone  │
+               ▲                ▲                ▲ │             │
+               │                │ backoff over,  │ │ failed      │
+               │                │ activate       │ ├───────► UNSCHEDULABLE
+               │                │                │ │             │
+               │              BACKOFF ───────────┘ └──┐ ┌────────┘
+               │              ERROR BACKOFF           │ │
+               │                ▲  pop, if none       ▼ ▼
+               │                │  is active         gates, if the backoff lasts
+               │                └──────── passed ─────┘ │
+               └──────────── if the backoff is over ────┘
+
+    GATED and UNSCHEDULABLE pods are both parked. With `pop_from_backoff` a pop that finds nothing
+    active takes from BACKOFF, whatever is left to wait there, and the gates are asked on entering
+    the backoff queue instead of on leaving it.
+
+    `pre_enqueue` and `hint_maps` are given per scheduler name; `sort_key` orders the active queue;
+    `pod_lister` finds the newest version of a pod; `signer` computes batching signatures.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        sort_key: SortKeyFunction,
+        hint_maps: Mapping[str, HintMap],
+        pod_lister: PodLister,
+        pre_enqueue: PreEnqueueChecks | None = None,
+        signer: Signer | None = None,
+        initial_backoff_ns: int = INITIAL_BACKOFF_NS,
+        max_backoff_ns: int = MAX_BACKOFF_NS,
+        max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS,
+        pop_from_backoff: bool = True,
+        generic_workload: bool = False,
+        metrics: QueueMetrics = NO_METRICS,
+    ) -> None:
+        self._clock = clock
+        self._signer = signer
+        self._max_unschedulable_ns = max_unschedulable_ns
+        self._pop_from_backoff = pop_from_backoff
+        self._generic_workload = generic_workload
+        self._metrics = metrics
+        self._interest = Interest(hint_maps)
+        self._ask = hint_caller(metrics, clock)
+        self._gatekeeper = Gatekeeper(
+            pre_enqueue or {}, events_of=self._interest.events_of, clock=clock, metrics=metrics
+        )
+        self._policy = BackoffPolicy(
+            initial_ns=initial_backoff_ns, max_ns=max_backoff_ns, is_aligned=pop_from_backoff
+        )
+        self._active = ActiveQueue(
+            sort_key=sort_key, metrics=metrics, count_changed=_pending_gauge(metrics, ACTIVE)
+        )
+        self._backoff = BackoffQueue(
+            self._policy, sort_key=sort_key, count_changed=_pending_gauge(metrics, BACKOFF)
+        )
+        self._parked = ParkedPods(self._interest, metrics=metrics)
+        self._in_flight = InFlight(metrics=metrics)
+        self.nominator = Nominator(find=self._find_pod_info, pod_lister=pod_lister)
+        self._scheduling_cycle = 0
+        self._move_request_cycle = -1
+        self._is_closed = False
+        self._poppable = asyncio.Event()
+        self._timers: list[asyncio.Task[None]] = []
+
+    # --- Coming and going ---------------------------------------------------------------------
+
+    def add(self, pod: Pod) -> None:
+        """Take in a new pod.
+
+        A record under its key is replaced, unless that one is active or backing off and a gate
+        refuses the new one.
+        """
+        if self._move_to_active(self._new_record(pod), _POD_ADDED):
+            self._wake_pops()
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """Take note of a newer version of a pod; a parked one may be helped by the change."""
+        if new.metadata.uid in self._in_flight:
+            for event in classify_pod_update(old, new):
+                self._in_flight.log(self._interest.audience_of(event), old, new)
+            return
+        key = key_of(old)
+        if (queued_pod := self._active.get(key)) is not None:
+            self._swap_pod(queued_pod, old, new)
+            self._active.update(queued_pod)
+        elif (queued_pod := self._backoff.get(key)) is not None:
+            self._swap_pod(queued_pod, old, new)
+            self._backoff.update(queued_pod)
+        elif (queued_pod := self._parked.get(key_of(new))) is not None:
+            self._swap_pod(queued_pod, old, new)
+            self._requeue_updated(queued_pod, old, new)
+        elif self._move_to_active(self._new_record(new), _POD_UPDATED):
+            self._wake_pops()
+
+    def delete(self, pod: Pod) -> None:
+        """Forget a pod that was deleted or bound. If it is in flight, its attempt goes on."""
+        self.nominator.delete(pod)
+        key = key_of(pod)
+        if self._active.discard(key) is not None or self._backoff.discard(key) is not None:
+            # Spec 02 §9.8: from here the gauge of rejected pods is left as it is.
+            return
+        parked = self._parked.discard(key)
+        if parked is not None:
+            self._count_rejectors(parked, -1)
+
+    # --- Attempts -----------------------------------------------------------------------------
+
+    async def pop(self) -> QueuedPod | None:
+        """Wait for the next pod to try; None once the queue is closed and has nothing left."""
+        while True:
+            queued_pod = self.pop_nowait()
+            if queued_pod is not None:
+                return queued_pod
+            if self._is_closed:
+                _LOG.info("Scheduling queue is closed")
+                return None
+            self._poppable.clear()
+            await self._poppable.wait()
+
+    def pop_nowait(self) -> QueuedPod | None:
+        """The next pod to try, if there is one; still with the rejectors of its last attempt."""
+        while True:
+            queued_pod = self._active.pop()
+            if queued_pod is None:
+                queued_pod = self._pop_from_backoff_queue()
+                if queued_pod is None:
+                    return None
+            if self._start_attempt(queued_pod):
+                return queued_pod
+
+    def pop_specific_pod(self, pod: Pod) -> QueuedPod | None:
+        """Take this pod wherever it waits; None if it is nowhere, gated, or in flight already."""
+        self._activate(pod)
+        queued_pod = self._active.discard(key_of(pod))
+        if queued_pod is None or not self._start_attempt(queued_pod):
+            return None
+        return queued_pod
+
+    def pop_group(self, first: QueuedPod, members: Iterable[Pod]) -> list[QueuedPod]:
+        """The popped pod and those members of its group that can be taken (spec 02 §13).
+
+        They come in the order in which the group is tried.
+        """
+        group = [first]
+        for member in members:
+            queued_pod = self.pop_specific_pod(member)
+            if queued_pod is not None:
+                group.append(queued_pod)
+        return sorted(group, key=_group_order)
+
+    def done(self, uid: str) -> None:
+        """The attempt of that pod needs no more events: it succeeded, or was given up."""
+        self._in_flight.done(uid)
+
+    def add_unschedulable_if_not_present(self, queued_pod: QueuedPod, cycle: int) -> None:
+        """Take a pod back after a failed attempt; its rejectors say why it failed.
+
+        The attempt is done in every case, also when QueueError says that the pod is here already.
+        `cycle` is the scheduling cycle of the failure; queueing hints make it meaningless.
+        """
+        try:
+            self._refuse_if_present(queued_pod)
+            self._note_failure(queued_pod)
+            place = self._requeue(
+                queued_pod, self._verdict_on_attempt(queued_pod), SCHEDULE_ATTEMPT_FAILURE
+            )
+            if self._is_poppable(place):
+                self._wake_pops()
+        finally:
+            self.done(queued_pod.uid)
+
+    # --- Moves --------------------------------------------------------------------------------
+
+    def move_all(
+        self, event: ClusterEvent, old: object, new: object, pre_check: PreCheck | None = None
+    ) -> None:
+        """Something happened in the cluster: wake the parked pods it may help.
+
+        `pre_check` leaves out parked pods; pods in flight hear of every interesting event.
+        """
+        audience = self._interest.audience_of(event)
+        if not audience.is_interesting:
+            return
+        spots: Sequence[Spot] = ()
+        if self._parked:
+            spots = self._parked.candidates(audience)
+            if pre_check is not None:
+                spots = [spot for spot in spots if pre_check(spot.queued_pod.pod)]
+        self._move_parked(spots, audience, old, new)
+
+    def activate(self, pods: Mapping[str, Pod]) -> None:
+        """Make these pods active at once, without regard to backoff; gates still apply.
+
+        Those in flight are marked, so that they do not park when their attempt fails. The keys of
+        the mapping have no meaning here.
+        """
+        any_activated = False
+        for pod in pods.values():
+            if self._activate(pod):
+                any_activated = True
+                continue
+            if pod.metadata.uid in self._in_flight:
+                self._in_flight.log(self._interest.audience_of(FORCE_ACTIVATE), None, pod)
+            self._move_request_cycle = self._scheduling_cycle
+        if any_activated:
+            self._wake_pops()
+
+    def flush_backoff_completed(self) -> None:
+        """Make the pods active whose backoff is over."""
+        any_activated = False
+        while (queued_pod := self._backoff.pop_completed(self._clock.now_ns())) is not None:
+            any_activated |= self._move_to_active(
+                queued_pod, BACKOFF_COMPLETE, is_from_backoff=True
+            )
+        if any_activated:
+            self._wake_pops()
+
+    def flush_unschedulable_leftover(self) -> None:
+        """Give the pods another try that have been parked for very long: an event may have been
+        missed, or a hint may have been wrong."""
+        now_ns = self._clock.now_ns()
+        spots = [
+            spot
+            for spot in self._parked.spots()
+            if now_ns - _parked_since_ns(spot.queued_pod) > self._max_unschedulable_ns
+        ]
+        if not spots:
+            return
+        for spot in spots:
+            spot.queued_pod.was_flushed_from_unschedulable = True
+            spot.queued_pod.flush_timestamp_ns = now_ns
+        self._move_parked(spots, self._interest.audience_of(UNSCHEDULABLE_TIMEOUT), None, None)
+
+    # --- Running ------------------------------------------------------------------------------
+
+    async def run_timers(self) -> None:
+        """Flush periodically until the queue is closed."""
+        if self._is_closed:
+            return
+        async with asyncio.TaskGroup() as group:
+            self._timers = [
+                group.create_task(
+                    flush_each_second(
+                        self.flush_backoff_completed,
+                        first_ns=self._policy.first_flush_ns(self._clock.now_ns()),
+                        clock=self._clock,
+                    )
+                ),
+                group.create_task(flush_after_each_pause(self.flush_unschedulable_leftover)),
+            ]
+
+    def close(self) -> None:
+        """Stop the timers and let `pop` return None when nothing is left to pop."""
+        if self._is_closed:
+            raise QueueError("cannot close the scheduling queue: it is closed already")
+        self._is_closed = True
+        for timer in self._timers:
+            timer.cancel()
+        for uid in self._in_flight.uids():
+            self._in_flight.done(uid)
+        self._wake_pops()
+
+    # --- Looking ------------------------------------------------------------------------------
+
+    @property
+    def scheduling_cycle(self) -> int:
+        """How many pods were popped."""
+        return self._scheduling_cycle
+
+    @property
+    def move_request_cycle(self) -> int:
+        """The scheduling cycle of the last move, -1 before the first."""
+        return self._move_request_cycle
+
+    def statistics(self) -> QueueStatistics:
+        return QueueStatistics(
+            active=len(self._active),
+            backoff=self._backoff.rejected_count,
+            error_backoff=self._backoff.failed_count,
+            unschedulable=self._parked.unschedulable_count,
+            gated=self._parked.gated_count,
+            in_flight=len(self._in_flight),
+            in_flight_events=self._in_flight.event_count,
+            nominated=len(self.nominator),
+            scheduling_cycle=self._scheduling_cycle,
+            move_request_cycle=self._move_request_cycle,
+        )
+
+    def pending_pods(self) -> tuple[list[Pod], str]:
+        """All waiting pods and how many wait where, in words."""
+        pods = [*self.pods_in_active(), *self.pods_in_backoff(), *self.pods_in_unschedulable()]
+        summary = (
+            f"activeQ:{len(self._active)}; backoffQ:{len(self._backoff)}; "
+            f"unschedulablePods:{len(self._parked)}"
+        )
+        return pods, summary
+
+    def get_pod(self, name: str, namespace: str) -> QueuedPod | None:
+        """The record of a waiting pod; None also while it is in flight."""
+        key = f"{namespace}/{name}"
+        return self._backoff.get(key) or self._parked.get(key) or self._active.get(key)
+
+    def place_of(self, pod: Pod) -> Place | None:
+        """Where the pod is, None if it is not known. A container goes before being in flight."""
+        key = key_of(pod)
+        if key in self._active:
+            return Place.ACTIVE
+        if key in self._backoff:
+            return Place.ERROR_BACKOFF if self._backoff.has_failed(key) else Place.BACKOFF
+        if (parked := self._parked.get(key)) is not None:
+            return Place.GATED if parked.is_gated else Place.UNSCHEDULABLE
+        return Place.IN_FLIGHT if pod.metadata.uid in self._in_flight else None
+
+    def in_flight_pods(self) -> list[Pod]:
+        """The pods being tried, as they were when popped."""
+        return self._in_flight.pods()
+
+    def pods_in_active(self) -> list[Pod]:
+        return [queued_pod.pod for queued_pod in self._active]
+
+    def pods_in_backoff(self) -> list[Pod]:
+        """Pods that were rejected, then pods whose attempt hit an error."""
+        return [queued_pod.pod for queued_pod in self._backoff]
+
+    def pods_in_unschedulable(self) -> list[Pod]:
+        """All parked pods, gated ones included."""
+        return [queued_pod.pod for queued_pod in self._parked]
+
+    # --- Records ------------------------------------------------------------------------------
+
+    def _new_record(self, pod: Pod) -> QueuedPod:
+        signature = None if self._signer is None else self._signer(pod)
+        return QueuedPod(PodInfo(pod), timestamp_ns=self._clock.now_ns(), signature=signature)
+
+    def _swap_pod(self, queued_pod: QueuedPod, old: Pod, new: Pod) -> None:
+        queued_pod.pod_info.update(new)
+        self.nominator.update(old, new)
+        if self._signer is not None:
+            queued_pod.signature = self._signer(new)
+
+    def _find_pod_info(self, key: str) -> PodInfo | None:
+        queued_pod = self._active.get(key) or self._parked.get(key) or self._backoff.get(key)
+        return None if queued_pod is None else queued_pod.pod_info
+
+    def _count_rejectors(self, queued_pod: QueuedPod, delta: int) -> None:
+        for plugin in queued_pod.rejectors:
+            self._metrics.unschedulable_changed(plugin, queued_pod.scheduler_name, delta)
+
+    # --- Starting and ending attempts -----------------------------------------------------------
+
+    def _pop_from_backoff_queue(self) -> QueuedPod | None:
+        """Better try a pod early than do nothing: backoff is there to spare the others."""
+        if not self._pop_from_backoff:
+            return None
+        queued_pod = self._backoff.pop_rejected()
+        if queued_pod is not None:
+            self._metrics.incoming(ACTIVE, POP_FROM_BACKOFF)
+        return queued_pod
+
+    def _start_attempt(self, queued_pod: QueuedPod) -> bool:
+        """Mark the pod as in flight; False if it is already, then this record is dropped."""
+        queued_pod.attempts += 1
+        pod = queued_pod.pod_info.pod
+        if not self._in_flight.start(pod):
+            _LOG.error(
+                "the same pod is tracked in multiple places in the scheduler: %s",
+                object_ref(pod.metadata),
+            )
+            return False
+        self._scheduling_cycle += 1
+        if queued_pod.has_rejectors:
+            self._count_rejectors(queued_pod, -1)
+        return True
+
+    def _refuse_if_present(self, queued_pod: QueuedPod) -> None:
+        key = queued_pod.key
+        if key in self._parked:
+            place = "unschedulable queue"
+        elif key in self._active:
+            place = "the active queue"
+        elif key in self._backoff:
+            place = "the backoff queue"
+        else:
+            return
+        name = object_ref(queued_pod.pod.metadata)
+        raise QueueError(f"Pod {name} is already present in {place}")
+
+    def _note_failure(self, queued_pod: QueuedPod) -> None:
+        if queued_pod.has_rejectors:
+            queued_pod.unschedulable_count += 1
+            queued_pod.consecutive_errors_count = 0
+        else:
+            queued_pod.consecutive_errors_count += 1
+        queued_pod.timestamp_ns = self._clock.now_ns()
+        queued_pod.backoff_expiry_ns = None
+        queued_pod.was_flushed_from_unschedulable = False
+        queued_pod.flush_timestamp_ns = None
+        self._count_rejectors(queued_pod, 1)
+
+    def _verdict_on_attempt(self, queued_pod: QueuedPod) -> Verdict:
+        """What the events during the attempt mean for the pod."""
+        if not queued_pod.has_rejectors:
+            return Verdict.AFTER_BACKOFF
+        if self._generic_workload and queued_pod.pod.spec.scheduling_group is not None:
+            return Verdict.AFTER_BACKOFF
+        events = self._in_flight.events_since_pop(queued_pod.uid)
+        if events is None:
+            _LOG.error(
+                "pod %r failed but is not in flight; trying it again after backoff", queued_pod.key
+            )
+            return Verdict.AFTER_BACKOFF
+        return judge_missed(queued_pod, self._verdicts_on(queued_pod, events))
+
+    def _verdicts_on(
+        self, queued_pod: QueuedPod, events: Iterable[LoggedEvent]
+    ) -> Iterator[Verdict]:
+        mask = self._interest.mask_of(queued_pod.rejectors)
+        for audience, old, new in events:
+            yield judge(queued_pod, mask, audience, old, new, self._ask)
+
+    # --- Moving -------------------------------------------------------------------------------
+
+    def _move_parked(
+        self, spots: Iterable[Spot], audience: Audience, old: object, new: object
+    ) -> None:
+        """Let an event act on these parked pods and remember it for those in flight.
+
+        Pops are woken at the end only: the first to be popped must be the best of all that moved.
+        """
+        any_poppable = False
+        for spot in spots:
+            queued_pod = spot.queued_pod
+            verdict = judge(queued_pod, spot.rejector_mask, audience, old, new, self._ask)
+            if verdict is not Verdict.SKIP:
+                # Removed first: if a gate sends it back, it counts as coming in anew.
+                self._parked.discard(queued_pod.key)
+                place = self._requeue(queued_pod, verdict, audience.label)
+                any_poppable |= self._is_poppable(place)
+        self._move_request_cycle = self._scheduling_cycle
+        self._in_flight.log(audience, old, new)
+        if any_poppable:
+            self._wake_pops()
+
+    def _requeue_updated(self, queued_pod: QueuedPod, old: Pod, new: Pod) -> None:
+        """Let a parked pod's own update act on it, kind by kind, until one moves it.
+
+        The gate's own choice of events does not count here: the pod itself has changed.
+        """
+        for event in classify_pod_update(old, new):
+            audience = self._interest.audience_of(event)
+            mask = self._interest.mask_of(queued_pod.rejectors)
+            verdict = judge(queued_pod, mask, audience, old, new, self._ask)
+            place = self._requeue(queued_pod, verdict, audience.label)
+            if place is not Place.UNSCHEDULABLE:
+                if self._is_poppable(place):
+                    self._wake_pops()
+                return
+
+    def _requeue(self, queued_pod: QueuedPod, verdict: Verdict, label: str) -> Place:
+        """Put a pod where the verdict sends it.
+
+        Returns where it ended up; UNSCHEDULABLE stands for gated as well, BACKOFF for both kinds.
+        """
+        is_backing_off = verdict is Verdict.AFTER_BACKOFF and self._policy.is_backing_off(
+            queued_pod, self._clock.now_ns()
+        )
+        place = place_after(verdict, is_backing_off=is_backing_off)
+        if place is Place.ACTIVE:
+            is_moved = self._move_to_active(queued_pod, label)
+        elif place is Place.BACKOFF:
+            is_moved = self._move_to_backoff(queued_pod, label)
+        else:
+            self._parked.put(queued_pod, label)
+            return place
+        return place if is_moved else Place.UNSCHEDULABLE
+
+    def _move_to_active(
+        self, queued_pod: QueuedPod, label: str, *, is_from_backoff: bool = False
+    ) -> bool:
+        """Make the pod active, if its gates agree; else park it."""
+        # Spec 02 §5: with the gate on, it was asked when it entered the backoff queue.
+        is_admitted = (is_from_backoff and self._pop_from_backoff) or self._gatekeeper.admit(
+            queued_pod
+        )
+        key = queued_pod.pod_info.key
+        if not is_admitted:
+            if key not in self._active and key not in self._backoff:
+                self._park_gated(queued_pod, label)
+            return False
+        if queued_pod.initial_attempt_ns is None:
+            queued_pod.initial_attempt_ns = self._clock.now_ns()
+        self._parked.discard(key)
+        self._backoff.discard(key)
+        self._active.add(queued_pod, label)
+        if label in _NOMINATING_LABELS:
+            self.nominator.add(queued_pod.pod_info.pod)
+        return True
+
+    def _move_to_backoff(self, queued_pod: QueuedPod, label: str) -> bool:
+        """Let the pod wait, if its gates agree; else park it."""
+        if self._pop_from_backoff and not self._gatekeeper.admit(queued_pod):
+            self._park_gated(queued_pod, label)
+            return False
+        self._parked.discard(queued_pod.key)
+        if self._backoff.add(queued_pod):
+            self._metrics.incoming(BACKOFF, label)
+        return True
+
+    def _park_gated(self, queued_pod: QueuedPod, label: str) -> None:
+        queued_pod.was_flushed_from_unschedulable = False
+        self._parked.put(queued_pod, label)
+
+    def _activate(self, pod: Pod) -> bool:
+        key = key_of(pod)
+        parked = self._parked.get(key)
+        if parked is not None:
+            return self._move_to_active(parked, FORCE_ACTIVATE.label)
+        waiting = self._backoff.discard(key)
+        if waiting is None:
+            return False
+        return self._move_to_active(waiting, FORCE_ACTIVATE.label, is_from_backoff=True)
+
+    # --- Waking and timers ----------------------------------------------------------------------
+
+    def _is_poppable(self, place: Place) -> bool:
+        return place is Place.ACTIVE or (place is Place.BACKOFF and self._pop_from_backoff)
+
+    def _wake_pops(self) -> None:
+        self._poppable.set()
+
+
+def _pending_gauge(metrics: QueueMetrics, queue: str) -> Callable[[int], None] | None:
+    """What a container tells of its size; nothing, if nobody counts."""
+    if metrics is NO_METRICS:
+        return None
+    return lambda delta: metrics.pending_changed(queue, delta)
+
+
+def _parked_since_ns(queued_pod: QueuedPod) -> int:
+    flush_ns = queued_pod.flush_timestamp_ns
+    return queued_pod.timestamp_ns if flush_ns is None else max(queued_pod.timestamp_ns, flush_ns)
+
+
+def _group_order(queued_pod: QueuedPod) -> tuple[int, int]:
+    """Urgent members first, then those that have waited longest since their first attempt."""
+    first_ns = queued_pod.initial_attempt_ns
+    return (-queued_pod.priority, ZERO_TIME_NS if first_ns is None else first_ns)

@@ -1,0 +1,141 @@
+"""A waiting pod and what the queue remembers of it (spec 02 §2.1).
+
+The record is made when the pod enters the queue and lives until it is bound or deleted; between, it
+wanders from container to container and through attempts. Times are wall-clock nanoseconds.
+
+Who writes what: the queue writes everything except the rejectors, which the failure handler
+replaces by `reject` after each attempt.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import Final
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.clock import NANOSECONDS
+from kubestow.framework.events import ClusterEvent
+
+# The time that lies before all others: midnight of 1 January of year 1. A backoff that ends then is
+# none at all, whatever the clock shows.
+ZERO_TIME_NS: Final = -62_135_596_800 * NANOSECONDS
+
+NO_PLUGINS: Final[frozenset[str]] = frozenset()
+
+# Pods with equal signatures get equal answers from all plugins; only equality matters.
+PodSignature = Hashable
+
+
+class QueuedPod:
+    """One pod's record.
+
+    `timestamp_ns` only moves when an attempt failed: a pod that an event wakes keeps its place in
+    line.
+    """
+
+    __slots__ = (
+        "attempts",
+        "backoff_expiry_ns",
+        "consecutive_errors_count",
+        "flush_timestamp_ns",
+        "gating_events",
+        "gating_plugin",
+        "initial_attempt_ns",
+        "pending_plugins",
+        "pod_info",
+        "signature",
+        "timestamp_ns",
+        "unschedulable_count",
+        "unschedulable_plugins",
+        "was_flushed_from_unschedulable",
+    )
+
+    def __init__(
+        self, pod_info: PodInfo, *, timestamp_ns: int, signature: PodSignature | None = None
+    ) -> None:
+        self.pod_info = pod_info
+        self.timestamp_ns = timestamp_ns
+        self.signature = signature
+        self.attempts = 0
+        self.unschedulable_count = 0
+        self.consecutive_errors_count = 0
+        self.backoff_expiry_ns: int | None = None  # None: not computed since the last attempt
+        self.initial_attempt_ns: int | None = None  # None: never been in the active queue
+        self.unschedulable_plugins = NO_PLUGINS
+        self.pending_plugins = NO_PLUGINS
+        self.gating_plugin = ""
+        self.gating_events: tuple[ClusterEvent, ...] = ()
+        self.was_flushed_from_unschedulable = False
+        self.flush_timestamp_ns: int | None = None
+
+    @property
+    def pod(self) -> Pod:
+        return self.pod_info.pod
+
+    @property
+    def uid(self) -> str:
+        return self.pod_info.uid
+
+    @property
+    def key(self) -> str:
+        return self.pod_info.key
+
+    @property
+    def priority(self) -> int:
+        return self.pod_info.priority
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.pod_info.pod.spec.scheduler_name
+
+    @property
+    def is_gated(self) -> bool:
+        return self.gating_plugin != ""
+
+    @property
+    def rejectors(self) -> frozenset[str]:
+        """The plugins whose events may wake the pod; none means that the attempt hit an error."""
+        if not self.pending_plugins:
+            return self.unschedulable_plugins
+        return self.unschedulable_plugins | self.pending_plugins
+
+    @property
+    def has_rejectors(self) -> bool:
+        return bool(self.unschedulable_plugins or self.pending_plugins)
+
+    def reject(self, *, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
+        """Replace what the last attempt left by what this one found (spec 02 §14)."""
+        self.unschedulable_plugins = frozenset(unschedulable)
+        self.pending_plugins = frozenset(pending)
+        self.gating_plugin = ""
+        self.gating_events = ()
+
+    def copy_for_assume(self, pod_info: PodInfo) -> "QueuedPod":
+        """The record that goes with the assumed pod into its binding cycle.
+
+        Spec 02 §2.1: the flush mark is left behind, so a pod scheduled after a leftover flush is
+        never counted as such.
+        """
+        copy = QueuedPod(pod_info, timestamp_ns=self.timestamp_ns, signature=self.signature)
+        copy.attempts = self.attempts
+        copy.unschedulable_count = self.unschedulable_count
+        copy.consecutive_errors_count = self.consecutive_errors_count
+        copy.backoff_expiry_ns = self.backoff_expiry_ns
+        copy.initial_attempt_ns = self.initial_attempt_ns
+        copy.unschedulable_plugins = self.unschedulable_plugins
+        copy.pending_plugins = self.pending_plugins
+        copy.gating_plugin = self.gating_plugin
+        copy.gating_events = self.gating_events
+        copy.flush_timestamp_ns = self.flush_timestamp_ns
+        return copy
+
+    def __repr__(self) -> str:
+        return f"QueuedPod({self.key!r}, uid={self.uid!r}, attempts={self.attempts})"
+
+
+def key_of(pod: Pod) -> str:
+    """Under which key the containers hold a pod; the same as `PodInfo.key`.
+
+    Spec 02 §2.2 gives the parked pods another spelling (`name_namespace`). Both name the same pods,
+    since neither `/` nor `_` can be part of a name, so one spelling serves all containers.
+    """
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -1,0 +1,44 @@
+"""A clock that stands still until told otherwise, so that no test ever waits.
+
+Wall time and the monotonic clock move together. Seconds may be given as floats: they are rounded to
+whole nanoseconds, so that `ManualClock(100.7)` shows exactly 100,700,000,000 ns.
+"""
+
+from kubestow.clock import NANOSECONDS
+
+
+class ManualClock:
+    """A `Clock` whose hands the test moves."""
+
+    __slots__ = ("_now_ns",)
+
+    def __init__(self, now_s: float = 0) -> None:
+        self._now_ns = nanoseconds(now_s)
+
+    def now_ns(self) -> int:
+        return self._now_ns
+
+    def monotonic_s(self) -> float:
+        return self._now_ns / NANOSECONDS
+
+    def set_s(self, now_s: float) -> None:
+        self.set_ns(nanoseconds(now_s))
+
+    def set_ns(self, now_ns: int) -> None:
+        """Show that time; it may lie in the past, as a wall clock's does after a correction."""
+        self._now_ns = now_ns
+
+    def advance_s(self, seconds: float) -> None:
+        self.advance_ns(nanoseconds(seconds))
+
+    def advance_ns(self, delta_ns: int) -> None:
+        if delta_ns < 0:
+            raise ValueError(f"cannot advance a clock by {delta_ns} ns; use set_ns to go back")
+        self._now_ns += delta_ns
+
+
+def nanoseconds(seconds: float) -> int:
+    """Whole nanoseconds in so many seconds; integers stay exact whatever their size."""
+    if isinstance(seconds, int):
+        return seconds * NANOSECONDS
+    return round(seconds * NANOSECONDS)
