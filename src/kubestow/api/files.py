@@ -156,7 +156,7 @@ def _resolvers(first: str) -> list[tuple[str, re.Pattern[str]]]:
 class _Loader(yaml.CSafeLoader):
     """YAML 1.1 without its traps: no times, no base-60 numbers (`12:30`), no `=`."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012 -- PyYAML declares it
+    yaml_implicit_resolvers = {
         first: _resolvers(first) for first in yaml.CSafeLoader.yaml_implicit_resolvers
     }
 

@@ -279,7 +279,8 @@ def _is_settled(pod: Pod) -> bool:
     statuses = pod.status.container_statuses + pod.status.init_container_statuses
     if not statuses:
         return True
-    requests_of = {container.name: container.resources.requests for container in pod.spec.containers}
+    containers = pod.spec.containers
+    requests_of = {container.name: container.resources.requests for container in containers}
     for status in statuses:
         if status.resources is None or status.name not in requests_of:
             continue
