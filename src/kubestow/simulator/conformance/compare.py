@@ -1,0 +1,352 @@
+"""Sets one decision beside the recorded one, part by part."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.resources import Resources
+from kubestow.cache.nodes import SimulatedNode
+from kubestow.engine.decision import Decision
+from kubestow.engine.select_host import HostSelector
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import PASSED, decode_status
+from kubestow.framework.plugin import FilterPlugin, PreFilterPlugin, Restriction
+from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.runner import (
+    FilterError,
+    ScoreError,
+    Scores,
+    run_filters,
+    run_filters_with_nominated,
+    run_pre_filter,
+    run_scores,
+)
+from kubestow.framework.status import Status
+from kubestow.simulator.conformance.recording import Json
+from kubestow.simulator.conformance.report import (
+    CHOICES,
+    CLUSTER,
+    MESSAGES,
+    POST_FILTER,
+    PRE_FILTER,
+    SCORES,
+    VERDICTS,
+    Comparer,
+)
+from kubestow.simulator.conformance.world import World
+
+
+# --- the cluster before the first pod ---
+
+
+def compare_world(comparer: Comparer, scenario: Json, world: World) -> None:
+    comparer.equal(CLUSTER, "node order", scenario["nodeOrder"], world.snapshot.names)
+    profiles = {"default-scheduler": scenario["profile"], **scenario.get("profiles", {})}
+    for name, recorded in profiles.items():
+        _compare_profile(comparer, recorded, world.profiles[name])
+    for name, recorded in scenario.get("nodeInfo", {}).items():
+        info = world.snapshot.get(name)
+        got = {
+            "requested": _requested(info.requested, info.non_zero_cpu, info.non_zero_memory),
+            "allocatable": _allocatable(info.allocatable),
+            "pods": [pod.key for pod in info.pods],
+        }
+        for field, value in got.items():
+            expected = recorded.get(field, [] if field == "pods" else {})
+            comparer.equal(CLUSTER, f"node {name} {field}", expected or value.__class__(), value)
+
+
+def _compare_profile(comparer: Comparer, recorded: Json, profile: Profile) -> None:
+    lists: dict[str, Sequence[object]] = {
+        "preFilter": profile.pre_filter,
+        "filter": profile.filter,
+        "postFilter": profile.post_filter,
+        "preScore": profile.pre_score,
+        "score": profile.score,
+    }
+    for point, plugins in lists.items():
+        names = [plugin_name(plugin) for plugin in plugins]
+        comparer.equal(CLUSTER, f"profile {point}", recorded.get(point) or [], names)
+    comparer.equal(CLUSTER, "profile weights", recorded.get("weights") or {}, profile.weights)
+
+
+def _requested(requested: Resources, non_zero_cpu: int, non_zero_memory: int) -> Json:
+    result: Json = {
+        "milliCPU": requested.milli_cpu,
+        "memory": requested.memory,
+        "ephemeralStorage": requested.ephemeral_storage,
+        "nonZeroMilliCPU": non_zero_cpu,
+        "nonZeroMemory": non_zero_memory,
+    }
+    if requested.scalar:
+        result["scalar"] = dict(requested.scalar)
+    return result
+
+
+def _allocatable(allocatable: Resources) -> Json:
+    result: Json = {
+        "milliCPU": allocatable.milli_cpu,
+        "memory": allocatable.memory,
+        "ephemeralStorage": allocatable.ephemeral_storage,
+        "pods": allocatable.allowed_pods,
+    }
+    if allocatable.scalar:
+        result["scalar"] = dict(allocatable.scalar)
+    return result
+
+
+# --- one attempt ---
+
+
+def compare_attempt(comparer: Comparer, expected: Json, world: World, decision: Decision) -> None:
+    pod, profile = decision.pod, world.profile_of(decision.pod)
+    accounted = pod.accounted
+    comparer.equal(
+        CLUSTER,
+        "requests",
+        expected["requests"],
+        _requested(accounted.requested, accounted.non_zero_cpu, accounted.non_zero_memory),
+    )
+    compare_nominations(comparer, expected, world)
+    _compare_pre_filter(comparer, expected["preFilter"], decision)
+    _compare_node_verdicts(comparer, expected, world, decision)
+    for name, recorded in expected["plugins"].items():
+        _compare_plugin_alone(comparer, name, recorded, world, pod)
+    if "scores" in expected:
+        _compare_scores(comparer, expected["scores"], world, profile, pod)
+    compare_choice(comparer, expected, decision)
+    compare_failure(comparer, expected, decision)
+
+
+def compare_nominations(comparer: Comparer, expected: Json, world: World) -> None:
+    got = {
+        name: [pod.key for pod in world.nominator.pods_on(name)]
+        for name in world.nominator.node_names
+    }
+    comparer.equal(CLUSTER, "nominated pods", expected.get("nominatedPods", {}), got)
+
+
+def _compare_pre_filter(comparer: Comparer, recorded: Json, decision: Decision) -> None:
+    outcome = decision.pre_filter
+    got = as_json(outcome.status)
+    if outcome.node_names is not None:
+        got["nodeNames"] = sorted(outcome.node_names)
+        got["restrictedBy"] = sorted(outcome.restricting)
+    expected = {key: value for key, value in recorded.items() if key != "skipped"}
+    for key in ("nodeNames", "restrictedBy"):
+        if key in expected:
+            expected[key] = sorted(expected[key])
+    comparer.equal(PRE_FILTER, "outcome", expected, got)
+    if outcome.status is None or outcome.status.is_rejected:
+        comparer.equal(
+            PRE_FILTER, "skipped", recorded.get("skipped", []), sorted(decision.state.skip_filter)
+        )
+
+
+def _compare_node_verdicts(
+    comparer: Comparer, expected: Json, world: World, decision: Decision
+) -> None:
+    """Every node's verdict by all filters together, nominated pods counted in."""
+    status = decision.pre_filter.status
+    if status is not None:
+        return
+    recorded = expected.get("nodes", {})
+    verdicts = all_verdicts(world, decision)
+    comparer.mapping(
+        VERDICTS,
+        "all",
+        world.snapshot.names,
+        recorded,
+        lambda name: as_json(verdicts[name]) if verdicts[name] is not None else None,
+    )
+
+
+def all_verdicts(world: World, decision: Decision) -> dict[str, Status | None]:
+    """What the filters say of each node on their own clean state, errors included."""
+    snapshot, pod = world.snapshot, decision.pod
+    profile, state = world.profile_of(pod), CycleState()
+    outcome = run_pre_filter(profile, state, pod, snapshot.view())
+    result: dict[str, Status | None] = {}
+    rows = range(len(snapshot))
+    if outcome.node_names is not None:
+        restricting = " ".join(sorted(outcome.restricting))
+        outside = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{restricting}]")
+        result = dict.fromkeys(snapshot.names, outside)
+        rows = [row for row in rows if snapshot.names[row] in outcome.node_names]
+    if not rows:
+        return result
+    nodes = snapshot.view(np.array(rows, np.intp))
+    try:
+        verdicts = run_filters(profile, state, pod, nodes)
+    except FilterError as error:
+        return {**result, **dict.fromkeys(nodes.names, error.status)}
+    for position, row in enumerate(rows):
+        name = snapshot.names[row]
+        nominated = world.nominator.pods_on(name)
+        if nominated:
+            node = SimulatedNode(snapshot, row)
+            result[name] = run_filters_with_nominated(profile, state, pod, node, nominated)
+            continue
+        index = int(verdicts.failed_by[position])
+        result[name] = (
+            None
+            if index == PASSED
+            else decode_status(profile.filter[index], state, int(verdicts.codes[position]))
+        )
+    return result
+
+
+def _compare_plugin_alone(
+    comparer: Comparer, name: str, recorded: Json, world: World, pod: PodInfo
+) -> None:
+    """One filter plugin by itself: its PreFilter, then its Filter on every node."""
+    plugin = world.profile_of(pod).plugins.get(name)
+    if plugin is None or not comparer.wants(VERDICTS, name):
+        return
+    state = CycleState()
+    if isinstance(plugin, PreFilterPlugin):
+        got = _run_pre_filter_alone(plugin, state, world, pod)
+        expected = dict(recorded.get("preFilter", {}))
+        if "nodeNames" in expected:
+            expected["nodeNames"] = sorted(expected["nodeNames"])
+        comparer.equal(PRE_FILTER, name, expected, got)
+        if got["code"] != "Success":
+            return
+    if isinstance(plugin, FilterPlugin):
+        verdicts = _filter_alone(plugin, state, world, pod)
+        comparer.mapping(
+            VERDICTS, name, world.snapshot.names, recorded.get("filter", {}), verdicts.get
+        )
+
+
+def _run_pre_filter_alone(
+    plugin: PreFilterPlugin, state: CycleState, world: World, pod: PodInfo
+) -> Json:
+    try:
+        answer = plugin.pre_filter(state, pod, world.snapshot.view())
+    except Exception as error:
+        return as_json(Status.from_error(error))
+    if isinstance(answer, Restriction):
+        return {"code": "Success", "nodeNames": sorted(answer.node_names)}
+    return as_json(answer)
+
+
+def _filter_alone(
+    plugin: FilterPlugin, state: CycleState, world: World, pod: PodInfo
+) -> dict[str, Json]:
+    names = world.snapshot.names
+    try:
+        codes = plugin.filter(state, pod, world.snapshot.view())
+    except Exception as error:
+        return dict.fromkeys(names, as_json(Status.from_error(error)))
+    if codes is None:
+        return {}
+    return {
+        names[row]: as_json(plugin.filter_status(state, int(codes[row])))
+        for row in np.flatnonzero(codes).tolist()
+    }
+
+
+def _compare_scores(
+    comparer: Comparer, recorded: Json, world: World, profile: Profile, pod: PodInfo
+) -> None:
+    """Scores of the nodes the recording found feasible, whatever we think of them."""
+    rows = [world.snapshot.row_of(name) for name in recorded.get("nodes", ())]
+    nodes = world.snapshot.view(np.array(rows, np.intp))
+    state = CycleState()
+    run_pre_filter(profile, state, pod, world.snapshot.view())
+    try:
+        scores = run_scores(profile, state, pod, nodes)
+    except ScoreError as error:
+        comparer.equal(SCORES, "error", recorded.get("error"), error.status.message)
+        return
+    comparer.equal(SCORES, "error", recorded.get("error"), None)
+    comparer.equal(SCORES, "skipped", recorded.get("skipped", []), sorted(state.skip_score))
+    _compare_plugin_scores(comparer, recorded, scores)
+    comparer.equal(SCORES, "total", recorded.get("total"), scores.total.tolist())
+
+
+def _compare_plugin_scores(comparer: Comparer, recorded: Json, scores: Scores) -> None:
+    got = {
+        part.plugin: {
+            "raw": part.raw.tolist(),
+            "normalized": part.normalized.tolist(),
+            "weighted": (part.normalized * part.weight).tolist(),
+        }
+        for part in scores.by_plugin
+    }
+    for name, lists in recorded.get("plugins", {}).items():
+        for kind, values in lists.items():
+            comparer.equal(SCORES, f"{name} {kind}", values, got.get(name, {}).get(kind))
+
+
+def compare_choice(comparer: Comparer, expected: Json, decision: Decision) -> None:
+    result = expected.get("result")
+    if result is None:
+        comparer.equal(CHOICES, "node", None, decision.node_name or None)
+        return
+    if result.get("orderFixed", True):
+        comparer.equal(CHOICES, "node", result["node"], decision.node_name)
+    else:
+        # Upstream walks the restricted nodes in random order: any of the best is right.
+        is_one_of_best = decision.node_name in result.get("topNodes", [result["node"]])
+        comparer.equal(CHOICES, "node", True, is_one_of_best)
+    comparer.equal(CHOICES, "evaluatedNodes", result["evaluatedNodes"], decision.evaluated_count)
+    comparer.equal(CHOICES, "feasibleNodes", result["feasibleNodes"], len(decision.feasible))
+    comparer.equal(
+        CHOICES,
+        "viaNominatedNode",
+        result.get("viaNominatedNode", False),
+        decision.via_nominated_node,
+    )
+    if "topNodes" in result and decision.scores is not None:
+        best = HostSelector.best_positions(decision.scores.total)
+        names = sorted(decision.node_names[row] for row in decision.feasible[best].tolist())
+        comparer.equal(CHOICES, "topNodes", sorted(result["topNodes"]), names)
+
+
+def compare_failure(comparer: Comparer, expected: Json, decision: Decision) -> None:
+    """Texts and PostFilter of a pod that was not placed."""
+    comparer.equal(MESSAGES, "message", expected.get("message"), decision.message or None)
+    if "error" in expected:
+        got = decision.status.message if decision.status is not None else None
+        comparer.equal(MESSAGES, "error", expected["error"], got)
+    if "fitError" not in expected:
+        return
+    comparer.equal(MESSAGES, "fitError", expected["fitError"], decision.fit_error_text)
+    comparer.equal(
+        MESSAGES,
+        "unschedulablePlugins",
+        sorted(expected.get("unschedulablePlugins", [])),
+        sorted(decision.diagnosis.unschedulable_plugins),
+    )
+    _compare_post_filter(comparer, expected["postFilter"], decision)
+
+
+def _compare_post_filter(comparer: Comparer, recorded: Json, decision: Decision) -> None:
+    status = decision.post_filter_status
+    got = as_json(status)
+    if status is not None and status.is_success:
+        got.pop("plugin", None)
+    expected = {key: recorded[key] for key in ("code", "plugin", "reasons") if key in recorded}
+    comparer.equal(POST_FILTER, "status", expected, got)
+    nominated = decision.post_filter.nominated_node_name if decision.post_filter else None
+    best = recorded.get("bestNodes", [])
+    if len(best) > 1 and nominated in best:
+        nominated = recorded["nominatedNode"]  # Upstream picks one of them at random.
+    comparer.equal(POST_FILTER, "nominatedNode", recorded.get("nominatedNode"), nominated)
+
+
+def as_json(status: Status | None) -> Json:
+    """A status in the recordings' form: empty parts are left out."""
+    if status is None:
+        return {"code": "Success"}
+    result: Json = {"code": status.code.label}
+    if status.plugin:
+        result["plugin"] = status.plugin
+    if status.all_reasons:
+        result["reasons"] = list(status.all_reasons)
+    return result
+
+

@@ -1,0 +1,50 @@
+"""Files of recorded decisions: what they hold and how they are read."""
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from kubestow.errors import DecodeError
+
+Json = dict[str, Any]
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """One file: decisions of one family of scenarios, by the scheduler of one version."""
+
+    upstream: str
+    family: str
+    scenarios: list[Json]
+
+
+def load_recording(path: Path) -> Recording:
+    """Read one file, gzipped or not."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DecodeError(f'cannot read recording "{path}": {error.strerror or error}') from error
+    if raw[:2] == b"\x1f\x8b":
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DecodeError(
+                f'recording "{path}" is cut off or damaged: {error}; fetch it again'
+            ) from error
+    try:
+        document = cast(Json, msgspec.json.decode(raw, type=dict[str, Any]))
+        recording = msgspec.convert(document, Recording)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise DecodeError(
+            f'"{path}" is not a recording of decisions: {error}; expected an object with '
+            '"upstream", "family" and "scenarios"'
+        ) from error
+    for index, scenario in enumerate(recording.scenarios):
+        missing = [key for key in ("name", "objects", "incoming", "expected") if key not in scenario]
+        if missing:
+            raise DecodeError(
+                f'"{path}": scenario {index} lacks {", ".join(missing)}; is the file complete?'
+            )
+    return recording

@@ -1,0 +1,112 @@
+"""Follows a recorded scenario pod by pod (the sequence is described with the recordings).
+
+Every attempt starts from the state the recording was in, not from our own last choice, so that one
+difference does not spoil what comes after.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from kubestow.api.meta import Condition
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.clock import Clock
+from kubestow.cluster.client import ClusterClient
+from kubestow.engine.decision import Decision
+from kubestow.engine.profiles import Registry
+from kubestow.framework.runner import run_reserve
+from kubestow.framework.status import Status
+from kubestow.plugins.registry import REGISTRY
+from kubestow.simulator.conformance.compare import compare_attempt, compare_world
+from kubestow.simulator.conformance.recording import Json
+from kubestow.simulator.conformance.report import Report
+from kubestow.simulator.conformance.sampled import compare_sampled_attempt
+from kubestow.simulator.conformance.world import World
+
+SAMPLING = "sampling"
+
+
+def replay_scenario(
+    scenario: Json,
+    report: Report,
+    *,
+    client: ClusterClient,
+    clock: Clock,
+    registry: Registry = REGISTRY,
+) -> None:
+    """Replay one scenario and count what differs."""
+    family, name = scenario["family"], scenario["name"]
+    world = World(scenario, client=client, clock=clock, registry=registry)
+    world.snapshot.refresh(world.cache)
+    compare_world(report.comparer(family, name), scenario, world)
+    for expected in scenario["expected"]:
+        comparer = report.comparer(family, name, expected["pod"], expected["attempt"])
+        comparer.count_pod()
+        pod = world.incoming[expected["pod"]]
+        world.snapshot.refresh(world.cache)
+        world.decider.next_start_index = expected["startNodeIndex"]
+        decision = world.decider.decide(world.profile_of(pod), pod)
+        if family == SAMPLING:
+            compare_sampled_attempt(comparer, expected, world, decision)
+        else:
+            compare_attempt(comparer, expected, world, decision)
+        move_on(scenario, expected, world, decision)
+
+
+def move_on(scenario: Json, expected: Json, world: World, decision: Decision) -> None:
+    """Bring the cluster into the state in which the next pod was tried."""
+    pod = world.incoming[expected["pod"]]
+    result = expected.get("result")
+    post_filter = expected.get("postFilter") or {}
+    if result is not None:
+        _place(world, pod, result["node"], decision)
+    elif post_filter.get("nominatedNode"):
+        _preempt(scenario, world, pod, post_filter)
+    elif "error" in expected or post_filter.get("nominatedNode") == "":
+        _nominate(world, pod, "")
+
+
+def _place(world: World, pod: PodInfo, node_name: str, decision: Decision) -> Status | None:
+    assumed = world.assume(pod, node_name)
+    return run_reserve(world.profile_of(pod), decision.state, assumed, node_name)
+
+
+def _preempt(scenario: Json, world: World, pod: PodInfo, post_filter: Json) -> None:
+    node_name = post_filter["nominatedNode"]
+    for key in post_filter.get("clearedNominations", ()):
+        _nominate(world, world.incoming[key], "")
+    _nominate(world, pod, node_name)
+    for key in post_filter.get("victims", ()):
+        _evict(world, key, node_name, removed=scenario.get("afterPreemption") == "remove")
+
+
+def _nominate(world: World, pod: PodInfo, node_name: str) -> None:
+    """Set or clear the pod's nominated node, in its status and with the nominator."""
+    world.nominator.delete(pod.pod)
+    status = msgspec.structs.replace(pod.pod.status, nominated_node_name=node_name)
+    changed = msgspec.structs.replace(pod.pod, status=status)
+    world.replace_incoming(changed)
+    if node_name:
+        world.nominator.add(changed)
+
+
+def _evict(world: World, key: str, node_name: str, *, removed: bool) -> None:
+    victim = next(pod.pod for pod in world.cache.node(node_name).pods if pod.key == key)
+    if removed:
+        world.remove_running(victim)
+    elif victim.metadata.deletion_timestamp is None:
+        world.replace_running(victim, _terminating(victim, world.now))
+
+
+def _terminating(pod: Pod, now: datetime) -> Pod:
+    condition = Condition(
+        type="DisruptionTarget", status="True", reason="PreemptionByScheduler"
+    )
+    return msgspec.structs.replace(
+        pod,
+        metadata=msgspec.structs.replace(pod.metadata, deletion_timestamp=now),
+        status=msgspec.structs.replace(
+            pod.status, conditions=(*pod.status.conditions, condition)
+        ),
+    )

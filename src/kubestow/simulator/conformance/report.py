@@ -1,0 +1,138 @@
+"""What was compared and what differs, per family and part."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+# The parts that are counted, as they are printed.
+PODS: Final = "pods"
+CLUSTER: Final = "cluster"  # node order, plugin lists, what the nodes hold, what the pod requests
+PRE_FILTER: Final = "prefilter"
+VERDICTS: Final = "verdicts"  # per node: of all filters together, and of each filter on its own
+SCORES: Final = "scores"
+CHOICES: Final = "choices"
+RESERVE: Final = "reserve"
+POST_FILTER: Final = "postfilter"
+MESSAGES: Final = "messages"
+DEVICES: Final = "devices"
+PARTS: Final = (
+    CLUSTER,
+    PRE_FILTER,
+    VERDICTS,
+    SCORES,
+    CHOICES,
+    RESERVE,
+    POST_FILTER,
+    MESSAGES,
+    DEVICES,
+)
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One value that is not as recorded. `detail` says which: a plugin, a node, a field."""
+
+    family: str
+    scenario: str
+    pod: str
+    attempt: int
+    part: str
+    detail: str
+    expected: Any
+    got: Any
+
+
+class Tally(msgspec.Struct):
+    compared: int = 0
+    differing: int = 0
+
+
+class Only:
+    """Which parts are compared: `verdicts`, or `verdicts/TaintToleration` for one plugin's."""
+
+    def __init__(self, filters: Iterable[str] = ()) -> None:
+        self._filters = [tuple(text.split("/", 1)) for text in filters]
+
+    def wants(self, part: str, detail: str = "") -> bool:
+        if not self._filters:
+            return True
+        return any(
+            wanted[0] == part and (len(wanted) == 1 or detail.split(" ", 1)[0] == wanted[1])
+            for wanted in self._filters
+        )
+
+
+class Report:
+    """Counts for all families. Differences are kept up to a limit; all of them are counted."""
+
+    def __init__(self, only: Only | None = None, *, kept_max: int = 1000) -> None:
+        self._only = only or Only()
+        self._kept_max = kept_max
+        self.families: dict[str, dict[str, Tally]] = {}
+        self.differences: list[Difference] = []
+
+    def tally(self, family: str, part: str) -> Tally:
+        return self.families.setdefault(family, {}).setdefault(part, Tally())
+
+    @property
+    def differing(self) -> int:
+        return sum(tally.differing for parts in self.families.values() for tally in parts.values())
+
+    def comparer(self, family: str, scenario: str, pod: str = "", attempt: int = 0) -> "Comparer":
+        return Comparer(self, self._only, family, scenario, pod, attempt)
+
+    def add(self, difference: Difference) -> None:
+        self.tally(difference.family, difference.part).differing += 1
+        if len(self.differences) < self._kept_max:
+            self.differences.append(difference)
+
+
+class Comparer:
+    """Compares the values of one attempt."""
+
+    def __init__(
+        self, report: Report, only: Only, family: str, scenario: str, pod: str, attempt: int
+    ) -> None:
+        self._report = report
+        self._only = only
+        self._family = family
+        self._scenario = scenario
+        self._pod = pod
+        self._attempt = attempt
+
+    def wants(self, part: str, detail: str = "") -> bool:
+        return self._only.wants(part, detail)
+
+    def count_pod(self) -> None:
+        self._report.tally(self._family, PODS).compared += 1
+
+    def equal(self, part: str, detail: str, expected: Any, got: Any) -> None:
+        """`detail` begins with the name of the plugin where there is one."""
+        if not self._only.wants(part, detail):
+            return
+        self._report.tally(self._family, part).compared += 1
+        if expected != got:
+            self._report.add(
+                Difference(
+                    family=self._family,
+                    scenario=self._scenario,
+                    pod=self._pod,
+                    attempt=self._attempt,
+                    part=part,
+                    detail=detail,
+                    expected=expected,
+                    got=got,
+                )
+            )
+
+    def mapping(
+        self,
+        part: str,
+        detail: str,
+        keys: Iterable[str],
+        expected: dict[str, Any],
+        got: Callable[[str], Any],
+    ) -> None:
+        """Compare one value per key; a key the recording lacks counts as None."""
+        for key in keys:
+            self.equal(part, f"{detail} {key}", expected.get(key), got(key))

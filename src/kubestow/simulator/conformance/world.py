@@ -1,0 +1,180 @@
+"""The cluster of a scenario, set up as the recording scheduler saw it.
+
+No queue runs here and nothing is written to an API server: the recorded sequence says which pod is tried
+next and what becomes of it.
+"""
+
+from collections.abc import Coroutine, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from kubestow.api.decode import KINDS, convert
+from kubestow.api.meta import ApiObject
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod, is_terminal
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.cache import Cache
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
+from kubestow.clock import NANOSECONDS, Clock
+from kubestow.cluster.client import ClusterClient
+from kubestow.config.profile import ProfileConfig
+from kubestow.engine.decide import Decider
+from kubestow.engine.profiles import Registry, build_profiles
+from kubestow.framework.handle import Handle
+from kubestow.framework.profile import Profile
+from kubestow.plugins.registry import REGISTRY
+from kubestow.queue.nominator import Nominator
+from kubestow.simulator.conformance.recording import Json
+
+# Key in `objects` → store of ClusterObjects and kind; nodes and pods are handled on their own.
+_STORES: Mapping[str, tuple[str, str]] = {
+    "namespaces": ("namespaces", "Namespace"),
+    "services": ("services", "Service"),
+    "replicationcontrollers": ("replication_controllers", "ReplicationController"),
+    "replicasets": ("replica_sets", "ReplicaSet"),
+    "statefulsets": ("stateful_sets", "StatefulSet"),
+    "pdbs": ("pod_disruption_budgets", "PodDisruptionBudget"),
+    "pvs": ("persistent_volumes", "PersistentVolume"),
+    "pvcs": ("persistent_volume_claims", "PersistentVolumeClaim"),
+    "storageclasses": ("storage_classes", "StorageClass"),
+    "csinodes": ("csi_nodes", "CSINode"),
+    "csidrivers": ("csi_drivers", "CSIDriver"),
+    "csistoragecapacities": ("csi_storage_capacities", "CSIStorageCapacity"),
+    "volumeattachments": ("volume_attachments", "VolumeAttachment"),
+    "priorityclasses": ("priority_classes", "PriorityClass"),
+    "deviceclasses": ("device_classes", "DeviceClass"),
+    "resourceslices": ("resource_slices", "ResourceSlice"),
+    "resourceclaims": ("resource_claims", "ResourceClaim"),
+}
+
+
+class World:
+    """Cache, stores, profiles and nominations of one scenario."""
+
+    def __init__(
+        self,
+        scenario: Json,
+        *,
+        client: ClusterClient,
+        clock: Clock,
+        registry: Registry = REGISTRY,
+    ) -> None:
+        self.objects = ClusterObjects()
+        self.cache = Cache()
+        self.snapshot = Snapshot()
+        self.nominator = Nominator(find=self._find, pod_lister=self.objects.pods.get)
+        self.incoming: dict[str, PodInfo] = {}
+        self._client = client
+        self._clock = clock
+        self._load(scenario)
+        self.profiles = self._build_profiles(scenario, registry)
+        percentage = scenario.get("scheduler", {}).get("percentageOfNodesToScore", 100)
+        self.decider = Decider(
+            self.snapshot, self.nominator, percentage_of_nodes_to_score=percentage
+        )
+
+    @property
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now_ns() / NANOSECONDS, UTC)
+
+    def profile_of(self, pod: PodInfo) -> Profile:
+        return self.profiles[pod.pod.spec.scheduler_name]
+
+    # --- what the recorded sequence does to the cluster ---
+
+    def assume(self, pod: PodInfo, node_name: str) -> PodInfo:
+        assumed = pod.assigned_to(node_name)
+        self.cache.assume_pod(assumed)
+        self.nominator.delete(pod.pod)
+        return assumed
+
+    def replace_incoming(self, pod: Pod) -> None:
+        """A pod that waits got a new version, with another status."""
+        info = PodInfo(pod)
+        self.incoming[info.key] = info
+        self.objects.pods.put(pod)
+
+    def replace_running(self, old: Pod, new: Pod) -> None:
+        # An assumed pod cannot be updated: the API has to confirm it first.
+        if self.cache.is_assumed(old):
+            self.cache.add_pod(PodInfo(old))
+        self.cache.update_pod(old, PodInfo(new))
+        self.objects.pods.put(new)
+
+    def remove_running(self, pod: Pod) -> None:
+        self.cache.remove_pod(pod)
+        self.objects.pods.remove(pod.metadata.namespace, pod.metadata.name)
+
+    # --- setting up ---
+
+    def _load(self, scenario: Json) -> None:
+        recorded: Mapping[str, list[Json]] = scenario["objects"]
+        for key, (store, kind) in _STORES.items():
+            for obj in self._typed(kind, recorded.get(key, ())):
+                getattr(self.objects, store).put(obj)
+        for node in self._typed("Node", recorded.get("nodes", ())):
+            assert isinstance(node, Node)
+            self.objects.nodes.put(node)
+            self.cache.add_node(node)
+        for pod in self._typed("Pod", recorded.get("pods", ())):
+            assert isinstance(pod, Pod)
+            if not is_terminal(pod):
+                self.objects.pods.put(pod)
+                self.cache.add_pod(PodInfo(pod))
+        for pod in self._typed("Pod", scenario["incoming"]):
+            assert isinstance(pod, Pod)
+            self.replace_incoming(pod)
+            self.nominator.add(pod)
+
+    def _typed(self, kind: str, documents: Iterable[Json]) -> Iterable[ApiObject]:
+        return [convert(KINDS[kind], document) for document in documents]
+
+    def _build_profiles(self, scenario: Json, registry: Registry) -> dict[str, Profile]:
+        configs = [
+            msgspec.convert(config, ProfileConfig)
+            for config in (scenario.get("config", {}), *scenario.get("otherProfiles", ()))
+        ]
+        return build_profiles(configs, registry, self._make_handle)
+
+    def _make_handle(self, profile_name: str) -> Handle:
+        handle = Handle(
+            profile_name=profile_name,
+            snapshot=self.snapshot,
+            objects=self.objects,
+            clock=self._clock,
+            client=self._client,
+            events=_NoEvents(),
+            spawn=_never_run,
+        )
+        handle.nominator = self.nominator
+        handle.activate = _ignore_pods
+        return handle
+
+    def _find(self, key: str) -> PodInfo | None:
+        return self.incoming.get(key)
+
+
+class _NoEvents:
+    def record(
+        self,
+        regarding: Pod,
+        *,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Pod | None = None,
+    ) -> None:
+        """Recorded decisions say nothing of events."""
+
+
+def _never_run(work: Coroutine[Any, Any, None]) -> None:
+    # What would run beside the loop (evicting victims) is part of the recorded sequence.
+    work.close()
+
+
+def _ignore_pods(pods: Iterable[Pod]) -> None:
+    """There is no queue to activate pods in."""
