@@ -6,7 +6,8 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 IdArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
-# Which rows a view shows: a slice gives NumPy views without copying, an array any subset in any order.
+# Which rows a view shows: a slice gives NumPy views without copying, an array any subset in any
+# order.
 Rows = slice | npt.NDArray[np.intp]
 
 ALL_ROWS = slice(None)

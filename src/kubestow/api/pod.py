@@ -334,6 +334,4 @@ def first_condition(conditions: tuple[Condition, ...], kind: str) -> Condition |
 
 def assign(pod: Pod, node_name: str) -> Pod:
     """The same pod, placed on that node."""
-    return msgspec.structs.replace(
-        pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name)
-    )
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name))

@@ -61,8 +61,8 @@ class _PodState:
 class Cache:
     """Pods by node. `assumed_ttl_ns` None (v1.36) means that an assumed pod never expires.
 
-    Invariants: every key of `_assumed` is a key of `_states`; walking `_nodes` from its newest end the
-    generation strictly falls; only nodes with a Node object are in `node_tree`.
+    Invariants: every key of `_assumed` is a key of `_states`; walking `_nodes` from its newest end
+    the generation strictly falls; only nodes with a Node object are in `node_tree`.
     """
 
     def __init__(self, *, assumed_ttl_ns: int | None = None) -> None:
@@ -157,7 +157,7 @@ class Cache:
         assumed = state.pod.pod
         if assumed.spec.node_name != pod.pod.spec.node_name:
             log.info(
-                "Pod was added to a different node than it was assumed: pod %s, assumed on %s, now on %s",
+                "Pod was added to a different node than it was assumed: pod %s, from %s to %s",
                 object_ref(assumed.metadata),
                 assumed.spec.node_name,
                 pod.pod.spec.node_name,
@@ -188,7 +188,8 @@ class Cache:
         self._add(new)
 
     def remove_pod(self, pod: Pod) -> None:
-        """The pod is gone. Works on the cached object, so a stale event still frees the right node."""
+        """The pod is gone. Works on the cached object, so a stale event still frees the right
+        node."""
         state = self._states.get(_key(pod))
         if state is None:
             raise CacheError(
@@ -205,7 +206,8 @@ class Cache:
         self._remove(cached)
 
     def expire_assumed_pods(self, now_ns: int) -> None:
-        """Drop assumed pods whose binding ended longer ago than the time to live (spec 03 §14.2)."""
+        """Drop assumed pods whose binding ended longer ago than the time to live (spec 03
+        §14.2)."""
         for key in sorted(self._assumed):
             state = self._states[key]
             if not state.binding_finished:
@@ -269,7 +271,8 @@ class Cache:
         name = pod.pod.spec.node_name
         info = self._nodes.get(name)
         if info is None:
-            # The pod is here before its node: pods and nodes come by different watches, in any order.
+            # The pod is here before its node: pods and nodes come by different watches, in any
+            # order.
             info = self._new_node(name)
         info.add_pod(pod)
         self._nodes.move_to_end(name)

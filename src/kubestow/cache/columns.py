@@ -1,8 +1,8 @@
 """The numbers of all nodes as arrays: one row per node, one contiguous run per resource.
 
-Plugins compare a pod with every node at once, so what they read must lie side by side. Resources come
-first in the shape (`int64[resource, row]`): a comparison of one resource over all nodes reads memory
-in order.
+Plugins compare a pod with every node at once, so what they read must lie side by side. Resources
+come first in the shape (`int64[resource, row]`): a comparison of one resource over all nodes reads
+memory in order.
 
 Invariant: all arrays share one row order, the visiting order of the snapshot.
 Not here: when a row is rewritten (`snapshot`), arrays that only some pods need (`tracked`).
@@ -45,7 +45,8 @@ class ResourceIndex:
 
 
 class TaintSets:
-    """Distinct taint lists, numbered. Clusters have few, so rules on taints are evaluated per list."""
+    """Distinct taint lists, numbered. Clusters have few, so rules on taints are evaluated per
+    list."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
@@ -94,7 +95,8 @@ class Columns:
         return len(self.pod_count)
 
     def reorder(self, source: np.ndarray[tuple[int], np.dtype[np.intp]]) -> None:
-        """Lay the rows anew: row i becomes what was row `source[i]`; -1 leaves rubbish to overwrite."""
+        """Lay the rows anew: row i becomes what was row `source[i]`; -1 leaves rubbish to
+        overwrite."""
         if len(self) == 0:
             self._allocate(len(source))
             return

@@ -1,7 +1,8 @@
 """What sits on one node: its pods and the sums over them (spec 01 §5, spec 03 §1.2).
 
 A NodeInfo exists as soon as a pod or a Node object names it; one without Node object is a ghost.
-Every change takes the next number of one process-wide counter, so that a snapshot can tell what moved.
+Every change takes the next number of one process-wide counter, so that a snapshot can tell what
+moved.
 
 Not here: who may change a NodeInfo (`cache`), the same numbers for all nodes as arrays (`columns`).
 """
@@ -107,7 +108,8 @@ class NodeInfo:
         uid = pod.metadata.uid
         if not uid:
             raise CacheError("cannot get cache key for pod with empty UID")
-        # Spec 01 §5: these two are decided by the object passed in, and stay done if the rest fails.
+        # Spec 01 §5: these two are decided by the object passed in, and stay done if the rest
+        # fails.
         affinity = pod.spec.affinity
         if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
             _swap_remove(self.pods_with_affinity, uid)
@@ -127,7 +129,8 @@ class NodeInfo:
         return stored
 
     def clone(self) -> "NodeInfo":
-        """A copy whose pods may come and go freely. Pods and Node object are shared: they are immutable."""
+        """A copy whose pods may come and go freely. Pods and Node object are shared: they are
+        immutable."""
         copy = NodeInfo.__new__(NodeInfo)
         copy.name = self.name
         copy.node = self.node

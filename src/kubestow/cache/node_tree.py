@@ -1,4 +1,7 @@
-"""The order in which nodes are visited: zones in turn, nodes of a zone in order of arrival (spec 03 §5)."""
+"""The order in which nodes are visited: zones in turn, nodes of a zone in order of arrival (spec
+03 §5)."""
+
+from contextlib import suppress
 
 from kubestow.api.node import Node
 from kubestow.api.topology import zone_key
@@ -8,8 +11,8 @@ from kubestow.errors import CacheError
 class NodeTree:
     """Node names by zone. Only nodes whose Node object exists are in it.
 
-    Invariant: `node_count` is the number of names over all zones (a name added under two zones counts
-    twice, as upstream counts it).
+    Invariant: `node_count` is the number of names over all zones (a name added under two zones
+    counts twice, as upstream counts it).
     """
 
     def __init__(self) -> None:
@@ -41,10 +44,9 @@ class NodeTree:
         if old_zone == zone_key(new.metadata.labels):
             return
         if old is not None:
-            try:
+            # Spec 03 §5.2: a node the tree did not have is simply added.
+            with suppress(CacheError):
                 self.remove(old)
-            except CacheError:
-                pass  # Spec 03 §5.2: a node the tree did not have is simply added.
         self.add(new)
 
     def list(self) -> list[str]:

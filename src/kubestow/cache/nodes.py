@@ -1,8 +1,9 @@
 """Views on some rows of a snapshot: what a plugin gets to see.
 
-A plugin never knows how many nodes it is asked about, or which: all of them, a stretch of the visiting
-order, the rows that changed since the last pod of the same shape, or one node with pods added and
-removed in a thought experiment. It reads columns and answers with an array of the same length.
+A plugin never knows how many nodes it is asked about, or which: all of them, a stretch of the
+visiting order, the rows that changed since the last pod of the same shape, or one node with pods
+added and removed in a thought experiment. It reads columns and answers with an array of the same
+length.
 """
 
 from collections.abc import Callable, Hashable
@@ -60,7 +61,8 @@ class Nodes:
         return self._columns.allocatable[column][self.rows]
 
     def non_zero_requested(self, column: int) -> IntArray:
-        """int64[node]: cpu (0) or memory (1) requested, with the defaults for pods that say nothing."""
+        """int64[node]: cpu (0) or memory (1) requested, with the defaults for pods that say
+        nothing."""
         return self._columns.non_zero[column][self.rows]
 
     @property
@@ -129,7 +131,8 @@ class Nodes:
     def tracked(
         self, key: Hashable, depends: Depends, compute: "Callable[[Nodes], npt.NDArray[Any]]"
     ) -> npt.NDArray[Any]:
-        """An array derived from these nodes, kept by the snapshot and computed for changed rows only.
+        """An array derived from these nodes, kept by the snapshot and computed for changed rows
+        only.
 
         The key must name everything `compute` depends on besides the nodes.
         """
@@ -169,9 +172,7 @@ class SimulatedNode(Nodes):
         basic = (requested.milli_cpu, requested.memory, requested.ephemeral_storage)
         if column < len(basic):
             return np.array([basic[column]], np.int64)
-        return np.array(
-            [requested.scalar.get(self._columns.resources.names[column], 0)], np.int64
-        )
+        return np.array([requested.scalar.get(self._columns.resources.names[column], 0)], np.int64)
 
     def non_zero_requested(self, column: int) -> IntArray:
         return np.array([(self.info.non_zero_cpu, self.info.non_zero_memory)[column]], np.int64)

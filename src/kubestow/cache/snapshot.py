@@ -1,15 +1,16 @@
 """The picture of the cluster that one scheduling cycle decides on (spec 03 §6).
 
-The live cache changes with every event; a decision must not. `Snapshot.refresh` copies only the rows
-whose generation moved since the last cycle: a cycle pays for what changed, not for what exists.
+The live cache changes with every event; a decision must not. `Snapshot.refresh` copies only the
+rows whose generation moved since the last cycle: a cycle pays for what changed, not for what
+exists.
 
-A scheduling cycle is a plain function that never waits, so nothing can change the cache while it runs.
-Therefore only the numbers are copied into arrays; `node_infos` refers to the live entries, whose pod
-lists are read during the cycle and never kept beyond it.
+A scheduling cycle is a plain function that never waits, so nothing can change the cache while it
+runs. Therefore only the numbers are copied into arrays; `node_infos` refers to the live entries,
+whose pod lists are read during the cycle and never kept beyond it.
 
-Invariants: row number = position in the visiting order; all arrays share it and are read-only outside.
-Not here: who may change the cache (`cache`), what a column means (`columns`), views on some of the rows
-(`nodes`).
+Invariants: row number = position in the visiting order; all arrays share it and are read-only
+outside. Not here: who may change the cache (`cache`), what a column means (`columns`), views on
+some of the rows (`nodes`).
 """
 
 import logging
@@ -126,7 +127,8 @@ class Snapshot:
         depends: Depends,
         compute: Callable[[Nodes], npt.NDArray[Any]],
     ) -> npt.NDArray[Any]:
-        """The array under this key over all rows, made by `compute` and caught up (see `tracked`)."""
+        """The array under this key over all rows, made by `compute` and caught up (see
+        `tracked`)."""
         array = self._tracked.get(key)
         if array is None:
             array = Tracked[Any](self.log, depends, lambda rows: compute(Nodes(self, rows)))
@@ -142,8 +144,8 @@ class Snapshot:
     def refresh(self, cache: Cache) -> None:
         """Make the snapshot show the cache as it is now.
 
-        Raises CacheError when the node tree and the cache contradict each other; the snapshot has then
-        been rebuilt as well as it could be, and the next refresh may succeed.
+        Raises CacheError when the node tree and the cache contradict each other; the snapshot has
+        then been rebuilt as well as it could be, and the next refresh may succeed.
         """
         changed, is_list_stale = self._collect_changes(cache)
         tree = cache.node_tree

@@ -1,8 +1,8 @@
 """Arrays over the rows of a snapshot that are kept up to date only when somebody looks.
 
-A label key, a selector, a host port or an image matters to some pods only. Its array is made when it is
-first asked for; later it catches up: only the rows that changed since the last look are computed again,
-by the same function that made it. Nobody pays for what nobody reads.
+A label key, a selector, a host port or an image matters to some pods only. Its array is made when
+it is first asked for; later it catches up: only the rows that changed since the last look are
+computed again, by the same function that made it. Nobody pays for what nobody reads.
 
     change log      3 7 3 9 | 4 4        rows, in the order they changed
     an array's mark         ^            it has seen everything to the left
@@ -34,7 +34,8 @@ REORDERS_KEPT: Final = 8
 
 
 class ChangeLog:
-    """Rows in the order they changed, always in today's numbering, with the re-orderings in between."""
+    """Rows in the order they changed, always in today's numbering, with the re-orderings in
+    between."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -52,7 +53,8 @@ class ChangeLog:
         self.epoch += 1
         self._reorders[self.epoch] = source
         self._reorders.pop(self.epoch - REORDERS_KEPT, None)
-        # Rows that are gone turn into row 0: one row computed too often, and every mark stays valid.
+        # Rows that are gone turn into row 0: one row computed too often, and every mark stays
+        # valid.
         today = np.zeros(old_count, np.intp)
         kept = np.flatnonzero(source >= 0)
         today[source[kept]] = kept
@@ -84,7 +86,8 @@ class ChangeLog:
 
 
 class Tracked(Generic[A]):
-    """One such array. `compute(rows)` gives the values of these rows as they are now, in a new array.
+    """One such array. `compute(rows)` gives the values of these rows as they are now, in a new
+    array.
 
     The last axis is the row; there may be others before it.
     """

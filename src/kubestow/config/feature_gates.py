@@ -1,4 +1,5 @@
-"""Feature gates the scheduler knows, with the defaults of v1.36 (spec 04 §1 and the chapters' tables)."""
+"""Feature gates the scheduler knows, with the defaults of v1.36 (spec 04 §1 and the chapters'
+tables)."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple

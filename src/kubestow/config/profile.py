@@ -1,4 +1,5 @@
-"""A profile's part of the configuration, and how a user's part merges into the default (spec 04 §2.4)."""
+"""A profile's part of the configuration, and how a user's part merges into the default (spec 04
+§2.4)."""
 
 from typing import Any, Final
 
@@ -104,7 +105,8 @@ def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
             if ref.name in replacements:
                 replaced.add(ref.name)
             enabled.append(replacements.get(ref.name, ref))
-    # A name the user wrote twice survives here and fails when the profile is built, as upstream's does.
+    # A name the user wrote twice survives here and fails when the profile is built, as upstream's
+    # does.
     seen: set[str] = set()
     for ref in custom.enabled:
         if ref.name in replaced and ref.name not in seen:

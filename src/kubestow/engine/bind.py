@@ -3,7 +3,8 @@
 Runs as a task of its own for every pod, while the scheduler already decides on the next one:
 
     PreBindPreFlight → (tell the API which node) → wait at Permit → PreBind → Bind → PostBind
-        any failure → Unreserve, forget the assumption, wake pods that may use the room, back to the queue
+        any failure → Unreserve, forget the assumption, wake pods that may use the room, back to
+        the queue
 """
 
 import asyncio

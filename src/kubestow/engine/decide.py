@@ -3,8 +3,8 @@
     PreFilter → the nominated node first → filter nodes in turn until enough fit → score → choose
                                                  └─ none fits → PostFilter (preemption)
 
-Nothing here waits, talks to the API server or changes the cache. All it needs comes in as arguments;
-all it found goes out as a `Decision`.
+Nothing here waits, talks to the API server or changes the cache. All it needs comes in as
+arguments; all it found goes out as a `Decision`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,7 +80,8 @@ class Decider:
     # --- feasible nodes ---
 
     def _find_feasible(self, profile: Profile, decision: Decision) -> Status | None:
-        """Fill in the feasible nodes and the verdicts on the others; an Error status ends the attempt."""
+        """Fill in the feasible nodes and the verdicts on the others; an Error status ends the
+        attempt."""
         state, pod, diagnosis = decision.state, decision.pod, decision.diagnosis
         diagnosis.attach(state, profile.filter)
         outcome = decision.pre_filter = run_pre_filter(profile, state, pod, self._snapshot.view())
@@ -108,7 +109,8 @@ class Decider:
                 diagnosis.add_plugin_of(status)
 
     def _try_nominated_node(self, profile: Profile, decision: Decision) -> bool:
-        """A pod promised a node gets it if it still fits, without looking at any other (spec 04 §5)."""
+        """A pod promised a node gets it if it still fits, without looking at any other (spec 04
+        §5)."""
         name = decision.pod.pod.status.nominated_node_name
         row = self._snapshot.row_of(name) if name else None
         if row is None:
@@ -194,8 +196,9 @@ class Decider:
 class _Search:
     """Filters nodes in visiting order, stretch by stretch, until enough fit (spec 04 §6.3).
 
-    A stretch is evaluated as a whole; what lies behind the place where upstream would have stopped is
-    thrown away again. Upstream stops at the first feasible node too many, so failures up to there count.
+    A stretch is evaluated as a whole; what lies behind the place where upstream would have stopped
+    is thrown away again. Upstream stops at the first feasible node too many, so failures up to
+    there count.
     """
 
     def __init__(
@@ -212,7 +215,8 @@ class _Search:
         self._wanted = decision.nodes_to_find
         self._found: list[npt.NDArray[np.intp]] = []
         self._found_count = 0
-        # A nominated node that failed before the search keeps its verdict even if the search ends early.
+        # A nominated node that failed before the search keeps its verdict even if the search ends
+        # early.
         self._kept = dict(decision.diagnosis.explicit)
 
     def found_rows(self) -> npt.NDArray[np.intp]:
@@ -251,7 +255,8 @@ class _Search:
             size *= 2
 
     def _look_at(self, rows: slice | npt.NDArray[np.intp]) -> tuple[Status | None, bool]:
-        """Filter one stretch. Returns an error that ends the attempt, and whether enough were found."""
+        """Filter one stretch. Returns an error that ends the attempt, and whether enough were
+        found."""
         diagnosis, decision = self._decision.diagnosis, self._decision
         try:
             verdicts = run_filters(
@@ -297,7 +302,8 @@ class _Search:
         failed_by: npt.NDArray[np.int16],
         end: int,
     ) -> tuple[Status | None, int]:
-        """The first node of the stretch whose filter failed rather than rejected, if before `end`."""
+        """The first node of the stretch whose filter failed rather than rejected, if before
+        `end`."""
         diagnosis = self._decision.diagnosis
         failed = np.flatnonzero((diagnosis.codes[numbers[:end]] < 0) & (failed_by[:end] >= 0))
         position = int(failed[0]) if len(failed) else end

@@ -1,8 +1,8 @@
 """What happens when the API server reports a change (spec 03 §11).
 
-Each handler first brings the cache up to date, then tells the queue which waiting pods may care. A cache
-error is logged and never keeps the queue from hearing of the event. Handlers run on the event loop, one
-event at a time, in the order of each watch.
+Each handler first brings the cache up to date, then tells the queue which waiting pods may care. A
+cache error is logged and never keeps the queue from hearing of the event. Handlers run on the
+event loop, one event at a time, in the order of each watch.
 """
 
 import logging
@@ -147,14 +147,13 @@ class EventHandlers:
 
     # --- everything else (§11.7) ---
 
-    def object_changed(
-        self, resource: str, old: ApiObject | None, new: ApiObject | None
-    ) -> None:
+    def object_changed(self, resource: str, old: ApiObject | None, new: ApiObject | None) -> None:
         """Volumes, classes, claims and the like: the stores have them, only the queue must hear."""
+        action = Action.UPDATE
         if old is None:
             action = Action.ADD
-        else:
-            action = Action.UPDATE if new is not None else Action.DELETE
+        elif new is None:
+            action = Action.DELETE
         self._queue.move_all(ClusterEvent(resource, action), old, new)
 
     def _log_failure(self, operation: str, call: Callable[[], None]) -> None:

@@ -105,7 +105,8 @@ def _check_same_queue_sort(first: Profile, profile: Profile) -> None:
 
 
 def without_unknown(plugins: Plugins, registry: Registry) -> Plugins:
-    """The plugins less those the registry does not have, for a registry that is a part of the whole."""
+    """The plugins less those the registry does not have, for a registry that is a part of the
+    whole."""
 
     def known(plugin_set: PluginSet) -> PluginSet:
         enabled: tuple[PluginRef, ...] = tuple(
@@ -113,6 +114,4 @@ def without_unknown(plugins: Plugins, registry: Registry) -> Plugins:
         )
         return PluginSet(enabled=enabled, disabled=plugin_set.disabled)
 
-    return Plugins(
-        **{field: known(getattr(plugins, field)) for field in Plugins.__struct_fields__}
-    )
+    return Plugins(**{field: known(getattr(plugins, field)) for field in Plugins.__struct_fields__})

@@ -37,8 +37,8 @@ from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import NO_METRICS, QueuedPod, QueueMetrics, SchedulingQueue
 from kubestow.queue.active import key_from_plugin
 
-# Between two turns of the event loop at most this many cycles run, so that watches, leases and health
-# checks never wait longer than a few milliseconds.
+# Between two turns of the event loop at most this many cycles run, so that watches, leases and
+# health checks never wait longer than a few milliseconds.
 CYCLES_PER_TURN_MAX: Final = 16
 
 # Called with every decision, for reports, explanations and metrics.
@@ -68,7 +68,9 @@ class Scheduler:
         self.listeners = list(listeners)
         self._in_pre_bind: dict[str, PodInPreBind] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._events = {config.scheduler_name: events(config.scheduler_name) for config in config.profiles}
+        self._events = {
+            config.scheduler_name: events(config.scheduler_name) for config in config.profiles
+        }
         self._client = client
         # Plugins need the nominator, which is the queue's, and the queue needs the plugins' hints:
         # handles are filled in once both exist.
@@ -177,7 +179,8 @@ class Scheduler:
         return self.decider.decide(profile, queued_pod.pod_info)
 
     def _place(self, profile: Profile, queued_pod: QueuedPod, decision: Decision) -> None:
-        """Count the pod on its node, let plugins reserve and permit, and start binding (§10, §11)."""
+        """Count the pod on its node, let plugins reserve and permit, and start binding (§10,
+        §11)."""
         state, node_name = decision.state, decision.node_name
         assumed = queued_pod.copy_for_assume(queued_pod.pod_info.assigned_to(node_name))
         placement = Placement(profile, state, assumed, node_name)

@@ -1,9 +1,9 @@
 """Which of the best nodes is taken (spec 04 §8.4).
 
-Upstream builds a binary heap of the candidates in place and takes the root. Without randomness the root
-is, of all candidates with the best total, the one that comes first in pre-order (node, left subtree,
-right subtree) of the tree the list forms when read as a heap. That order does not depend on the length
-of the list, so each position has one number for ever.
+Upstream builds a binary heap of the candidates in place and takes the root. Without randomness the
+root is, of all candidates with the best total, the one that comes first in pre-order (node, left
+subtree, right subtree) of the tree the list forms when read as a heap. That order does not depend
+on the length of the list, so each position has one number for ever.
 """
 
 import numpy as np
@@ -17,8 +17,9 @@ _DEPTH_MAX = 48
 def preorder_keys(count: int) -> IntArray:
     """int64[count]: numbers that sort heap positions in pre-order.
 
-    The path from the root to position p is the binary form of p + 1 after its leading one. Pre-order is
-    the order of these paths as words, shorter first: align them left and put the length behind.
+    The path from the root to position p is the binary form of p + 1 after its leading one.
+    Pre-order is the order of these paths as words, shorter first: align them left and put the
+    length behind.
     """
     numbers = np.arange(1, count + 1, dtype=np.int64)
     lengths = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)

@@ -1,7 +1,8 @@
 """Writes pod statuses beside the scheduling loop, in order for each pod.
 
-A failed attempt wants its condition written, but the next pod must not wait for that. Writes of one pod
-must not overtake each other, so each pod has at most one write under way; what comes meanwhile waits.
+A failed attempt wants its condition written, but the next pod must not wait for that. Writes of
+one pod must not overtake each other, so each pod has at most one write under way; what comes
+meanwhile waits.
 """
 
 import logging

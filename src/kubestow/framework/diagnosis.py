@@ -92,9 +92,7 @@ class Diagnosis:
 
     def rows_with_code(self, code: Code) -> npt.NDArray[np.intp]:
         """Rows whose verdict has this code, in visiting order."""
-        table = {
-            pair: self._decode(*pair).code == code for pair in self._distinct()
-        }
+        table = {pair: self._decode(*pair).code == code for pair in self._distinct()}
         matching = np.zeros(self.node_count, np.bool_)
         for (filter_index, verdict), is_wanted in table.items():
             if is_wanted:
@@ -162,7 +160,8 @@ class Diagnosis:
 
 
 def decode_status(plugin: FilterPlugin, state: CycleState, code: int) -> Status:
-    """A filter's number in words, with the plugin's name on it; failures get the framework's prefix."""
+    """A filter's number in words, with the plugin's name on it; failures get the framework's
+    prefix."""
     name: str = plugin.name  # pyright: ignore[reportAttributeAccessIssue] -- every plugin has one
     status = plugin.filter_status(state, code)
     if status.is_rejected:
@@ -205,6 +204,6 @@ def fit_error_text(
 
 
 def sorted_reasons(counts: Iterable[tuple[str, int]]) -> list[str]:
-    # Sorted as text together with the count, so "10 x" comes before "2 y": upstream sorts the same way.
-    # Byte order equals code point order in UTF-8, which is how Python compares strings.
+    # Sorted as text together with the count, so "10 x" comes before "2 y": upstream sorts the same
+    # way. Byte order equals code point order in UTF-8, which is how Python compares strings.
     return sorted(f"{count} {reason}" for reason, count in counts)

@@ -1,7 +1,7 @@
 """Cluster events and what plugins make of them (spec 02 §6 and §7.1).
 
-An event says that something of a resource changed in a certain way. Plugins register the events that
-may help a pod they rejected, each with an optional hint function that looks at the objects.
+An event says that something of a resource changed in a certain way. Plugins register the events
+that may help a pod they rejected, each with an optional hint function that looks at the objects.
 """
 
 from collections.abc import Callable, Sequence
@@ -102,9 +102,8 @@ class ClusterEvent(NamedTuple):
         )
 
     def _matches_resource(self, incoming: str) -> bool:
-        return (
-            self.resource in (Resource.WILDCARD, incoming)
-            or (self.resource == Resource.POD and incoming in _POD_RESOURCES)
+        return self.resource in (Resource.WILDCARD, incoming) or (
+            self.resource == Resource.POD and incoming in _POD_RESOURCES
         )
 
 
@@ -127,8 +126,9 @@ class Hint(Enum):
     SKIP = "QueueSkip"
 
 
-# A hint function gets the waiting pod and the object before and after the event (None where there is
-# none). Raising any exception counts as QUEUE: better one try too many than a pod that never wakes.
+# A hint function gets the waiting pod and the object before and after the event (None where there
+# is none). Raising any exception counts as QUEUE: better one try too many than a pod that never
+# wakes.
 HintFunction = Callable[[Pod, Any, Any], Hint]
 
 

@@ -50,8 +50,8 @@ class EventSink(Protocol):
 class Handle:
     """Given to every plugin when it is made.
 
-    `snapshot` is valid during a scheduling cycle only. `objects` are the informers' stores: always the
-    newest known, also outside a cycle.
+    `snapshot` is valid during a scheduling cycle only. `objects` are the informers' stores: always
+    the newest known, also outside a cycle.
     """
 
     profile_name: str
@@ -68,5 +68,3 @@ class Handle:
     waiting_pods: WaitingPods = field(default_factory=WaitingPods)
     in_pre_bind: dict[str, PodInPreBind] = field(default_factory=dict[str, PodInPreBind])
     feature_gates: FeatureGates = DEFAULT_GATES
-
-

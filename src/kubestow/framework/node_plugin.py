@@ -1,4 +1,5 @@
-"""Plugins that look at one node at a time: the loop and the bookkeeping around a user's ten lines."""
+"""Plugins that look at one node at a time: the loop and the bookkeeping around a user's ten
+lines."""
 
 from typing import ClassVar, Final
 
@@ -70,6 +71,4 @@ class NodeScore(NodePlugin):
         raise NotImplementedError
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        return np.array(
-            [self.score_node(pod.pod, node) for node in nodes.node_objects()], np.int64
-        )
+        return np.array([self.score_node(pod.pod, node) for node in nodes.node_objects()], np.int64)

@@ -5,11 +5,12 @@ takes to be called at that point. Filters and scores answer for many nodes at on
 
     filter(state, pod, nodes) -> int64[len(nodes)]     0 passes, above 0 rejected, below 0 failed;
                                                        None when every node passes
-    filter_status(state, code) -> Status               what such a number means, asked only when needed
-    score(state, pod, nodes)  -> int64[len(nodes)], or one int when all nodes score the same
+    filter_status(state, code) -> Status               what such a number means, asked only when
+    needed score(state, pod, nodes)  -> int64[len(nodes)], or one int when all nodes score the same
 
-A rule that is easier to write for one node is written as a `NodePlugin`; the framework does the loop.
-Where a method returns `Status | None`, None means Success. A plugin that cannot do its work raises
+A rule that is easier to write for one node is written as a `NodePlugin`; the framework does the
+loop. Where a method returns `Status | None`, None means Success. A plugin that cannot do its work
+raises
 `PluginError`; any other exception is treated alike, so that a faulty plugin fails one attempt only.
 """
 
@@ -71,8 +72,8 @@ class Restriction(NamedTuple):
     node_names: frozenset[str]
 
 
-# None: go on with all nodes. A Status other than Success rejects the pod, fails, or (Skip) takes the
-# plugin's Filter out of this attempt.
+# None: go on with all nodes. A Status other than Success rejects the pod, fails, or (Skip) takes
+# the plugin's Filter out of this attempt.
 PreFilterResult = Restriction | Status | None
 
 
@@ -191,8 +192,8 @@ class SignPlugin(Protocol):
 class StatusCodes:
     """Numbers for statuses whose texts are not known beforehand.
 
-    Filters with free-form messages (volumes, devices, plugins of users) keep one of these in the cycle
-    state; equal statuses share a number, errors get negative ones.
+    Filters with free-form messages (volumes, devices, plugins of users) keep one of these in the
+    cycle state; equal statuses share a number, errors get negative ones.
     """
 
     __slots__ = ("_codes", "_statuses")

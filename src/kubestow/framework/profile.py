@@ -1,4 +1,5 @@
-"""A profile: which plugins run at which point, in which order and with which weight (spec 04 §2.5)."""
+"""A profile: which plugins run at which point, in which order and with which weight (spec 04
+§2.5)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
@@ -31,7 +32,8 @@ Registry = Mapping[str, PluginFactory]
 
 MAX_INT64: Final = 2**63 - 1
 
-# Field of `Plugins`, the type name upstream prints, and what a plugin must implement, in upstream's order.
+# Field of `Plugins`, the type name upstream prints, and what a plugin must implement, in
+# upstream's order.
 _POINTS: Final[Sequence[tuple[str, str, type]]] = (
     ("pre_filter", "PreFilterPlugin", PreFilterPlugin),
     ("filter", "FilterPlugin", FilterPlugin),
@@ -66,7 +68,8 @@ class Profile:
         self.pre_filter_extensions = [
             plugin for plugin in self.pre_filter if isinstance(plugin, PreFilterExtensions)
         ]
-        # Whether a filter works node by node and is better asked only about nodes still in question.
+        # Whether a filter works node by node and is better asked only about nodes still in
+        # question.
         self.evaluates_each_node = [
             bool(getattr(plugin, "evaluates_each_node", False)) for plugin in self.filter
         ]
@@ -109,7 +112,8 @@ def _expand(
     interface: type,
     instances: Mapping[str, Plugin],
 ) -> list[Plugin]:
-    """The final list of one extension point: what was enabled for it, and what multiPoint brings."""
+    """The final list of one extension point: what was enabled for it, and what multiPoint
+    brings."""
     point: PluginSet = getattr(plugins, field)
     enabled = _check_enabled(point.enabled, type_name, interface, instances)
     disabled = {ref.name for ref in point.disabled}

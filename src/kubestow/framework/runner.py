@@ -1,8 +1,9 @@
-"""Runs the plugins of a profile at one extension point and combines what they say (spec 04 §2.2, §4, §8).
+"""Runs the plugins of a profile at one extension point and combines what they say (spec 04 §2.2,
+§4, §8).
 
-Everything here is a plain function of a profile, the state of one attempt and the nodes. A plugin that
-raises fails the attempt with a status of code Error and the framework's words in front; it never takes
-the scheduler down.
+Everything here is a plain function of a profile, the state of one attempt and the nodes. A plugin
+that raises fails the attempt with a status of code Error and the framework's words in front; it
+never takes the scheduler down.
 """
 
 from collections.abc import Callable, Sequence
@@ -229,13 +230,11 @@ def run_filters_with_nominated(
 ) -> Status | None:
     """Filter one node, with the pods nominated to it counted in and without them (spec 04 §7).
 
-    Only nominated pods that would go first (equal or higher priority) are counted in. The pod must fit
-    either way: they may come, or they may not.
+    Only nominated pods that would go first (equal or higher priority) are counted in. The pod must
+    fit either way: they may come, or they may not.
     """
     ahead = [
-        other
-        for other in nominated
-        if other.priority >= pod.priority and other.uid != pod.uid
+        other for other in nominated if other.priority >= pod.priority and other.uid != pod.uid
     ]
     if ahead:
         crowded, crowded_state = node.clone(), state.clone()
@@ -269,9 +268,7 @@ def run_post_filter(
         if status.is_success or status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return result, status.with_plugin(name)
         if not status.is_rejected:
-            return None, Status(
-                Code.ERROR, *status.reasons, error=status.as_error(), plugin=name
-            )
+            return None, Status(Code.ERROR, *status.reasons, error=status.as_error(), plugin=name)
         kept = result if result is not None else kept
         reasons.extend(status.all_reasons)
         first_plugin = first_plugin or name
@@ -304,7 +301,8 @@ class ScoreError(Exception):
 
 
 def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> Scores:
-    """PreScore, Score and Normalize over the feasible nodes, and their weighted sum (spec 04 §8)."""
+    """PreScore, Score and Normalize over the feasible nodes, and their weighted sum (spec 04
+    §8)."""
     run_pre_score(profile, state, pod, nodes)
     total = np.zeros(len(nodes), np.int64)
     by_plugin: list[PluginScores] = []
@@ -372,9 +370,7 @@ def _check_range(name: str, scores: IntArray) -> None:
 # --- Reserve, Permit ---
 
 
-def run_reserve(
-    profile: Profile, state: CycleState, pod: PodInfo, node_name: str
-) -> Status | None:
+def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
     for plugin in profile.reserve:
         answer = guarded(lambda plugin=plugin: plugin.reserve(state, pod, node_name))
         if answer is None or answer.is_success:

@@ -34,7 +34,8 @@ _REJECTED: Final = frozenset(
 
 
 class Status:
-    """An outcome: code, reasons for people, the error behind it if any, and the plugin it came from.
+    """An outcome: code, reasons for people, the error behind it if any, and the plugin it came
+    from.
 
     Immutable by convention; `with_plugin` and `with_reasons` give changed copies. Where a function
     returns `Status | None`, None means Success.

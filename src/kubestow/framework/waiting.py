@@ -1,8 +1,8 @@
 """Pods held back at Permit, and pods whose PreBind runs (spec 04 §11, §12.4).
 
-    reserved -- Permit says Wait --> waiting -- allowed by every plugin --> goes on to bind
-                                        |
-                                        +-- rejected, preempted or timed out --> fails
+reserved -- Permit says Wait --> waiting -- allowed by every plugin --> goes on to bind
+                                    |
+                                    +-- rejected, preempted or timed out --> fails
 """
 
 import asyncio
@@ -18,7 +18,8 @@ PERMIT_WAIT_S_MAX: Final = 15 * 60.0
 
 
 class WaitingPod:
-    """One pod held back by one or more Permit plugins. The first outcome counts, later ones do nothing."""
+    """One pod held back by one or more Permit plugins. The first outcome counts, later ones do
+    nothing."""
 
     def __init__(self, pod: PodInfo, timeouts_s: Mapping[str, float]) -> None:
         self.pod = pod

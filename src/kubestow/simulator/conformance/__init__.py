@@ -1,6 +1,7 @@
 """Replays recorded scheduling decisions and counts where ours differ.
 
-`recording` reads the files, `replay` follows a scenario pod by pod, `compare` sets ours beside theirs,
+`recording` reads the files, `replay` follows a scenario pod by pod, `compare` sets ours beside
+theirs,
 `report` counts. The command line is in `service`.
 """
 

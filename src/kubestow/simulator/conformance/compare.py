@@ -36,7 +36,6 @@ from kubestow.simulator.conformance.report import (
 )
 from kubestow.simulator.conformance.world import World
 
-
 # --- the cluster before the first pod ---
 
 
@@ -348,5 +347,3 @@ def as_json(status: Status | None) -> Json:
     if status.all_reasons:
         result["reasons"] = list(status.all_reasons)
     return result
-
-

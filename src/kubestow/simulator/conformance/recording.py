@@ -42,7 +42,9 @@ def load_recording(path: Path) -> Recording:
             '"upstream", "family" and "scenarios"'
         ) from error
     for index, scenario in enumerate(recording.scenarios):
-        missing = [key for key in ("name", "objects", "incoming", "expected") if key not in scenario]
+        missing = [
+            key for key in ("name", "objects", "incoming", "expected") if key not in scenario
+        ]
         if missing:
             raise DecodeError(
                 f'"{path}": scenario {index} lacks {", ".join(missing)}; is the file complete?'

@@ -100,13 +100,9 @@ def _evict(world: World, key: str, node_name: str, *, removed: bool) -> None:
 
 
 def _terminating(pod: Pod, now: datetime) -> Pod:
-    condition = Condition(
-        type="DisruptionTarget", status="True", reason="PreemptionByScheduler"
-    )
+    condition = Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
     return msgspec.structs.replace(
         pod,
         metadata=msgspec.structs.replace(pod.metadata, deletion_timestamp=now),
-        status=msgspec.structs.replace(
-            pod.status, conditions=(*pod.status.conditions, condition)
-        ),
+        status=msgspec.structs.replace(pod.status, conditions=(*pod.status.conditions, condition)),
     )

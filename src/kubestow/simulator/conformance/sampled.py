@@ -1,4 +1,5 @@
-"""Sets a decision on a large cluster beside the recorded one: only the search and its outcome are there."""
+"""Sets a decision on a large cluster beside the recorded one: only the search and its outcome are
+there."""
 
 from kubestow.engine.decision import Decision
 from kubestow.simulator.conformance.compare import (
@@ -17,7 +18,10 @@ def compare_sampled_attempt(
 ) -> None:
     compare_nominations(comparer, expected, world)
     comparer.equal(
-        CHOICES, "nextStartNodeIndex", expected["nextStartNodeIndex"], world.decider.next_start_index
+        CHOICES,
+        "nextStartNodeIndex",
+        expected["nextStartNodeIndex"],
+        world.decider.next_start_index,
     )
     if not decision.via_nominated_node and decision.pre_filter.status is None:
         comparer.equal(CHOICES, "nodesToFind", expected["nodesToFind"], decision.nodes_to_find)
@@ -62,9 +66,7 @@ def _compare_scores(comparer: Comparer, expected: Json, decision: Decision) -> N
     if scores is None or "scoresOfNode" not in expected:
         return
     position = _position_of(decision, expected["result"]["node"])
-    got = {
-        part.plugin: int(part.normalized[position]) * part.weight for part in scores.by_plugin
-    }
+    got = {part.plugin: int(part.normalized[position]) * part.weight for part in scores.by_plugin}
     for plugin, value in expected["scoresOfNode"].items():
         comparer.equal(SCORES, f"{plugin} weighted", value, got.get(plugin))
 

@@ -1,7 +1,7 @@
 """The cluster of a scenario, set up as the recording scheduler saw it.
 
-No queue runs here and nothing is written to an API server: the recorded sequence says which pod is tried
-next and what becomes of it.
+No queue runs here and nothing is written to an API server: the recorded sequence says which pod is
+tried next and what becomes of it.
 """
 
 from collections.abc import Coroutine, Iterable, Mapping
