@@ -18,6 +18,7 @@ from kubestow.api.pod_info import PodClass, PodInfo
 from kubestow.api.ports import UsedPorts
 from kubestow.api.resources import Resources
 from kubestow.cache.images import ImageRecord
+from kubestow.cache.owned_terms import OwnedTerm, owned_terms
 from kubestow.errors import CacheError
 
 K = TypeVar("K")
@@ -35,6 +36,7 @@ class NodeInfo:
     `pods` is ordered; removal swaps the last pod into the gap, as upstream does, because preemption
     lists victims in this order. `class_counts` counts pods by (namespace, labels): selectors are
     evaluated per class, never per pod. `live_class_counts` leaves out pods being deleted.
+    `term_counts` counts the affinity terms the pods own, for what they mean to other pods.
     """
 
     __slots__ = (
@@ -54,6 +56,7 @@ class NodeInfo:
         "pods_with_required_anti_affinity",
         "pvc_ref_counts",
         "requested",
+        "term_counts",
         "used_ports",
     )
 
@@ -73,6 +76,7 @@ class NodeInfo:
         self.pvc_ref_counts: dict[str, int] = {}
         self.class_counts: dict[PodClass, int] = {}
         self.live_class_counts: dict[PodClass, int] = {}
+        self.term_counts: dict[OwnedTerm, int] = {}
         self.declared_features = 0
         self.generation = next_generation()
 
@@ -96,6 +100,7 @@ class NodeInfo:
         self.pods.append(pod)
         if pod.has_affinity:
             self.pods_with_affinity.append(pod)
+            self._count_terms(pod, 1)
         if pod.has_required_anti_affinity:
             self.pods_with_required_anti_affinity.append(pod)
         self._count(pod, 1)
@@ -125,6 +130,8 @@ class NodeInfo:
         if last is not stored:
             self.pods[place] = last
             self._places[last.uid] = place
+        if self.term_counts and stored.has_affinity:
+            self._count_terms(stored, -1)
         self._count(stored, -1)
         return stored
 
@@ -147,6 +154,7 @@ class NodeInfo:
         copy.pvc_ref_counts = self.pvc_ref_counts.copy()
         copy.class_counts = self.class_counts.copy()
         copy.live_class_counts = self.live_class_counts.copy()
+        copy.term_counts = self.term_counts.copy()
         copy.declared_features = self.declared_features
         copy.generation = self.generation
         return copy
@@ -169,6 +177,10 @@ class NodeInfo:
         if not is_terminating(pod.pod):
             _add_count(self.live_class_counts, pod.pod_class, sign)
         self.generation = next_generation()
+
+    def _count_terms(self, pod: PodInfo, sign: int) -> None:
+        for term in owned_terms(pod):
+            _add_count(self.term_counts, term, sign)
 
     def _count_ports(self, pod: PodInfo, sign: int) -> None:
         for port in pod.host_ports:
