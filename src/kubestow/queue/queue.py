@@ -285,14 +285,13 @@ class SchedulingQueue:
                 spots = [spot for spot in spots if pre_check(spot.queued_pod.pod)]
         self._move_parked(spots, audience, old, new)
 
-    def activate(self, pods: Mapping[str, Pod]) -> None:
+    def activate(self, pods: Iterable[Pod]) -> None:
         """Make these pods active at once, without regard to backoff; gates still apply.
 
-        Those in flight are marked, so that they do not park when their attempt fails. The keys of
-        the mapping have no meaning here.
+        Those in flight are marked, so that they do not park when their attempt fails.
         """
         any_activated = False
-        for pod in pods.values():
+        for pod in pods:
             if self._activate(pod):
                 any_activated = True
                 continue
