@@ -120,7 +120,7 @@ class Decider:
             decision.state,
             decision.pod,
             SimulatedNode(self._snapshot, row),
-            self._nominator.pods_on(name),
+            self._nominator.nominated_pods_for_node(name),
         )
         if status is None:
             decision.feasible = np.array([row], np.intp)
@@ -160,10 +160,10 @@ class Decider:
     def _nominated_rows(self) -> dict[int, Sequence[PodInfo]]:
         """Nodes that pods are nominated to: these are filtered one by one."""
         rows: dict[int, Sequence[PodInfo]] = {}
-        for name in self._nominator.node_names:
+        for name in self._nominator.nominated_nodes():
             row = self._snapshot.row_of(name)
             if row is not None:
-                rows[row] = self._nominator.pods_on(name)
+                rows[row] = self._nominator.nominated_pods_for_node(name)
         return rows
 
     # --- choosing ---

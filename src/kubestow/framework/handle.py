@@ -1,6 +1,6 @@
 """What a plugin may reach for: the cluster as it is known, the clock, the client (spec 04 §2.7)."""
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,12 +17,11 @@ from kubestow.framework.waiting import PodInPreBind, WaitingPods
 class Nominator(Protocol):
     """Which pods are promised which node, though they do not run there yet."""
 
-    @property
-    def node_names(self) -> Collection[str]:
+    def nominated_nodes(self) -> Sequence[str]:
         """The nodes that have nominated pods."""
         ...
 
-    def pods_on(self, node_name: str) -> Sequence[PodInfo]:
+    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
         """The pods nominated to the node, in order of nomination."""
         ...
 

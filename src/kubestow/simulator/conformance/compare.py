@@ -120,8 +120,8 @@ def compare_attempt(comparer: Comparer, expected: Json, world: World, decision: 
 
 def compare_nominations(comparer: Comparer, expected: Json, world: World) -> None:
     got = {
-        name: [pod.key for pod in world.nominator.pods_on(name)]
-        for name in world.nominator.node_names
+        name: [pod.key for pod in world.nominator.nominated_pods_for_node(name)]
+        for name in world.nominator.nominated_nodes()
     }
     comparer.equal(CLUSTER, "nominated pods", expected.get("nominatedPods", {}), got)
 
@@ -182,7 +182,7 @@ def all_verdicts(world: World, decision: Decision) -> dict[str, Status | None]:
         return {**result, **dict.fromkeys(nodes.names, error.status)}
     for position, row in enumerate(rows):
         name = snapshot.names[row]
-        nominated = world.nominator.pods_on(name)
+        nominated = world.nominator.nominated_pods_for_node(name)
         if nominated:
             node = SimulatedNode(snapshot, row)
             result[name] = run_filters_with_nominated(profile, state, pod, node, nominated)
