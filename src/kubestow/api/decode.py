@@ -20,6 +20,12 @@ from typing import Any, Final, TypeGuard, TypeVar
 import msgspec
 
 from kubestow.api.coordination import Binding, Event, Lease
+from kubestow.api.device import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from kubestow.api.meta import ApiObject, JsonObject, Object
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
@@ -61,6 +67,7 @@ _KINDS_BY_GROUP: Final[dict[str, tuple[type[ApiObject], ...]]] = {
     "coordination.k8s.io": (Lease,),
     "events.k8s.io": (Event,),
     "policy": (PodDisruptionBudget,),
+    "resource.k8s.io": (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice),
     "scheduling.k8s.io": (PriorityClass,),
     "storage.k8s.io": (CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment),
 }

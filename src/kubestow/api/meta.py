@@ -34,6 +34,7 @@ class OwnerReference(Object, frozen=True, kw_only=True):
     name: str = ""
     uid: str = ""
     controller: bool | None = None
+    block_owner_deletion: bool | None = None
 
 
 class ObjectMeta(Object, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from kubestow.api.device import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
@@ -151,9 +152,9 @@ class ClusterObjects:
         self.csi_storage_capacities = ObjectStore[CSIStorageCapacity]()
         self.volume_attachments = ObjectStore[VolumeAttachment]()
         self.priority_classes = ObjectStore[PriorityClass]()
-        self.device_classes = ObjectStore[ApiObject]()
-        self.resource_slices = ObjectStore[ApiObject]()
-        self.resource_claims = ObjectStore[ApiObject]()
+        self.device_classes = ObjectStore[DeviceClass]()
+        self.resource_slices = ObjectStore[ResourceSlice]()
+        self.resource_claims = ObjectStore[ResourceClaim]()
         # Any: a map from type to store cannot say that key and value speak of the same type.
         self._stores: dict[type[ApiObject], ObjectStore[Any]] = {
             Pod: self.pods,
@@ -172,6 +173,9 @@ class ClusterObjects:
             CSIStorageCapacity: self.csi_storage_capacities,
             VolumeAttachment: self.volume_attachments,
             PriorityClass: self.priority_classes,
+            DeviceClass: self.device_classes,
+            ResourceSlice: self.resource_slices,
+            ResourceClaim: self.resource_claims,
         }
 
     def store(self, cls: type[T]) -> ObjectStore[T]:
