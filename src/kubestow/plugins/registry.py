@@ -8,6 +8,18 @@ from typing import Any, Final, Protocol
 
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.framework.plugin import Plugin
+from kubestow.plugins.default_binder import DefaultBinder
+from kubestow.plugins.image_locality import ImageLocality
+from kubestow.plugins.node_affinity import NodeAffinity
+from kubestow.plugins.node_declared_features import NodeDeclaredFeatures
+from kubestow.plugins.node_name import NodeName
+from kubestow.plugins.node_ports import NodePorts
+from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from kubestow.plugins.node_resources_fit import NodeResourcesFit
+from kubestow.plugins.node_unschedulable import NodeUnschedulable
+from kubestow.plugins.priority_sort import PrioritySort
+from kubestow.plugins.scheduling_gates import SchedulingGates
+from kubestow.plugins.taint_toleration import TaintToleration
 
 
 class PluginClass(Protocol):
@@ -26,6 +38,19 @@ class PluginClass(Protocol):
     def __call__(self, args: Any, handle: Any) -> Plugin: ...
 
 
-_CLASSES: Final[tuple[PluginClass, ...]] = ()
+_CLASSES: Final[tuple[PluginClass, ...]] = (
+    SchedulingGates,
+    PrioritySort,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+    DefaultBinder,
+    NodeDeclaredFeatures,
+)
 
 REGISTRY: Final[dict[str, PluginClass]] = {plugin.name: plugin for plugin in _CLASSES}

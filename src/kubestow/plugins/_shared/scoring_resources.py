@@ -1,0 +1,95 @@
+"""The resources a score is configured with, and how much of each the nodes have (spec 05 §8.4).
+
+Not here: what a load is worth (the plugins), how a pod's request adds up (`api.requests`).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.meta import ResourceList
+from kubestow.api.requests import request_value
+from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
+from kubestow.arrays import IntArray
+from kubestow.cache import columns
+from kubestow.cache.nodes import Nodes
+from kubestow.config.plugin_args import CPU_AND_MEMORY, ResourceSpec
+
+
+class Capacity(NamedTuple):
+    """One resource over the nodes.
+
+    allocatable   int64[node], 0 where the node lacks the resource and it does not count
+    used          int64[node], what the pods there take of it
+    """
+
+    allocatable: IntArray
+    used: IntArray
+
+
+class Load(NamedTuple):
+    """One resource that counts for a pod: what it asks for, where, and how much that weighs."""
+
+    capacity: Capacity
+    request: int
+    weight: int
+
+    def at(self, positions: npt.NDArray[np.intp]) -> "Load":
+        """The same for some of the nodes."""
+        allocatable, used = self.capacity
+        return self._replace(capacity=Capacity(allocatable[positions], used[positions]))
+
+
+class ScoringResources:
+    """The configured resources in their order; without any, cpu and memory alike.
+
+    `use_non_zero`: pods on the nodes that do not say what they need of cpu and memory count as if
+    they asked for the defaults.
+    """
+
+    def __init__(self, specs: Sequence[ResourceSpec], *, use_non_zero: bool) -> None:
+        self._specs = tuple((spec.name, spec.weight or 1) for spec in specs or CPU_AND_MEMORY)
+        self._use_non_zero = use_non_zero
+
+    def requests(self, total: ResourceList) -> tuple[int, ...]:
+        """What a pod with this total asks for of each resource."""
+        return tuple(request_value(name, total) for name, _ in self._specs)
+
+    def loads(self, nodes: Nodes, requests: Sequence[int]) -> list[Load]:
+        """The resources that count on some node, given a pod's requests."""
+        loads: list[Load] = []
+        for (name, weight), request in zip(self._specs, requests, strict=True):
+            # A pod that asks no GPU is not sent towards, or away from, nodes with GPUs.
+            if request == 0 and is_scalar(name):
+                continue
+            capacity = self._capacity(nodes, name)
+            if capacity is not None:
+                loads.append(Load(capacity, request, weight))
+        return loads
+
+    def _capacity(self, nodes: Nodes, name: str) -> Capacity | None:
+        """None for resources no node has."""
+        if name == EPHEMERAL_STORAGE:
+            return _column_capacity(nodes, columns.EPHEMERAL_STORAGE)
+        if name not in (CPU, MEMORY):
+            return scalar_capacity(nodes, name)
+        column = columns.CPU if name == CPU else columns.MEMORY
+        if not self._use_non_zero:
+            return _column_capacity(nodes, column)
+        return Capacity(nodes.allocatable(column), nodes.non_zero_requested(column))
+
+
+def scalar_capacity(nodes: Nodes, name: str) -> Capacity | None:
+    """What the nodes publish of a scalar resource; None for names no node and no pod ever had.
+
+    The one source of scalar capacity in scoring: numbers of devices that stand in where a node
+    publishes none (spec 05 §8.6) belong here.
+    """
+    column = nodes.resource_column(name)
+    return None if column is None else _column_capacity(nodes, column)
+
+
+def _column_capacity(nodes: Nodes, column: int) -> Capacity:
+    return Capacity(nodes.allocatable(column), nodes.requested(column))

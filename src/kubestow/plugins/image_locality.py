@@ -1,0 +1,73 @@
+"""Prefers nodes that already have the pod's images (spec 05 §10).
+
+An image counts by its size, scaled by the share of nodes that have it: one that a single node has
+should not draw all pods there.
+"""
+
+from typing import ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.images import normalized_image, pod_images
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import MAX_NODE_SCORE, SignFragments
+
+_MEBIBYTE: Final = 1024 * 1024
+_SUM_MIN: Final = 23 * _MEBIBYTE
+_SUM_MAX_PER_CONTAINER: Final = 1000 * _MEBIBYTE
+_ABSENT: Final = (0, 0)
+
+
+class ImageLocality:
+    name: ClassVar[str] = "ImageLocality"
+    args_type: ClassVar[None] = None
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
+        sums: IntArray | None = None
+        for image in pod_images(pod.pod):
+            scaled = _scaled_sizes(nodes, image)
+            if scaled is not None:
+                sums = scaled if sums is None else sums + scaled
+        if sums is None:
+            return 0
+        spec = pod.pod.spec
+        # Image volumes add to the sum and not to this.
+        largest = _SUM_MAX_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))
+        # Not np.clip: of a pod without containers the sums below the minimum count first.
+        clamped = np.where(sums < _SUM_MIN, _SUM_MIN, np.minimum(sums, largest))
+        return MAX_NODE_SCORE * (clamped - _SUM_MIN) // (largest - _SUM_MIN)
+
+    def sign(self, pod: PodInfo) -> SignFragments:
+        spec = pod.pod.spec
+        names = {
+            normalized_image(container.image)
+            for container in (*spec.containers, *spec.init_containers)
+        }
+        return {"v1.Pod.Spec.CanonicalImageNames()": tuple(sorted(names))}
+
+
+def _scaled_sizes(nodes: Nodes, image: str) -> IntArray | None:
+    """int64[node]: what having the image is worth; None if no node has it.
+
+    Size and number of nodes are those of the moment the row was last copied (spec 05 §10), so two
+    nodes may disagree about the same image.
+    """
+
+    def compute(nodes: Nodes) -> npt.NDArray[np.float64]:
+        states = [images.get(image, _ABSENT) for images in nodes.images()]
+        return np.array(states, np.float64).reshape(-1, 2).T
+
+    sizes, node_counts = nodes.tracked(("image", image), Depends.NODE, compute)
+    if not sizes.any():
+        return None
+    # Spec 05 §10: the share first, then the product, then cut; another order rounds differently.
+    return (sizes * (node_counts / len(nodes.snapshot))).astype(np.int64)

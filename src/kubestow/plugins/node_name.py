@@ -1,0 +1,38 @@
+"""Lets a pod that names its node run nowhere else (spec 05 §5.1)."""
+
+from typing import ClassVar, Final
+
+import numpy as np
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.events import Action, Registrations, Resource, on
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import SignFragments
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.node_match import name_matches
+
+_OTHER_NODE: Final = Status.unresolvable("node(s) didn't match the requested node name")
+
+
+class NodeName:
+    name: ClassVar[str] = "NodeName"
+    args_type: ClassVar[None] = None
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def events(self) -> Registrations:
+        return [on(Resource.NODE, Action.ADD)]
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        wanted = pod.pod.spec.node_name
+        return (~name_matches(nodes, wanted)).astype(np.int64) if wanted else None
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        return _OTHER_NODE
+
+    def sign(self, pod: PodInfo) -> SignFragments:
+        return {"v1.Pod.Spec.NodeName": pod.pod.spec.node_name}

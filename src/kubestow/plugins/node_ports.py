@@ -1,0 +1,82 @@
+"""Keeps pods off nodes where a host port they want is taken (spec 05 §5.3)."""
+
+from typing import ClassVar, Final
+
+import numpy as np
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.ports import HostPort, UsedPorts, host_ports
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
+from kubestow.errors import PluginError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.events import Action, Hint, Registrations, Resource, on
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PreFilterResult, SignFragments
+from kubestow.framework.status import Status
+
+_TAKEN: Final = Status.unschedulable("node(s) didn't have free ports for the requested pod ports")
+_PRE_FILTER: Final = "PreFilterNodePorts"
+
+
+class NodePorts:
+    name: ClassVar[str] = "NodePorts"
+    args_type: ClassVar[None] = None
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def events(self) -> Registrations:
+        return [
+            on(Resource.POD, Action.DELETE, _hint_for_deleted_pod),
+            on(Resource.NODE, Action.ADD),
+        ]
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
+        wanted = pod.host_ports
+        if not wanted:
+            return Status.skip()
+        state.write(_PRE_FILTER, wanted)
+        return None
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        wanted: tuple[HostPort, ...] | None = state.get(_PRE_FILTER)
+        if wanted is None:
+            raise PluginError(f'reading "{_PRE_FILTER}" from cycleState: not found')
+        taken = _is_taken(nodes, wanted[0])
+        for port in wanted[1:]:
+            taken = taken | _is_taken(nodes, port)
+        return taken.astype(np.int64) if taken.any() else None
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        return _TAKEN
+
+    def sign(self, pod: PodInfo) -> SignFragments:
+        # Spec 05 §14: of all init containers, and the numbers alone, unlike what Filter looks at.
+        spec = pod.pod.spec
+        numbers = {
+            port.host_port
+            for container in (*spec.containers, *spec.init_containers)
+            for port in container.ports
+            if port.host_port
+        }
+        return {"v1.Pod.Spec.HostPorts()": tuple(sorted(numbers))}
+
+
+def _is_taken(nodes: Nodes, port: HostPort) -> BoolArray:
+    """bool[node]: where a pod wanting the port cannot have it. Kept per port, for changed rows."""
+
+    def compute(nodes: Nodes) -> BoolArray:
+        return np.array([info.used_ports.conflicts(port) for info in nodes.infos()], np.bool_)
+
+    return nodes.tracked(("host port", port), Depends.PODS, compute)
+
+
+def _hint_for_deleted_pod(pod: Pod, old: Pod, new: Pod | None) -> Hint:
+    if not old.spec.node_name and not old.status.nominated_node_name:
+        return Hint.SKIP
+    freed = UsedPorts(host_ports(old))
+    is_wanted = any(freed.conflicts(port) for port in host_ports(pod))
+    return Hint.QUEUE if is_wanted else Hint.SKIP

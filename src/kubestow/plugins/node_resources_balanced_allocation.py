@@ -1,0 +1,135 @@
+"""Prefers nodes on which the pod brings the shares of cpu, memory and so on closer together
+(spec 05 §9).
+
+The score compares how even the shares are with the pod and without it: 75 means no change, towards
+100 it gets better, towards 50 worse.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.requests import balance_request, filter_request
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
+from kubestow.errors import ConfigError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import MAX_NODE_SCORE, SignFragments
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.device_classes import DeviceClassMap
+from kubestow.plugins._shared.request_signature import sign_request
+from kubestow.plugins._shared.scoring_resources import Load, ScoringResources
+
+FloatArray = npt.NDArray[np.float64]
+
+_PRE_SCORE: Final = "PreScoreNodeResourcesBalancedAllocation"
+_HALF_SCORE: Final = MAX_NODE_SCORE // 2
+
+
+class NodeResourcesBalancedAllocation:
+    name: ClassVar[str] = "NodeResourcesBalancedAllocation"
+    args_type: ClassVar[type[NodeResourcesBalancedAllocationArgs]] = (
+        NodeResourcesBalancedAllocationArgs
+    )
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        if not isinstance(args, NodeResourcesBalancedAllocationArgs):
+            raise ConfigError(
+                "want args to be of type NodeResourcesBalancedAllocationArgs, "
+                f"got {type(args).__name__}"
+            )
+        gates = handle.feature_gates
+        self._use_pod_level = gates.enabled("PodLevelResources")
+        self._use_pod_level_status = gates.enabled("InPlacePodLevelResourcesVerticalScaling")
+        self._device_classes = (
+            DeviceClassMap(handle.objects.device_classes)
+            if gates.enabled("DRAExtendedResource")
+            else None
+        )
+        self._resources = ScoringResources(args.resources, use_non_zero=False)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        requests = self._requests(pod)
+        if not any(requests):
+            return Status.skip()
+        state.write(_PRE_SCORE, requests)
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
+        requests: tuple[int, ...] = state.get(_PRE_SCORE) or self._requests(pod)
+        if not any(requests):
+            return 0
+        loads = self._resources.loads(nodes, requests)
+        return balance_scores(loads, len(nodes))
+
+    def sign(self, pod: PodInfo) -> SignFragments | Status:
+        request = filter_request(pod.pod, use_pod_level=self._use_pod_level)
+        return sign_request(request, self._device_classes)
+
+    def _requests(self, pod: PodInfo) -> tuple[int, ...]:
+        total = balance_request(
+            pod.pod,
+            use_pod_level=self._use_pod_level,
+            use_pod_level_status=self._use_pod_level_status,
+        )
+        return self._resources.requests(total)
+
+
+def balance_scores(loads: Sequence[Load], node_count: int) -> IntArray | int:
+    """int64[node] in 50..100: whether the pod evens out the shares of the resources.
+
+    A resource the node lacks is left out there, so nodes are taken together by which they have.
+    """
+    if all(load.capacity.allocatable.all() for load in loads):
+        return _scores_of_alike(loads)
+    has = np.stack([load.capacity.allocatable != 0 for load in loads])
+    patterns, pattern_of = np.unique(has, axis=1, return_inverse=True)
+    scores = np.empty(node_count, np.int64)
+    for number, pattern in enumerate(patterns.T.tolist()):
+        rows = np.flatnonzero(pattern_of == number)
+        kept = [load for load, is_there in zip(loads, pattern, strict=True) if is_there]
+        scores[rows] = _scores_of_alike([load.at(rows) for load in kept])
+    return scores
+
+
+def _scores_of_alike(loads: Sequence[Load]) -> IntArray | int:
+    """The scores of nodes that have all these resources."""
+    if len(loads) < 2:
+        return _HALF_SCORE + _HALF_SCORE // 2  # One share alone is always even.
+    after = _evenness([_share(used + request, all_) for (all_, used), request, _ in loads])
+    before = _evenness([_share(used, all_) for (all_, used), _, _ in loads])
+    # Never negative inside the brackets: evenness is 50..100.
+    return _HALF_SCORE + (_HALF_SCORE + after - before) // 2
+
+
+def _share(requested: IntArray, allocatable: IntArray) -> FloatArray:
+    return np.minimum(requested / allocatable, 1.0)
+
+
+def _evenness(shares: Sequence[FloatArray]) -> IntArray:
+    """int64[node]: 100 less the standard deviation of the shares in percent, cut.
+
+    Spec 05 §9: every operation in this order, because the last bit decides where it is cut.
+    """
+    if len(shares) == 2:
+        deviation = np.abs((shares[0] - shares[1]) / 2)
+    else:
+        count = len(shares)
+        mean = _running_sum(shares) / count
+        deviation = np.sqrt(
+            _running_sum([(share - mean) * (share - mean) for share in shares]) / count
+        )
+    return ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
+
+
+def _running_sum(values: Sequence[FloatArray]) -> FloatArray:
+    # Left to right; np.sum over an axis may add in another order.
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total

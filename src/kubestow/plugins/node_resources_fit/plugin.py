@@ -1,0 +1,92 @@
+"""NodeResourcesFit as the framework calls it (spec 05 §8)."""
+
+from typing import ClassVar, Final
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.requests import filter_request, score_request
+from kubestow.api.resources import Resources
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.config.plugin_args import NodeResourcesFitArgs
+from kubestow.errors import ConfigError, PluginError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.events import Registrations
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PreFilterResult, SignFragments
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.device_classes import DeviceClassMap
+from kubestow.plugins._shared.request_signature import sign_request
+from kubestow.plugins._shared.scoring_resources import ScoringResources
+from kubestow.plugins.node_resources_fit.hints import FitHints
+from kubestow.plugins.node_resources_fit.shortage import FitRequest, shortage_status, shortages
+from kubestow.plugins.node_resources_fit.strategies import strategy_of
+
+_PRE_FILTER: Final = "PreFilterNodeResourcesFit"
+_PRE_SCORE: Final = "PreScoreNodeResourcesFit"
+
+
+class NodeResourcesFit:
+    name: ClassVar[str] = "NodeResourcesFit"
+    args_type: ClassVar[type[NodeResourcesFitArgs]] = NodeResourcesFitArgs
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        if not isinstance(args, NodeResourcesFitArgs):
+            raise ConfigError(
+                f"want args to be of type NodeResourcesFitArgs, got {type(args).__name__}"
+            )
+        gates = handle.feature_gates
+        self._use_pod_level = gates.enabled("PodLevelResources")
+        self._ignored_resources = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._device_classes = (
+            DeviceClassMap(handle.objects.device_classes)
+            if gates.enabled("DRAExtendedResource")
+            else None
+        )
+        self._hints = FitHints(gates, self._device_classes)
+        self._strategy = strategy_of(args.scoring_strategy)
+        self._resources = ScoringResources(args.scoring_strategy.resources, use_non_zero=True)
+
+    def events(self) -> Registrations:
+        return self._hints.registrations()
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
+        request = FitRequest.of(
+            self._request(pod),
+            device_classes=self._device_classes,
+            ignored_resources=self._ignored_resources,
+            ignored_groups=self._ignored_groups,
+        )
+        state.write(_PRE_FILTER, request)
+        return None
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        return shortages(_stored_request(state), nodes)
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        return shortage_status(_stored_request(state), code)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        state.write(_PRE_SCORE, self._scored_requests(pod))
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        requests: tuple[int, ...] = state.get(_PRE_SCORE) or self._scored_requests(pod)
+        return self._strategy(self._resources.loads(nodes, requests), len(nodes))
+
+    def sign(self, pod: PodInfo) -> SignFragments | Status:
+        return sign_request(self._request(pod), self._device_classes)
+
+    def _request(self, pod: PodInfo) -> Resources:
+        return filter_request(pod.pod, use_pod_level=self._use_pod_level)
+
+    def _scored_requests(self, pod: PodInfo) -> tuple[int, ...]:
+        # Spec 05 §8.5: scoring does not see pod-level requests, whatever the gate says.
+        return self._resources.requests(score_request(pod.pod))
+
+
+def _stored_request(state: CycleState) -> FitRequest:
+    request: FitRequest | None = state.get(_PRE_FILTER)
+    if request is None:
+        raise PluginError(f'error reading "{_PRE_FILTER}" from cycleState: not found')
+    return request

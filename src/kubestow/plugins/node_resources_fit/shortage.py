@@ -1,0 +1,140 @@
+"""What a pod asks for against what the nodes have left (spec 05 §8.3).
+
+Every shortage is a bit of the filter's code; the words are looked up for the codes that occur.
+
+    bit   0           1     2        3                   4              5, 6, …
+          pod count   cpu   memory   ephemeral storage   unresolvable   scalars in order of name
+"""
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources, is_extended
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.device_classes import DeviceClassMap
+
+TOO_MANY_PODS: Final = 1 << 0
+UNRESOLVABLE: Final = 1 << 4
+_BASIC_BITS: Final = {CPU: 1, MEMORY: 2, EPHEMERAL_STORAGE: 3}
+_FIRST_SCALAR_BIT: Final = 5
+# Codes are positive int64. A pod with more scalars than bits has the last ones share a bit: its
+# verdicts stay right, and a message may then name a resource too many.
+_LAST_BIT: Final = 62
+
+
+class Demand(NamedTuple):
+    """One resource the pod needs. `by_devices`: devices may serve it where a node has none."""
+
+    name: str
+    amount: int
+    bit: int
+    by_devices: bool = False
+
+
+class FitRequest(NamedTuple):
+    """What Filter tests: the non-zero parts of a pod's request, in the order of the reasons."""
+
+    resources: Resources
+    demands: tuple[Demand, ...]
+
+    @classmethod
+    def of(
+        cls,
+        resources: Resources,
+        *,
+        device_classes: DeviceClassMap | None,
+        ignored_resources: Collection[str] = (),
+        ignored_groups: Collection[str] = (),
+    ) -> "FitRequest":
+        """No map of device classes means that devices serve no extended resources."""
+        amounts = {
+            CPU: resources.milli_cpu,
+            MEMORY: resources.memory,
+            EPHEMERAL_STORAGE: resources.ephemeral_storage,
+        }
+        demands = [
+            Demand(name, amount, _BASIC_BITS[name]) for name, amount in amounts.items() if amount
+        ]
+        scalars = (
+            (name, amount)
+            for name, amount in sorted(resources.scalar.items())
+            if amount and not _is_ignored(name, ignored_resources, ignored_groups)
+        )
+        for bit, (name, amount) in enumerate(scalars, _FIRST_SCALAR_BIT):
+            by_devices = device_classes is not None and device_classes.class_of(name) is not None
+            demands.append(Demand(name, amount, min(bit, _LAST_BIT), by_devices))
+        return cls(resources, tuple(demands))
+
+
+def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
+    """int64[node]: what is lacking on each node, as bits; None if nothing is anywhere."""
+    codes: IntArray | None = None
+    is_full = nodes.pod_count >= nodes.allowed_pods
+    if is_full.any():
+        codes = is_full * np.int64(TOO_MANY_PODS)
+    for demand in request.demands:
+        codes = _add_shortage(codes, demand, nodes)
+    return codes
+
+
+def shortage_status(request: FitRequest, code: int) -> Status:
+    """A code in words."""
+    reasons = ["Too many pods"] if code & TOO_MANY_PODS else []
+    reasons += [
+        f"Insufficient {demand.name}" for demand in request.demands if code >> demand.bit & 1
+    ]
+    if code & UNRESOLVABLE:
+        return Status.unresolvable(*reasons)
+    return Status.unschedulable(*reasons)
+
+
+def fits_empty(request: FitRequest, allocatable: Resources) -> bool:
+    """Whether the pod would fit a node that offers this and has no pods."""
+    return allocatable.allowed_pods >= 1 and all(
+        _is_met(demand, amount_of(demand.name, allocatable)) for demand in request.demands
+    )
+
+
+def amount_of(name: str, resources: Resources) -> int:
+    """One resource's part of a vector; 0 for a name it lacks."""
+    match name:
+        case "cpu":
+            return resources.milli_cpu
+        case "memory":
+            return resources.memory
+        case "ephemeral-storage":
+            return resources.ephemeral_storage
+        case _:
+            return resources.scalar.get(name, 0)
+
+
+def _is_met(demand: Demand, offered: int) -> bool:
+    return demand.amount <= offered or (demand.by_devices and offered <= 0)
+
+
+def _is_ignored(name: str, resources: Collection[str], groups: Collection[str]) -> bool:
+    return is_extended(name) and (name in resources or name.partition("/")[0] in groups)
+
+
+def _add_shortage(codes: IntArray | None, demand: Demand, nodes: Nodes) -> IntArray | None:
+    column = nodes.resource_column(demand.name)
+    if column is None:  # Neither node nor pod ever had any of it.
+        allocatable = free = np.zeros(len(nodes), np.int64)
+    else:
+        allocatable = nodes.allocatable(column)
+        free = allocatable - nodes.requested(column)
+    is_short: BoolArray = free < demand.amount
+    if demand.by_devices:
+        is_short &= allocatable != 0
+    if not is_short.any():
+        return codes
+    # More than the node has at all: evicting pods would not help.
+    lacking = np.where(
+        allocatable < demand.amount, np.int64(1 << demand.bit | UNRESOLVABLE), 1 << demand.bit
+    )
+    lacking = np.where(is_short, lacking, 0)
+    return lacking if codes is None else codes | lacking

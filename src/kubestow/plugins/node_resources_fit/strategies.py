@@ -1,0 +1,101 @@
+"""What the load of a node is worth: free, full, or a configured curve (spec 05 §8.4).
+
+All arithmetic is on integers and cut, as upstream: floats would break ties between nodes that it
+calls equal. A resource the node lacks counts neither as score nor as weight.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.config.plugin_args import ScoringStrategy
+from kubestow.errors import ConfigError
+from kubestow.framework.plugin import MAX_NODE_SCORE
+from kubestow.plugins._shared.scoring_resources import Load
+from kubestow.plugins._shared.shape import MAX_UTILIZATION, Shape
+
+# Scores that many nodes by the resources that count, the incoming pod's requests not yet added.
+Strategy = Callable[[Sequence[Load], int], IntArray]
+
+LEAST_ALLOCATED: Final = "LeastAllocated"
+MOST_ALLOCATED: Final = "MostAllocated"
+REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
+
+
+def strategy_of(args: ScoringStrategy) -> Strategy:
+    match args.type:
+        case "LeastAllocated":
+            return least_allocated
+        case "MostAllocated":
+            return most_allocated
+        case "RequestedToCapacityRatio":
+            return requested_to_capacity_ratio(args)
+        case _:
+            raise ConfigError(f"scoring strategy {args.type} is not supported")
+
+
+def least_allocated(loads: Sequence[Load], node_count: int) -> IntArray:
+    """int64[node] in 0..100: the share of each resource that would stay free, weighted."""
+    mean = _WeightedMean(node_count)
+    for (allocatable, used), request, weight in loads:
+        free = np.maximum(allocatable - (used + request), 0)
+        mean.add(_percent(free, allocatable), weight, allocatable > 0)
+    return mean.truncated()
+
+
+def most_allocated(loads: Sequence[Load], node_count: int) -> IntArray:
+    """int64[node] in 0..100: the share of each resource that would be taken, weighted."""
+    mean = _WeightedMean(node_count)
+    for (allocatable, used), request, weight in loads:
+        # Requests that were not counted when pods were admitted can exceed what there is.
+        taken = np.minimum(used + request, allocatable)
+        mean.add(_percent(taken, allocatable), weight, allocatable > 0)
+    return mean.truncated()
+
+
+def requested_to_capacity_ratio(args: ScoringStrategy) -> Strategy:
+    """A strategy that reads the score off a configured curve."""
+    ratio = args.requested_to_capacity_ratio
+    if ratio is None or not ratio.shape:
+        raise ConfigError("at least one point must be specified")
+    shape = Shape.from_args(ratio.shape)
+
+    def score(loads: Sequence[Load], node_count: int) -> IntArray:
+        """int64[node] in 0..100."""
+        mean = _WeightedMean(node_count)
+        for (allocatable, used), request, weight in loads:
+            requested = used + request
+            utilization = _percent(np.minimum(requested, allocatable), allocatable)
+            utilization = np.where(requested > allocatable, MAX_UTILIZATION, utilization)
+            scores = shape.scores(utilization)
+            # Only here a resource that scores nothing drops out with its weight.
+            mean.add(scores, weight, (scores > 0) & (allocatable > 0))
+        return mean.rounded()
+
+    return score
+
+
+def _percent(part: IntArray, whole: IntArray) -> IntArray:
+    return part * MAX_NODE_SCORE // np.maximum(whole, 1)
+
+
+class _WeightedMean:
+    """The mean of several scores per node, of which some nodes leave some out."""
+
+    def __init__(self, node_count: int) -> None:
+        self._sum: IntArray = np.zeros(node_count, np.int64)
+        self._weight: IntArray = np.zeros(node_count, np.int64)
+
+    def add(self, scores: IntArray, weight: int, counts: BoolArray) -> None:
+        self._sum += np.where(counts, scores * weight, 0)
+        self._weight += counts * weight
+
+    def truncated(self) -> IntArray:
+        """0 where nothing counted."""
+        return self._sum // np.maximum(self._weight, 1)
+
+    def rounded(self) -> IntArray:
+        """Half up; 0 where nothing counted."""
+        return np.floor(self._sum / np.maximum(self._weight, 1) + 0.5).astype(np.int64)

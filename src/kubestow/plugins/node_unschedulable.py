@@ -1,0 +1,64 @@
+"""Keeps pods off cordoned nodes unless they tolerate that (spec 05 §5.2)."""
+
+from typing import ClassVar, Final
+
+import numpy as np
+
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.taints import UNSCHEDULABLE_TAINT, is_tolerated
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.events import Action, Hint, Registrations, Resource, on
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import SignFragments
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.taint_match import sign_tolerations
+
+_CORDONED: Final = Status.unresolvable("node(s) were unschedulable")
+
+
+class NodeUnschedulable:
+    name: ClassVar[str] = "NodeUnschedulable"
+    args_type: ClassVar[None] = None
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._comparison_operators = handle.feature_gates.enabled(
+            "TaintTolerationComparisonOperators"
+        )
+
+    def events(self) -> Registrations:
+        return [
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _hint_for_node),
+            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._hint_for_toleration),
+        ]
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        cordoned = nodes.unschedulable
+        if not cordoned.any() or self._tolerates_cordon(pod.pod):
+            return None
+        return cordoned.astype(np.int64)
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        return _CORDONED
+
+    def sign(self, pod: PodInfo) -> SignFragments:
+        return sign_tolerations(pod)
+
+    def _tolerates_cordon(self, pod: Pod) -> bool:
+        return is_tolerated(
+            UNSCHEDULABLE_TAINT,
+            pod.spec.tolerations,
+            comparison_operators=self._comparison_operators,
+        )
+
+    def _hint_for_toleration(self, pod: Pod, old: Pod | None, new: Pod) -> Hint:
+        is_same = new.metadata.uid == pod.metadata.uid
+        return Hint.QUEUE if is_same and self._tolerates_cordon(new) else Hint.SKIP
+
+
+def _hint_for_node(pod: Pod, old: Node | None, new: Node) -> Hint:
+    was_closed = old is None or old.spec.unschedulable
+    return Hint.QUEUE if was_closed and not new.spec.unschedulable else Hint.SKIP
