@@ -1,0 +1,179 @@
+"""What the scheduler asks of an API server, whichever it is.
+
+The engine reads and writes through `ClusterClient`; `memory_client` answers from memory, a real
+client over HTTP. Objects go in and out as typed structs. A struct has only the fields the scheduler
+reads, so a change is sent as the difference between two of them: what the scheduler does not know,
+it cannot lose.
+
+All methods raise the `ApiError` family. None of them retries, unless it says so.
+"""
+
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from kubestow.api.coordination import Event
+from kubestow.api.decode import to_document
+from kubestow.api.meta import ApiObject, Condition, JsonObject
+from kubestow.api.pod import Pod
+from kubestow.cluster.documents import is_object
+from kubestow.cluster.patch import PatchType
+from kubestow.cluster.resources import Subresource
+from kubestow.cluster.watch import EventType
+
+T = TypeVar("T", bound=ApiObject)
+T_co = TypeVar("T_co", bound=ApiObject, covariant=True)
+
+
+class ObjectEvent(Protocol[T_co]):
+    """One event of a watch; a BOOKMARK has no object worth looking at."""
+
+    @property
+    def type(self) -> EventType: ...
+
+    @property
+    def object(self) -> T_co: ...
+
+    @property
+    def resource_version(self) -> str: ...
+
+
+class ObjectWatch(Protocol[T_co]):
+    """The events of one resource, in order. Once it has ended, batches are empty."""
+
+    @property
+    def is_closed(self) -> bool: ...
+
+    def events_nowait(self) -> Sequence[ObjectEvent[T_co]]:
+        """The events that have arrived; never waits."""
+        ...
+
+    async def next_batch(self) -> Sequence[ObjectEvent[T_co]]:
+        """The events that have arrived, waiting for the first; empty if the watch has ended.
+
+        GoneError if the server says that the version followed is too old.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class Listing(NamedTuple, Generic[T]):
+    """All objects of a kind as of one version, and a watch of everything after it."""
+
+    items: Sequence[T]
+    resource_version: str
+    watch: ObjectWatch[T]
+
+
+class ClusterClient(Protocol):
+    """The requests of a scheduler. Namespaces of kinds without one are the empty text."""
+
+    async def get(self, cls: type[T], namespace: str, name: str) -> T: ...
+
+    async def list(
+        self,
+        cls: type[T],
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        label_selector: str = "",
+    ) -> Sequence[T]: ...
+
+    async def list_and_watch(
+        self,
+        cls: type[T],
+        *,
+        field_selector: str = "",
+        label_selector: str = "",
+        resource_version: str = "",
+    ) -> Listing[T]:
+        """Everything there is, at least as new as the version given, and what follows.
+
+        GoneError if the version is too old to be compared with; ask again without one.
+        """
+        ...
+
+    async def watch(
+        self,
+        cls: type[T],
+        *,
+        resource_version: str,
+        field_selector: str = "",
+        label_selector: str = "",
+    ) -> ObjectWatch[T]:
+        """What follows after a version; GoneError if that is too old."""
+        ...
+
+    async def create(self, new: T) -> T: ...
+
+    async def update(self, old: T, new: T, *, subresource: Subresource = "") -> T:
+        """Make the changes from `old` to `new`; ConflictError if `old` is no longer the latest."""
+        ...
+
+    async def patch(
+        self,
+        cls: type[T],
+        namespace: str,
+        name: str,
+        patch: JsonObject,
+        patch_type: PatchType = "strategic",
+        *,
+        subresource: Subresource = "",
+    ) -> T: ...
+
+    async def delete(
+        self,
+        cls: type[ApiObject],
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        grace_period_s: int | None = None,
+    ) -> None:
+        """Delete an object; with a UID only that very one."""
+        ...
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Place this very pod (by UID) on a node (spec 09 §4.6, W1)."""
+        ...
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        *,
+        condition: Condition | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        """Write a condition and a nomination (W2 to W5); nothing is sent if the pod has both.
+
+        None leaves a part as it is, an empty node name takes the nomination back. The condition is
+        written as given: `pod_status.changed_condition` gives it its times.
+        """
+        ...
+
+    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
+        """Delete a pod with its own grace period (W6), with `same_uid` only this very one."""
+        ...
+
+    async def create_event(self, event: Event) -> None: ...
+
+
+def update_patch(old: ApiObject, new: ApiObject) -> JsonObject:
+    """The JSON merge patch that makes the changes from `old` to `new`, and only to `old` itself."""
+    patch = _difference(to_document(old), to_document(new))
+    if not patch:
+        return {}
+    metadata: JsonObject = patch.setdefault("metadata", {})
+    metadata["resourceVersion"] = old.metadata.resource_version
+    metadata["uid"] = old.metadata.uid
+    return patch
+
+
+def _difference(old: JsonObject, new: JsonObject) -> JsonObject:
+    patch: JsonObject = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if before == value:
+            continue
+        patch[key] = _difference(before, value) if is_object(before) and is_object(value) else value
+    return patch

@@ -1,0 +1,102 @@
+"""Documents (the JSON of API objects, as dicts) that change by copying along the changed path.
+
+Stored documents are shared by every version, watcher and reader, so nobody ever writes into one.
+What a change does not touch stays the very same dict: comparing two versions part by part can then
+ask `is` first, and ten thousand bindings do not copy ten thousand pod specs.
+"""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, TypeGuard
+
+from kubestow.api.meta import JsonObject
+from kubestow.clock import NANOSECONDS
+
+Path = tuple[str, ...]
+
+
+def is_object(value: object) -> TypeGuard[JsonObject]:
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:  # of any JSON values
+    return isinstance(value, list)
+
+
+# These two run many times for every write, so they test for themselves. A document comes from JSON:
+# what is a dict in it has texts for keys.
+def as_object(value: object) -> JsonObject:
+    """The value if it is a JSON object, else an empty one: null and absent mean the same."""
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def as_list(value: object) -> list[Any]:  # of any JSON values
+    """The value if it is a JSON array, else an empty one."""
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def objects_in(value: object) -> list[JsonObject]:
+    """The value as an array of objects, such as a pod's containers; anything else in it is {}."""
+    return [as_object(item) for item in as_list(value)]
+
+
+def value_at(document: JsonObject, *path: str) -> Any:  # any JSON value
+    """What is at the path; None where a step is missing or null."""
+    value: Any = document
+    for step in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(step)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def replaced_at(document: JsonObject, path: Path, value: object) -> JsonObject:
+    """The document with another value at the path; missing steps become objects."""
+    step, rest = path[0], path[1:]
+    if rest:
+        value = replaced_at(as_object(document.get(step)), rest, value)
+    return {**document, step: value}
+
+
+def removed_at(document: JsonObject, path: Path) -> JsonObject:
+    """The document without what is at the path; the same document if nothing is."""
+    step, rest = path[0], path[1:]
+    if step not in document:
+        return document
+    if not rest:
+        return {key: value for key, value in document.items() if key != step}
+    below = as_object(document[step])
+    rest_of_it = removed_at(below, rest)
+    return document if rest_of_it is below else {**document, step: rest_of_it}
+
+
+def filled_at(document: JsonObject, path: Path, value: object) -> JsonObject:
+    """The document with a value at the path unless it has one there already."""
+    return document if value_at(document, *path) is not None else replaced_at(document, path, value)
+
+
+def whole_seconds(now_ns: int) -> str:
+    """A time as metadata and conditions carry it: RFC 3339 in UTC, cut to the second."""
+    return _format_second(now_ns // NANOSECONDS)
+
+
+def whole_seconds_at(now_ns: int) -> datetime:
+    """The same time as typed structs carry it."""
+    return _second(now_ns // NANOSECONDS)
+
+
+def microseconds_at(now_ns: int) -> datetime:
+    """A time as events and leases carry it: cut to the microsecond."""
+    second, rest_ns = divmod(now_ns, NANOSECONDS)
+    return _second(second).replace(microsecond=rest_ns // 1000)
+
+
+# Thousands of writes happen within the same second.
+@lru_cache(64)
+def _second(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
+
+
+@lru_cache(64)
+def _format_second(second: int) -> str:
+    return _second(second).strftime("%Y-%m-%dT%H:%M:%SZ")

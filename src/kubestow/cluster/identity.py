@@ -1,0 +1,41 @@
+"""Identifiers an API server hands out: object UIDs and the ends of generated names.
+
+They look random and are not: the same seed gives the same sequence, so a simulated run can be
+repeated to the letter.
+"""
+
+import hashlib
+from typing import Final
+
+SUFFIX_LENGTH: Final = 5
+NAME_LENGTH_MAX: Final = 63
+# No vowels and no digits that look like them: a generated name never spells a word.
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+
+
+class IdentitySource:
+    """A sequence of identifiers, fixed by its seed; no UID ever comes twice from one source."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._key = seed.to_bytes(16, "little", signed=True)
+        self._count = 0
+
+    def next_uid(self) -> str:
+        """A version-4 UUID."""
+        digits = self._next_digest().hex()
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:32]}"
+
+    def next_name(self, prefix: str) -> str:
+        """A name that begins with `generateName`; the caller asks again if it is taken."""
+        number = int.from_bytes(self._next_digest()[:8], "little")
+        suffix = ""
+        for _ in range(SUFFIX_LENGTH):
+            number, index = divmod(number, len(_ALPHABET))
+            suffix += _ALPHABET[index]
+        return prefix[: NAME_LENGTH_MAX - SUFFIX_LENGTH] + suffix
+
+    def _next_digest(self) -> bytes:
+        self._count += 1
+        return hashlib.blake2b(
+            self._count.to_bytes(8, "little"), key=self._key, digest_size=16
+        ).digest()

@@ -1,0 +1,273 @@
+"""Informers: keep a store of objects up to date, and tell handlers what changed.
+
+An informer lists a resource once and watches it from then on. The store changes first, then each
+handler is called, in order, one event after the other; a batch of events is handled in one turn of
+the loop. When the server has forgotten the version followed, it lists again and reports what went
+missing meanwhile as deletions whose final state is unknown.
+
+    list ──► watch ──ended in time──► watch again from the last version
+      ▲        └──410, error──► back off ──┐
+      └────────────────────────────────────┘
+
+An exception of a handler ends `run`: a scheduler that has missed an event must not go on.
+Not here: what handlers do (`engine`), how a list is fetched (`client`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+import numpy as np
+
+from kubestow.api.meta import ApiObject
+from kubestow.clock import Clock
+from kubestow.cluster.backoff import Backoff
+from kubestow.cluster.client import ClusterClient, ObjectEvent, ObjectWatch
+from kubestow.errors import ApiError, GoneError
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=ApiObject)
+
+# Spec 03 §11.3: a pod that has ended leaves the watch, and so is seen to be deleted.
+POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
+# A watch that ends sooner without a single event has not worked.
+SHORT_WATCH_S: Final = 1.0
+
+
+class Store(Protocol[T]):
+    """What an informer needs of the store it keeps (`cache.objects.ObjectStore`)."""
+
+    def get(self, namespace_or_name: str, name: str | None = None, /) -> T | None: ...
+
+    def list(self) -> Sequence[T]: ...
+
+    def put(self, new: T) -> T | None: ...
+
+    def remove(self, namespace_or_name: str, name: str | None = None, /) -> T | None: ...
+
+
+class Handler(NamedTuple, Generic[T]):
+    """Functions to call after an event; those left out are not called.
+
+    `on_delete` also gets whether the final state is unknown: the object is then the last one seen,
+    not the one that was deleted.
+    """
+
+    on_add: Callable[[T], None] | None = None
+    on_update: Callable[[T, T], None] | None = None
+    on_delete: Callable[[T, bool], None] | None = None
+
+
+class InformerStatistics(msgspec.Struct, frozen=True):
+    has_synced: bool
+    event_count: int
+    list_count: int
+    resource_version: str
+
+
+class Informer(Generic[T]):
+    """Follows one resource."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        cls: type[T],
+        store: Store[T],
+        clock: Clock,
+        *,
+        rng: np.random.Generator,
+        field_selector: str = "",
+        label_selector: str = "",
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.cls: Final = cls
+        self.store: Final = store
+        self.has_synced = False
+        self._client = client
+        self._clock = clock
+        self._field_selector = field_selector
+        self._label_selector = label_selector
+        self._sleep = sleep
+        self._backoff = Backoff(rng)
+        self._handlers: list[Handler[T]] = []
+        self._synced = asyncio.Event()
+        self._watch: ObjectWatch[T] | None = None
+        self._resource_version = ""
+        self._event_count = 0
+        self._list_count = 0
+
+    def add_handler(self, handler: Handler[T]) -> None:
+        """Call the handler from now on. Handlers are added before the informer runs."""
+        assert not self.has_synced, "this handler would miss what was listed already"
+        self._handlers.append(handler)
+
+    def statistics(self) -> InformerStatistics:
+        return InformerStatistics(
+            has_synced=self.has_synced,
+            event_count=self._event_count,
+            list_count=self._list_count,
+            resource_version=self._resource_version,
+        )
+
+    async def run(self) -> None:
+        """Follow the resource until cancelled. Errors of the server are logged and retried."""
+        try:
+            while True:
+                try:
+                    await self._list_and_follow()
+                except ApiError as error:
+                    delay_s = self._backoff.next_delay_s(self._clock.monotonic_s())
+                    logger.warning(
+                        "watch of %s from version %s ended: %s; listing again in %.1f s",
+                        self.cls.__name__,
+                        self._resource_version or "(none)",
+                        error,
+                        delay_s,
+                    )
+                    await self._sleep(delay_s)
+        finally:
+            self._end_watch()
+
+    async def wait_synced(self) -> None:
+        """Return once the handlers have been told of everything that was there at the start."""
+        await self._synced.wait()
+
+    async def sync(self) -> None:
+        """List once and open the watch, without following it; `deliver_nowait` does that.
+
+        For those who drive the informer themselves: a simulation, a test.
+        """
+        await self._list()
+
+    def deliver_nowait(self) -> int:
+        """Handle the events that have arrived; return how many. Never waits."""
+        if self._watch is None:
+            return 0
+        return self._deliver(self._watch.events_nowait())
+
+    async def _list_and_follow(self) -> None:
+        await self._list()
+        while True:
+            assert self._watch is not None
+            await self._follow(self._watch)
+            self._watch = await self._client.watch(
+                self.cls,
+                resource_version=self._resource_version,
+                field_selector=self._field_selector,
+                label_selector=self._label_selector,
+            )
+
+    async def _list(self) -> None:
+        self._end_watch()
+        try:
+            listing = await self._fetch(self._resource_version)
+        except GoneError:
+            # Only now is it certain that the server cannot continue from what we have.
+            listing = await self._fetch("")
+        self._watch = listing.watch
+        self._list_count += 1
+        self._replace(listing.items)
+        self._resource_version = listing.resource_version
+        self.has_synced = True
+        self._synced.set()
+
+    async def _fetch(self, resource_version: str):
+        return await self._client.list_and_watch(
+            self.cls,
+            field_selector=self._field_selector,
+            label_selector=self._label_selector,
+            resource_version=resource_version,
+        )
+
+    async def _follow(self, watch: ObjectWatch[T]) -> None:
+        """Handle events until the watch ends; ApiError if it ended without having worked."""
+        started_s = self._clock.monotonic_s()
+        event_count = 0
+        while batch := await watch.next_batch():
+            event_count += self._deliver(batch)
+        if not event_count and self._clock.monotonic_s() - started_s < SHORT_WATCH_S:
+            raise ApiError(f"the watch closed within {SHORT_WATCH_S:.0f} s without an event")
+
+    def _end_watch(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+    def _replace(self, items: Sequence[T]) -> None:
+        """Make the store hold exactly these objects (spec 09 §4.3): first what vanished goes."""
+        listed = {(item.metadata.namespace, item.metadata.name) for item in items}
+        for known in self.store.list():
+            key = known.metadata.namespace, known.metadata.name
+            if key not in listed:
+                self._remove(known, is_final_state_unknown=True)
+        for item in items:
+            self._put(item)
+
+    def _deliver(self, batch: Sequence[ObjectEvent[T]]) -> int:
+        for event in batch:
+            match event.type:
+                case "ADDED" | "MODIFIED":
+                    self._put(event.object)
+                case "DELETED":
+                    self._remove(event.object, is_final_state_unknown=False)
+                case "BOOKMARK":
+                    pass
+            self._resource_version = event.resource_version
+        self._event_count += len(batch)
+        return len(batch)
+
+    def _put(self, new: T) -> None:
+        metadata = new.metadata
+        old = self.store.get(metadata.namespace, metadata.name)
+        if old is None:
+            self.store.put(new)
+            for handler in self._handlers:
+                if handler.on_add is not None:
+                    handler.on_add(new)
+        # The same version again says nothing new (after listing anew, most objects are unchanged).
+        elif old.metadata.resource_version != metadata.resource_version:
+            self.store.put(new)
+            for handler in self._handlers:
+                if handler.on_update is not None:
+                    handler.on_update(old, new)
+
+    def _remove(self, last: T, *, is_final_state_unknown: bool) -> None:
+        metadata = last.metadata
+        if self.store.remove(metadata.namespace, metadata.name) is None:
+            return  # reported already, when a list no longer had it
+        for handler in self._handlers:
+            if handler.on_delete is not None:
+                handler.on_delete(last, is_final_state_unknown)
+
+
+class InformerGroup:
+    """The informers of a scheduler, started and waited for together."""
+
+    def __init__(self, informers: Iterable[Informer[Any]] = ()) -> None:
+        self.informers: Final = list(informers)
+
+    @property
+    def has_synced(self) -> bool:
+        return all(informer.has_synced for informer in self.informers)
+
+    async def run(self) -> None:
+        """Run all informers until cancelled, or until one of them fails."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self.informers:
+                tasks.create_task(informer.run(), name=f"informer {informer.cls.__name__}")
+
+    async def wait_synced(self) -> None:
+        for informer in self.informers:
+            await informer.wait_synced()
+
+    async def sync(self) -> None:
+        """List each resource once, in the order the informers were given."""
+        for informer in self.informers:
+            await informer.sync()
+
+    def deliver_nowait(self) -> int:
+        """Handle what has arrived, informer by informer in their order; return how many events."""
+        return sum(informer.deliver_nowait() for informer in self.informers)

@@ -1,0 +1,76 @@
+"""Patches of a pod's status: the condition that says why it waits, the node it is promised.
+
+The patch is computed between two statuses, names only what differs, and is empty when nothing does;
+an empty patch is not sent (spec 09 §4.6). The memory client and the real one send the same bytes.
+
+Not here: when a pod's condition is written (`engine`), how a server merges it (`patch`).
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from kubestow.api.decode import to_document
+from kubestow.api.meta import Condition, JsonObject
+from kubestow.api.pod import Pod, first_condition
+
+
+def changed_condition(pod: Pod, condition: Condition, *, now: datetime) -> Condition | None:
+    """The condition as it is to be written; None if the pod already says so (spec 04 §14, step 7).
+
+    The time of the last transition moves only with the condition's status. A new observed
+    generation alone is no reason to write.
+    """
+    old = first_condition(pod.status.conditions, condition.type)
+    if old is None or old.status != condition.status:
+        return msgspec.structs.replace(condition, last_transition_time=now)
+    new = msgspec.structs.replace(condition, last_transition_time=old.last_transition_time)
+    is_same = (
+        old.reason == new.reason
+        and old.message == new.message
+        and old.last_probe_time == new.last_probe_time
+    )
+    return None if is_same else new
+
+
+def pod_status_patch(
+    pod: Pod, *, condition: Condition | None = None, nominated_node_name: str | None = None
+) -> JsonObject:
+    """The strategic merge patch that gives the pod this condition and this nominated node.
+
+    None leaves a part as it is, an empty node name removes the nomination. `{}` if nothing differs.
+    """
+    status: JsonObject = {}
+    if condition is not None:
+        status |= _condition_patch(pod.status.conditions, condition)
+    if nominated_node_name is not None and nominated_node_name != pod.status.nominated_node_name:
+        status["nominatedNodeName"] = nominated_node_name or None
+    return {"status": status} if status else {}
+
+
+def _condition_patch(conditions: tuple[Condition, ...], condition: Condition) -> JsonObject:
+    written = _written(condition)
+    if not conditions:
+        return {"conditions": [written]}
+    old = first_condition(conditions, condition.type)
+    types = [known.type for known in conditions]
+    if old is None:
+        changes = written
+        types.append(condition.type)
+    else:
+        changes = _differences(_written(old), written)
+        if not changes:
+            return {}
+        changes["type"] = condition.type
+    order = [{"type": type} for type in types]
+    return {"$setElementOrder/conditions": order, "conditions": [changes]}
+
+
+def _written(condition: Condition) -> JsonObject:
+    """A condition as an API server writes it: both times always, empty texts never."""
+    times: JsonObject = {"lastProbeTime": None, "lastTransitionTime": None}
+    return times | to_document(condition)
+
+
+def _differences(old: JsonObject, new: JsonObject) -> JsonObject:
+    return {key: new.get(key) for key in (*old, *new) if old.get(key) != new.get(key)}

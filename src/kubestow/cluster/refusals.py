@@ -1,0 +1,77 @@
+"""The words in which an API server says no.
+
+Controllers and people match on these texts and on the reason beside them, so all of them are built
+here, once. Each function returns the error; the caller raises it.
+"""
+
+from kubestow.cluster.resources import ApiResource
+from kubestow.errors import ApiError, ConflictError, GoneError, InvalidError, NotFoundError
+
+_MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+_CONTINUE_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result."
+    " You must start a new list without the continue parameter."
+)
+
+
+def not_found(resource: ApiResource, name: str) -> NotFoundError:
+    return NotFoundError(f'{resource.qualified_name} "{name}" not found')
+
+
+def already_exists(resource: ApiResource, name: str) -> ConflictError:
+    return ConflictError(
+        f'{resource.qualified_name} "{name}" already exists', reason="AlreadyExists"
+    )
+
+
+def conflict(resource: ApiResource, name: str, detail: str, subresource: str = "") -> ConflictError:
+    what = f"{resource.qualified_name}/{subresource}" if subresource else resource.qualified_name
+    return ConflictError(f'Operation cannot be fulfilled on {what} "{name}": {detail}')
+
+
+def modified(resource: ApiResource, name: str) -> ConflictError:
+    """The resource version given is not that of the stored object."""
+    return conflict(resource, name, _MODIFIED)
+
+
+def precondition_failed(
+    resource: ApiResource, name: str, *, field: str, given: str, found: str
+) -> ConflictError:
+    """The request asked for one certain object and another one of that name is there."""
+    return conflict(
+        resource,
+        name,
+        f"Precondition failed: {field} in precondition: {given}, {field} in object meta: {found}",
+    )
+
+
+def invalid(kind: str, name: str, details: list[str]) -> InvalidError:
+    """What validation found; `details` are field errors, each naming field and value."""
+    text = details[0] if len(details) == 1 else f"[{', '.join(details)}]"
+    return InvalidError(f'{kind} "{name}" is invalid: {text}')
+
+
+def forbidden(resource: ApiResource, name: str, detail: str) -> ApiError:
+    return ApiError(
+        f'{resource.qualified_name} "{name}" is forbidden: {detail}', code=403, reason="Forbidden"
+    )
+
+
+def bad_request(message: str) -> ApiError:
+    return ApiError(message, code=400, reason="BadRequest")
+
+
+def too_old_version(asked: int, oldest: int) -> GoneError:
+    return GoneError(f"too old resource version: {asked} ({oldest})")
+
+
+def continue_expired() -> GoneError:
+    return GoneError(_CONTINUE_EXPIRED)
+
+
+def too_large_version(asked: int, current: int) -> ApiError:
+    """The caller has seen a version this server has not reached; it may retry later."""
+    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    return ApiError(message, code=504, reason="Timeout")

@@ -1,0 +1,392 @@
+"""The rules an API server makes objects keep, as far as the scheduler relies on them.
+
+Each complaint names the field and the value in the words of an API server, so that a user who knows
+one recognises it. Checked is what would otherwise place pods wrongly or break a plugin; an image
+that does not exist or a label that is too long passes.
+
+Not here: types of fields (`api.decode`), files written by hand before they reach a server
+(`api.check`).
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kubestow.api.labels import SelectorError, invalid_value, parse_int64, parse_label_selector
+from kubestow.api.meta import ApiObject, LabelSelector, ResourceList
+from kubestow.api.node import Node
+from kubestow.api.pod import (
+    Container,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    ResourceRequirements,
+    TopologySpreadConstraint,
+)
+from kubestow.api.quantity import ZERO
+from kubestow.api.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
+from kubestow.api.workload import PodDisruptionBudget, ReplicaSet, StatefulSet
+
+Errors = Iterator[str]
+
+NAME_LENGTH_MAX: Final = 253
+PORT_MAX: Final = 65_535
+WEIGHT_MAX: Final = 100
+
+_LABEL_PATTERN: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NAME_PATTERN: Final = rf"{_LABEL_PATTERN}(\.{_LABEL_PATTERN})*"
+_NAME: Final = re.compile(_NAME_PATTERN)
+_NAME_RULE: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
+    " and must start and end with an alphanumeric character (e.g. 'example.com',"
+    f" regex used for validation is '{_NAME_PATTERN}')"
+)
+_NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+_POSITIVE: Final = "must be greater than zero"
+_PORT_RULE: Final = "must be between {low} and 65535, inclusive"
+_WEIGHT_RULE: Final = "must be in the range 1-100"
+_OPERATOR_RULE: Final = "not a valid selector operator"
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_TOLERATION_OPERATORS: Final = ("Equal", "Exists", "Lt", "Gt")
+_PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
+_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
+_POLICIES: Final = ("Honor", "Ignore")
+_PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def field_errors(obj: ApiObject) -> Errors:
+    """What is wrong with an object, one text per field; nothing for one that may be stored."""
+    yield from _name_errors(obj.metadata.name)
+    match obj:
+        case Pod():
+            yield from _pod_errors(obj)
+        case Node():
+            yield from _node_errors(obj)
+        case PersistentVolume():
+            yield from _quantity_errors("spec.capacity", obj.spec.capacity)
+            affinity = obj.spec.node_affinity
+            if affinity is not None and affinity.required is not None:
+                terms = affinity.required.node_selector_terms
+                yield from _terms_errors("spec.nodeAffinity.required", terms)
+        case PersistentVolumeClaim():
+            yield from _resource_errors("spec.resources", obj.spec.resources)
+            yield from _selector_errors("spec.selector", obj.spec.selector)
+        case PodDisruptionBudget() | ReplicaSet() | StatefulSet():
+            yield from _selector_errors("spec.selector", obj.spec.selector)
+        case CSIStorageCapacity():
+            yield from _selector_errors("nodeTopology", obj.node_topology)
+        case _:
+            pass
+
+
+# --- Texts ------------------------------------------------------------------------------------
+
+
+def _required(path: str, detail: str = "") -> str:
+    return f"{path}: Required value: {detail}" if detail else f"{path}: Required value"
+
+
+def _wrong(path: str, value: object, detail: str) -> str:
+    return f"{path}: Invalid value: {json.dumps(value, ensure_ascii=False)}: {detail}"
+
+
+def _duplicate(path: str, value: str) -> str:
+    return f"{path}: Duplicate value: {json.dumps(value, ensure_ascii=False)}"
+
+
+def _forbidden(path: str, detail: str) -> str:
+    return f"{path}: Forbidden: {detail}"
+
+
+def _choice_errors(path: str, value: str, allowed: tuple[str, ...]) -> Errors:
+    if value not in allowed:
+        choices = ", ".join(f'"{choice}"' for choice in allowed)
+        shown = json.dumps(value, ensure_ascii=False)
+        yield f"{path}: Unsupported value: {shown}: supported values: {choices}"
+
+
+def _duplicate_errors(path: str, field: str, names: Iterable[str]) -> Errors:
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            yield _duplicate(f"{path}[{index}].{field}", name)
+        seen.add(name)
+
+
+# --- All kinds --------------------------------------------------------------------------------
+
+
+def _name_errors(name: str) -> Errors:
+    if not name:
+        yield _required("metadata.name", "name or generateName is required")
+    elif len(name) > NAME_LENGTH_MAX:
+        yield _wrong("metadata.name", name, f"must be no more than {NAME_LENGTH_MAX} bytes")
+    elif not _NAME.fullmatch(name):
+        yield _wrong("metadata.name", name, _NAME_RULE)
+
+
+def _quantity_errors(path: str, quantities: ResourceList | None) -> Errors:
+    for name, quantity in (quantities or {}).items():
+        if quantity < ZERO:
+            yield invalid_value(f"{path}[{name}]", str(quantity), _NOT_NEGATIVE)
+
+
+def _resource_errors(path: str, resources: ResourceRequirements | None) -> Errors:
+    if resources is None:
+        return
+    yield from _quantity_errors(f"{path}.limits", resources.limits)
+    yield from _quantity_errors(f"{path}.requests", resources.requests)
+    limits = resources.limits or {}
+    for name, request in (resources.requests or {}).items():
+        limit = limits.get(name)
+        if limit is not None and request > limit:
+            detail = f"must be less than or equal to {name} limit of {limit}"
+            yield invalid_value(f"{path}.requests", str(request), detail)
+
+
+def _selector_errors(path: str, selector: LabelSelector | None) -> Errors:
+    if selector is None:
+        return
+    for index, requirement in enumerate(selector.match_expressions):
+        if requirement.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            where = f"{path}.matchExpressions[{index}].operator"
+            yield invalid_value(where, requirement.operator, _OPERATOR_RULE)
+            return
+    try:
+        parse_label_selector(selector)
+    except SelectorError as error:
+        yield from (f"{path}.{complaint}" for complaint in error.errors)
+
+
+def _terms_errors(path: str, terms: tuple[NodeSelectorTerm, ...]) -> Errors:
+    if not terms:
+        detail = "must have at least one node selector term"
+        yield _required(f"{path}.nodeSelectorTerms", detail)
+    for index, term in enumerate(terms):
+        yield from _term_errors(f"{path}.nodeSelectorTerms[{index}]", term)
+
+
+def _term_errors(path: str, term: NodeSelectorTerm) -> Errors:
+    for index, requirement in enumerate(term.match_expressions):
+        yield from _expression_errors(f"{path}.matchExpressions[{index}]", requirement)
+    for index, requirement in enumerate(term.match_fields):
+        yield from _field_match_errors(f"{path}.matchFields[{index}]", requirement)
+
+
+def _expression_errors(path: str, requirement: NodeSelectorRequirement) -> Errors:
+    values = requirement.values or ()
+    if not requirement.key:
+        yield _required(f"{path}.key")
+    match requirement.operator:
+        case "In" | "NotIn":
+            if not values:
+                detail = "must be specified when `operator` is 'In' or 'NotIn'"
+                yield _required(f"{path}.values", detail)
+        case "Exists" | "DoesNotExist":
+            if values:
+                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                yield _forbidden(f"{path}.values", detail)
+        case "Gt" | "Lt":
+            if len(values) != 1:
+                detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+                yield _required(f"{path}.values", detail)
+            elif parse_int64(values[0]) is None:
+                detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+                yield invalid_value(f"{path}.values[0]", values[0], detail)
+        case operator:
+            yield invalid_value(f"{path}.operator", operator, _OPERATOR_RULE)
+
+
+def _field_match_errors(path: str, requirement: NodeSelectorRequirement) -> Errors:
+    if requirement.operator not in ("In", "NotIn"):
+        yield invalid_value(f"{path}.operator", requirement.operator, _OPERATOR_RULE)
+    elif len(requirement.values or ()) != 1:
+        detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        yield _required(f"{path}.values", detail)
+    if requirement.key != "metadata.name":
+        yield invalid_value(f"{path}.key", requirement.key, "not a valid field selector key")
+
+
+# --- Pods -------------------------------------------------------------------------------------
+
+
+def _pod_errors(pod: Pod) -> Errors:
+    spec = pod.spec
+    yield from _container_list_errors(spec)
+    yield from _resource_errors("spec.resources", spec.resources)
+    yield from _quantity_errors("spec.overhead", spec.overhead)
+    yield from _host_port_errors(spec)
+    yield from _duplicate_errors("spec.volumes", "name", (volume.name for volume in spec.volumes))
+    yield from _toleration_errors(spec)
+    yield from _affinity_errors(spec)
+    yield from _spread_errors(spec.topology_spread_constraints)
+    yield from _gate_errors(spec)
+    if spec.preemption_policy is not None:
+        policy = spec.preemption_policy
+        yield from _choice_errors("spec.preemptionPolicy", policy, _PREEMPTION_POLICIES)
+
+
+def _container_list_errors(spec: PodSpec) -> Errors:
+    if not spec.containers:
+        yield _required("spec.containers")
+    names: set[str] = set()
+    for field, containers in (
+        ("initContainers", spec.init_containers),
+        ("containers", spec.containers),
+    ):
+        for index, container in enumerate(containers):
+            path = f"spec.{field}[{index}]"
+            if not container.name:
+                yield _required(f"{path}.name")
+            elif container.name in names:
+                yield _duplicate(f"{path}.name", container.name)
+            names.add(container.name)
+            yield from _container_errors(path, container)
+
+
+def _container_errors(path: str, container: Container) -> Errors:
+    yield from _resource_errors(f"{path}.resources", container.resources)
+    for index, port in enumerate(container.ports):
+        where = f"{path}.ports[{index}]"
+        if not 1 <= port.container_port <= PORT_MAX:
+            detail = _PORT_RULE.format(low=1)
+            yield _wrong(f"{where}.containerPort", port.container_port, detail)
+        if not 0 <= port.host_port <= PORT_MAX:
+            yield _wrong(f"{where}.hostPort", port.host_port, _PORT_RULE.format(low=1))
+        yield from _choice_errors(f"{where}.protocol", port.protocol, _PROTOCOLS)
+
+
+def _host_port_errors(spec: PodSpec) -> Errors:
+    seen: set[tuple[str, str, int]] = set()
+    for container_index, container in enumerate(spec.containers):
+        for index, port in enumerate(container.ports):
+            if not port.host_port:
+                continue
+            host_port = (port.host_ip, port.protocol, port.host_port)
+            if host_port in seen:
+                path = f"spec.containers[{container_index}].ports[{index}].hostPort"
+                yield _duplicate(path, "/".join((port.protocol, port.host_ip, str(port.host_port))))
+            seen.add(host_port)
+
+
+def _toleration_errors(spec: PodSpec) -> Errors:
+    for index, toleration in enumerate(spec.tolerations):
+        path = f"spec.tolerations[{index}]"
+        if toleration.effect:
+            yield from _choice_errors(f"{path}.effect", toleration.effect, _EFFECTS)
+        operator = toleration.operator
+        if operator:
+            yield from _choice_errors(f"{path}.operator", operator, _TOLERATION_OPERATORS)
+        if not toleration.key and operator != "Exists":
+            detail = 'operator must be Exists when `key` is empty, which means "match all values"'
+            yield invalid_value(f"{path}.operator", operator, detail)
+        if operator == "Exists" and toleration.value:
+            detail = "value must be empty when `operator` is 'Exists'"
+            yield invalid_value(f"{path}.value", toleration.value, detail)
+
+
+def _affinity_errors(spec: PodSpec) -> Errors:
+    affinity = spec.affinity
+    if affinity is None:
+        return
+    node_affinity = affinity.node_affinity
+    if node_affinity is not None:
+        path = "spec.affinity.nodeAffinity"
+        if node_affinity.required is not None:
+            terms = node_affinity.required.node_selector_terms
+            yield from _terms_errors(f"{path}.{_REQUIRED}", terms)
+        for index, preferred in enumerate(node_affinity.preferred or ()):
+            where = f"{path}.{_PREFERRED}[{index}]"
+            yield from _weight_errors(where, preferred.weight)
+            yield from _term_errors(f"{where}.preference", preferred.preference)
+    yield from _pod_affinity_errors("spec.affinity.podAffinity", affinity.pod_affinity)
+    yield from _pod_affinity_errors("spec.affinity.podAntiAffinity", affinity.pod_anti_affinity)
+
+
+def _pod_affinity_errors(path: str, affinity: PodAffinity | None) -> Errors:
+    if affinity is None:
+        return
+    for index, term in enumerate(affinity.required):
+        yield from _pod_term_errors(f"{path}.{_REQUIRED}[{index}]", term)
+    for index, weighted in enumerate(affinity.preferred):
+        where = f"{path}.{_PREFERRED}[{index}]"
+        yield from _weight_errors(where, weighted.weight)
+        yield from _pod_term_errors(f"{where}.podAffinityTerm", weighted.pod_affinity_term)
+
+
+def _pod_term_errors(path: str, term: PodAffinityTerm) -> Errors:
+    if not term.topology_key:
+        yield _required(f"{path}.topologyKey", "can not be empty")
+    yield from _selector_errors(f"{path}.labelSelector", term.label_selector)
+    yield from _selector_errors(f"{path}.namespaceSelector", term.namespace_selector)
+
+
+def _weight_errors(path: str, weight: int) -> Errors:
+    if not 1 <= weight <= WEIGHT_MAX:
+        yield _wrong(f"{path}.weight", weight, _WEIGHT_RULE)
+
+
+def _spread_errors(constraints: tuple[TopologySpreadConstraint, ...]) -> Errors:
+    seen: set[tuple[str, str]] = set()
+    for index, constraint in enumerate(constraints):
+        path = f"spec.topologySpreadConstraints[{index}]"
+        if constraint.max_skew <= 0:
+            yield _wrong(f"{path}.maxSkew", constraint.max_skew, _POSITIVE)
+        if not constraint.topology_key:
+            yield _required(f"{path}.topologyKey", "can not be empty")
+        action = constraint.when_unsatisfiable
+        yield from _choice_errors(f"{path}.whenUnsatisfiable", action, _ACTIONS)
+        if (constraint.topology_key, action) in seen:
+            duplicate = f"{{{constraint.topology_key}, {action}}}"
+            yield _duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", duplicate)
+        seen.add((constraint.topology_key, action))
+        yield from _spread_option_errors(path, constraint)
+        yield from _selector_errors(f"{path}.labelSelector", constraint.label_selector)
+
+
+def _spread_option_errors(path: str, constraint: TopologySpreadConstraint) -> Errors:
+    min_domains = constraint.min_domains
+    if min_domains is not None and min_domains <= 0:
+        yield _wrong(f"{path}.minDomains", min_domains, _POSITIVE)
+    elif min_domains is not None and constraint.when_unsatisfiable != "DoNotSchedule":
+        detail = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not "
+        detail += constraint.when_unsatisfiable
+        yield _wrong(f"{path}.minDomains", min_domains, detail)
+    for field, policy in (
+        ("nodeAffinityPolicy", constraint.node_affinity_policy),
+        ("nodeTaintsPolicy", constraint.node_taints_policy),
+    ):
+        if policy is not None:
+            yield from _choice_errors(f"{path}.{field}", policy, _POLICIES)
+
+
+def _gate_errors(spec: PodSpec) -> Errors:
+    names = [gate.name for gate in spec.scheduling_gates]
+    yield from _duplicate_errors("spec.schedulingGates", "name", names)
+    if names and spec.node_name:
+        detail = "cannot be set until all schedulingGates have been cleared"
+        yield _forbidden("spec.nodeName", detail)
+
+
+# --- Nodes ------------------------------------------------------------------------------------
+
+
+def _node_errors(node: Node) -> Errors:
+    yield from _quantity_errors("status.capacity", node.status.capacity)
+    yield from _quantity_errors("status.allocatable", node.status.allocatable)
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(node.spec.taints):
+        path = f"spec.taints[{index}]"
+        if not taint.key:
+            yield _required(f"{path}.key")
+        yield from _choice_errors(f"{path}.effect", taint.effect, _EFFECTS)
+        if (taint.key, taint.effect) in seen:
+            yield f"{path}: Duplicate value: taints must be unique by key and effect pair"
+        seen.add((taint.key, taint.effect))
