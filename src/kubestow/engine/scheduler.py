@@ -132,10 +132,10 @@ class Scheduler:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def wait_idle(self) -> None:
-        """Wait until nothing runs beside the loop any more: bindings and writes have ended."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs beside the loop: all bindings and writes have ended."""
+        return not self._tasks
 
     # --- one pod ---
 

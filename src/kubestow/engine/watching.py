@@ -1,0 +1,113 @@
+"""Keeps a scheduler informed: one informer per kind, wired to the stores and the event handlers.
+
+Pods and nodes change the cache; every other kind only the stores plugins read, and the queue hears of
+those a plugin registered for (spec 03 §11.2).
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from kubestow.api.device import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.api.meta import ApiObject
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubestow.clock import Clock
+from kubestow.cluster.client import ClusterClient
+from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
+from kubestow.engine.scheduler import Scheduler
+from kubestow.framework.events import Resource
+
+_RESOURCES: Final[Mapping[type[ApiObject], str]] = {
+    PersistentVolume: Resource.PERSISTENT_VOLUME,
+    PersistentVolumeClaim: Resource.PERSISTENT_VOLUME_CLAIM,
+    StorageClass: Resource.STORAGE_CLASS,
+    CSINode: Resource.CSI_NODE,
+    CSIDriver: Resource.CSI_DRIVER,
+    CSIStorageCapacity: Resource.CSI_STORAGE_CAPACITY,
+    VolumeAttachment: Resource.VOLUME_ATTACHMENT,
+    DeviceClass: Resource.DEVICE_CLASS,
+    ResourceSlice: Resource.RESOURCE_SLICE,
+    ResourceClaim: Resource.RESOURCE_CLAIM,
+}
+
+
+class ClusterWatcher:
+    """The informers of one scheduler."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        scheduler: Scheduler,
+        clock: Clock,
+        rng: np.random.Generator,
+    ) -> None:
+        self._scheduler = scheduler
+        # Any: informers of different kinds in one list.
+        self._informers: list[Informer[Any]] = [
+            Informer(
+                client,
+                cls,
+                scheduler.objects.store(cls),
+                clock,
+                rng=rng,
+                field_selector=POD_FIELD_SELECTOR if cls is Pod else "",
+            )
+            for cls in scheduler.objects.types()
+        ]
+        for informer in self._informers:
+            self._connect(informer)
+
+    async def run(self) -> None:
+        """Follow all kinds until cancelled; whatever ends one informer ends all."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self._informers:
+                group.create_task(informer.run())
+
+    async def wait_synced(self) -> None:
+        """Return once everything there was at the start has reached cache, stores and queue."""
+        for informer in self._informers:
+            await informer.wait_synced()
+
+    @property
+    def has_synced(self) -> bool:
+        return all(informer.has_synced for informer in self._informers)
+
+    def _connect(self, informer: Informer[Any]) -> None:
+        handlers = self._scheduler.handlers
+        if informer.cls is Pod:
+
+            def pod_gone(pod: Pod, is_final_state_unknown: bool) -> None:
+                if is_final_state_unknown:
+                    handlers.pod_deleted_unseen(pod)
+                else:
+                    handlers.pod_deleted(pod)
+
+            informer.add_handler(Handler(handlers.pod_added, handlers.pod_updated, pod_gone))
+        elif informer.cls is Node:
+
+            def node_gone(node: Node, _: bool) -> None:
+                handlers.node_deleted(node)
+
+            informer.add_handler(Handler(handlers.node_added, handlers.node_updated, node_gone))
+        elif informer.cls in _RESOURCES:
+            informer.add_handler(self._notifier(_RESOURCES[informer.cls]))
+
+    def _notifier(self, resource: str) -> Handler[ApiObject]:
+        changed = self._scheduler.handlers.object_changed
+        return Handler(
+            on_add=lambda new: changed(resource, None, new),
+            on_update=lambda old, new: changed(resource, old, new),
+            on_delete=lambda old, _: changed(resource, old, None),
+        )

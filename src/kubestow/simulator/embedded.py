@@ -1,0 +1,148 @@
+"""A cluster in a box: the in-memory API server with a scheduler, its watches and its event recorder.
+
+What runs here is the scheduler of the service, talking to a store in memory instead of a server.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Final, Protocol
+
+import numpy as np
+
+from kubestow.api.pod import Pod
+from kubestow.cache.objects import ClusterObjects
+from kubestow.clock import Clock
+from kubestow.cluster.events import EventRecorder
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.memory_client import MemoryClient
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.profiles import Registry
+from kubestow.engine.scheduler import DecisionListener, Scheduler
+from kubestow.engine.watching import ClusterWatcher
+from kubestow.plugins.registry import REGISTRY
+
+# How often a pause looks whether everything has come to rest. Virtual time, so it costs nothing.
+SETTLE_CHECK_S: Final = 0.25
+
+
+class Controller(Protocol):
+    """Something that acts on the cluster beside the scheduler."""
+
+    async def run(self) -> None: ...
+
+
+class EmbeddedCluster:
+    """Build it inside a running event loop, then use it as `async with cluster.running()`."""
+
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        config: SchedulerConfig,
+        clock: Clock,
+        *,
+        registry: Registry = REGISTRY,
+        listeners: Iterable[DecisionListener] = (),
+        controllers: Iterable[Controller] = (),
+        seed: int = 0,
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        self.store = cluster
+        self.clock = clock
+        self.client = MemoryClient(cluster)
+        self.recorder = EventRecorder(self.client, clock, hostname="embedded")
+        self.scheduler = Scheduler(
+            config,
+            client=self.client,
+            objects=ClusterObjects(),
+            events=self._sink_of,
+            clock=clock,
+            registry=registry,
+            listeners=listeners,
+        )
+        self.watcher = ClusterWatcher(self.client, self.scheduler, clock, rng)
+        self._controllers = tuple(controllers)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Start everything; on leaving, stop it and let what is under way end."""
+        parts = (self.watcher, self.recorder, *self._controllers)
+        tasks = self._tasks = [asyncio.create_task(part.run()) for part in parts]
+        try:
+            await _wait_unless_failed(self.watcher.wait_synced(), tasks)
+            tasks.append(asyncio.create_task(self.scheduler.queue.run_timers()))
+            tasks.append(asyncio.create_task(self.scheduler.run()))
+            yield
+        finally:
+            self.scheduler.queue.close()
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError, Exception):
+                    await task
+            await self.recorder.flush()
+
+    async def settle(self, *, limit_s: float) -> bool:
+        """Wait until no pod is being tried, bound or due for another try; False after the limit."""
+        deadline_s = self.clock.monotonic_s() + limit_s
+        while self.clock.monotonic_s() < deadline_s:
+            # Time only moves when nothing is left to do now, so after this all events were handled.
+            await asyncio.sleep(SETTLE_CHECK_S)
+            _raise_first_failure(self._tasks)
+            if self._is_at_rest():
+                return True
+        return False
+
+    def _is_at_rest(self) -> bool:
+        queue = self.scheduler.queue.statistics()
+        waiting = queue.active + queue.backoff + queue.error_backoff + queue.in_flight
+        return waiting == 0 and self.scheduler.is_idle
+
+    def _sink_of(self, profile_name: str) -> "_ProfileEvents":
+        return _ProfileEvents(self.recorder, profile_name)
+
+
+class _ProfileEvents:
+    """Events of one profile: it is their reporter."""
+
+    def __init__(self, recorder: EventRecorder, profile_name: str) -> None:
+        self._recorder = recorder
+        self._profile_name = profile_name
+
+    def record(
+        self,
+        regarding: Pod,
+        *,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Pod | None = None,
+    ) -> None:
+        self._recorder.record(
+            regarding,
+            reporter=self._profile_name,
+            type="Warning" if type == "Warning" else "Normal",
+            reason=reason,
+            action=action,
+            note=note,
+            related=related,
+        )
+
+
+async def _wait_unless_failed(
+    work: Coroutine[None, None, None], tasks: Iterable[asyncio.Task[None]]
+) -> None:
+    """Wait for something the tasks bring about; if one of them fails, so does this."""
+    waiting = asyncio.create_task(work)
+    await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    if not waiting.done():
+        waiting.cancel()
+        _raise_first_failure(tasks)
+
+
+def _raise_first_failure(tasks: Iterable[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            raise error
