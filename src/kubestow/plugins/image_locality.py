@@ -21,6 +21,9 @@ from kubestow.framework.plugin import MAX_NODE_SCORE, SignFragments
 _MEBIBYTE: Final = 1024 * 1024
 _SUM_MIN: Final = 23 * _MEBIBYTE
 _SUM_MAX_PER_CONTAINER: Final = 1000 * _MEBIBYTE
+# What a node knows of an image: the places of its size and of the number of nodes having it.
+_SIZE: Final = 0
+_NODE_COUNT: Final = 1
 _ABSENT: Final = (0, 0)
 
 
@@ -42,8 +45,10 @@ class ImageLocality:
         spec = pod.pod.spec
         # Image volumes add to the sum and not to this.
         largest = _SUM_MAX_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))
-        # Not np.clip: of a pod without containers the sums below the minimum count first.
-        clamped = np.where(sums < _SUM_MIN, _SUM_MIN, np.minimum(sums, largest))
+        if not largest:
+            # No pod comes without containers, but the formula has an answer to that, too.
+            return np.where(sums < _SUM_MIN, 0, MAX_NODE_SCORE)
+        clamped = np.clip(sums, _SUM_MIN, largest)
         return MAX_NODE_SCORE * (clamped - _SUM_MIN) // (largest - _SUM_MIN)
 
     def sign(self, pod: PodInfo) -> SignFragments:
@@ -61,13 +66,16 @@ def _scaled_sizes(nodes: Nodes, image: str) -> IntArray | None:
     Size and number of nodes are those of the moment the row was last copied (spec 05 §10), so two
     nodes may disagree about the same image.
     """
-
-    def compute(nodes: Nodes) -> npt.NDArray[np.float64]:
-        states = [images.get(image, _ABSENT) for images in nodes.images()]
-        return np.array(states, np.float64).reshape(-1, 2).T
-
-    sizes, node_counts = nodes.tracked(("image", image), Depends.NODE, compute)
+    sizes = _tracked_image(nodes, image, _SIZE)
     if not sizes.any():
         return None
+    shares = _tracked_image(nodes, image, _NODE_COUNT) / len(nodes.snapshot)
     # Spec 05 §10: the share first, then the product, then cut; another order rounds differently.
-    return (sizes * (node_counts / len(nodes.snapshot))).astype(np.int64)
+    return (sizes * shares).astype(np.int64)
+
+
+def _tracked_image(nodes: Nodes, image: str, part: int) -> npt.NDArray[np.float64]:
+    def compute(nodes: Nodes) -> npt.NDArray[np.float64]:
+        return np.array([images.get(image, _ABSENT)[part] for images in nodes.images()], np.float64)
+
+    return nodes.tracked(("image", image, part), Depends.NODE, compute)

@@ -108,7 +108,8 @@ def _scores_of_alike(loads: Sequence[Load]) -> IntArray | int:
 
 
 def _share(requested: IntArray, allocatable: IntArray) -> FloatArray:
-    return np.minimum(requested / allocatable, 1.0)
+    share: FloatArray = requested / allocatable
+    return np.minimum(share, 1.0, out=share)
 
 
 def _evenness(shares: Sequence[FloatArray]) -> IntArray:

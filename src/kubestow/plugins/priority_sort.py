@@ -13,11 +13,9 @@ class PrioritySort:
     def __init__(self, args: object, handle: Handle) -> None:
         pass
 
-    def sort_key(self, priority: int, timestamp_ns: int) -> tuple[int, int]:
-        """A key that orders as `less` does, for heaps that compare keys."""
-        return -priority, timestamp_ns
-
     def less(self, first: QueueEntry, second: QueueEntry) -> bool:
-        return self.sort_key(first.pod_info.priority, first.timestamp_ns) < self.sort_key(
-            second.pod_info.priority, second.timestamp_ns
-        )
+        return self.sort_key(first) < self.sort_key(second)
+
+    def sort_key(self, entry: QueueEntry, /) -> tuple[int, int]:
+        """A key that orders as `less` does, for heaps that compare keys."""
+        return -entry.pod_info.priority, entry.timestamp_ns

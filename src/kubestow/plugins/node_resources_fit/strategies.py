@@ -9,12 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from kubestow.arrays import BoolArray, IntArray
+from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import ScoringStrategy
 from kubestow.errors import ConfigError
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.plugins._shared.scoring_resources import Load
-from kubestow.plugins._shared.shape import MAX_UTILIZATION, Shape
+from kubestow.plugins._shared.shape import Shape
 
 # Scores that many nodes by the resources that count, the incoming pod's requests not yet added.
 Strategy = Callable[[Sequence[Load], int], IntArray]
@@ -40,8 +40,9 @@ def least_allocated(loads: Sequence[Load], node_count: int) -> IntArray:
     """int64[node] in 0..100: the share of each resource that would stay free, weighted."""
     mean = _WeightedMean(node_count)
     for (allocatable, used), request, weight in loads:
-        free = np.maximum(allocatable - (used + request), 0)
-        mean.add(_percent(free, allocatable), weight, allocatable > 0)
+        free = allocatable - (used + request)
+        np.maximum(free, 0, out=free)
+        mean.add(_percent(free, allocatable), weight, allocatable)
     return mean.truncated()
 
 
@@ -49,9 +50,9 @@ def most_allocated(loads: Sequence[Load], node_count: int) -> IntArray:
     """int64[node] in 0..100: the share of each resource that would be taken, weighted."""
     mean = _WeightedMean(node_count)
     for (allocatable, used), request, weight in loads:
-        # Requests that were not counted when pods were admitted can exceed what there is.
+        # Pods that say nothing count with defaults, so the sum can exceed what there is.
         taken = np.minimum(used + request, allocatable)
-        mean.add(_percent(taken, allocatable), weight, allocatable > 0)
+        mean.add(_percent(taken, allocatable), weight, allocatable)
     return mean.truncated()
 
 
@@ -66,19 +67,20 @@ def requested_to_capacity_ratio(args: ScoringStrategy) -> Strategy:
         """int64[node] in 0..100."""
         mean = _WeightedMean(node_count)
         for (allocatable, used), request, weight in loads:
-            requested = used + request
-            utilization = _percent(np.minimum(requested, allocatable), allocatable)
-            utilization = np.where(requested > allocatable, MAX_UTILIZATION, utilization)
-            scores = shape.scores(utilization)
+            # Beyond what there is counts as full.
+            taken = np.minimum(used + request, allocatable)
+            scores = shape.scores(_percent(taken, allocatable))
+            scores *= allocatable > 0
             # Only here a resource that scores nothing drops out with its weight.
-            mean.add(scores, weight, (scores > 0) & (allocatable > 0))
+            mean.add(scores, weight, scores)
         return mean.rounded()
 
     return score
 
 
 def _percent(part: IntArray, whole: IntArray) -> IntArray:
-    return part * MAX_NODE_SCORE // np.maximum(whole, 1)
+    """0 where there is no whole."""
+    return part * MAX_NODE_SCORE // (whole if whole.all() else np.maximum(whole, 1))
 
 
 class _WeightedMean:
@@ -86,11 +88,13 @@ class _WeightedMean:
 
     def __init__(self, node_count: int) -> None:
         self._sum: IntArray = np.zeros(node_count, np.int64)
-        self._weight: IntArray = np.zeros(node_count, np.int64)
+        # One number as long as no node left anything out: dividing by it is much quicker.
+        self._weight: IntArray | int = 0
 
-    def add(self, scores: IntArray, weight: int, counts: BoolArray) -> None:
-        self._sum += np.where(counts, scores * weight, 0)
-        self._weight += counts * weight
+    def add(self, scores: IntArray, weight: int, counts_where: IntArray) -> None:
+        """Add a score, 0 where it does not count: that is where `counts_where` is 0."""
+        self._sum += scores if weight == 1 else scores * weight
+        self._weight += weight if counts_where.all() else weight * (counts_where > 0)
 
     def truncated(self) -> IntArray:
         """0 where nothing counted."""
