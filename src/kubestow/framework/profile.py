@@ -2,7 +2,7 @@
 §2.5)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.errors import ConfigError
@@ -10,6 +10,7 @@ from kubestow.framework.plugin import (
     MAX_NODE_SCORE,
     BindPlugin,
     FilterPlugin,
+    NormalizePlugin,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
@@ -50,6 +51,21 @@ _POINTS: Final[Sequence[tuple[str, str, type]]] = (
 )
 
 
+class FilterStep(NamedTuple):
+    index: int
+    name: str
+    plugin: FilterPlugin
+    # Works node by node, and is better asked only about nodes still in question.
+    evaluates_each_node: bool
+
+
+class ScoreStep(NamedTuple):
+    name: str
+    plugin: ScorePlugin
+    normalizer: NormalizePlugin | None
+    weight: int
+
+
 class Profile:
     """The plugins of one scheduler name, ready to run. Lists are in the order of execution."""
 
@@ -67,11 +83,6 @@ class Profile:
         self.filter = _typed(FilterPlugin, lists["filter"])
         self.pre_filter_extensions = [
             plugin for plugin in self.pre_filter if isinstance(plugin, PreFilterExtensions)
-        ]
-        # Whether a filter works node by node and is better asked only about nodes still in
-        # question.
-        self.evaluates_each_node = [
-            bool(getattr(plugin, "evaluates_each_node", False)) for plugin in self.filter
         ]
         self.post_filter = _typed(PostFilterPlugin, lists["post_filter"])
         self.pre_score = _typed(PreScorePlugin, lists["pre_score"])
@@ -93,12 +104,32 @@ class Profile:
                 f'at least one bind plugin is needed for profile with scheduler name "{self.name}"'
             )
         self.weights = _weights(config.plugins, self.score)
+        # What every cycle needs of these plugins, looked up once.
+        self.pre_filter_steps = [(plugin_name(plugin), plugin) for plugin in self.pre_filter]
+        self.filter_steps = [
+            FilterStep(index, plugin_name(plugin), plugin, _evaluates_each_node(plugin))
+            for index, plugin in enumerate(self.filter)
+        ]
+        self.pre_score_steps = [(plugin_name(plugin), plugin) for plugin in self.pre_score]
+        self.score_steps = [
+            ScoreStep(
+                plugin_name(plugin),
+                plugin,
+                plugin if isinstance(plugin, NormalizePlugin) else None,
+                self.weights[plugin_name(plugin)],
+            )
+            for plugin in self.score
+        ]
 
 
 def enabled_names(plugins: Plugins) -> list[str]:
     """Every plugin named in any enabled list, once, in order of first mention."""
     sets = [plugins.multi_point, *(getattr(plugins, field) for field, _, _ in _POINTS)]
     return list(dict.fromkeys(ref.name for plugin_set in sets for ref in plugin_set.enabled))
+
+
+def _evaluates_each_node(plugin: object) -> bool:
+    return bool(getattr(plugin, "evaluates_each_node", False))
 
 
 def plugin_name(plugin: object) -> str:

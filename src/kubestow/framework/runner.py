@@ -22,7 +22,6 @@ from kubestow.framework.plugin import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
     FilterPlugin,
-    NormalizePlugin,
     PostFilterResult,
     PreFilterExtensions,
     Restriction,
@@ -70,8 +69,7 @@ def run_pre_filter(
     restricting: list[str] = []
     pending: Status | None = None
     state.skip_filter = skipped = set[str]()
-    for plugin in profile.pre_filter:
-        name = plugin_name(plugin)
+    for name, plugin in profile.pre_filter_steps:
         try:
             answer = plugin.pre_filter(state, pod, nodes)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
@@ -152,13 +150,12 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
     codes = np.zeros(count, np.int64)
     # Positions of the nodes that passed so far, once some did not.
     passing: npt.NDArray[np.intp] | None = None
-    for index, plugin in enumerate(profile.filter):
-        name = plugin_name(plugin)
+    for index, name, plugin, evaluates_each_node in profile.filter_steps:
         if name in state.skip_filter:
             continue
         if passing is not None and len(passing) == 0:
             break
-        narrowed = profile.evaluates_each_node[index] and passing is not None
+        narrowed = evaluates_each_node and passing is not None
         asked = nodes.subset(passing) if narrowed and passing is not None else nodes
         result = _filter(plugin, name, state, pod, asked)
         if result is None:
@@ -306,8 +303,7 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) 
     run_pre_score(profile, state, pod, nodes)
     total = np.zeros(len(nodes), np.int64)
     by_plugin: list[PluginScores] = []
-    for plugin in profile.score:
-        name = plugin_name(plugin)
+    for name, plugin, normalizer, weight in profile.score_steps:
         if name in state.skip_score:
             continue
         try:
@@ -316,12 +312,11 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) 
             raise _score_error("running Score plugins", name, error) from error
         raw_scores = _as_array(raw, len(nodes))
         normalized = raw_scores
-        if isinstance(plugin, NormalizePlugin):
+        if normalizer is not None:
             try:
-                normalized = plugin.normalize(state, pod, raw_scores)
+                normalized = normalizer.normalize(state, pod, raw_scores)
             except Exception as error:  # As above.
                 raise _score_error("running Normalize on Score plugins", name, error) from error
-        weight = profile.weights[name]
         _check_range(name, normalized)
         total += normalized * weight
         by_plugin.append(PluginScores(name, weight, raw_scores, normalized))
@@ -330,8 +325,7 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) 
 
 def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
     state.skip_score = skipped = set[str]()
-    for plugin in profile.pre_score:
-        name = plugin_name(plugin)
+    for name, plugin in profile.pre_score_steps:
         try:
             status = plugin.pre_score(state, pod, nodes)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
