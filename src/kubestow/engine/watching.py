@@ -1,7 +1,7 @@
 """Keeps a scheduler informed: one informer per kind, wired to the stores and the event handlers.
 
-Pods and nodes change the cache; every other kind only the stores plugins read, and the queue hears of
-those a plugin registered for (spec 03 §11.2).
+Pods and nodes change the cache; every other kind only the stores plugins read, and the queue hears
+of those a plugin registered for (spec 03 §11.2).
 """
 
 import asyncio

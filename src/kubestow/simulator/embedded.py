@@ -1,4 +1,5 @@
-"""A cluster in a box: the in-memory API server with a scheduler, its watches and its event recorder.
+"""A cluster in a box: the in-memory API server with a scheduler, its watches and its event
+recorder.
 
 What runs here is the scheduler of the service, talking to a store in memory instead of a server.
 """

@@ -1,7 +1,7 @@
 """Fake kubelets: pods that were bound start, pods that are being deleted end.
 
-One task plays the kubelets of all nodes. It follows the pods and does what a kubelet reports back to the
-API server, nothing more: there are no containers.
+One task plays the kubelets of all nodes. It follows the pods and does what a kubelet reports back
+to the API server, nothing more: there are no containers.
 """
 
 import asyncio

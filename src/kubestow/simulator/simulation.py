@@ -95,7 +95,9 @@ class Simulation:
         self._started_ns = self._clock.now_ns()
         store = MemoryCluster(self._clock, seed=seed)
         _load(store, expand_workloads(documents))
-        self._pods_before = _pods(store)
+        pods = _pods(store)
+        self._waiting = [pod for pod in pods if not pod.spec.node_name and not is_terminal(pod)]
+        self._running = [pod for pod in pods if pod.spec.node_name and not is_terminal(pod)]
         self.cluster = EmbeddedCluster(
             store,
             config,
@@ -106,8 +108,14 @@ class Simulation:
             seed=seed,
         )
 
+    @property
+    def waiting_count(self) -> int:
+        """How many pods there are to place."""
+        return len(self._waiting)
+
     async def run(self, *, limit_s: float = LIMIT_S) -> SimulationResult:
-        """Let the scheduler work until nothing more happens, or the limit of virtual time is over."""
+        """Let the scheduler work until nothing more happens, or the limit of virtual time is
+        over."""
         async with self.cluster.running():
             has_settled = await self.cluster.settle(limit_s=limit_s)
         return self._result(has_settled)
@@ -121,16 +129,15 @@ class Simulation:
 
     def _result(self, has_settled: bool) -> SimulationResult:
         after = {pod.metadata.uid: pod for pod in _pods(self.cluster.store)}
-        waiting = [pod for pod in self._pods_before if not pod.spec.node_name and not is_terminal(pod)]
-        running = [pod for pod in self._pods_before if pod.spec.node_name]
         return SimulationResult(
-            pods=[self._outcome(after.get(pod.metadata.uid, pod)) for pod in waiting],
+            pods=[self._outcome(after.get(pod.metadata.uid, pod)) for pod in self._waiting],
             nodes=self._nodes(),
-            running_count=sum(1 for pod in running if pod.metadata.uid in after),
+            running_count=sum(1 for pod in self._running if pod.metadata.uid in after),
             evicted=[
                 f"{pod.metadata.namespace}/{pod.metadata.name}"
-                for pod in running
-                if pod.metadata.uid not in after or after[pod.metadata.uid].metadata.deletion_timestamp
+                for pod in self._running
+                if pod.metadata.uid not in after
+                or after[pod.metadata.uid].metadata.deletion_timestamp
             ],
             virtual_duration_s=(self._clock.now_ns() - self._started_ns) / NANOSECONDS,
             has_settled=has_settled,

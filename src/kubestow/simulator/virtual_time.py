@@ -1,9 +1,10 @@
 """An event loop whose time jumps from timer to timer.
 
-Everything that waits (backoff, flush ticks, time-outs, a plugin's sleep) waits on the loop's timers. When
-nothing is left to do at the present moment, the loop moves its clock to the next timer instead of
-sleeping, so hours pass in milliseconds and the same input gives the same run. With a `speed` the jump
-is stretched: at 10, ten virtual seconds take one real one, so that a person can watch.
+Everything that waits (backoff, flush ticks, time-outs, a plugin's sleep) waits on the loop's
+timers. When nothing is left to do at the present moment, the loop moves its clock to the next
+timer instead of sleeping, so hours pass in milliseconds and the same input gives the same run.
+With a `speed` the jump is stretched: at 10, ten virtual seconds take one real one, so that a
+person can watch.
 """
 
 import asyncio
@@ -33,14 +34,21 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class VirtualClock:
-    """The loop's time as a `Clock`."""
+    """The loop's time as a `Clock`.
+
+    Two readings never give the same nanosecond, as on a real clock: pods that arrive in one turn
+    of the loop keep their order in the queue.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, start: datetime = EPOCH) -> None:
         self._loop = loop
         self._start_ns = round(start.timestamp()) * NANOSECONDS
+        self._last_ns = 0
 
     def now_ns(self) -> int:
-        return self._start_ns + round(self._loop.time() * NANOSECONDS)
+        now_ns = self._start_ns + round(self._loop.time() * NANOSECONDS)
+        self._last_ns = max(now_ns, self._last_ns + 1)
+        return self._last_ns
 
     def monotonic_s(self) -> float:
         return self._loop.time()
@@ -64,9 +72,7 @@ class _JumpingSelector(selectors.BaseSelector):
         self._speed = speed
         self._real = selectors.DefaultSelector()
 
-    def select(
-        self, timeout: float | None = None
-    ) -> list[tuple[selectors.SelectorKey, int]]:
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
             ready = self._real.select(0)
             if not ready:
@@ -78,9 +84,7 @@ class _JumpingSelector(selectors.BaseSelector):
         self._loop.advance(timeout)
         return ready
 
-    def register(
-        self, fileobj: Any, events: int, data: Any = None
-    ) -> selectors.SelectorKey:
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return self._real.register(fileobj, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:

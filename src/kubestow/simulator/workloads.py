@@ -1,7 +1,9 @@
-"""Turns workload objects (Deployment, StatefulSet, Job, …) into the pods their controllers would make.
+"""Turns workload objects (Deployment, StatefulSet, Job, …) into the pods their controllers would
+make.
 
-A simulation has no controller manager; whoever brings a Deployment means its pods. Objects copied from a
-live cluster come with their pods, so a workload that owns pods in the same input is left alone.
+A simulation has no controller manager; whoever brings a Deployment means its pods. Objects copied
+from a live cluster come with their pods, so a workload that owns pods in the same input is left
+alone.
 """
 
 import zlib

@@ -1,0 +1,180 @@
+"""`kubestow simulate`: place a workload on a cluster, both given as files, in virtual time."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from kubestow.api.files import load_documents
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.decision import Decision
+from kubestow.errors import InputError
+from kubestow.service.output import OutputFormat, print_data, progress_bar, stdout
+from kubestow.simulator.simulation import (
+    LIMIT_S,
+    NodeOutcome,
+    PodOutcome,
+    Simulation,
+    SimulationResult,
+)
+from kubestow.simulator.virtual_time import run_in_virtual_time
+
+_ROWS_MAX = 40
+
+
+def simulate(
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="Cluster and workload: YAML or JSON, a directory, or - for standard input. "
+            "May be repeated.",
+        ),
+    ] = None,
+    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print.")] = (
+        OutputFormat.TABLE
+    ),
+    limit: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Stop after this much virtual time.")
+    ] = LIMIT_S,
+    percentage: Annotated[
+        int,
+        typer.Option(
+            "--percentage-of-nodes-to-score",
+            min=0,
+            max=100,
+            help="How many percent of the nodes are enough to choose from; 0 adapts to the size.",
+        ),
+    ] = 0,
+    fail_on_pending: Annotated[
+        bool, typer.Option(help="Exit with code 1 when pods stay pending.")
+    ] = False,
+) -> None:
+    """Place a workload on a cluster and say where each pod goes, or why it waits.
+
+    Nodes, pods and everything else come from files, such as the output of
+    `kubectl get nodes,pods,pvc -A -o json`. Pods without a node are placed; Deployments,
+    StatefulSets, Jobs and the like that own no pods in the input stand for the pods they would
+    create.
+
+    Example: kubestow simulate -f cluster.yaml -f workload/ -o wide
+    """
+    if not files:
+        raise InputError("nothing to simulate: name files with -f, for example -f cluster.yaml")
+    documents = [document.raw for document in load_documents(files)]
+    if not documents:
+        raise InputError(f"no objects in {', '.join(map(str, files))}")
+    config = SchedulerConfig(percentage_of_nodes_to_score=percentage)
+    with progress_bar("Placing pods") as progress:
+        task = progress.add_task("", total=None)
+
+        def note(decision: Decision) -> None:
+            progress.advance(task, 1 if decision.is_scheduled else 0)
+
+        async def run() -> SimulationResult:
+            simulation = Simulation(documents, config, on_decision=note)
+            progress.update(task, total=simulation.waiting_count)
+            return await simulation.run(limit_s=limit)
+
+        result = run_in_virtual_time(run())
+    if output in (OutputFormat.JSON, OutputFormat.YAML):
+        print_data(result, output)
+    else:
+        print_result(result, is_wide=output is OutputFormat.WIDE)
+    raise typer.Exit(1 if fail_on_pending and result.pending else 0)
+
+
+def print_result(result: SimulationResult, *, is_wide: bool) -> None:
+    """Tables of pods and nodes, and a summary."""
+    console = stdout()
+    pods = result.pods if is_wide else _most_telling(result)
+    if pods:
+        console.print(_pod_table(pods, is_wide=is_wide))
+    if len(pods) < len(result.pods):
+        console.print(f"… and {len(result.pods) - len(pods)} more pods; -o wide shows all\n")
+    if is_wide:
+        console.print(_node_table(result.nodes))
+    print_summary(console, result)
+
+
+def print_summary(console: Console, result: SimulationResult) -> None:
+    scheduled, pending = result.scheduled, result.pending
+    console.print(
+        f"{len(scheduled)} of {len(result.pods)} pods scheduled on {_used_node_count(scheduled)} "
+        f"of {len(result.nodes)} nodes, {len(pending)} pending, "
+        f"{result.virtual_duration_s:g} s of virtual time"
+    )
+    if result.evicted:
+        console.print(f"{len(result.evicted)} running pods evicted: {_some(result.evicted)}")
+    for message, count in Counter(pod.message or pod.reason for pod in pending).most_common(5):
+        pods = "pod waits" if count == 1 else "pods wait"
+        console.print(f"  {count} {pods}: {escape(message or 'not tried yet')}")
+    if not result.has_settled:
+        console.print("The time limit ended the run: pods were still being retried (--limit).")
+
+
+def _most_telling(result: SimulationResult) -> list[PodOutcome]:
+    """Pending pods first: they are why people look."""
+    return [*result.pending, *result.scheduled][:_ROWS_MAX]
+
+
+def _pod_table(pods: list[PodOutcome], *, is_wide: bool) -> Table:
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    for column in ("NAMESPACE", "NAME", "OUTCOME", "NODE"):
+        table.add_column(column, no_wrap=True)
+    if is_wide:
+        for column in ("PRIORITY", "ATTEMPTS", "AFTER"):
+            table.add_column(column, justify="right")
+        table.add_column("NOMINATED", no_wrap=True)
+    table.add_column("MESSAGE", overflow="fold")
+    for pod in pods:
+        wide = (
+            [str(pod.priority), str(pod.attempts), _seconds(pod), pod.nominated_node]
+            if is_wide
+            else []
+        )
+        table.add_row(
+            pod.namespace, pod.name, pod.outcome, pod.node, *wide, escape(pod.message or pod.reason)
+        )
+    return table
+
+
+def _node_table(nodes: list[NodeOutcome]) -> Table:
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    table.add_column("NODE", no_wrap=True)
+    table.add_column("ZONE", no_wrap=True)
+    for column in ("PODS", "CPU", "MEMORY"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for node in nodes:
+        table.add_row(
+            node.name,
+            node.zone,
+            f"{node.pods}/{node.allowed_pods}",
+            _share(node.cpu_milli_requested, node.cpu_milli_allocatable, 1000, ""),
+            _share(node.memory_bytes_requested, node.memory_bytes_allocatable, 2**30, "Gi"),
+        )
+    return table
+
+
+def _share(used: int, total: int, unit: int, suffix: str) -> str:
+    percent = f"{100 * used // total}%" if total else "-"
+    return f"{used / unit:.1f}/{total / unit:.1f}{suffix} {percent:>4}"
+
+
+def _seconds(pod: PodOutcome) -> str:
+    return f"{pod.scheduled_after_s:.1f}s" if pod.scheduled_after_s is not None else ""
+
+
+def _used_node_count(scheduled: list[PodOutcome]) -> int:
+    return len({pod.node for pod in scheduled})
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
