@@ -1,7 +1,7 @@
 """How commands print: tables for people, JSON and YAML for programs."""
 
 import sys
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 
-class OutputFormat(str, Enum):
+class OutputFormat(StrEnum):
     TABLE = "table"
     WIDE = "wide"
     JSON = "json"

@@ -28,8 +28,8 @@ def conformance(
         list[str] | None,
         typer.Option(
             metavar="PART",
-            help=f"Compare
-            only this part: {', '.join(PARTS)}; or one plugin's share of it, such as " "verdicts/TaintToleration or scores/ImageLocality. May be repeated.",
+            help=f"Compare only this part: {', '.join(PARTS)}; or one plugin's share of it, "
+            "such as verdicts/TaintToleration or scores/ImageLocality. May be repeated.",
         ),
     ] = None,
     show: Annotated[
