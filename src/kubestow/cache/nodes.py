@@ -104,19 +104,19 @@ class Nodes:
 
     @property
     def names(self) -> list[str]:
-        return _pick(self.snapshot.names, self.rows)
+        return pick(self.snapshot.names, self.rows)
 
     def node_objects(self) -> list[Node]:
-        return _pick(self.snapshot.nodes, self.rows)
+        return pick(self.snapshot.nodes, self.rows)
 
     def images(self) -> "list[FrozenImages]":
         """Per node: image name → (size, number of nodes that had it when the row was copied)."""
-        return _pick(self.snapshot.images, self.rows)
+        return pick(self.snapshot.images, self.rows)
 
     # --- what sits on the nodes ---
 
     def infos(self) -> list[NodeInfo]:
-        return _pick(self.snapshot.node_infos, self.rows)
+        return pick(self.snapshot.node_infos, self.rows)
 
     @property
     def has_affinity(self) -> BoolArray:
@@ -142,24 +142,22 @@ class Nodes:
 class SimulatedNode(Nodes):
     """One node as it would be with other pods on it: for nominated pods and preemption."""
 
-    __slots__ = ("info",)
+    __slots__ = ("info", "row")
 
     def __init__(self, snapshot: "Snapshot", row: int) -> None:
         super().__init__(snapshot, np.array([row], np.intp))
+        self.row = row
         self.info = snapshot.node_infos[row].clone()
 
     def clone(self) -> "SimulatedNode":
         copy = SimulatedNode.__new__(SimulatedNode)
         copy.snapshot, copy.rows, copy._columns = self.snapshot, self.rows, self._columns
+        copy.row = self.row
         copy.info = self.info.clone()
         return copy
 
     def subset(self, positions: npt.NDArray[np.intp]) -> Nodes:
         return self  # There is one node, and whoever asks about none does not ask.
-
-    @property
-    def row(self) -> int:
-        return int(self.rows[0])  # pyright: ignore[reportIndexIssue] -- always an array here
 
     def add_pod(self, pod: PodInfo) -> None:
         self.info.add_pod(pod)
@@ -201,5 +199,6 @@ class SimulatedNode(Nodes):
         return compute(self)
 
 
-def _pick(values: list[T], rows: Rows) -> list[T]:
+def pick(values: list[T], rows: Rows) -> list[T]:
+    """The entries of these rows, in their order."""
     return values[rows] if isinstance(rows, slice) else [values[row] for row in rows.tolist()]

@@ -1,8 +1,8 @@
 """The pod affinity terms that pods on a node bring along, as things to count.
 
-A running pod's terms matter to every pod that comes after it: its required anti-affinity keeps others
-out, its other terms attract or repel them (spec 06 §6.2). Pods of one controller own equal terms, so a
-node counts terms, not pods, and whoever asks evaluates each distinct term once.
+A running pod's terms matter to every pod that comes after it: its required anti-affinity keeps
+others out, its other terms attract or repel them (spec 06 §6.2). Pods of one controller own equal
+terms, so a node counts terms, not pods, and whoever asks evaluates each distinct term once.
 """
 
 from typing import Literal, NamedTuple

@@ -27,7 +27,7 @@ from kubestow.arrays import ALL_ROWS, IdArray, Rows
 from kubestow.cache.cache import Cache
 from kubestow.cache.columns import Columns
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes
+from kubestow.cache.nodes import Nodes, pick
 from kubestow.cache.tracked import ChangeLog, Depends, Tracked
 from kubestow.errors import CacheError
 
@@ -61,10 +61,9 @@ class LabelColumn:
         return self._numbers.get(value)
 
     def _compute(self, rows: Rows) -> IdArray:
-        nodes = self._nodes
-        chosen = nodes[rows] if isinstance(rows, slice) else [nodes[row] for row in rows]
         key = self._key
-        return np.array([self._number(node.metadata.labels.get(key)) for node in chosen], np.int32)
+        nodes = pick(self._nodes, rows)
+        return np.array([self._number(node.metadata.labels.get(key)) for node in nodes], np.int32)
 
     def _number(self, value: str | None) -> int:
         if value is None:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import Rows
 from kubestow.cache.nodes import SimulatedNode
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision, Nomination
@@ -237,9 +238,7 @@ class _Search:
                 return error
         return None
 
-    def _stretches(
-        self, candidates: range | npt.NDArray[np.intp], start: int
-    ) -> Iterator[slice | npt.NDArray[np.intp]]:
+    def _stretches(self, candidates: range | npt.NDArray[np.intp], start: int) -> Iterator[Rows]:
         """The candidates from `start` on, wrapping round, in pieces that tend to be just enough."""
         count = len(candidates)
         size = self._wanted + 1
@@ -254,7 +253,7 @@ class _Search:
             position += length
             size *= 2
 
-    def _look_at(self, rows: slice | npt.NDArray[np.intp]) -> tuple[Status | None, bool]:
+    def _look_at(self, rows: Rows) -> tuple[Status | None, bool]:
         """Filter one stretch. Returns an error that ends the attempt, and whether enough were
         found."""
         diagnosis, decision = self._decision.diagnosis, self._decision
@@ -266,7 +265,7 @@ class _Search:
             return error.status, True
         diagnosis.failed_by[rows] = verdicts.failed_by
         diagnosis.codes[rows] = verdicts.codes
-        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        numbers = _row_numbers(rows)
         for row in _common(diagnosis.explicit, numbers):
             # Looked at a second time: the verdict of now replaces the one from before the search.
             del diagnosis.explicit[row]
@@ -334,6 +333,10 @@ class _Search:
             del diagnosis.explicit[row]
         for row in _common(self._kept, rows):
             diagnosis.explicit[row] = self._kept[row]
+
+
+def _row_numbers(rows: Rows) -> npt.NDArray[np.intp]:
+    return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
 
 
 def _common(statuses: Mapping[int, Status], rows: npt.NDArray[np.intp]) -> set[int]:

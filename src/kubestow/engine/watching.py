@@ -106,8 +106,14 @@ class ClusterWatcher:
 
     def _notifier(self, resource: str) -> Handler[ApiObject]:
         changed = self._scheduler.handlers.object_changed
-        return Handler(
-            on_add=lambda new: changed(resource, None, new),
-            on_update=lambda old, new: changed(resource, old, new),
-            on_delete=lambda old, _: changed(resource, old, None),
-        )
+
+        def added(new: ApiObject) -> None:
+            changed(resource, None, new)
+
+        def updated(old: ApiObject, new: ApiObject) -> None:
+            changed(resource, old, new)
+
+        def gone(old: ApiObject, _: bool) -> None:
+            changed(resource, old, None)
+
+        return Handler(added, updated, gone)

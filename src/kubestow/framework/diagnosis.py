@@ -13,6 +13,7 @@ import numpy.typing as npt
 from kubestow.arrays import IntArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import FilterPlugin
+from kubestow.framework.profile import plugin_name
 from kubestow.framework.status import Code, Status
 
 # Values of `Diagnosis.failed_by` that are no index of a filter.
@@ -106,7 +107,8 @@ class Diagnosis:
     def statuses(self) -> Mapping[str, Status]:
         """Every node with a verdict of its own that is not a pass, by name."""
         result: dict[str, Status] = {}
-        for row in self.failed_rows().tolist():
+        rows: list[int] = self.failed_rows().tolist()
+        for row in rows:
             status = self.status_of(row)
             if status is not None:
                 result[self.node_names[row]] = status
@@ -162,7 +164,7 @@ class Diagnosis:
 def decode_status(plugin: FilterPlugin, state: CycleState, code: int) -> Status:
     """A filter's number in words, with the plugin's name on it; failures get the framework's
     prefix."""
-    name: str = plugin.name  # pyright: ignore[reportAttributeAccessIssue] -- every plugin has one
+    name = plugin_name(plugin)
     status = plugin.filter_status(state, code)
     if status.is_rejected:
         return status.with_plugin(name)

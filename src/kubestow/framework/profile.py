@@ -52,7 +52,7 @@ _POINTS: Final[Sequence[tuple[str, str, type]]] = (
 
 
 class FilterStep(NamedTuple):
-    index: int
+    filter_index: int
     name: str
     plugin: FilterPlugin
     # Works node by node, and is better asked only about nodes still in question.

@@ -302,7 +302,8 @@ def compare_choice(comparer: Comparer, expected: Json, decision: Decision) -> No
     )
     if "topNodes" in result and decision.scores is not None:
         best = HostSelector.best_positions(decision.scores.total)
-        names = sorted(decision.node_names[row] for row in decision.feasible[best].tolist())
+        rows: list[int] = decision.feasible[best].tolist()
+        names = sorted(decision.node_names[row] for row in rows)
         comparer.equal(CHOICES, "topNodes", sorted(result["topNodes"]), names)
 
 

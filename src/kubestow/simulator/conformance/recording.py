@@ -3,7 +3,7 @@
 import gzip
 import zlib
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -34,7 +34,7 @@ def load_recording(path: Path) -> Recording:
                 f'recording "{path}" is cut off or damaged: {error}; fetch it again'
             ) from error
     try:
-        document = cast(Json, msgspec.json.decode(raw, type=dict[str, Any]))
+        document = msgspec.json.decode(raw, type=Json)
         recording = msgspec.convert(document, Recording)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise DecodeError(

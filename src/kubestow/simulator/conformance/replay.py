@@ -58,7 +58,7 @@ def move_on(scenario: Json, expected: Json, world: World, decision: Decision) ->
     """Bring the cluster into the state in which the next pod was tried."""
     pod = world.incoming[expected["pod"]]
     result = expected.get("result")
-    post_filter = expected.get("postFilter") or {}
+    post_filter: Json = expected.get("postFilter") or {}
     if result is not None:
         _place(world, pod, result["node"], decision)
     elif post_filter.get("nominatedNode"):

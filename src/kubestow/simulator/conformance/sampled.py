@@ -40,7 +40,7 @@ def _compare_pre_filter(comparer: Comparer, recorded: Json | None, decision: Dec
     if outcome.node_names is not None:
         got["nodeNames"] = sorted(outcome.node_names)
         got["restrictedBy"] = sorted(outcome.restricting)
-    expected = dict(recorded) if recorded is not None else {"code": "Success"}
+    expected: Json = dict(recorded) if recorded is not None else {"code": "Success"}
     if "nodeNames" in expected:
         expected["nodeNames"] = sorted(expected["nodeNames"])
     comparer.equal(PRE_FILTER, "outcome", expected, got)
@@ -52,7 +52,9 @@ def _compare_failed(comparer: Comparer, expected: Json, decision: Decision) -> N
     for group in expected.get("failed", ()):
         status = {key: group[key] for key in ("code", "plugin", "reasons") if key in group}
         recorded |= dict.fromkeys(_rows(group["nodes"]), status)
-    rows = decision.diagnosis.failed_rows().tolist() if decision.pre_filter.status is None else []
+    rows: list[int] = []
+    if decision.pre_filter.status is None:
+        rows = decision.diagnosis.failed_rows().tolist()
     got = {row: as_json(decision.diagnosis.status_of(row)) for row in rows}
     for row in sorted(recorded.keys() | got.keys()):
         plugin = recorded.get(row, {}).get("plugin", "all")
