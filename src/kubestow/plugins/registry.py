@@ -10,6 +10,7 @@ from kubestow.config.plugin_args import PluginArgs
 from kubestow.framework.plugin import Plugin
 from kubestow.plugins.default_binder import DefaultBinder
 from kubestow.plugins.image_locality import ImageLocality
+from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.plugins.node_affinity import NodeAffinity
 from kubestow.plugins.node_declared_features import NodeDeclaredFeatures
 from kubestow.plugins.node_name import NodeName
@@ -17,6 +18,7 @@ from kubestow.plugins.node_ports import NodePorts
 from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_unschedulable import NodeUnschedulable
+from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.plugins.priority_sort import PrioritySort
 from kubestow.plugins.scheduling_gates import SchedulingGates
 from kubestow.plugins.taint_toleration import TaintToleration
@@ -47,6 +49,8 @@ _CLASSES: Final[tuple[PluginClass, ...]] = (
     NodeAffinity,
     NodePorts,
     NodeResourcesFit,
+    PodTopologySpread,
+    InterPodAffinity,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,

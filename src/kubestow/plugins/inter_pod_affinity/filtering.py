@@ -1,0 +1,178 @@
+"""Which nodes required pod (anti-)affinity rules out (spec 06 §6.2.5 to §6.2.7)."""
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from typing import Final
+
+import numpy as np
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import BoolArray, IntArray, Rows
+from kubestow.cache.nodes import Nodes
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.domain_counts import DomainCounts
+from kubestow.plugins._shared.domains import ABSENT
+from kubestow.plugins._shared.term_ledger import Exposure, Pull
+from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.plugins.inter_pod_affinity.terms import RequiredTerms
+
+FAR: Final = 1
+NEAR: Final = 2
+UNWELCOME: Final = 3
+STATUSES: Final = {
+    FAR: Status.unresolvable("node(s) didn't match pod affinity rules"),
+    NEAR: Status.unschedulable("node(s) didn't match pod anti-affinity rules"),
+    UNWELCOME: Status.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
+}
+_FORBIDS: Final = Pull(required_anti_affinity=1)
+
+
+class FilterState:
+    """The three counts of an attempt, per topology key.
+
+    near       pods that match all affinity terms of the incoming pod, by key of these terms
+    apart      matches of its anti-affinity terms
+    unwelcome  anti-affinity terms of other pods that mean it
+    """
+
+    __slots__ = ("_apart", "_counts", "_namespace_labels", "_near", "_pod", "_terms", "_unwelcome")
+
+    def __init__(
+        self,
+        pod: PodInfo,
+        *,
+        terms: RequiredTerms,
+        namespace_labels: Mapping[str, str],
+        counts: TopologyCounts,
+    ) -> None:
+        self._pod = pod
+        self._terms = terms
+        self._namespace_labels = namespace_labels
+        self._counts = counts
+        self._near = _near_counts(terms, counts)
+        self._apart = _apart_counts(terms, counts)
+        self._unwelcome = _unwelcome_counts(pod, namespace_labels, counts)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no node can be ruled out: the pod asks for nothing, and nobody minds it."""
+        return not self._near and not self._apart and not self._unwelcome
+
+    def codes(self, nodes: Nodes) -> IntArray | None:
+        """int64[node]: the first rule each node breaks; None if no node breaks any."""
+        rows = nodes.rows
+        codes: IntArray | None = None
+        # From the last check to the first: the earlier one has the word where several fail.
+        for counts in self._unwelcome.values():
+            codes = _marked(codes, counts.at(rows) > 0, UNWELCOME)
+        for counts in self._apart.values():
+            codes = _marked(codes, counts.at(rows) > 0, NEAR)
+        if self._near:
+            codes = _marked(codes, self._is_far(rows), FAR)
+        return codes
+
+    def add(self, other: PodInfo, row: int, sign: int) -> None:
+        """Count a pod in (1) or out (-1) that is thought to come to, or leave, the row's node."""
+        pod_class = other.pod_class
+        amount = self._terms.near.weigh(pod_class) * sign
+        if amount:
+            for counts in self._near.values():
+                counts.add(row, amount)
+        for key, measure in self._terms.apart:
+            amount = measure.weigh(pod_class) * sign
+            if amount:
+                self._apart[key].add(row, amount)
+        if other.has_required_anti_affinity:
+            self._add_unwelcome(other, row, sign)
+
+    def clone(self) -> "FilterState":
+        copy = FilterState.__new__(FilterState)
+        copy._pod = self._pod
+        copy._terms = self._terms
+        copy._namespace_labels = self._namespace_labels
+        copy._counts = self._counts
+        copy._near = _clones(self._near)
+        copy._apart = _clones(self._apart)
+        copy._unwelcome = _clones(self._unwelcome)
+        return copy
+
+    def _is_far(self, rows: Rows) -> BoolArray:
+        """bool[node]: whether some affinity term does not find its pods around the node."""
+        near = self._near.values()
+        if self._may_be_first():
+            # Spec 06 §6.2.6, bootstrap: it only has to be in a domain of every key.
+            return _any(counts.column.ids[rows] == ABSENT for counts in near)
+        # A node without the label reads 0, so it is far as well.
+        return _any(counts.at(rows) <= 0 for counts in near)
+
+    def _may_be_first(self) -> bool:
+        """Whether the pod may found the group it wants to be near: nobody is there, and it fits.
+
+        What counts is that no pair of key and value has a count, not that no such pod runs: pods on
+        nodes without the label are not seen.
+        """
+        has_some = any(counts.values.any() for counts in self._near.values())
+        return not has_some and bool(self._terms.near.weigh(self._pod.pod_class))
+
+    def _add_unwelcome(self, other: PodInfo, row: int, sign: int) -> None:
+        pod_class = self._pod.pod_class
+        for term in other.required_anti_affinity_terms:
+            if not term.matches(pod_class.namespace, pod_class.labels, self._namespace_labels):
+                continue
+            key = term.topology_key
+            if key not in self._unwelcome:
+                column = self._counts.column(key)
+                self._unwelcome[key] = DomainCounts(np.zeros_like(column.populations), column)
+            self._unwelcome[key].add(row, sign)
+
+
+def _near_counts(terms: RequiredTerms, counts: TopologyCounts) -> dict[str, DomainCounts]:
+    if not terms.near_keys:
+        return {}
+    tally = counts.pods(terms.near)
+    columns = {key: counts.column(key) for key in terms.near_keys}
+    return {key: DomainCounts(tally.sums(column).values, column) for key, column in columns.items()}
+
+
+def _apart_counts(terms: RequiredTerms, counts: TopologyCounts) -> dict[str, DomainCounts]:
+    apart: dict[str, DomainCounts] = {}
+    for key, measure in terms.apart:
+        column = counts.column(key)
+        apart[key] = DomainCounts(counts.pods(measure).sums(column).values, column)
+    return apart
+
+
+def _unwelcome_counts(
+    pod: PodInfo, namespace_labels: Mapping[str, str], counts: TopologyCounts
+) -> dict[str, DomainCounts]:
+    unwelcome: dict[str, DomainCounts] = {}
+    terms = counts.terms
+    for key in terms.topology_keys("RequiredAntiAffinity"):
+        exposure = Exposure(
+            pod.pod_class, namespace_labels=namespace_labels, topology_key=key, pull=_FORBIDS
+        )
+        tally = terms.tally(exposure)
+        if tally.weights:
+            column = counts.column(key)
+            sums = tally.sums(column)
+            if sums.total:
+                unwelcome[key] = DomainCounts(sums.values, column)
+    return unwelcome
+
+
+def _marked(codes: IntArray | None, failed: BoolArray, code: int) -> IntArray | None:
+    """The codes, with this one where the check failed; None as long as no node fails."""
+    if not failed.any():
+        return codes
+    if codes is None:
+        return failed * np.int64(code)
+    codes[failed] = code
+    return codes
+
+
+def _any(masks: Iterable[BoolArray]) -> BoolArray:
+    return reduce(np.logical_or, masks)
+
+
+def _clones(counts: dict[str, DomainCounts]) -> dict[str, DomainCounts]:
+    return {key: domain_counts.clone() for key, domain_counts in counts.items()}

@@ -1,0 +1,145 @@
+"""Keeps pods near, or away from, other pods (spec 06 §6.2)."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.config.plugin_args import InterPodAffinityArgs
+from kubestow.errors import ConfigError, PluginError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.events import Action, Registrations, Resource, on
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PreFilterResult, SignFragments
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.plugins.inter_pod_affinity.filtering import STATUSES, FilterState
+from kubestow.plugins.inter_pod_affinity.hints import hint_for_node, hint_for_pod
+from kubestow.plugins.inter_pod_affinity.scoring import (
+    DomainScores,
+    ExistingTerms,
+    domain_scores,
+    normalised,
+    raw_scores,
+)
+from kubestow.plugins.inter_pod_affinity.terms import TermResolver
+
+_PRE_FILTER: Final = "PreFilterInterPodAffinity"
+_PRE_SCORE: Final = "PreScoreInterPodAffinity"
+_NO_LABELS: Final[Mapping[str, str]] = {}
+_NOT_SIGNABLE: Final = Status.unschedulable("pods with InterPodAffinity are not signable")
+
+
+class InterPodAffinity:
+    name: ClassVar[str] = "InterPodAffinity"
+    args_type: ClassVar[type[InterPodAffinityArgs]] = InterPodAffinityArgs
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        if not isinstance(args, InterPodAffinityArgs):
+            raise ConfigError(
+                f"want args to be of type InterPodAffinityArgs, got {type(args).__name__}"
+            )
+        self._namespaces = handle.objects.namespaces
+        self._resolver = TermResolver(handle.objects.namespaces)
+        self._existing = ExistingTerms(args.hard_pod_affinity_weight)
+        self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
+
+    def events(self) -> Registrations:
+        return [
+            on(
+                Resource.POD,
+                Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE,
+                hint_for_pod,
+            ),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, hint_for_node),
+        ]
+
+    # --- filtering ---
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
+        if pod.terms_error:
+            return Status.unresolvable(f"parsing pod: {pod.terms_error}")
+        filter_state = FilterState(
+            pod,
+            terms=self._resolver.required(pod.terms),
+            namespace_labels=self._namespace_labels(pod),
+            counts=TopologyCounts.at(nodes.snapshot),
+        )
+        if filter_state.is_idle:
+            return Status.skip()
+        state.write(_PRE_FILTER, filter_state)
+        return None
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, row: int) -> None:
+        _filter_state(state).add(added, row, 1)
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, row: int) -> None:
+        _filter_state(state).add(removed, row, -1)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        return _filter_state(state).codes(nodes)
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        return STATUSES[code]
+
+    # --- scoring ---
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        has_preferred = _has_preferred(pod.pod)
+        if self._ignores_existing and not has_preferred:
+            return Status.skip()
+        if pod.terms_error:
+            raise PluginError(f"failed to parse pod: {pod.terms_error}")
+        scores = domain_scores(
+            pod,
+            preferred=self._resolver.preferred(pod.terms) if has_preferred else (),
+            existing=self._existing,
+            namespace_labels=self._namespace_labels(pod),
+            counts=TopologyCounts.at(nodes.snapshot),
+        )
+        if not scores:
+            return Status.skip()
+        state.write(_PRE_SCORE, scores)
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        scores: list[DomainScores] = _read(state, _PRE_SCORE)
+        return raw_scores(scores, nodes)
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        return normalised(scores)
+
+    # --- signing ---
+
+    def sign(self, pod: PodInfo) -> SignFragments | Status:
+        if pod.has_affinity:
+            return _NOT_SIGNABLE
+        if self._ignores_existing:
+            return {}
+        return {"v1.Pod.Labels": tuple(sorted(pod.pod.metadata.labels.items()))}
+
+    def _namespace_labels(self, pod: PodInfo) -> Mapping[str, str]:
+        """The labels of the pod's Namespace object; none if there is no such object."""
+        namespace = self._namespaces.get(pod.namespace)
+        return _NO_LABELS if namespace is None else namespace.metadata.labels
+
+
+def _has_preferred(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return False
+    near, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+    return bool((near and near.preferred) or (apart and apart.preferred))
+
+
+def _filter_state(state: CycleState) -> FilterState:
+    return _read(state, _PRE_FILTER)
+
+
+def _read(state: CycleState, key: str) -> Any:
+    try:
+        return state.read(key)
+    except PluginError as error:
+        raise PluginError(f'error reading "{key}" from cycleState: {error}') from error

@@ -1,0 +1,112 @@
+"""How much pods around a node attract or repel the incoming pod (spec 06 §6.2.8)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.owned_terms import TermKind
+from kubestow.framework.plugin import MAX_NODE_SCORE
+from kubestow.plugins._shared.domains import DomainColumn, DomainSums
+from kubestow.plugins._shared.term_ledger import Exposure, Pull
+from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.plugins.inter_pod_affinity.terms import PreferredTerms
+
+# Required anti-affinity never scores: where it matters the node is not feasible.
+_SCORING_KINDS: Final[tuple[TermKind, ...]] = (
+    "RequiredAffinity",
+    "PreferredAffinity",
+    "PreferredAntiAffinity",
+)
+
+
+class DomainScores(NamedTuple):
+    """What being in each domain is worth: values[domain], 0 for no domain."""
+
+    column: DomainColumn
+    values: IntArray
+
+
+class ExistingTerms:
+    """What the terms of running pods are worth to others; the weight is the plugin's argument."""
+
+    def __init__(self, hard_pod_affinity_weight: int) -> None:
+        self._pull = Pull(
+            required_affinity=hard_pod_affinity_weight,
+            preferred_affinity=1,
+            preferred_anti_affinity=-1,
+            is_weighted=True,
+        )
+        self._hits = Pull(
+            required_affinity=int(hard_pod_affinity_weight > 0),
+            preferred_affinity=1,
+            preferred_anti_affinity=1,
+        )
+
+    def sums(
+        self, pod: PodInfo, namespace_labels: Mapping[str, str], counts: TopologyCounts
+    ) -> Iterable[tuple[DomainColumn, DomainSums]]:
+        """Per topology key with matching terms: the key's domains, and the sum of the weights."""
+        terms = counts.terms
+        for key in terms.topology_keys(*_SCORING_KINDS):
+            hits, pull = (
+                terms.tally(
+                    Exposure(
+                        pod.pod_class,
+                        namespace_labels=namespace_labels,
+                        topology_key=key,
+                        pull=which,
+                    )
+                )
+                for which in (self._hits, self._pull)
+            )
+            if hits.weights:
+                column = counts.column(key)
+                if hits.sums(column).total:
+                    yield column, pull.sums(column)
+
+
+def domain_scores(
+    pod: PodInfo,
+    *,
+    preferred: tuple[PreferredTerms, ...],
+    existing: ExistingTerms,
+    namespace_labels: Mapping[str, str],
+    counts: TopologyCounts,
+) -> list[DomainScores]:
+    """What each domain is worth, per topology key; empty if no term met a pod anywhere.
+
+    Weights that cancel out do not make it empty: a match is a match (spec 06 §6.2.8, step 5).
+    """
+    values: dict[DomainColumn, IntArray] = {}
+    for key, pull, hits in preferred:
+        column = counts.column(key)
+        if counts.pods(hits).sums(column).total:
+            values[column] = counts.pods(pull).sums(column).values
+    for column, sums in existing.sums(pod, namespace_labels, counts):
+        own = values.get(column)
+        values[column] = sums.values if own is None else own + sums.values
+    return [DomainScores(column, scores) for column, scores in values.items()]
+
+
+def raw_scores(scores: list[DomainScores], nodes: Nodes) -> IntArray:
+    """int64[node]: the worth of each node's domains together; may be negative."""
+    raw = np.zeros(len(nodes), np.int64)
+    for column, values in scores:
+        raw += values.take(column.ids[nodes.rows])
+    return raw
+
+
+def normalised(raw: IntArray) -> IntArray:
+    """Stretch the scores of all feasible nodes to 0..100; where they are all equal, to 0."""
+    if len(raw) == 0:
+        return raw
+    lowest, highest = int(raw.min()), int(raw.max())
+    if lowest == highest:
+        return np.zeros_like(raw)
+    # Spec 06 §6.2.8: divide first, then multiply, in doubles. 29 of 100 comes out as 28.
+    shares = (raw - lowest) / float(highest - lowest)
+    return (float(MAX_NODE_SCORE) * shares).astype(np.int64)

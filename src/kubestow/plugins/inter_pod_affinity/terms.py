@@ -1,0 +1,123 @@
+"""What an incoming pod's own affinity terms ask for, ready to be counted (spec 06 §6.2.3).
+
+A term names the pods it means by namespace and label. Namespaces chosen by label are looked up when
+the pod is scheduled, so the answer is good for one state of the Namespace objects. Terms become
+measures, one per topology key, because that is how domains add them up.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from kubestow.api.labels import Selector
+from kubestow.api.pod_info import AffinityTerm, AffinityTerms, WeightedTerm
+from kubestow.api.workload import Namespace
+from kubestow.cache.objects import ObjectStore
+from kubestow.plugins._shared.pod_sets import InAll, PodSet, WeightedSets
+
+# Enough for the terms of all controllers with pods in the queue; beyond it, all are resolved anew.
+RESOLVED_MAX: Final = 4096
+
+
+class RequiredTerms(NamedTuple):
+    """The required terms of a pod. A pod near others must be near pods that match all of its terms.
+
+    `near_keys` are the topology keys of the affinity terms, each once. `apart` counts, per topology
+    key, how many anti-affinity terms mean a pod.
+    """
+
+    near: InAll
+    near_keys: tuple[str, ...]
+    apart: tuple[tuple[str, WeightedSets], ...]
+
+
+class PreferredTerms(NamedTuple):
+    """What a pod would like around it, per topology key.
+
+    `pull` weighs pods. `hits` is 0 only where no term matches: weights may cancel out, and the
+    difference matters.
+    """
+
+    topology_key: str
+    pull: WeightedSets
+    hits: WeightedSets
+
+
+class TermResolver:
+    """Turns terms into measures, and remembers the result until a Namespace object changes."""
+
+    def __init__(self, namespaces: ObjectStore[Namespace]) -> None:
+        self._namespaces = namespaces
+        self._version = -1
+        self._names: dict[Selector, frozenset[str]] = {}
+        self._required: dict[tuple[tuple[AffinityTerm, ...], ...], RequiredTerms] = {}
+        self._preferred: dict[tuple[tuple[WeightedTerm, ...], ...], tuple[PreferredTerms, ...]] = {}
+
+    def required(self, terms: AffinityTerms) -> RequiredTerms:
+        self._forget_outdated()
+        key = terms.required_affinity, terms.required_anti_affinity
+        resolved = self._required.get(key)
+        if resolved is None:
+            near, apart = key
+            resolved = self._required[key] = RequiredTerms(
+                near=InAll(tuple(self._pods(term) for term in near)),
+                near_keys=tuple(dict.fromkeys(term.topology_key for term in near)),
+                apart=tuple(self._by_key((term, 1) for term in apart).items()),
+            )
+        return resolved
+
+    def preferred(self, terms: AffinityTerms) -> tuple[PreferredTerms, ...]:
+        self._forget_outdated()
+        key = terms.preferred_affinity, terms.preferred_anti_affinity
+        resolved = self._preferred.get(key)
+        if resolved is None:
+            near, apart = key
+            weighted = [
+                *((entry.term, entry.weight) for entry in near),
+                *((entry.term, -entry.weight) for entry in apart),
+            ]
+            resolved = self._preferred[key] = tuple(
+                PreferredTerms(topology_key, pull, _hits(pull))
+                for topology_key, pull in self._by_key(weighted).items()
+            )
+        return resolved
+
+    def _by_key(self, terms: Iterable[tuple[AffinityTerm, int]]) -> dict[str, WeightedSets]:
+        entries: dict[str, list[tuple[PodSet, int]]] = {}
+        for term, weight in terms:
+            entries.setdefault(term.topology_key, []).append((self._pods(term), weight))
+        return {key: WeightedSets(tuple(weighted)) for key, weighted in entries.items()}
+
+    def _pods(self, term: AffinityTerm) -> PodSet:
+        # Spec 06 §6.2.3, the quirk: the selector stays on the term and is then asked about no
+        # labels at all. One that accepts those means pods of every namespace.
+        if term.namespace_selector.matches({}):
+            return PodSet(None, term.selector)
+        return PodSet(
+            term.namespaces | self._matching_names(term.namespace_selector), term.selector
+        )
+
+    def _matching_names(self, selector: Selector) -> frozenset[str]:
+        names = self._names.get(selector)
+        if names is None:
+            names = self._names[selector] = frozenset(
+                namespace.metadata.name
+                for namespace in self._namespaces.list()
+                if selector.matches(namespace.metadata.labels)
+            )
+        return names
+
+    def _forget_outdated(self) -> None:
+        is_full = len(self._required) + len(self._preferred) > RESOLVED_MAX
+        if self._version != self._namespaces.version or is_full:
+            self._version = self._namespaces.version
+            self._names.clear()
+            self._required.clear()
+            self._preferred.clear()
+
+
+def _hits(pull: WeightedSets) -> WeightedSets:
+    """What tells whether any of the sets has pods; the pull itself if it cannot cancel out."""
+    weights = [weight for _, weight in pull.entries]
+    if min(weights) > 0 or max(weights) < 0:
+        return pull
+    return WeightedSets(tuple((pods, 1) for pods, _ in pull.entries))

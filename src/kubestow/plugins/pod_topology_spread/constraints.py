@@ -1,0 +1,186 @@
+"""The spread constraints that apply to a pod (spec 06 §6.3.1 to §6.3.3).
+
+A pod has its own constraints or, if it has none at all, those of the profile, with the selector
+that its services and its controller imply. Both kinds are brought into one form here.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from kubestow.api.labels import Selector, SelectorError, equality, parse_label_selector
+from kubestow.api.meta import ApiObject, OwnerReference
+from kubestow.api.owners import controller_of, default_selector
+from kubestow.api.pod import Pod, TopologySpreadConstraint
+from kubestow.api.pod_info import PodClass, PodInfo
+from kubestow.cache.objects import ClusterObjects
+from kubestow.config.plugin_args import PodTopologySpreadArgs
+from kubestow.errors import PluginError
+from kubestow.plugins._shared.domains import Eligibility
+from kubestow.plugins._shared.pod_sets import NO_PODS, InAll, PodSet
+
+Action = Literal["DoNotSchedule", "ScheduleAnyway"]
+
+HARD: Final = "DoNotSchedule"
+SOFT: Final = "ScheduleAnyway"
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+SYSTEM_DEFAULTS: Final = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
+)
+
+# Selectors for this many kinds of pods are kept; beyond it, all are looked up anew.
+SELECTORS_MAX: Final = 8192
+
+_HONOR: Final = "Honor"
+_ADJECTIVES: Final = {HARD: "hard", SOFT: "soft"}
+
+
+class Constraint(msgspec.Struct, frozen=True, kw_only=True):
+    """One constraint, with everything filled in."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+    def measure(self, namespace: str) -> InAll:
+        """What is counted: never pods of other namespaces (spec 06 §6.3.4)."""
+        # A selector that matches everything counts nothing, though it does match the pod itself.
+        if self.selector.is_empty:
+            return NO_PODS
+        return InAll((PodSet(frozenset((namespace,)), self.selector),))
+
+    def eligibility(
+        self, pod: PodInfo, keys: tuple[str, ...], *, comparison_operators: bool
+    ) -> Eligibility:
+        """Which nodes' pods count; `keys` are labels they must have."""
+        eligibility = Eligibility(keys)
+        if self.honors_affinity:
+            eligibility = eligibility._replace(affinity=pod.required_node_affinity)
+        if self.honors_taints:
+            eligibility = eligibility._replace(
+                tolerations=pod.pod.spec.tolerations, comparison_operators=comparison_operators
+            )
+        return eligibility
+
+
+class Constraints:
+    """Finds a pod's constraints, for one profile."""
+
+    def __init__(
+        self, args: PodTopologySpreadArgs, objects: ClusterObjects, *, merges_label_keys: bool
+    ) -> None:
+        self.is_system_defaulted: Final = args.defaulting_type == "System"
+        self._defaults = SYSTEM_DEFAULTS if self.is_system_defaulted else args.default_constraints
+        self._merges_label_keys = merges_label_keys
+        self._selectors = DefaultSelectors(objects)
+
+    @property
+    def has_defaults(self) -> bool:
+        return bool(self._defaults)
+
+    def of(self, pod: Pod, action: Action, pod_class: PodClass | None = None) -> list[Constraint]:
+        """The pod's constraints with that action, in order; raises PluginError if one is illegal.
+
+        Own constraints of whatever action switch all defaults off.
+        """
+        own = pod.spec.topology_spread_constraints
+        if own:
+            try:
+                return [
+                    self._own(constraint, pod.metadata.labels)
+                    for constraint in own
+                    if constraint.when_unsatisfiable == action
+                ]
+            except SelectorError as error:
+                raise PluginError(
+                    f"obtaining pod's {_ADJECTIVES[action]} topology spread constraints: {error}"
+                ) from error
+        return self._default(pod, action, pod_class)
+
+    def _default(self, pod: Pod, action: Action, pod_class: PodClass | None) -> list[Constraint]:
+        defaults = [given for given in self._defaults if given.when_unsatisfiable == action]
+        if not defaults:
+            return []
+        if pod_class is None:
+            pod_class = PodClass.of(pod.metadata.namespace, pod.metadata.labels)
+        selector = self._selectors.of(pod, pod_class)
+        if selector.is_empty:
+            return []
+        return [_constraint(given, selector) for given in defaults]
+
+    def _own(self, given: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
+        selector = parse_label_selector(given.label_selector)
+        if given.match_label_keys and self._merges_label_keys:
+            selector = _narrowed(selector, given.match_label_keys, labels)
+        return _constraint(given, selector)
+
+
+class DefaultSelectors:
+    """Default selectors of pods, looked up again when a service or the pod's owner changed."""
+
+    def __init__(self, objects: ClusterObjects) -> None:
+        self._objects = objects
+        self._services_version = -1
+        self._kept: dict[
+            tuple[PodClass, OwnerReference | None], tuple[ApiObject | None, Selector]
+        ] = {}
+
+    def of(self, pod: Pod, pod_class: PodClass) -> Selector:
+        services = self._objects.services
+        if self._services_version != services.version or len(self._kept) > SELECTORS_MAX:
+            self._services_version = services.version
+            self._kept.clear()
+        controller = controller_of(pod)
+        owner = None if controller is None else self._owner(pod.metadata.namespace, controller)
+        # Without an owner object the services alone decide, whoever the owner would be.
+        key = pod_class, None if owner is None else controller
+        kept = self._kept.get(key)
+        # A new version of the owner is a new object.
+        if kept is None or kept[0] is not owner:
+            kept = self._kept[key] = owner, self._look_up(pod)
+        return kept[1]
+
+    def _owner(self, namespace: str, controller: OwnerReference) -> ApiObject | None:
+        objects = self._objects
+        match controller.kind:
+            case "ReplicaSet":
+                return objects.replica_sets.get(namespace, controller.name)
+            case "StatefulSet":
+                return objects.stateful_sets.get(namespace, controller.name)
+            case "ReplicationController":
+                return objects.replication_controllers.get(namespace, controller.name)
+            case _:
+                return None
+
+    def _look_up(self, pod: Pod) -> Selector:
+        objects = self._objects
+        return default_selector(
+            pod,
+            services=objects.services.list_namespace,
+            replication_controller=objects.replication_controllers.get,
+            replica_set=objects.replica_sets.get,
+            stateful_set=objects.stateful_sets.get,
+        )
+
+
+def _narrowed(selector: Selector, keys: Iterable[str], labels: Mapping[str, str]) -> Selector:
+    """The selector AND what the pod's labels have under these keys; nothing stays nothing."""
+    return selector.narrowed(equality(key, labels[key]) for key in keys if key in labels)
+
+
+def _constraint(given: TopologySpreadConstraint, selector: Selector) -> Constraint:
+    affinity_policy = given.node_affinity_policy
+    return Constraint(
+        max_skew=given.max_skew,
+        topology_key=given.topology_key,
+        selector=selector,
+        min_domains=1 if given.min_domains is None else given.min_domains,
+        honors_affinity=affinity_policy is None or affinity_policy == _HONOR,
+        honors_taints=given.node_taints_policy == _HONOR,
+    )

@@ -1,0 +1,134 @@
+"""Which nodes would make the spread of pods too uneven (spec 06 §6.3.5, §6.3.6)."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray, Rows
+from kubestow.cache.nodes import Nodes
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.domain_counts import DomainCounts
+from kubestow.plugins._shared.domains import ABSENT
+from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.plugins.pod_topology_spread.constraints import Constraint
+
+UNEVEN: Final = 1
+UNLABELLED: Final = 2
+STATUSES: Final = {
+    UNEVEN: Status.unschedulable("node(s) didn't match pod topology spread constraints"),
+    UNLABELLED: Status.unresolvable(
+        "node(s) didn't match pod topology spread constraints (missing required label)"
+    ),
+}
+
+
+class HardConstraint:
+    """One constraint with its counts: matching pods per domain, of the nodes that count."""
+
+    __slots__ = ("_constraint", "_counts", "_matches_itself")
+
+    def __init__(
+        self, constraint: Constraint, counts: DomainCounts, *, matches_itself: bool
+    ) -> None:
+        self._constraint = constraint
+        self._counts = counts
+        self._matches_itself = matches_itself
+
+    def codes(self, rows: Rows) -> IntArray | None:
+        """int64[node]: what is wrong with each node; None if nothing is with any."""
+        constraint = self._constraint
+        # skew = count + itself - lowest, and must not exceed max_skew.
+        highest = constraint.max_skew + self._lowest() - self._matches_itself
+        ids = self._counts.column.ids[rows]
+        codes = (self._counts.values.take(ids) > highest).astype(np.int64)
+        unlabelled = ids == ABSENT
+        if unlabelled.any():
+            codes[unlabelled] = UNLABELLED
+        elif not codes.any():
+            return None
+        return codes
+
+    def add(self, other: PodInfo, row: int, sign: int) -> None:
+        # Spec 06 §6.3.6: unlike the counts, this takes terminating pods and a selector that matches
+        # everything as they come; a count may even become negative.
+        if self._constraint.selector.matches(other.pod.metadata.labels):
+            self._counts.add(row, sign)
+
+    def clone(self) -> "HardConstraint":
+        return HardConstraint(
+            self._constraint, self._counts.clone(), matches_itself=self._matches_itself
+        )
+
+    def _lowest(self) -> int:
+        counted = self._counts.counted
+        # Spec 06 §6.3.5: missing domains count as empty ones; no domain at all is too few as well.
+        if counted.domain_count < self._constraint.min_domains or not counted.domain_count:
+            return 0
+        return counted.lowest(self._counts.values)
+
+
+class FilterState:
+    """The hard constraints of an attempt, in order."""
+
+    __slots__ = ("_constraints", "_namespace")
+
+    def __init__(self, constraints: Iterable[HardConstraint], namespace: str) -> None:
+        self._constraints = tuple(constraints)
+        self._namespace = namespace
+
+    def codes(self, nodes: Nodes) -> IntArray | None:
+        """int64[node]: the first constraint in order that fails decides; None if none does."""
+        codes: IntArray | None = None
+        for constraint in self._constraints:
+            more = constraint.codes(nodes.rows)
+            if more is not None:
+                codes = more if codes is None else np.where(codes == 0, more, codes)
+        return codes
+
+    def add(self, other: PodInfo, row: int, sign: int) -> None:
+        """Count a pod in (1) or out (-1) that is thought to come to, or leave, the row's node."""
+        if other.namespace == self._namespace:
+            for constraint in self._constraints:
+                constraint.add(other, row, sign)
+
+    def clone(self) -> "FilterState":
+        return FilterState((each.clone() for each in self._constraints), self._namespace)
+
+
+def filter_state(
+    pod: PodInfo,
+    constraints: Iterable[Constraint],
+    counts: TopologyCounts,
+    *,
+    comparison_operators: bool,
+) -> FilterState:
+    constraints = tuple(constraints)
+    keys = tuple(sorted({constraint.topology_key for constraint in constraints}))
+    return FilterState(
+        (
+            _hard_constraint(pod, constraint, keys, counts, comparison_operators)
+            for constraint in constraints
+        ),
+        pod.namespace,
+    )
+
+
+def _hard_constraint(
+    pod: PodInfo,
+    constraint: Constraint,
+    keys: tuple[str, ...],
+    counts: TopologyCounts,
+    comparison_operators: bool,
+) -> HardConstraint:
+    key = constraint.topology_key
+    eligibility = constraint.eligibility(pod, keys, comparison_operators=comparison_operators)
+    # Pods are counted on eligible nodes only; the node being filtered need not be one.
+    counted = counts.column(key, eligibility)
+    sums = counts.live_pods(constraint.measure(pod.namespace)).sums(counted)
+    return HardConstraint(
+        constraint,
+        DomainCounts(sums.values, counts.column(key), counted),
+        matches_itself=constraint.selector.matches(pod.pod.metadata.labels),
+    )

@@ -1,0 +1,171 @@
+"""How evenly the pods would be spread on each node (spec 06 §6.3.7, §6.3.8)."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.framework.plugin import MAX_NODE_SCORE
+from kubestow.plugins._shared.domains import ABSENT, EMPTY, DomainColumn
+from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class SoftConstraint(NamedTuple):
+    """What a node scores for one constraint.
+
+    `costs` is indexed by domain, or by row where the constraint looks at each node alone.
+    """
+
+    column: DomainColumn
+    costs: FloatArray
+    is_by_row: bool
+
+
+class ScoreState(NamedTuple):
+    """The soft constraints of an attempt.
+
+    ignored   bool[feasible node]: the node lacks a key that it needs; None if no node does
+    keys      columns of the keys a node needs not to be ignored
+    """
+
+    constraints: tuple[SoftConstraint, ...]
+    keys: tuple[DomainColumn, ...]
+    ignored: BoolArray | None
+
+
+def score_state(
+    pod: PodInfo,
+    constraints: Sequence[Constraint],
+    nodes: Nodes,
+    counts: TopologyCounts,
+    *,
+    requires_all_keys: bool,
+    comparison_operators: bool,
+) -> ScoreState:
+    """`nodes` are the feasible ones: sizes come from them, counts from all nodes."""
+    names = tuple(sorted({constraint.topology_key for constraint in constraints}))
+    keys = tuple(counts.column(name) for name in names) if requires_all_keys else ()
+    ignored = _lacking(keys, nodes)
+    preparer = _Preparer(
+        pod,
+        nodes,
+        counts,
+        needed=names if requires_all_keys else (),
+        ignored=ignored,
+        comparison_operators=comparison_operators,
+    )
+    return ScoreState(tuple(map(preparer.prepare, constraints)), keys, ignored)
+
+
+def raw_scores(state: ScoreState, nodes: Nodes) -> IntArray:
+    """int64[node]: the higher, the more uneven; 0 for ignored nodes."""
+    rows = nodes.rows
+    total = np.zeros(len(nodes), np.float64)
+    for column, costs, is_by_row in state.constraints:
+        ids = column.ids[rows]
+        cost = costs[rows] if is_by_row else costs.take(ids)
+        # A key the node lacks contributes nothing, not even the allowance for the skew.
+        total += np.where(ids == ABSENT, 0.0, cost) if is_by_row else cost
+    scores = _rounded(total)
+    ignored = _lacking(state.keys, nodes)
+    if ignored is not None:
+        scores[ignored] = 0
+    return scores
+
+
+def normalised(raw: IntArray, ignored: BoolArray | None) -> IntArray:
+    """Turn the scores of all feasible nodes round: 100 for the most even, 0 for ignored ones."""
+    scored = raw if ignored is None else raw[~ignored]
+    highest = int(scored.max(initial=0))
+    if highest == 0:
+        scores = np.full_like(raw, MAX_NODE_SCORE)
+    else:
+        scores = MAX_NODE_SCORE * (highest + int(scored.min()) - raw) // highest
+    if ignored is not None:
+        scores[ignored] = 0
+    return scores
+
+
+class _Preparer:
+    """Prepares the soft constraints of one pod."""
+
+    def __init__(
+        self,
+        pod: PodInfo,
+        nodes: Nodes,
+        counts: TopologyCounts,
+        *,
+        needed: tuple[str, ...],
+        ignored: BoolArray | None,
+        comparison_operators: bool,
+    ) -> None:
+        self._pod = pod
+        self._nodes = nodes
+        self._counts = counts
+        self._needed = needed
+        self._ignored = ignored
+        self._comparison_operators = comparison_operators
+
+    def prepare(self, constraint: Constraint) -> SoftConstraint:
+        pod, counts = self._pod, self._counts
+        column = counts.column(constraint.topology_key)
+        tally = counts.live_pods(constraint.measure(pod.namespace))
+        if constraint.topology_key == HOSTNAME:
+            # Each node for itself, counted whether it is eligible or not.
+            costs = _costs(tally.rows, self._node_count(), constraint.max_skew)
+            return SoftConstraint(column, costs, is_by_row=True)
+        eligibility = constraint.eligibility(
+            pod, self._needed, comparison_operators=self._comparison_operators
+        )._replace(counts_unlabelled=not self._needed)
+        sums = tally.sums(counts.column(constraint.topology_key, eligibility))
+        costs = _costs(sums.values, self._domain_count(column), constraint.max_skew)
+        costs[ABSENT] = 0.0
+        return SoftConstraint(column, costs, is_by_row=False)
+
+    def _node_count(self) -> int:
+        ignored = self._ignored
+        return len(self._nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
+
+    def _domain_count(self, column: DomainColumn) -> int:
+        """How many domains the feasible nodes have that are not ignored."""
+        ids = column.ids[self._nodes.rows]
+        if self._ignored is not None:
+            ids = ids[~self._ignored]
+        populated = np.zeros(len(column.populations), np.bool_)
+        populated[ids] = True
+        # Spec 06 §6.3.7: nodes without the label form the domain "", where they are not ignored.
+        populated[EMPTY] |= populated[ABSENT]
+        return int(np.count_nonzero(populated[EMPTY:]))
+
+
+def _costs(counts: IntArray, size: int, max_skew: int) -> FloatArray:
+    """Count times weight plus the allowance, in doubles and in this order (spec 06 §6.3.8)."""
+    # math.log, not np.log, whose vectorised forms may differ in the last bit between machines.
+    weight = np.float64(math.log(size + 2))
+    return counts * weight + np.float64(max_skew - 1)
+
+
+def _lacking(keys: Sequence[DomainColumn], nodes: Nodes) -> BoolArray | None:
+    """bool[node]: which nodes lack one of the keys; None if none does."""
+    lacking: BoolArray | None = None
+    for column in keys:
+        missing = column.ids[nodes.rows] == ABSENT
+        if missing.any():
+            lacking = missing if lacking is None else lacking | missing
+    return lacking
+
+
+def _rounded(values: FloatArray) -> IntArray:
+    """To the nearest integer, halves away from zero; np.rint would send them to the even one."""
+    whole = np.trunc(values)
+    rest = values - whole
+    whole += np.where(np.abs(rest) >= 0.5, np.copysign(1.0, values), 0.0)
+    return whole.astype(np.int64)
