@@ -1,0 +1,289 @@
+"""What is attached to each node: the volumes of its pods and those VolumeAttachments tell of.
+
+Counting the volumes of every pod of every node in each cycle would cost far more than the decision
+itself. So each node's volumes are read once and again only when its pods changed, or an object that
+was read for it: claims, volumes, classes, its CSINode, its VolumeAttachments. What the plugin
+compares is kept as one array per driver.
+
+Invariants: a node without limits has no volumes here, because nobody will count them; entries go by
+node name, arrays by row. Not here: what a pod's volumes are (`pod_volumes`), verdicts (`plugin`).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from kubestow.api.meta import ApiObject
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.storage import CSINode, VolumeAttachment
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
+from kubestow.cache.tracked import Depends
+from kubestow.errors import PluginError
+from kubestow.plugins._shared.changed_rows import ChangedRows, NodesByItem
+from kubestow.plugins.node_volume_limits.pod_volumes import (
+    CsiVolumes,
+    ObjectKey,
+    VolumeReader,
+    may_count,
+)
+
+UNLIMITED: Final = -1
+
+
+class PodVolumes(NamedTuple):
+    """What was read for one pod, good as long as the pod and what was read are the same."""
+
+    pod: Pod
+    volumes: CsiVolumes
+    read: frozenset[ObjectKey]
+
+
+class NodeVolumes(NamedTuple):
+    """What is attached to one node.
+
+    `volumes` are those of its pods; `counts`, per driver, also has those of VolumeAttachments
+    alone. `error` says why the pods' volumes could not be read; empty if they could.
+    """
+
+    has_csi_node: bool
+    drivers: frozenset[str]
+    limits: Mapping[str, int]
+    volumes: CsiVolumes
+    counts: Mapping[str, int]
+    by_pod: Mapping[str, PodVolumes]
+    read: frozenset[ObjectKey]
+    error: str = ""
+
+
+class DriverColumn(NamedTuple):
+    """One driver on all nodes: int64[row] each; a limit may be UNLIMITED."""
+
+    attached: IntArray
+    limit: IntArray
+
+
+_NOTHING: Final = NodeVolumes(False, frozenset(), {}, {}, {}, {}, frozenset())
+
+
+class AttachedVolumes:
+    def __init__(self, objects: ClusterObjects) -> None:
+        self._objects = objects
+        self._reader = VolumeReader(objects)
+        self._changed = ChangedRows(Depends.PODS)
+        self._nodes: dict[str, NodeVolumes] = {}
+        self._holders = NodesByItem[str, str]()
+        self._readers = NodesByItem[ObjectKey, None]()
+        self._errors: dict[str, str] = {}
+        self._stale: set[str] = set()
+        self._columns: dict[str, DriverColumn] = {}
+        self._has_csi_node: BoolArray | None = None
+        self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
+        for attachment in objects.volume_attachments.list():
+            self._file_attachment(None, attachment)
+        objects.persistent_volume_claims.subscribe(self._after_change)
+        objects.persistent_volumes.subscribe(self._after_change)
+        objects.storage_classes.subscribe(self._after_change)
+        objects.csi_nodes.subscribe(self._after_csi_node)
+        objects.volume_attachments.subscribe(self._file_attachment)
+
+    # --- all nodes ---
+
+    def catch_up(self, snapshot: Snapshot) -> None:
+        """Read what changed since the last call. Everything below speaks of this snapshot."""
+        changes = self._changed.take(snapshot)
+        if changes.is_relaid:
+            self._forget_vanished(snapshot)
+        stale_rows = [snapshot.row_of(name) for name in self._stale]
+        for name in self._stale:
+            self._nodes.pop(name, None)
+        self._stale.clear()
+        rows = [*changes.rows, *(row for row in stale_rows if row is not None)]
+        for row in rows:
+            self._store(snapshot.names[row], self.read_node(snapshot.node_infos[row]))
+        if changes.is_relaid:
+            self._columns.clear()
+            self._has_csi_node = None
+        else:
+            self._write_rows(snapshot, rows)
+
+    def column(self, snapshot: Snapshot, driver: str) -> DriverColumn:
+        """Attached volumes and limits of one driver. Read-only for the caller."""
+        column = self._columns.get(driver)
+        if column is None:
+            nodes = self._in_row_order(snapshot)
+            column = self._columns[driver] = DriverColumn(
+                np.array([node.counts.get(driver, 0) for node in nodes], np.int64),
+                np.array([node.limits.get(driver, UNLIMITED) for node in nodes], np.int64),
+            )
+        return column
+
+    def has_csi_node(self, snapshot: Snapshot) -> BoolArray:
+        """bool[row]. Read-only for the caller."""
+        if self._has_csi_node is None:
+            self._has_csi_node = np.array(
+                [node.has_csi_node for node in self._in_row_order(snapshot)], np.bool_
+            )
+        return self._has_csi_node
+
+    def has_driver(self, snapshot: Snapshot, driver: str) -> BoolArray:
+        """bool[row]: which nodes' CSINodes list the driver."""
+        return np.array([driver in node.drivers for node in self._in_row_order(snapshot)], np.bool_)
+
+    def rows_with(self, snapshot: Snapshot, volume: str) -> list[int]:
+        """Rows of the nodes with limits on which some pod has the volume."""
+        rows = map(snapshot.row_of, self._holders.nodes_with(volume))
+        return [row for row in rows if row is not None]
+
+    def errors(self, snapshot: Snapshot) -> list[tuple[int, str]]:
+        """Rows of the nodes whose pods' volumes could not be read, with why."""
+        found = ((snapshot.row_of(name), error) for name, error in self._errors.items())
+        return [(row, error) for row, error in found if row is not None]
+
+    # --- one node ---
+
+    def read_node(self, info: NodeInfo) -> NodeVolumes:
+        """What is attached to one node with these pods on it, which need not be the real ones."""
+        csi_node = self._objects.csi_nodes.get(info.name)
+        if csi_node is None:
+            return _NOTHING
+        drivers = frozenset(driver.name for driver in csi_node.spec.drivers)
+        limits = limits_of(csi_node)
+        if not limits:
+            return _NOTHING._replace(has_csi_node=True, drivers=drivers)
+        known = self._nodes.get(info.name, _NOTHING).by_pod
+        read = set[ObjectKey]()
+        try:
+            by_pod = self._read_pods(info.pods, known, read)
+        except PluginError as error:
+            return _NOTHING._replace(
+                has_csi_node=True,
+                drivers=drivers,
+                limits=limits,
+                read=frozenset(read),
+                error=str(error),
+            )
+        volumes: CsiVolumes = {}
+        for pod_volumes in by_pod.values():
+            volumes |= pod_volumes.volumes
+            read |= pod_volumes.read
+        return NodeVolumes(
+            has_csi_node=True,
+            drivers=drivers,
+            limits=limits,
+            volumes=volumes,
+            counts=self._counts(info.name, volumes, read),
+            by_pod=by_pod,
+            read=frozenset(read),
+        )
+
+    def _read_pods(
+        self, pods: Iterable[PodInfo], known: Mapping[str, PodVolumes], read: set[ObjectKey]
+    ) -> dict[str, PodVolumes]:
+        """The volumes of each pod; on failure `read` says what the failure depends on."""
+        by_pod: dict[str, PodVolumes] = {}
+        for pod_info in pods:
+            pod = pod_info.pod
+            if not any(map(may_count, pod.spec.volumes)):
+                continue
+            found = known.get(pod_info.uid)
+            if found is None or found.pod is not pod:
+                volumes = self._reader.volumes_of(pod, has_csi_node=True, is_new=False, read=read)
+                found = PodVolumes(pod, volumes, frozenset(read))
+                read.clear()
+            by_pod[pod_info.uid] = found
+        return by_pod
+
+    def _counts(self, node_name: str, volumes: CsiVolumes, read: set[ObjectKey]) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for driver in volumes.values():
+            counts[driver] = counts.get(driver, 0) + 1
+        for attacher in self._attached_only(node_name, volumes, read).values():
+            counts[attacher] = counts.get(attacher, 0) + 1
+        return counts
+
+    def _attached_only(
+        self, node_name: str, volumes: CsiVolumes, read: set[ObjectKey]
+    ) -> CsiVolumes:
+        """Volumes that a VolumeAttachment ties to the node and no pod there uses."""
+        found: CsiVolumes = {}
+        for attachment in self._attachments.get(node_name, {}).values():
+            attacher = attachment.spec.attacher
+            volume_name = attachment.spec.source.persistent_volume_name
+            if not attacher or volume_name is None:
+                continue
+            read.add(ObjectKey("PersistentVolume", "", volume_name))
+            volume = self._objects.persistent_volumes.get(volume_name)
+            # Spec 07 §5.2: in-tree volumes are not translated here.
+            if volume is None or volume.spec.csi is None:
+                continue
+            name = f"{attacher}/{volume.spec.csi.volume_handle}"
+            if name not in volumes:
+                found[name] = attacher
+        return found
+
+    # --- keeping ---
+
+    def _store(self, name: str, node: NodeVolumes) -> None:
+        self._nodes[name] = node
+        self._holders.put(name, node.volumes)
+        self._readers.put(name, dict.fromkeys(node.read))
+        if node.error:
+            self._errors[name] = node.error
+        else:
+            self._errors.pop(name, None)
+
+    def _forget_vanished(self, snapshot: Snapshot) -> None:
+        names = set(snapshot.names)
+        self._nodes = {name: node for name, node in self._nodes.items() if name in names}
+        self._errors = {name: error for name, error in self._errors.items() if name in names}
+        self._holders.keep_only(names)
+        self._readers.keep_only(names)
+
+    def _in_row_order(self, snapshot: Snapshot) -> list[NodeVolumes]:
+        return [self._nodes[name] for name in snapshot.names]
+
+    def _write_rows(self, snapshot: Snapshot, rows: list[int]) -> None:
+        for row in rows:
+            node = self._nodes[snapshot.names[row]]
+            for driver, column in self._columns.items():
+                column.attached[row] = node.counts.get(driver, 0)
+                column.limit[row] = node.limits.get(driver, UNLIMITED)
+            if self._has_csi_node is not None:
+                self._has_csi_node[row] = node.has_csi_node
+
+    # --- events ---
+
+    def _after_change(self, old: ApiObject | None, new: ApiObject | None) -> None:
+        changed = new if new is not None else old
+        assert changed is not None
+        meta = changed.metadata
+        key = ObjectKey(type(changed).__name__, meta.namespace, meta.name)
+        self._stale.update(self._readers.nodes_with(key))
+
+    def _after_csi_node(self, old: CSINode | None, new: CSINode | None) -> None:
+        for csi_node in (old, new):
+            if csi_node is not None:
+                self._stale.add(csi_node.metadata.name)
+
+    def _file_attachment(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
+        if old is not None:
+            self._attachments[old.spec.node_name].pop(old.metadata.name)
+            self._stale.add(old.spec.node_name)
+        if new is not None:
+            on_node = self._attachments.setdefault(new.spec.node_name, {})
+            on_node[new.metadata.name] = new
+            self._stale.add(new.spec.node_name)
+
+
+def limits_of(csi_node: CSINode) -> dict[str, int]:
+    """Driver → how many volumes it can attach; drivers that do not say are left out."""
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }

@@ -1,0 +1,230 @@
+"""The NodeVolumeLimits plugin: PreFilter, Filter, and which events help (spec 07 §5)."""
+
+from collections import Counter
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.nodes import Nodes, SimulatedNode
+from kubestow.cache.snapshot import Snapshot
+from kubestow.config.plugin_args import PluginArgs
+from kubestow.errors import PluginError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.events import Action, Hint, Registrations, Resource, on
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import SignFragments, StatusCodes
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.csi_translation import in_tree_volume, inline_handle
+from kubestow.plugins._shared.volume_claims import uses_claim
+from kubestow.plugins._shared.volume_signature import volume_fragments
+from kubestow.plugins.node_volume_limits.attached import AttachedVolumes, limits_of
+from kubestow.plugins.node_volume_limits.pod_volumes import (
+    ClaimNotFound,
+    CsiVolumes,
+    VolumeReader,
+    may_count,
+)
+
+TOO_MANY_VOLUMES: Final = "node(s) exceed max volume count"
+
+_TOO_MANY: Final = Status.unschedulable(TOO_MANY_VOLUMES)
+
+
+class Wanted(NamedTuple):
+    """The volumes the pod brings along, or why they cannot be said.
+
+    In-tree volumes count only on nodes with a CSINode, so there are two answers.
+    """
+
+    with_csi_node: CsiVolumes | Status
+    without_csi_node: CsiVolumes | Status
+    codes: StatusCodes
+
+    def on(self, has_csi_node: bool) -> CsiVolumes | Status:
+        return self.with_csi_node if has_csi_node else self.without_csi_node
+
+
+class NodeVolumeLimits:
+    name: ClassVar[str] = "NodeVolumeLimits"
+    args_type: ClassVar[type[PluginArgs] | None] = None
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self._csi_drivers = handle.objects.csi_drivers
+        self._reader = VolumeReader(handle.objects)
+        self._attached = AttachedVolumes(handle.objects)
+        self._needs_drivers = handle.feature_gates.enabled("VolumeLimitScaling")
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        if not any(map(may_count, pod.pod.spec.volumes)):
+            return Status.skip()
+        state.write(self.name, self._wanted_by(pod.pod))
+        return None
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        if not pod.pod.spec.volumes:
+            return None
+        wanted = self._wanted(state, pod)
+        self._attached.catch_up(nodes.snapshot)
+        if isinstance(nodes, SimulatedNode):
+            return np.array([wanted.codes.code_of(self._verdict(wanted, nodes.info))], np.int64)
+        codes = self._codes(wanted, nodes.snapshot)
+        return None if codes is None else codes[nodes.rows]
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        wanted: Wanted = state.read(self.name)
+        return wanted.codes.status_of(code)
+
+    def sign(self, pod: PodInfo) -> SignFragments:
+        return volume_fragments(pod.pod)
+
+    def events(self) -> Registrations:
+        return (
+            on(Resource.CSI_NODE, Action.ADD),
+            on(Resource.CSI_NODE, Action.UPDATE, _after_csi_node_updated),
+            on(Resource.POD, Action.DELETE, _after_pod_deleted),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _after_claim_added),
+            on(Resource.VOLUME_ATTACHMENT, Action.DELETE, _after_attachment_deleted),
+        )
+
+    # --- what the pod wants ---
+
+    def _wanted(self, state: CycleState, pod: PodInfo) -> Wanted:
+        wanted: Wanted | None = state.get(self.name)
+        if wanted is None:
+            wanted = self._wanted_by(pod.pod)
+            state.write(self.name, wanted)
+        return wanted
+
+    def _wanted_by(self, pod: Pod) -> Wanted:
+        return Wanted(
+            self._read(pod, has_csi_node=True), self._read(pod, has_csi_node=False), StatusCodes()
+        )
+
+    def _read(self, pod: Pod, *, has_csi_node: bool) -> CsiVolumes | Status:
+        try:
+            return self._reader.volumes_of(pod, has_csi_node=has_csi_node, is_new=True)
+        except ClaimNotFound as error:
+            return Status.unresolvable(str(error))
+        except PluginError as error:
+            return Status.from_error(error)
+
+    # --- all nodes ---
+
+    def _codes(self, wanted: Wanted, snapshot: Snapshot) -> IntArray | None:
+        """int64[row]; None if every node passes."""
+        volumes = wanted.with_csi_node
+        if wanted.without_csi_node == volumes and isinstance(volumes, Status):
+            return np.full(len(snapshot), wanted.codes.code_of(volumes), np.int64)
+        codes = np.zeros(len(snapshot), np.int64)
+        # From the last test to the first: what a node fails first overwrites the rest.
+        if volumes and not isinstance(volumes, Status):
+            self._check_limits(volumes, wanted.codes, codes, snapshot)
+        if self._needs_drivers:
+            self._check_drivers(wanted, codes, snapshot)
+        for has_csi_node in (True, False):
+            failure = wanted.on(has_csi_node)
+            if isinstance(failure, Status):
+                mask = self._attached.has_csi_node(snapshot) == has_csi_node
+                codes[mask] = wanted.codes.code_of(failure)
+        return codes if codes.any() else None
+
+    def _check_limits(
+        self, volumes: CsiVolumes, numbers: StatusCodes, codes: IntArray, snapshot: Snapshot
+    ) -> None:
+        for driver, count in Counter(volumes.values()).items():
+            column = self._attached.column(snapshot, driver)
+            added = np.full(len(snapshot), count, np.int64)
+            for volume, of_driver in volumes.items():
+                if of_driver == driver:
+                    added[self._attached.rows_with(snapshot, volume)] -= 1
+            too_many = (column.limit >= 0) & (added > 0) & (column.attached + added > column.limit)
+            if too_many.any():
+                codes[too_many] = numbers.code_of(_TOO_MANY)
+        for row, error in self._attached.errors(snapshot):
+            codes[row] = numbers.code_of(Status.from_error(PluginError(error)))
+
+    def _check_drivers(self, wanted: Wanted, codes: IntArray, snapshot: Snapshot) -> None:
+        has_csi_node = self._attached.has_csi_node(snapshot)
+        for presence in (True, False):
+            volumes = wanted.on(presence)
+            if isinstance(volumes, Status):
+                continue
+            for driver in reversed(self._required_drivers(volumes)):
+                missing: BoolArray = (has_csi_node == presence) & ~self._attached.has_driver(
+                    snapshot, driver
+                )
+                codes[missing] = wanted.codes.code_of(_driver_missing(driver))
+
+    # --- one node ---
+
+    def _verdict(self, wanted: Wanted, info: NodeInfo) -> Status | None:
+        """The same for one node with other pods on it."""
+        node = self._attached.read_node(info)
+        volumes = wanted.on(node.has_csi_node)
+        if isinstance(volumes, Status):
+            return volumes
+        if self._needs_drivers:
+            for driver in self._required_drivers(volumes):
+                if driver not in node.drivers:
+                    return _driver_missing(driver)
+        if not volumes or not node.limits:
+            return None
+        if node.error:
+            return Status.from_error(PluginError(node.error))
+        added = Counter(driver for volume, driver in volumes.items() if volume not in node.volumes)
+        for driver, count in added.items():
+            limit = node.limits.get(driver)
+            if limit is not None and node.counts.get(driver, 0) + count > limit:
+                return _TOO_MANY
+        return None
+
+    def _required_drivers(self, volumes: CsiVolumes) -> list[str]:
+        """Drivers that a node must have installed before it gets a pod with these volumes."""
+        required: list[str] = []
+        for driver in dict.fromkeys(volumes.values()):
+            csi_driver = self._csi_drivers.get(driver)
+            if csi_driver is not None and csi_driver.spec.prevent_pod_scheduling_if_missing:
+                required.append(driver)
+        return required
+
+
+def _driver_missing(driver: str) -> Status:
+    return Status.unschedulable(f"{driver} CSI driver is not installed on the node")
+
+
+# --- Hints ------------------------------------------------------------------------------------
+
+
+def _after_csi_node_updated(pod: Pod, old: CSINode, new: CSINode) -> Hint:
+    before = limits_of(old)
+    has_grown = any(limit > before.get(driver, 0) for driver, limit in limits_of(new).items())
+    return Hint.QUEUE if has_grown else Hint.SKIP
+
+
+def _after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:
+    if not old.spec.node_name and not old.status.nominated_node_name:
+        return Hint.SKIP
+    return Hint.QUEUE if any(map(may_count, old.spec.volumes)) else Hint.SKIP
+
+
+def _after_claim_added(pod: Pod, old: None, new: PersistentVolumeClaim) -> Hint:
+    return Hint.QUEUE if uses_claim(pod, new) else Hint.SKIP
+
+
+def _after_attachment_deleted(pod: Pod, old: VolumeAttachment, new: None) -> Hint:
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            return Hint.QUEUE
+        in_tree = in_tree_volume(volume)
+        if in_tree is None:
+            continue
+        # What cannot be translated raises: the queue then tries the pod rather than lose it.
+        inline_handle(in_tree)
+        if in_tree.plugin.driver == old.spec.attacher:
+            return Hint.QUEUE
+    return Hint.SKIP

@@ -1,0 +1,162 @@
+"""Which CSI volumes stand behind the volumes of a pod (spec 07 §5.3).
+
+A volume counts under a name made of driver and handle, so that two pods that share it count once.
+Volumes that no CSI driver attaches do not count at all.
+"""
+
+from typing import Final, NamedTuple
+
+from kubestow.api.pod import Pod, Volume
+from kubestow.api.storage import PersistentVolumeClaim
+from kubestow.cache.objects import ClusterObjects
+from kubestow.errors import PluginError
+from kubestow.plugins._shared.csi_translation import (
+    IN_TREE_PLUGINS,
+    TranslationError,
+    in_tree_volume,
+    inline_handle,
+    persistent_handle,
+)
+from kubestow.plugins._shared.volume_claims import (
+    claim_class,
+    claim_name,
+    claim_not_found,
+    ownership_error,
+)
+
+# Unique name → driver.
+CsiVolumes = dict[str, str]
+
+# A claim has a handle only once it is bound; until then it counts under a name of its own. Upstream
+# draws 32 random characters so that no driver's handle begins the same way; these serve as well,
+# and the same cluster always gives the same names.
+_UNBOUND_PREFIX: Final = "unbound-claim-without-any-handle"
+
+
+class ClaimNotFound(PluginError):
+    """A pod to be placed names a claim that is not there."""
+
+
+class ObjectKey(NamedTuple):
+    """An object that an answer was read from, or that was missed when it was read."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class VolumeReader:
+    """Looks through claims, volumes and classes."""
+
+    def __init__(self, objects: ClusterObjects) -> None:
+        self._objects = objects
+
+    def volumes_of(
+        self, pod: Pod, *, has_csi_node: bool, is_new: bool, read: set[ObjectKey] | None = None
+    ) -> CsiVolumes:
+        """The pod's CSI volumes; those of in-tree plugins count only where there is a CSINode.
+
+        A pod that runs already is read leniently: its claims may be gone by now. `read` collects
+        what the answer depends on. Raises PluginError.
+        """
+        volumes: CsiVolumes = {}
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume)
+            if name is None:
+                found = _inline_volume(volume, has_csi_node=has_csi_node)
+            else:
+                claim = self._claim(pod, volume, name, is_new=is_new, read=read)
+                found = self._claimed_volume(claim, has_csi_node, read) if claim else None
+            if found is not None:
+                driver, handle = found
+                volumes[f"{driver}/{handle}"] = driver
+        return volumes
+
+    def _claim(
+        self, pod: Pod, volume: Volume, name: str, *, is_new: bool, read: set[ObjectKey] | None
+    ) -> PersistentVolumeClaim | None:
+        if not name:
+            raise PluginError("PersistentVolumeClaim had no name")
+        namespace = pod.metadata.namespace
+        claim = self._objects.persistent_volume_claims.get(namespace, name)
+        _note(read, "PersistentVolumeClaim", name, namespace)
+        if claim is None:
+            if is_new:
+                raise ClaimNotFound(f"looking up PVC {namespace}/{name}: {claim_not_found(name)}")
+            return None
+        if volume.ephemeral is not None:
+            error = ownership_error(pod, claim)
+            if error:
+                raise PluginError(error)
+        return claim
+
+    def _claimed_volume(
+        self, claim: PersistentVolumeClaim, has_csi_node: bool, read: set[ObjectKey] | None
+    ) -> tuple[str, str] | None:
+        """Driver and handle of the volume that a claim has or is going to get."""
+        name = claim.spec.volume_name
+        if not name:
+            return self._promised_volume(claim, has_csi_node, read)
+        _note(read, "PersistentVolume", name)
+        volume = self._objects.persistent_volumes.get(name)
+        if volume is None:
+            return self._promised_volume(claim, has_csi_node, read)
+        if volume.spec.csi is not None:
+            driver, handle = volume.spec.csi.driver, volume.spec.csi.volume_handle
+        else:
+            in_tree = in_tree_volume(volume.spec)
+            if in_tree is None or not (in_tree.plugin.can_migrate and has_csi_node):
+                return None
+            try:
+                driver, handle = in_tree.plugin.driver, persistent_handle(volume, in_tree)
+            except TranslationError:
+                return None
+        return (driver, handle) if driver and handle else None
+
+    def _promised_volume(
+        self, claim: PersistentVolumeClaim, has_csi_node: bool, read: set[ObjectKey] | None
+    ) -> tuple[str, str] | None:
+        """What the claim's class will provision."""
+        class_name = claim_class(claim)
+        if not class_name:
+            return None
+        _note(read, "StorageClass", class_name)
+        storage_class = self._objects.storage_classes.get(class_name)
+        if storage_class is None:
+            return None
+        driver = storage_class.provisioner
+        in_tree = IN_TREE_PLUGINS.get(driver)
+        if in_tree is not None:
+            if not (in_tree.can_migrate and has_csi_node):
+                return None
+            driver = in_tree.driver
+        if not driver:
+            return None
+        meta = claim.metadata
+        return driver, f"{_UNBOUND_PREFIX}-{meta.namespace}/{meta.name}"
+
+
+def may_count(volume: Volume) -> bool:
+    """Whether a volume of this kind may be one that a CSI driver attaches."""
+    return (
+        volume.persistent_volume_claim is not None
+        or volume.ephemeral is not None
+        or in_tree_volume(volume) is not None
+    )
+
+
+def _inline_volume(volume: Volume, *, has_csi_node: bool) -> tuple[str, str] | None:
+    in_tree = in_tree_volume(volume)
+    if in_tree is None or not (in_tree.plugin.can_migrate and has_csi_node):
+        return None
+    try:
+        return in_tree.plugin.driver, inline_handle(in_tree)
+    except TranslationError as error:
+        raise PluginError(
+            f"converting volume({volume.name}) from inline to csi: {error}"
+        ) from error
+
+
+def _note(read: set[ObjectKey] | None, kind: str, name: str, namespace: str = "") -> None:
+    if read is not None:
+        read.add(ObjectKey(kind, namespace, name))

@@ -1,0 +1,148 @@
+"""Volumes by storage class, laid out for finding one that suits a claim (spec 07 §2.5).
+
+Most volumes of a class are taken. Those that are free are kept sorted by size, in groups of equal
+node affinity, so that the smallest one that suits is found without a walk over all; those meant for
+a certain claim are kept under that claim. All as the assume cache shows them: a volume decided for
+a claim is not free.
+
+Invariant: among volumes of equal size the one whose name sorts first comes first. Upstream takes
+them in random order.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kubestow.api.meta import ObjectMeta
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.plugins._shared.selector_patterns import SelectorPatterns
+from kubestow.plugins._shared.volume_claims import offered_storage, volume_class
+from kubestow.plugins.volume_binding.affinity import selector_of
+from kubestow.plugins.volume_binding.assume_cache import AssumeCache
+
+AVAILABLE: Final = "Available"
+
+# Selectors nobody uses any more are kept until there are this many more than groups.
+_UNUSED_SELECTORS_MAX: Final = 1024
+
+
+class FreeVolumes:
+    """Free volumes of equal node affinity, smallest first."""
+
+    __slots__ = ("_order", "_volumes")
+
+    def __init__(self) -> None:
+        self._order: list[tuple[int, str]] = []
+        self._volumes: dict[str, PersistentVolume] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._order)
+
+    @property
+    def smallest(self) -> PersistentVolume:
+        return self._volumes[self._order[0][1]]
+
+    def add(self, volume: PersistentVolume) -> None:
+        insort(self._order, rank_of(volume))
+        self._volumes[volume.metadata.name] = volume
+
+    def remove(self, volume: PersistentVolume) -> None:
+        del self._order[bisect_left(self._order, rank_of(volume))]
+        del self._volumes[volume.metadata.name]
+
+    def at_least(self, size_nano: int) -> Iterator[PersistentVolume]:
+        """The volumes of this size and larger, smallest first."""
+        for index in range(bisect_left(self._order, (size_nano, "")), len(self._order)):
+            yield self._volumes[self._order[index][1]]
+
+
+class ClassVolumes:
+    """The volumes of one class: free ones by node affinity, the others by the claim they name."""
+
+    __slots__ = ("claimed", "groups", "patterns")
+
+    def __init__(self) -> None:
+        self.patterns = SelectorPatterns()
+        # By the position of their selector in `patterns`.
+        self.groups: dict[int, FreeVolumes] = {}
+        self.claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = {}
+
+    def meant_for(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+        """Volumes that name a claim of this namespace and name, sorted by their own name."""
+        volumes = self.claimed.get((claim.metadata.namespace, claim.metadata.name), {})
+        return [volumes[name] for name in sorted(volumes)]
+
+    def add(self, volume: PersistentVolume) -> "_Place":
+        ref = volume.spec.claim_ref
+        if ref is not None:
+            key = ref.namespace, ref.name
+            self.claimed.setdefault(key, {})[volume.metadata.name] = volume
+            return _Place(volume, self, claim=key)
+        if volume.status.phase != AVAILABLE or volume.metadata.deletion_timestamp is not None:
+            return _Place(volume, self)
+        if len(self.patterns) > len(self.groups) + _UNUSED_SELECTORS_MAX:
+            self._renumber()
+        position = self.patterns.position_of(selector_of(volume.spec.node_affinity))
+        self.groups.setdefault(position, FreeVolumes()).add(volume)
+        return _Place(volume, self)
+
+    def remove(self, place: "_Place") -> None:
+        volume = place.volume
+        if place.claim is not None:
+            volumes = self.claimed[place.claim]
+            del volumes[volume.metadata.name]
+            if not volumes:
+                del self.claimed[place.claim]
+            return
+        if volume.status.phase != AVAILABLE or volume.metadata.deletion_timestamp is not None:
+            return
+        position = self.patterns.position_of(selector_of(volume.spec.node_affinity))
+        group = self.groups[position]
+        group.remove(volume)
+        if not group:
+            del self.groups[position]
+
+    def _renumber(self) -> None:
+        """Start a new list of selectors, with those of the free volumes only."""
+        self.patterns = SelectorPatterns()
+        groups, self.groups = self.groups, {}
+        for group in groups.values():
+            affinity = group.smallest.spec.node_affinity
+            self.groups[self.patterns.position_of(selector_of(affinity))] = group
+
+
+class _Place(NamedTuple):
+    """Where a volume was filed."""
+
+    volume: PersistentVolume
+    volumes: ClassVolumes
+    claim: tuple[str, str] | None = None
+
+
+class VolumesByClass:
+    """The volumes of all classes, following an assume cache."""
+
+    def __init__(self, cache: AssumeCache[PersistentVolume]) -> None:
+        self._classes: dict[str, ClassVolumes] = {}
+        self._places: dict[str, _Place] = {}
+        for volume in cache.shown_objects():
+            self._file(volume.metadata, volume)
+        cache.watch(self._file)
+
+    def of_class(self, class_name: str) -> ClassVolumes:
+        volumes = self._classes.get(class_name)
+        if volumes is None:
+            volumes = self._classes[class_name] = ClassVolumes()
+        return volumes
+
+    def _file(self, meta: ObjectMeta, volume: PersistentVolume | None) -> None:
+        place = self._places.pop(meta.name, None)
+        if place is not None:
+            place.volumes.remove(place)
+        if volume is not None:
+            self._places[meta.name] = self.of_class(volume_class(volume)).add(volume)
+
+
+def rank_of(volume: PersistentVolume) -> tuple[int, str]:
+    """Volumes sort by size, then by name."""
+    return offered_storage(volume).nano, volume.metadata.name

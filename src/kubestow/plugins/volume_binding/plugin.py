@@ -1,0 +1,290 @@
+"""The VolumeBinding plugin: the extension points and what it keeps between them (spec 07 §2)."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+
+from kubestow.api.pod import Pod, Volume
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.config.plugin_args import PluginArgs, UtilizationShapePoint, VolumeBindingArgs
+from kubestow.errors import ApiError, ConfigError, PluginError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.events import Registrations
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PreFlight, SignFragments
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.shape import Shape
+from kubestow.plugins._shared.volume_claims import (
+    claim_name,
+    claim_not_found,
+    is_delayed,
+    is_fully_bound,
+    ownership_error,
+)
+from kubestow.plugins._shared.volume_signature import volume_fragments
+from kubestow.plugins.volume_binding.affinity import MigratedNodes
+from kubestow.plugins.volume_binding.assume_cache import AssumeCache
+from kubestow.plugins.volume_binding.binding import Reservation, VolumeBinder
+from kubestow.plugins.volume_binding.free_volumes import VolumesByClass
+from kubestow.plugins.volume_binding.hints import registrations
+from kubestow.plugins.volume_binding.provisioning import Provisioning
+from kubestow.plugins.volume_binding.scoring import score_of
+from kubestow.plugins.volume_binding.search import Failure, VolumeSearch, VolumeSources
+
+UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
+
+DEFAULT_SHAPE: Final = (
+    UtilizationShapePoint(utilization=0, score=10),
+    UtilizationShapePoint(utilization=100, score=0),
+)
+
+
+class PodClaims(NamedTuple):
+    """A pod's claims by what has to be done about them, in the order of its volumes."""
+
+    bound: list[PersistentVolumeClaim]
+    delayed: list[PersistentVolumeClaim]
+    immediate: list[PersistentVolumeClaim]
+
+
+class _Attempt:
+    """What is kept from PreFilter on; all simulations of the attempt share it (spec 07 §8)."""
+
+    __slots__ = ("all_bound", "reservations", "search")
+
+    def __init__(self, search: VolumeSearch | None) -> None:
+        self.search = search
+        self.all_bound = False
+        self.reservations: dict[str, Reservation] = {}
+
+
+class VolumeBinding:
+    name: ClassVar[str] = "VolumeBinding"
+    args_type: ClassVar[type[PluginArgs] | None] = VolumeBindingArgs
+    # In the worst case, a disk of its own on every node, every node has to be looked at by itself.
+    evaluates_each_node: ClassVar[bool] = True
+
+    def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
+        args = args or VolumeBindingArgs()
+        if args.bind_timeout_seconds < 0:
+            raise ConfigError("invalid BindTimeoutSeconds, should not be a negative value")
+        self._shape = _shape_of(args, is_on=handle.feature_gates.enabled("StorageCapacityScoring"))
+        objects = handle.objects
+        self._stored_claims = objects.persistent_volume_claims
+        self._classes = objects.storage_classes
+        self._volumes = AssumeCache[PersistentVolume](
+            objects.persistent_volumes, "persistentvolumes"
+        )
+        self._claims = AssumeCache[PersistentVolumeClaim](
+            objects.persistent_volume_claims, "persistentvolumeclaims"
+        )
+        migrated = MigratedNodes(objects.csi_nodes)
+        self._sources = VolumeSources(
+            self._volumes,
+            VolumesByClass(self._volumes),
+            Provisioning(
+                objects, no_place=int(Failure.NOTHING_TO_BIND), no_space=int(Failure.NO_SPACE)
+            ),
+            migrated,
+        )
+        self._binder = VolumeBinder(
+            self._volumes,
+            self._claims,
+            objects,
+            migrated,
+            client=handle.client,
+            clock=handle.clock,
+            timeout_s=args.bind_timeout_seconds,
+        )
+
+    # --- filtering ---
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        volumes = list(_claim_volumes(pod.pod))
+        if not volumes:
+            state.write(self.name, _Attempt(None))
+            return Status.skip()
+        for volume, name in volumes:
+            reason = self._why_unusable(pod.pod, volume, name)
+            if reason:
+                return Status.unresolvable(reason)
+        claims = self._claims_of(pod.pod)
+        if claims.immediate:
+            return Status.unresolvable(UNBOUND_IMMEDIATE)
+        search = VolumeSearch(claims.bound, claims.delayed, self._sources)
+        state.write(self.name, _Attempt(search))
+        return None
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        search = self._attempt(state).search
+        return None if search is None else search.codes(nodes)
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        search = self._attempt(state).search
+        assert search is not None
+        return search.status(code)
+
+    # --- scoring ---
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        return Status.skip() if self._shape is None else None
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
+        search = self._attempt(state).search
+        if search is None or self._shape is None:
+            return 0
+        decisions = [search.decision_for(name) for name in nodes.names]
+        return np.array(
+            [0 if found is None else score_of(found, self._shape) for found in decisions], np.int64
+        )
+
+    # --- binding ---
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        attempt = self._attempt(state)
+        decision = None if attempt.search is None else attempt.search.decision_for(node_name)
+        attempt.all_bound = decision is None or self._are_all_bound(pod.pod)
+        if decision is None or attempt.all_bound:
+            return None
+        try:
+            attempt.reservations[node_name] = self._binder.reserve(decision, node_name)
+        except PluginError as error:
+            return Status.from_error(error)
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        attempt: _Attempt | None = state.get(self.name)
+        reservation = None if attempt is None else attempt.reservations.get(node_name)
+        if reservation is not None:
+            self._binder.unreserve(reservation)
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> PreFlight:
+        attempt = self._attempt(state)
+        if attempt.all_bound:
+            return PreFlight(Status.skip(), allow_parallel=True)
+        if node_name not in attempt.reservations:
+            error = PluginError(f'no pod volume found for node "{node_name}"')
+            return PreFlight(Status.from_error(error), allow_parallel=True)
+        return PreFlight(None, allow_parallel=True)
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        attempt = self._attempt(state)
+        if attempt.all_bound:
+            return None
+        reservation = attempt.reservations.get(node_name)
+        if reservation is None:
+            return Status.from_error(PluginError(f'no pod volumes found for node "{node_name}"'))
+        try:
+            await self._binder.bind(reservation, pod.pod, node_name)
+        except (ApiError, PluginError) as error:
+            return Status.from_error(error)
+        return None
+
+    # --- other ---
+
+    def sign(self, pod: PodInfo) -> SignFragments:
+        return volume_fragments(pod.pod)
+
+    def events(self) -> Registrations:
+        return registrations()
+
+    def assumed_volumes(self) -> list[PersistentVolume]:
+        """Volumes decided for a claim that the API server has not shown yet."""
+        return self._volumes.assumed()
+
+    def assumed_claims(self) -> list[PersistentVolumeClaim]:
+        """Claims given a node to provision on that the API server has not shown yet."""
+        return self._claims.assumed()
+
+    def _attempt(self, state: CycleState) -> _Attempt:
+        return state.read(self.name)
+
+    def _why_unusable(self, pod: Pod, volume: Volume, name: str) -> str:
+        """Why a volume's claim keeps the pod from running anywhere; empty if it does not."""
+        claim = self._stored_claims.get(pod.metadata.namespace, name)
+        if claim is None:
+            if volume.ephemeral is not None:
+                return (
+                    "waiting for ephemeral volume controller to create the "
+                    f'persistentvolumeclaim "{name}"'
+                )
+            return claim_not_found(name)
+        if claim.status.phase == "Lost":
+            return (
+                f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume '
+                f'"{claim.spec.volume_name}"'
+            )
+        if claim.metadata.deletion_timestamp is not None:
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        return ownership_error(pod, claim) if volume.ephemeral is not None else ""
+
+    def _claims_of(self, pod: Pod) -> PodClaims:
+        """The pod's claims as they will be (spec 07 §2.3, step B); raises PluginError."""
+        claims = PodClaims([], [], [])
+        for volume, name in _claim_volumes(pod):
+            claim = self._claim(pod, volume, name)
+            if is_fully_bound(claim):
+                claims.bound.append(claim)
+            elif is_delayed(claim, self._classes) and not claim.spec.volume_name:
+                claims.delayed.append(claim)
+            else:
+                claims.immediate.append(claim)
+        return claims
+
+    def _claim(self, pod: Pod, volume: Volume, name: str) -> PersistentVolumeClaim:
+        namespace = pod.metadata.namespace
+        claim = self._claims.get(namespace, name)
+        if claim is None:
+            missing = self._claims.not_found(namespace, name)
+            raise PluginError(f'error getting PVC "{namespace}/{name}": {missing}')
+        error = ownership_error(pod, claim) if volume.ephemeral is not None else ""
+        if error:
+            raise PluginError(error)
+        return claim
+
+    def _are_all_bound(self, pod: Pod) -> bool:
+        try:
+            return all(
+                is_fully_bound(self._claim(pod, volume, name))
+                for volume, name in _claim_volumes(pod)
+            )
+        except PluginError:
+            return False
+
+
+def _claim_volumes(pod: Pod) -> Iterator[tuple[Volume, str]]:
+    """The volumes that stand for a claim, each with the claim's name."""
+    for volume in pod.spec.volumes:
+        name = claim_name(pod, volume)
+        if name is not None:
+            yield volume, name
+
+
+def _shape_of(args: VolumeBindingArgs, *, is_on: bool) -> Shape | None:
+    """The shape to score with; None if nothing is scored."""
+    if not is_on:
+        if args.shape is not None:
+            raise ConfigError(
+                "unexpected field `shape`, remove it or turn on the feature gate "
+                "StorageCapacityScoring"
+            )
+        return None
+    points = args.shape or DEFAULT_SHAPE
+    _check_shape(points)
+    return Shape.from_args(points)
+
+
+def _check_shape(points: Sequence[UtilizationShapePoint]) -> None:
+    for before, after in pairwise(points):
+        if before.utilization >= after.utilization:
+            raise ConfigError("values must be sorted in increasing order")
+    for point in points:
+        if not 0 <= point.utilization <= 100:
+            raise ConfigError("not in valid range [0, 100]")
+        if not 0 <= point.score <= 10:
+            raise ConfigError("not in valid range [0, 10]")

@@ -1,0 +1,54 @@
+"""Prefers nodes whose storage a pod would leave in the wanted shape (spec 07 §2.7).
+
+Behind the gate StorageCapacityScoring, which is off by default.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from kubestow.plugins._shared.shape import MAX_UTILIZATION, Shape
+from kubestow.plugins._shared.volume_claims import claim_class, offered_storage, requested_storage
+from kubestow.plugins.volume_binding.search import Decision
+
+# Per storage class: what is asked of it, and what there is.
+Use = dict[str, tuple[int, int]]
+
+
+def score_of(decision: Decision, shape: Shape) -> int:
+    """The mean score of the classes the pod would use, rounded half away from zero."""
+    use = _use_of(decision)
+    if not use:
+        return 0
+    # Scores are not negative, so that half away from zero is half up; sums this small are exact.
+    return int(_total(use.values(), shape) / len(use) + 0.5)
+
+
+def _use_of(decision: Decision) -> Use:
+    use: Use = {}
+    for claim, volume in decision.bindings:
+        name = volume.spec.storage_class_name
+        requested, capacity = use.get(name, (0, 0))
+        requested += requested_storage(claim).value()
+        use[name] = requested, capacity + offered_storage(volume).value()
+    if use:
+        # Spec 07 §2.7: with a single volume found, what is provisioned does not count.
+        return use
+    for claim, reported in decision.provisions:
+        if reported is None:
+            continue
+        name = claim_class(claim)
+        requested = use.get(name, (0, 0))[0] + requested_storage(claim).value()
+        # Each claim is compared with what is left as a whole, so it is not summed up.
+        use[name] = requested, 0 if reported.capacity is None else reported.capacity.value()
+    return use
+
+
+def _total(uses: Iterable[tuple[int, int]], shape: Shape) -> int:
+    utilizations = [
+        MAX_UTILIZATION
+        if capacity == 0 or requested > capacity
+        else requested * MAX_UTILIZATION // capacity
+        for requested, capacity in uses
+    ]
+    return int(shape.scores(np.array(utilizations, np.int64)).sum())
