@@ -72,7 +72,8 @@ def _build_profile(
         plugin_class = registry.get(name)
         if plugin_class is not None:
             plugins[name] = _make_plugin(plugin_class, args.get(name, {}), handle)
-    return Profile(msgspec.structs.replace(config, plugins=merged), plugins)
+    handle.profile = Profile(msgspec.structs.replace(config, plugins=merged), plugins)
+    return handle.profile
 
 
 def _make_plugin(plugin_class: PluginClass, raw_args: dict[str, Any], handle: Handle) -> Plugin:

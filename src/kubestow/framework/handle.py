@@ -11,6 +11,8 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.framework.extender import PreemptExtender
+from kubestow.framework.profile import Profile
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
 
 
@@ -61,9 +63,13 @@ class Handle:
     events: EventSink
     # Runs something beside the scheduling loop.
     spawn: Callable[[Coroutine[Any, Any, None]], None]
+    # The profile the plugin is part of, for plugins that run the others in thought; it exists once
+    # all its plugins do.
+    profile: Profile = field(init=False)
     # These two belong to the queue, which is made after the plugins.
     nominator: Nominator = field(init=False)
     activate: Callable[[Iterable[Pod]], None] = field(init=False)
     waiting_pods: WaitingPods = field(default_factory=WaitingPods)
     in_pre_bind: dict[str, PodInPreBind] = field(default_factory=dict[str, PodInPreBind])
     feature_gates: FeatureGates = DEFAULT_GATES
+    extenders: Sequence[PreemptExtender] = ()

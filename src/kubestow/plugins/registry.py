@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.framework.plugin import Plugin
 from kubestow.plugins.default_binder import DefaultBinder
+from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.image_locality import ImageLocality
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.plugins.node_affinity import NodeAffinity
@@ -59,6 +60,7 @@ _CLASSES: Final[tuple[PluginClass, ...]] = (
     VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
+    DefaultPreemption,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,

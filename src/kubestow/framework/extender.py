@@ -1,0 +1,46 @@
+"""What the framework asks of an extender, a scheduler's helper behind HTTP (spec 04 §13).
+
+Not here: configuration and HTTP (`engine`).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from kubestow.api.pod import Pod
+
+
+class Victims(NamedTuple):
+    """Pods to evict from one node, and how many of them break a disruption budget."""
+
+    pods: Sequence[Pod]
+    violation_count: int
+
+
+class MetaVictims(NamedTuple):
+    """The same with pods by UID."""
+
+    uids: Sequence[str]
+    violation_count: int
+
+
+class PreemptExtender(Protocol):
+    """An extender as preemption sees it."""
+
+    @property
+    def name(self) -> str:
+        """Its address, as messages name it."""
+        ...
+
+    @property
+    def is_ignorable(self) -> bool:
+        """Whether its failures are overlooked."""
+        ...
+
+    @property
+    def has_preempt_verb(self) -> bool: ...
+
+    def is_interested(self, pod: Pod) -> bool: ...
+
+    def preempt(self, pod: Pod, victims: Mapping[str, Victims]) -> Mapping[str, MetaVictims]:
+        """What is left of the candidates, by node name. May raise anything."""
+        ...

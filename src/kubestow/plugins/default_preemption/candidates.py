@@ -1,0 +1,104 @@
+"""Nodes on which evicting pods helps, and which of them to take (spec 08 A8).
+
+The choice looks at five numbers per node; for all of them less is better. A table keeps them as
+arrays and the victims as something to ask for: of hundreds of candidates only one evicts anybody.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.importance import earliest_start_ns
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+
+# Rows of `Candidates.ranks`, in the order in which they decide.
+VIOLATIONS: Final = 0
+HIGHEST_PRIORITY: Final = 1
+PRIORITY_SUM: Final = 2
+VICTIM_COUNT: Final = 3
+YOUNGEST: Final = 4
+CRITERIA: Final = 5
+
+# Added to every priority in the sum, so that one victim more weighs more than any priority.
+PRIORITY_SHIFT: Final = 2**31
+
+VictimsOf = Callable[[int], Sequence[PodInfo]]
+
+
+class Candidate(NamedTuple):
+    """A node, whom to evict there in order of importance, and how many of them break a budget."""
+
+    row: int
+    victims: Sequence[PodInfo]
+    violation_count: int
+
+    def ranks(self, now_ns: int) -> tuple[int, ...]:
+        priorities = [victim.priority for victim in self.victims]
+        return (
+            self.violation_count,
+            # The first is the most important, unless an extender gave them another order.
+            priorities[0],
+            sum(priority + PRIORITY_SHIFT for priority in priorities),
+            len(priorities),
+            # Pods that started late lose little: the latest of the earliest starts wins.
+            -earliest_start_ns(self.victims, now_ns),
+        )
+
+
+class Candidates:
+    """Candidates in order of preference among equals.
+
+    rows    intp[candidate]
+    ranks   int64[criterion, candidate]   less is better, the first criterion decides first
+    """
+
+    __slots__ = ("_victims_of", "ranks", "rows")
+
+    def __init__(
+        self, rows: npt.NDArray[np.intp], ranks: IntArray, victims_of: Sequence[VictimsOf]
+    ) -> None:
+        """`victims_of[i](rows[i])` are the victims of candidate i."""
+        self.rows = rows
+        self.ranks = ranks
+        self._victims_of = victims_of
+
+    @classmethod
+    def of(cls, candidates: Iterable[Candidate], now_ns: int) -> "Candidates":
+        listed = tuple(candidates)
+        ranks = np.array([candidate.ranks(now_ns) for candidate in listed], np.int64)
+        return cls(
+            np.array([candidate.row for candidate in listed], np.intp),
+            ranks.reshape(len(listed), CRITERIA).T,
+            [lambda row, candidate=candidate: candidate.victims for candidate in listed],
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, position: int) -> Candidate:
+        row = int(self.rows[position])
+        return Candidate(
+            row, self._victims_of[position](row), int(self.ranks[VIOLATIONS, position])
+        )
+
+    def subset(self, positions: npt.NDArray[np.intp]) -> "Candidates":
+        """The candidates at these positions, in this order."""
+        listed: list[int] = positions.tolist()
+        return Candidates(
+            self.rows[positions],
+            self.ranks[:, positions],
+            [self._victims_of[position] for position in listed],
+        )
+
+    def best(self) -> npt.NDArray[np.intp]:
+        """Positions of the candidates that all five criteria leave tied; empty if there is none."""
+        kept = np.arange(len(self), dtype=np.intp)
+        for values in self.ranks:
+            if len(kept) < 2:
+                break
+            values = values[kept]
+            kept = kept[values == values.min()]
+        return kept

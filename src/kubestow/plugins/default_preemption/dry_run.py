@@ -1,0 +1,205 @@
+"""The search for nodes on which evicting pods would make room (spec 08 A6).
+
+Nodes are looked at in stretches. How a stretch is evaluated is the business of `one_node` and
+`many_nodes`; where the search stops, and what is remembered of it, is decided here, node by node in
+the order of the search, as if they had been looked at one after the other.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.disruption import BudgetTable
+from kubestow.api.labels import join_errors
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+from kubestow.cache.snapshot import Snapshot
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import fit_error_text
+from kubestow.framework.handle import Nominator
+from kubestow.framework.plugin import StatusCodes
+from kubestow.framework.profile import Profile
+from kubestow.framework.status import Status
+from kubestow.plugins.default_preemption.candidates import (
+    CRITERIA,
+    VIOLATIONS,
+    Candidates,
+    VictimsOf,
+)
+from kubestow.plugins.default_preemption.eligibility import VictimRules
+
+NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+
+IntpArray = npt.NDArray[np.intp]
+
+
+class Question(NamedTuple):
+    """What a dry run is about: who wants room, and all that decides on whether there could be some.
+
+    `budgets` None stands for a cluster without disruption budgets.
+    """
+
+    profile: Profile
+    state: CycleState
+    pod: PodInfo
+    snapshot: Snapshot
+    nominator: Nominator
+    budgets: BudgetTable | None
+    rules: VictimRules
+    now_ns: int
+
+
+class Stretch(NamedTuple):
+    """What came of some nodes.
+
+    codes        int64[node]              0 where evicting helps, else a number of the status
+    ranks        int64[criterion, node]   of the nodes where it helps, see `candidates`
+    victims_of   row → victims            of the nodes where it helps
+    """
+
+    codes: IntArray
+    ranks: IntArray
+    victims_of: VictimsOf
+
+
+class Evaluator(Protocol):
+    @property
+    def takes_many(self) -> bool:
+        """Whether nodes come cheaper by the hundred, even if some turn out not to be needed."""
+        ...
+
+    def evaluate(self, rows: IntpArray, statuses: StatusCodes) -> Stretch: ...
+
+
+def candidate_count(node_count: int, percentage: int, absolute: int) -> int:
+    """How many candidates are enough, out of so many nodes that may become one."""
+    return min(max(node_count * percentage // 100, absolute), node_count)
+
+
+class DryRun:
+    """What a search found out. Everything is in the order in which nodes were looked at."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._statuses = StatusCodes()
+        self._rows: list[IntpArray] = []
+        self._codes: list[IntArray] = []
+        self._clean = _Found()
+        self._violating = _Found()
+
+    def search(self, evaluator: Evaluator, rows: IntpArray, wanted: int | None) -> None:
+        """Look at the nodes until there are enough candidates; None means all of them."""
+        start = 0
+        size = len(rows)
+        if wanted is not None:
+            size = wanted if evaluator.takes_many else 1
+        while start < len(rows):
+            stretch_rows = rows[start : start + size]
+            stretch = evaluator.evaluate(stretch_rows, self._statuses)
+            end = len(stretch_rows) if wanted is None else self._end(stretch, wanted)
+            self._take(stretch_rows[:end], stretch, wanted)
+            if wanted is not None and self._has_enough(wanted):
+                return
+            start += size
+            size = size * 2 if evaluator.takes_many else 1
+
+    def candidates(self) -> Candidates:
+        """Those that violate no budget first."""
+        return _joined(self._clean, self._violating)
+
+    def candidates_by_row(self) -> Candidates:
+        """The same in the order of the snapshot."""
+        candidates = self.candidates()
+        return candidates.subset(np.argsort(candidates.rows))
+
+    def statuses(self) -> Mapping[str, Status]:
+        """By name, the nodes that were looked at and on which evicting does not help."""
+        names = self._snapshot.names
+        return {
+            names[row]: self._statuses.status_of(code)
+            for rows, codes in zip(self._rows, self._codes, strict=True)
+            for row, code in zip(rows.tolist(), codes.tolist(), strict=True)
+            if code
+        }
+
+    def error(self) -> str:
+        """What went wrong, on all nodes together; empty if nothing did."""
+        return join_errors(
+            self._statuses.status_of(code).message
+            for codes in self._codes
+            for code in codes[codes < 0].tolist()
+        )
+
+    def message(self) -> str:
+        """Why there is no candidate; nodes that were not looked at cannot be helped."""
+        node_count = len(self._snapshot)
+        reasons: Counter[str] = Counter()
+        failed_count = 0
+        for codes in self._codes:
+            for code, count in zip(*np.unique(codes[codes != 0], return_counts=True), strict=True):
+                failed_count += int(count)
+                for reason in self._statuses.status_of(int(code)).all_reasons:
+                    reasons[reason] += int(count)
+        if node_count > failed_count:
+            reasons[NOT_HELPFUL] += node_count - failed_count
+        return fit_error_text(node_count, reasons)
+
+    def _has_enough(self, wanted: int) -> bool:
+        return self._clean.count > 0 and self._clean.count + self._violating.count >= wanted
+
+    def _end(self, stretch: Stretch, wanted: int) -> int:
+        """How many nodes of the stretch are looked at before the search stops."""
+        is_candidate = stretch.codes == 0
+        is_clean = is_candidate & (stretch.ranks[VIOLATIONS] == 0)
+        clean = self._clean.count + np.cumsum(is_clean)
+        both = self._clean.count + self._violating.count + np.cumsum(is_candidate)
+        # The list of those that violate a budget ends at `wanted`, but that alone is enough for the
+        # sum, so its length need not be cut here.
+        is_enough = (clean > 0) & (both >= wanted)
+        return int(is_enough.argmax()) + 1 if is_enough.any() else len(is_enough)
+
+    def _take(self, rows: IntpArray, stretch: Stretch, wanted: int | None) -> None:
+        codes, ranks = stretch.codes[: len(rows)], stretch.ranks[:, : len(rows)]
+        self._rows.append(rows)
+        self._codes.append(codes)
+        is_candidate = codes == 0
+        is_clean = ranks[VIOLATIONS] == 0
+        for found, mask in (
+            (self._clean, is_candidate & is_clean),
+            (self._violating, is_candidate & ~is_clean),
+        ):
+            positions = np.flatnonzero(mask)
+            if wanted is not None:
+                positions = positions[: wanted - found.count]
+            found.add(rows[positions], ranks[:, positions], stretch.victims_of)
+
+
+class _Found:
+    """Candidates of one kind, in the order in which they were found."""
+
+    def __init__(self) -> None:
+        self.rows: list[IntpArray] = []
+        self.ranks: list[IntArray] = []
+        self.victims_of: list[VictimsOf] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.victims_of)
+
+    def add(self, rows: IntpArray, ranks: IntArray, victims_of: VictimsOf) -> None:
+        if len(rows):
+            self.rows.append(rows)
+            self.ranks.append(ranks)
+            self.victims_of += [victims_of] * len(rows)
+
+
+def _joined(first: _Found, second: _Found) -> Candidates:
+    return Candidates(
+        np.concatenate((np.empty(0, np.intp), *first.rows, *second.rows)),
+        np.concatenate((np.empty((CRITERIA, 0), np.int64), *first.ranks, *second.ranks), axis=1),
+        [*first.victims_of, *second.victims_of],
+    )

@@ -1,0 +1,152 @@
+"""The pods a preemptor may evict from each node, in the order in which they are spared.
+
+What a node's pods are and how they rank changes only when the node does, so it is kept per row by
+the snapshot and made for a row when it is first looked at. Pods of lower priority than some
+preemptor's are the end of the node's list by importance, whoever the preemptor is.
+
+Not here: whether sparing a pod is possible (`one_node`, `many_nodes`).
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.disruption import BudgetTable
+from kubestow.api.importance import by_importance, start_time_ns
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
+
+# Columns of `Evictable.figures`; the first three are the columns of the basic resources.
+PRIORITY: Final = 3
+START: Final = 4
+FIGURES: Final = 5
+
+NOT_STARTED: Final = np.iinfo(np.int64).max
+_NO_PODS: Final = np.iinfo(np.int64).max
+
+_LOWEST_PRIORITY: Final = ("DefaultPreemption", "lowest priority")
+_PODS: Final = ("DefaultPreemption", "pods")
+
+
+class Evictable:
+    """Pods of one node, in the order in which they are spared.
+
+    pods              first those that would violate a budget, each part most important first
+    figures           int64[pod, figure]: cpu, memory, ephemeral storage, priority, start in
+                      nanoseconds or NOT_STARTED
+    violating_count   how many would violate a budget
+    """
+
+    __slots__ = ("figures", "pods", "violating_count")
+
+    def __init__(
+        self, pods: tuple[PodInfo, ...], figures: IntArray, violating_count: int = 0
+    ) -> None:
+        self.pods = pods
+        self.figures = figures
+        self.violating_count = violating_count
+
+    @classmethod
+    def of(cls, pods: Sequence[PodInfo]) -> "Evictable":
+        figures = np.array([_figures(pod) for pod in pods], np.int64)
+        return cls(tuple(pods), figures.reshape(len(pods), FIGURES))
+
+    def split(self, budgets: BudgetTable) -> "Evictable":
+        """The same pods with those to the front that would violate a budget."""
+        split = budgets.split(self.pods)
+        if not split.violating:
+            return self
+        place = {pod.uid: index for index, pod in enumerate(self.pods)}
+        pods = (*split.violating, *split.non_violating)
+        order = np.array([place[pod.uid] for pod in pods], np.intp)
+        return Evictable(pods, self.figures[order], len(split.violating))
+
+
+class PodsOfNode:
+    """The pods of one node by importance. Good for as long as the node does not change."""
+
+    __slots__ = ("_budgets", "_info", "_kept", "_priority", "_ranked", "_steps", "_until_ns")
+
+    def __init__(self, info: NodeInfo) -> None:
+        self._info = info
+        self._ranked: Evictable | None = None
+        # Negated priorities of the ranked pods, ascending.
+        self._steps: list[int] = []
+        # Until then the order depends on the hour: a pod that has not started counts as started
+        # now, and some pod claims to have started then.
+        self._until_ns = -1
+        # The last answer, and what it was the answer to.
+        self._kept: Evictable | None = None
+        self._priority = 0
+        self._budgets: BudgetTable | None = None
+
+    def below(self, priority: int, budgets: BudgetTable | None, now_ns: int) -> Evictable:
+        """The pods of lower priority. `budgets` None stands for a cluster without any."""
+        ranked = self._ranked or self._rank()
+        if now_ns <= self._until_ns:
+            lower = [pod for pod in self._info.pods if pod.priority < priority]
+            return _split(Evictable.of(by_importance(lower, now_ns)), budgets)
+        kept = self._kept
+        if kept is None or priority != self._priority or budgets is not self._budgets:
+            first = bisect_right(self._steps, -priority)
+            lower = Evictable(ranked.pods[first:], ranked.figures[first:])
+            kept = self._kept = _split(lower, budgets)
+            self._priority, self._budgets = priority, budgets
+        return kept
+
+    def _rank(self) -> Evictable:
+        ranked = self._ranked = Evictable.of(by_importance(self._info.pods, NOT_STARTED))
+        self._steps = [-pod.priority for pod in ranked.pods]
+        starts = ranked.figures[:, START]
+        is_started = starts != NOT_STARTED
+        if is_started.any() and not is_started.all():
+            self._until_ns = int(starts[is_started].max())
+        return ranked
+
+
+def may_have_victims(nodes: Nodes, priority: int) -> npt.NDArray[np.bool_]:
+    """bool[node]: where some pod has a lower priority."""
+    return nodes.tracked(_LOWEST_PRIORITY, Depends.PODS, _lowest_priorities) < priority
+
+
+def evictable_pods(
+    nodes: Nodes, priority: int, budgets: BudgetTable | None, now_ns: int
+) -> list[Evictable]:
+    """Per node the pods of lower priority."""
+    pods: list[PodsOfNode] = nodes.tracked(_PODS, Depends.PODS, _pods_of_nodes).tolist()
+    return [on_node.below(priority, budgets, now_ns) for on_node in pods]
+
+
+def _split(evictable: Evictable, budgets: BudgetTable | None) -> Evictable:
+    return evictable if budgets is None else evictable.split(budgets)
+
+
+def _figures(pod: PodInfo) -> tuple[int, ...]:
+    requested = pod.accounted.requested
+    return (
+        requested.milli_cpu,
+        requested.memory,
+        requested.ephemeral_storage,
+        pod.priority,
+        start_time_ns(pod.pod, NOT_STARTED),
+    )
+
+
+def _lowest_priorities(nodes: Nodes) -> IntArray:
+    return np.array(
+        [min((pod.priority for pod in info.pods), default=_NO_PODS) for info in nodes.infos()],
+        np.int64,
+    )
+
+
+def _pods_of_nodes(nodes: Nodes) -> npt.NDArray[np.object_]:
+    pods = np.empty(len(nodes), np.object_)
+    for position, info in enumerate(nodes.infos()):
+        pods[position] = PodsOfNode(info)
+    return pods

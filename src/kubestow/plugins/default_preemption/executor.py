@@ -1,0 +1,180 @@
+"""Evicts the victims beside the scheduling loop (spec 08 A10).
+
+    marked ── nominations cleared ── all victims but the last evicted ── the last ── unmarked
+       └────────────── any failure: the preemptor is activated, to try again ──────────┘
+
+While a pod is marked its PreEnqueue holds it back: tried too early, it would find its victims still
+there and preempt elsewhere. The last victim is kept for the end and its name noted: its deletion
+is the event that wakes the pod, which may arrive before the mark is gone.
+
+A scheduling cycle never waits. So without SchedulerAsyncPreemption victims are evicted beside the
+loop as well, without a mark and in the order of that mode; a failure then goes to the log, for the
+cycle that would report it is over.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from kubestow.api.meta import Condition, object_ref
+from kubestow.api.pod import Pod, is_terminating
+from kubestow.api.pod_info import PodInfo
+from kubestow.clock import NANOSECONDS
+from kubestow.cluster.pod_status import changed_condition
+from kubestow.errors import KubestowError, NotFoundError
+from kubestow.framework.handle import Handle
+from kubestow.plugins.default_preemption.eligibility import (
+    DISRUPTION_TARGET,
+    PREEMPTION_BY_SCHEDULER,
+)
+
+log = logging.getLogger(__name__)
+
+IN_MEMORY: Final = " (in kube-scheduler memory)."
+
+
+class Eviction(NamedTuple):
+    """Whom to evict from which node, and for whom. Victims that are leaving anyway are left out."""
+
+    preemptor: Pod
+    priority: int
+    node_name: str
+    victims: Sequence[Pod]
+
+
+class Executor:
+    def __init__(self, plugin_name: str, handle: Handle, *, is_async: bool) -> None:
+        self._plugin_name = plugin_name
+        self._handle = handle
+        self._is_async = is_async
+        # UID of a preemptor → namespace and name of its last victim, once that one is evicted.
+        self._preempting: dict[str, tuple[str, str] | None] = {}
+
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Iterable[PodInfo]) -> None:
+        """See to it that the victims go; returns at once."""
+        staying = [victim.pod for victim in victims if not is_terminating(victim.pod)]
+        eviction = Eviction(preemptor.pod, preemptor.priority, node_name, staying)
+        if not self._is_async:
+            self._handle.spawn(self._evict_at_once(eviction))
+        elif staying:
+            self._preempting[preemptor.uid] = None
+            self._handle.spawn(self._evict_in_background(eviction))
+
+    def is_preempting(self, pod: Pod) -> bool:
+        """Whether the pod should wait: its victims are not all on their way yet."""
+        uid = pod.metadata.uid
+        if uid not in self._preempting:
+            return False
+        last_victim = self._preempting[uid]
+        if last_victim is None:
+            return True
+        victim = self._handle.objects.pods.get(*last_victim)
+        return victim is not None and not is_terminating(victim)
+
+    # --- the two orders ---
+
+    async def _evict_in_background(self, eviction: Eviction) -> None:
+        uid = eviction.preemptor.metadata.uid
+        *others, last = eviction.victims
+        has_failed = False
+        try:
+            await self._clear_nominations(eviction)
+            await _all_or_first_error(self._evict_one(eviction, victim) for victim in others)
+            self._preempting[uid] = (last.metadata.namespace, last.metadata.name)
+            await self._evict_one(eviction, last)
+        except Exception as error:  # Whatever it was, the preemptor tries again.
+            self._log(eviction, error)
+            has_failed = True
+        finally:
+            self._preempting.pop(uid, None)
+        if has_failed:
+            # Nothing else might wake it: some of the pods it waits for are not going.
+            self._handle.activate((eviction.preemptor,))
+
+    async def _evict_at_once(self, eviction: Eviction) -> None:
+        try:
+            await _all_or_first_error(
+                self._evict_one(eviction, victim) for victim in eviction.victims
+            )
+            await self._clear_nominations(eviction)
+        except Exception as error:  # As above, though it is not woken in this mode.
+            self._log(eviction, error)
+
+    def _log(self, eviction: Eviction, error: Exception) -> None:
+        log.error(
+            "cannot evict all victims of pod %s on node %s: %s",
+            object_ref(eviction.preemptor.metadata),
+            eviction.node_name,
+            error,
+            # What the API server refused needs no traceback.
+            exc_info=None if isinstance(error, KubestowError) else error,
+        )
+
+    # --- one pod ---
+
+    async def _clear_nominations(self, eviction: Eviction) -> None:
+        """Less important pods promised this node must look for another one."""
+        nominated = self._handle.nominator.nominated_pods_for_node(eviction.node_name)
+        less_important = [pod.pod for pod in nominated if pod.priority < eviction.priority]
+        for pod in less_important:
+            if pod.status.nominated_node_name:
+                await self._handle.client.patch_pod_status(pod, nominated_node_name="")
+
+    async def _evict_one(self, eviction: Eviction, victim: Pod) -> None:
+        note = f"Preempted by pod {eviction.preemptor.metadata.uid} on node {eviction.node_name}"
+        if self._stop_placing(victim):
+            note += IN_MEMORY
+        elif not await self._delete(eviction.preemptor, victim):
+            return
+        # Spec 09 §9: for pods as preemptors v1.36 names no related object.
+        self._handle.events.record(
+            victim, type="Normal", reason="Preempted", action="Preempting", note=note
+        )
+
+    def _stop_placing(self, victim: Pod) -> bool:
+        """Turn back a pod that is on its way to the node but not bound; False if it is too late."""
+        uid = victim.metadata.uid
+        waiting = self._handle.waiting_pods.get(uid)
+        if waiting is not None:
+            return waiting.preempt(self._plugin_name, "preempted")
+        in_pre_bind = self._handle.in_pre_bind.get(uid)
+        return in_pre_bind is not None and in_pre_bind.cancel(f"preempted by {self._plugin_name}")
+
+    async def _delete(self, preemptor: Pod, victim: Pod) -> bool:
+        """Say why on the pod, then delete it; False if it is gone already."""
+        condition = Condition(
+            type=DISRUPTION_TARGET,
+            status="True",
+            reason=PREEMPTION_BY_SCHEDULER,
+            message=f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher "
+            "priority pod",
+            observed_generation=victim.metadata.generation,
+        )
+        changed = changed_condition(victim, condition, now=self._now())
+        client = self._handle.client
+        try:
+            if changed is not None:
+                await client.patch_pod_status(victim, condition=changed)
+            await client.delete_pod(victim)
+        except NotFoundError:
+            return False
+        return True
+
+    def _now(self) -> datetime:
+        # The API counts in whole seconds.
+        return datetime.fromtimestamp(self._handle.clock.now_ns() // NANOSECONDS, UTC)
+
+
+async def _all_or_first_error(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run all at the same time; the first that fails cancels the others."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    if not tasks:
+        return
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,156 @@
+"""DefaultPreemption as the framework calls it (spec 08 A3)."""
+
+from typing import ClassVar, Final
+
+import numpy as np
+
+from kubestow.api.disruption import BudgetTable
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.config.plugin_args import DefaultPreemptionArgs
+from kubestow.errors import ConfigError, PluginError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import Diagnosis
+from kubestow.framework.events import Action, Hint, Registrations, Resource, on
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PostFilterResult
+from kubestow.framework.status import SUCCESS, Code, Status
+from kubestow.plugins.default_preemption.dry_run import DryRun, Question, candidate_count
+from kubestow.plugins.default_preemption.eligibility import (
+    DEFAULT_RULES,
+    VictimRules,
+    why_ineligible,
+)
+from kubestow.plugins.default_preemption.executor import Executor
+from kubestow.plugins.default_preemption.extenders import ask_extenders
+from kubestow.plugins.default_preemption.many_nodes import ManyNodes, can_take
+from kubestow.plugins.default_preemption.one_node import OneNode
+
+GATED: Final = Status.unresolvable("waiting for the preemption for this pod to be finished")
+
+
+class DefaultPreemption:
+    name: ClassVar[str] = "DefaultPreemption"
+    args_type: ClassVar[type[DefaultPreemptionArgs]] = DefaultPreemptionArgs
+    # A plugin built on this one may set others.
+    rules: ClassVar[VictimRules] = DEFAULT_RULES
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        if not isinstance(args, DefaultPreemptionArgs):
+            raise ConfigError(
+                f"got args of type {type(args).__name__}, want *DefaultPreemptionArgs"
+            )
+        self._args = args
+        self._handle = handle
+        self._is_async = handle.feature_gates.enabled("SchedulerAsyncPreemption")
+        self._executor = Executor(self.name, handle, is_async=self._is_async)
+        # Where the search begins, counted in nodes that may become candidates. Upstream draws it by
+        # lot for every pod; here the same cluster gives the same victims unless somebody sets it.
+        self.offset = 0
+        self._budgets: BudgetTable | None = None
+        self._budgets_version = -1
+
+    # --- queue ---
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        return GATED if self._executor.is_preempting(pod) else None
+
+    def events(self) -> Registrations:
+        # Of no help itself: it has pods that wait at PreEnqueue looked at by the hints of those
+        # plugins that rejected them.
+        return (on(Resource.POD, Action.DELETE, _never_helps),) if self._is_async else ()
+
+    # --- preemption ---
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        try:
+            result, status = self._preempt(state, pod, diagnosis)
+        except Exception as error:  # An extender or a rule from outside; fails this attempt only.
+            result, status = None, Status.from_error(error)
+        if status.message:
+            status = Status(status.code, f"preemption: {status.message}")
+        return result, status
+
+    def evaluate_all(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> DryRun:
+        """Every node on which evicting might help, without stopping at enough; evicts nobody."""
+        return self._search(state, self._newest(pod), diagnosis, is_exhaustive=True)
+
+    def _preempt(
+        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        handle = self._handle
+        pod = self._newest(pod)
+        reason = why_ineligible(pod, diagnosis, handle.snapshot, self.rules)
+        if reason:
+            return None, Status.unschedulable(reason)
+        if len(handle.snapshot) == 0:
+            raise PluginError("no nodes available")
+        dry_run = self._search(state, pod, diagnosis)
+        candidates = dry_run.candidates()
+        if len(candidates) == 0:
+            error = dry_run.error()
+            if error:
+                raise PluginError(error)
+            return PostFilterResult(""), Status.unschedulable(dry_run.message())
+        if handle.extenders:
+            candidates = ask_extenders(
+                handle.extenders, pod, candidates, handle.snapshot, handle.clock.now_ns()
+            )
+        best = candidates.best()
+        if len(best) == 0:
+            return None, Status.unschedulable("no candidate node for preemption")
+        chosen = candidates[int(best[0])]
+        node_name = handle.snapshot.names[chosen.row]
+        self._executor.evict(pod, node_name, chosen.victims)
+        return PostFilterResult(node_name), SUCCESS
+
+    def _newest(self, pod: PodInfo) -> PodInfo:
+        """The pod as the API server last showed it."""
+        newest = self._handle.objects.pods.get(pod.namespace, pod.name)
+        if newest is None:
+            raise PluginError(f'pod "{pod.name}" not found')
+        return pod if newest is pod.pod else PodInfo(newest)
+
+    def _search(
+        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis, *, is_exhaustive: bool = False
+    ) -> DryRun:
+        handle = self._handle
+        dry_run = DryRun(handle.snapshot)
+        rows = diagnosis.rows_with_code(Code.UNSCHEDULABLE)
+        if len(rows) == 0:
+            return dry_run
+        question = Question(
+            handle.profile,
+            state,
+            pod,
+            handle.snapshot,
+            handle.nominator,
+            self._budget_table(),
+            self.rules,
+            handle.clock.now_ns(),
+        )
+        evaluator = ManyNodes(question) if can_take(question) else OneNode(question)
+        wanted = candidate_count(
+            len(rows),
+            self._args.min_candidate_nodes_percentage,
+            self._args.min_candidate_nodes_absolute,
+        )
+        dry_run.search(
+            evaluator,
+            np.roll(rows, -self.offset) if self.offset else rows,
+            None if is_exhaustive else wanted,
+        )
+        return dry_run
+
+    def _budget_table(self) -> BudgetTable | None:
+        budgets = self._handle.objects.pod_disruption_budgets
+        if budgets.version != self._budgets_version:
+            self._budgets_version = budgets.version
+            self._budgets = BudgetTable(budgets) if len(budgets) else None
+        return self._budgets
+
+
+def _never_helps(pod: Pod, old: object, new: object) -> Hint:
+    return Hint.SKIP

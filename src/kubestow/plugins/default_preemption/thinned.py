@@ -1,0 +1,290 @@
+"""Many nodes as they would be without some of their pods, for filters that go by numbers.
+
+A filter that compares what is requested with what is there gives its answer for hundreds of thinned
+nodes at once. One that wants more than numbers (pods, the snapshot) is told that this view is not
+enough; it has to be asked about one simulated node after the other.
+
+The pods that come and go lie in slots, the same slot of all nodes side by side:
+
+    slot 0   a0 b0 c0      figures[figure, slot, node], 0 where a node has no pod in a slot
+    slot 1   a1  - c1      exists[slot, node]
+
+Invariant: whatever the view answers is what a `SimulatedNode` with the same pods would answer.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.node import Node
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import BoolArray, IdArray, IntArray
+from kubestow.cache.columns import BASIC_RESOURCES
+from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.snapshot import FrozenImages, Snapshot
+from kubestow.cache.tracked import Depends
+from kubestow.plugins.default_preemption.evictable import FIGURES, Evictable
+
+IntpArray = npt.NDArray[np.intp]
+
+
+class NeedsMore(Exception):
+    """The filter asked for something a view of numbers does not have."""
+
+
+class Asked:
+    """What a view was asked for. A filter that asks for neither goes by the Node objects alone."""
+
+    __slots__ = ("for_more", "for_numbers")
+
+    def __init__(self) -> None:
+        self.for_numbers = False
+        self.for_more = False
+
+
+class Slots:
+    """The evictable pods of some nodes side by side."""
+
+    __slots__ = ("exists", "figures", "of_nodes", "violating_counts")
+
+    def __init__(
+        self,
+        of_nodes: Sequence[Evictable],
+        figures: IntArray,
+        exists: BoolArray,
+        violating_counts: IntpArray,
+    ) -> None:
+        self.of_nodes = of_nodes
+        self.figures = figures
+        self.exists = exists
+        self.violating_counts = violating_counts
+
+    @classmethod
+    def of(cls, of_nodes: Sequence[Evictable]) -> "Slots":
+        """There must be at least one node."""
+        node_count = len(of_nodes)
+        counts = np.array([len(evictable.pods) for evictable in of_nodes], np.intp)
+        listed = np.concatenate([evictable.figures for evictable in of_nodes])
+        width = int(counts.max())
+        firsts = np.cumsum(counts) - counts
+        slots = np.arange(len(listed)) - np.repeat(firsts, counts)
+        figures = np.zeros((FIGURES, width, node_count), np.int64)
+        figures[:, slots, np.repeat(np.arange(node_count), counts)] = listed.T
+        return cls(
+            of_nodes,
+            figures,
+            np.arange(width)[:, np.newaxis] < counts,
+            np.array([evictable.violating_count for evictable in of_nodes], np.intp),
+        )
+
+    def subset(self, positions: IntpArray) -> "Slots":
+        listed: list[int] = positions.tolist()
+        return Slots(
+            [self.of_nodes[position] for position in listed],
+            self.figures[:, :, positions],
+            self.exists[:, positions],
+            self.violating_counts[positions],
+        )
+
+    def __len__(self) -> int:
+        """How many slots there are."""
+        return len(self.exists)
+
+    def amounts(self, resource: str) -> IntArray:
+        """int64[slot, node]: what the pods request of one resource."""
+        if resource in BASIC_RESOURCES:
+            return self.figures[BASIC_RESOURCES.index(resource)]
+        amounts = np.zeros(self.exists.shape, np.int64)
+        for position, evictable in enumerate(self.of_nodes):
+            for slot, pod in enumerate(evictable.pods):
+                amounts[slot, position] = pod.accounted.requested.scalar.get(resource, 0)
+        return amounts
+
+
+class ThinnedNodes(Nodes):
+    """Nodes with all evictable pods gone, but for those put back slot by slot."""
+
+    __slots__ = (
+        "_amounts",
+        "_crowd",
+        "_nodes",
+        "_pod_count",
+        "_present",
+        "_requested",
+        "asked",
+        "slots",
+    )
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        slots: Slots,
+        *,
+        present: BoolArray | None = None,
+        crowd: Sequence[Sequence[PodInfo]] = (),
+        asked: Asked | None = None,
+    ) -> None:
+        """`crowd` are pods thought to be on each node besides its own."""
+        self._nodes = nodes
+        self._columns = nodes.snapshot.columns
+        self._crowd = crowd
+        self._present = np.zeros_like(slots.exists) if present is None else present
+        self._amounts: dict[int, IntArray] = {}
+        self._requested: dict[int, IntArray] = {}
+        self._pod_count: IntArray | None = None
+        self.slots = slots
+        # Shared with the views made from this one: whoever asks them asks this one.
+        self.asked = Asked() if asked is None else asked
+
+    # --- pods that come and go ---
+
+    def put_back(self, slot: int) -> None:
+        """Put the pod of this slot back on every node that has one."""
+        exists = self.slots.exists[slot]
+        self._present[slot] = exists
+        for column, requested in self._requested.items():
+            requested += self._amounts[column][slot]
+        if self._pod_count is not None:
+            self._pod_count += exists
+
+    def take_away(self, slot: int, mask: BoolArray) -> None:
+        """Take the pod of this slot away again where the mask says so."""
+        self._present[slot] &= ~mask
+        for column, requested in self._requested.items():
+            requested -= np.where(mask, self._amounts[column][slot], 0)
+        if self._pod_count is not None:
+            self._pod_count -= mask
+
+    def crowded(self, positions: IntpArray, crowd: Sequence[Sequence[PodInfo]]) -> "ThinnedNodes":
+        """The nodes at these positions as they are now, each with some pods more."""
+        return ThinnedNodes(
+            self._nodes.subset(positions),
+            self.slots.subset(positions),
+            present=self._present[:, positions],
+            crowd=crowd,
+            asked=self.asked,
+        )
+
+    def subset(self, positions: IntpArray) -> "ThinnedNodes":
+        listed: list[int] = positions.tolist()
+        crowd = [self._crowd[position] for position in listed] if self._crowd else ()
+        return self.crowded(positions, crowd)
+
+    # --- numbers ---
+
+    def requested(self, column: int) -> IntArray:
+        self.asked.for_numbers = True
+        requested = self._requested.get(column)
+        if requested is None:
+            name = self._columns.resources.names[column]
+            amounts = self._amounts[column] = self.slots.amounts(name)
+            requested = self._nodes.requested(column) - np.where(self._present, 0, amounts).sum(0)
+            if self._crowd:
+                requested += [_requested_by(pods, column, name) for pods in self._crowd]
+            self._requested[column] = requested
+        return requested
+
+    @property
+    def pod_count(self) -> IntArray:
+        self.asked.for_numbers = True
+        pod_count = self._pod_count
+        if pod_count is None:
+            away = self.slots.exists & ~self._present
+            pod_count = self._nodes.pod_count - np.count_nonzero(away, axis=0)
+            if self._crowd:
+                pod_count += [len(pods) for pods in self._crowd]
+            self._pod_count = pod_count
+        return pod_count
+
+    # --- what the Node objects say ---
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def allocatable(self, column: int) -> IntArray:
+        return self._nodes.allocatable(column)
+
+    @property
+    def allowed_pods(self) -> IntArray:
+        return self._nodes.allowed_pods
+
+    @property
+    def unschedulable(self) -> BoolArray:
+        return self._nodes.unschedulable
+
+    @property
+    def features(self) -> IntArray:
+        return self._nodes.features
+
+    @property
+    def taint_set(self) -> IdArray:
+        return self._nodes.taint_set
+
+    def label_ids(self, key: str) -> IdArray:
+        return self._nodes.label_ids(key)
+
+    def label_values(self, key: str) -> list[str | None]:
+        return self._nodes.label_values(key)
+
+    @property
+    def names(self) -> list[str]:
+        return self._nodes.names
+
+    def node_objects(self) -> list[Node]:
+        return self._nodes.node_objects()
+
+    def images(self) -> list[FrozenImages]:
+        return self._nodes.images()
+
+    def tracked(
+        self, key: Hashable, depends: Depends, compute: Callable[[Nodes], npt.NDArray[Any]]
+    ) -> npt.NDArray[Any]:
+        if depends is Depends.NODE:
+            return self._nodes.tracked(key, depends, compute)
+        raise self._refusal()
+
+    # --- what this view does not have ---
+
+    # Reading these two leads out of the view, to the pods as they really are.
+
+    @property
+    def snapshot(self) -> Snapshot:  # pyright: ignore[reportIncompatibleVariableOverride] -- see above
+        raise self._refusal()
+
+    @property
+    def rows(self) -> IntpArray:  # pyright: ignore[reportIncompatibleVariableOverride] -- see above
+        raise self._refusal()
+
+    def non_zero_requested(self, column: int) -> IntArray:
+        raise self._refusal()
+
+    def infos(self) -> list[NodeInfo]:
+        raise self._refusal()
+
+    @property
+    def has_affinity(self) -> BoolArray:
+        raise self._refusal()
+
+    @property
+    def has_required_anti_affinity(self) -> BoolArray:
+        raise self._refusal()
+
+    def _refusal(self) -> NeedsMore:
+        self.asked.for_more = True
+        return NeedsMore()
+
+
+def _requested_by(pods: Sequence[PodInfo], column: int, resource: str) -> int:
+    requests = [pod.accounted.requested for pod in pods]
+    match column:
+        case 0:
+            return sum(request.milli_cpu for request in requests)
+        case 1:
+            return sum(request.memory for request in requests)
+        case 2:
+            return sum(request.ephemeral_storage for request in requests)
+        case _:
+            return sum(request.scalar.get(resource, 0) for request in requests)
