@@ -1,4 +1,4 @@
-"""Builders and clocks for tests, public so that plugin authors can use them too.
+"""Builders, clocks and runs of single plugins for tests; public, for plugin authors too.
 
 The one folder outside the layers: it may import anything.
 """
@@ -13,11 +13,17 @@ from kubestow.testing.builders import (
     make_taint,
     make_term,
 )
+from kubestow.testing.clock import ManualClock
+from kubestow.testing.handles import RecordedEvents, make_handle
+from kubestow.testing.plugin_runs import run_filter, run_hint, run_pre_filter, run_score
 from kubestow.testing.snapshots import make_cache, make_snapshot
 
 __all__ = [
+    "ManualClock",
+    "RecordedEvents",
     "make_cache",
     "make_container",
+    "make_handle",
     "make_node",
     "make_node_affinity",
     "make_pod",
@@ -26,4 +32,8 @@ __all__ = [
     "make_snapshot",
     "make_taint",
     "make_term",
+    "run_filter",
+    "run_hint",
+    "run_pre_filter",
+    "run_score",
 ]
