@@ -1,0 +1,79 @@
+"""Makes the claims of pods with ephemeral volumes, and takes them away with their pods."""
+
+from contextlib import suppress
+
+from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod, is_terminating
+from kubestow.cluster.documents import as_object
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from kubestow.errors import NotFoundError
+
+
+class EphemeralVolumeController:
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+
+    async def run(self) -> None:
+        """Follow the pods until cancelled."""
+        watch = self._cluster.watch(PODS)
+        try:
+            while batch := await watch.next_batch():
+                for event in batch:
+                    pod = event.stored.typed
+                    if not isinstance(pod, Pod):
+                        continue
+                    if event.type == "DELETED":
+                        self._delete_claims(pod)
+                    elif not is_terminating(pod):
+                        self._make_claims(pod)
+        finally:
+            watch.close()
+
+    def _make_claims(self, pod: Pod) -> None:
+        for name, template in _templates(pod):
+            if self._cluster.find(PERSISTENT_VOLUME_CLAIMS, pod.metadata.namespace, name) is None:
+                self._cluster.create(PERSISTENT_VOLUME_CLAIMS, _claim(pod, name, template))
+
+    def _delete_claims(self, pod: Pod) -> None:
+        for name, _ in _templates(pod):
+            found = self._cluster.find(PERSISTENT_VOLUME_CLAIMS, pod.metadata.namespace, name)
+            if found is None:
+                continue
+            owners = found.typed.metadata.owner_references
+            if any(owner.uid == pod.metadata.uid for owner in owners):
+                with suppress(NotFoundError):
+                    self._cluster.delete(PERSISTENT_VOLUME_CLAIMS, *found.key)
+
+
+def _templates(pod: Pod) -> list[tuple[str, JsonObject]]:
+    """Name and template of each claim the pod needs."""
+    return [
+        (f"{pod.metadata.name}-{volume.name}", volume.ephemeral.volume_claim_template or {})
+        for volume in pod.spec.volumes
+        if volume.ephemeral is not None
+    ]
+
+
+def _claim(pod: Pod, name: str, template: JsonObject) -> JsonObject:
+    metadata = as_object(template.get("metadata"))
+    owner: JsonObject = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": pod.metadata.name,
+        "uid": pod.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": name,
+            "namespace": pod.metadata.namespace,
+            "labels": as_object(metadata.get("labels")),
+            "annotations": as_object(metadata.get("annotations")),
+            "ownerReferences": [owner],
+        },
+        "spec": as_object(template.get("spec")),
+    }
