@@ -138,7 +138,9 @@ class Decider:
         names = decision.pre_filter.node_names
         if names is None:
             return range(len(self._snapshot))
-        restricting = " ".join(sorted(decision.pre_filter.restricting))
+        # Recorded behaviour, beyond spec 04 §6.1: the set that is printed is the set of blamed plugins,
+        # so a filter that rejected the nominated node just before is named as well.
+        restricting = " ".join(sorted(decision.diagnosis.unschedulable_plugins))
         decision.diagnosis.absent = Status.unresolvable(
             f"node(s) didn't satisfy plugin(s) [{restricting}]"
         )
@@ -229,10 +231,11 @@ class _Search:
         if len(candidates) == 0:
             return None
         if not self._profile.filter:
-            rows = np.roll(np.asarray(candidates, np.intp), -(start % len(candidates)))
+            first = _first_at_or_after(candidates, start)
+            rows = np.roll(np.asarray(candidates, np.intp), -first)
             self._take(rows[: self._wanted])
             return None
-        for rows in self._stretches(candidates, start % len(candidates)):
+        for rows in self._stretches(candidates, _first_at_or_after(candidates, start)):
             error, is_done = self._look_at(rows)
             if error is not None or is_done:
                 return error
@@ -337,6 +340,16 @@ class _Search:
 
 def _row_numbers(rows: Rows) -> npt.NDArray[np.intp]:
     return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
+
+
+def _first_at_or_after(candidates: range | npt.NDArray[np.intp], start: int) -> int:
+    """Where in the candidates the search begins, going round the cluster from row `start`.
+
+    Upstream walks candidates that PreFilter restricted in random order; this one is as good as any.
+    """
+    if isinstance(candidates, range):
+        return start % len(candidates)
+    return int(np.searchsorted(candidates, start)) % len(candidates)
 
 
 def _common(statuses: Mapping[int, Status], rows: npt.NDArray[np.intp]) -> set[int]:

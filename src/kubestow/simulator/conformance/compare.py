@@ -170,9 +170,7 @@ def all_verdicts(world: World, decision: Decision) -> dict[str, Status | None]:
     result: dict[str, Status | None] = {}
     rows = range(len(snapshot))
     if outcome.node_names is not None:
-        restricting = " ".join(sorted(outcome.restricting))
-        outside = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{restricting}]")
-        result = dict.fromkeys(snapshot.names, outside)
+        result = dict.fromkeys(snapshot.names, decision.diagnosis.absent)
         rows = [row for row in rows if snapshot.names[row] in outcome.node_names]
     if not rows:
         return result
