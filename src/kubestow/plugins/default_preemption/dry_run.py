@@ -1,8 +1,8 @@
 """The search for nodes on which evicting pods would make room (spec 08 A6).
 
-Nodes are looked at in stretches. How a stretch is evaluated is the business of `one_node` and
-`many_nodes`; where the search stops, and what is remembered of it, is decided here, node by node in
-the order of the search, as if they had been looked at one after the other.
+Nodes are tried in stretches. How a stretch is tried is the business of `one_node` and `many_nodes`;
+where the search stops, and what is remembered of it, is decided here, node by node in the order of
+the search, as if they had been tried one after the other.
 """
 
 from collections import Counter
@@ -67,12 +67,12 @@ class Stretch(NamedTuple):
 
 
 class Evaluator(Protocol):
-    @property
-    def takes_many(self) -> bool:
-        """Whether nodes come cheaper by the hundred, even if some turn out not to be needed."""
-        ...
+    def evaluate(self, rows: IntpArray, statuses: StatusCodes, missing: int | None) -> Stretch:
+        """Try some of these nodes, at least the first and none before another.
 
-    def evaluate(self, rows: IntpArray, statuses: StatusCodes) -> Stretch: ...
+        As many as seem to be needed for so many candidates, or all of them.
+        """
+        ...
 
 
 def candidate_count(node_count: int, percentage: int, absolute: int) -> int:
@@ -94,18 +94,14 @@ class DryRun:
     def search(self, evaluator: Evaluator, rows: IntpArray, wanted: int | None) -> None:
         """Look at the nodes until there are enough candidates; None means all of them."""
         start = 0
-        size = len(rows)
-        if wanted is not None:
-            size = wanted if evaluator.takes_many else 1
         while start < len(rows):
-            stretch_rows = rows[start : start + size]
-            stretch = evaluator.evaluate(stretch_rows, self._statuses)
-            end = len(stretch_rows) if wanted is None else self._end(stretch, wanted)
-            self._take(stretch_rows[:end], stretch, wanted)
+            stretch = evaluator.evaluate(rows[start:], self._statuses, self._missing(wanted))
+            tried_count = len(stretch.codes)
+            end = tried_count if wanted is None else self._end(stretch, wanted)
+            self._take(rows[start : start + end], stretch, wanted)
             if wanted is not None and self._has_enough(wanted):
                 return
-            start += size
-            size = size * 2 if evaluator.takes_many else 1
+            start += tried_count
 
     def candidates(self) -> Candidates:
         """Those that violate no budget first."""
@@ -147,6 +143,13 @@ class DryRun:
         if node_count > failed_count:
             reasons[NOT_HELPFUL] += node_count - failed_count
         return fit_error_text(node_count, reasons)
+
+    def _missing(self, wanted: int | None) -> int | None:
+        if wanted is None:
+            return None
+        missing = wanted - self._clean.count - self._violating.count
+        # There may be plenty, and still not one that violates no budget.
+        return missing if missing > 0 else wanted
 
     def _has_enough(self, wanted: int) -> bool:
         return self._clean.count > 0 and self._clean.count + self._violating.count >= wanted

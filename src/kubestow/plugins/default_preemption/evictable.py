@@ -28,9 +28,8 @@ START: Final = 4
 FIGURES: Final = 5
 
 NOT_STARTED: Final = np.iinfo(np.int64).max
-_NO_PODS: Final = np.iinfo(np.int64).max
 
-_LOWEST_PRIORITY: Final = ("DefaultPreemption", "lowest priority")
+_SUMS: Final = ("DefaultPreemption", "sums")
 _PODS: Final = ("DefaultPreemption", "pods")
 
 
@@ -110,9 +109,32 @@ class PodsOfNode:
         return ranked
 
 
-def may_have_victims(nodes: Nodes, priority: int) -> npt.NDArray[np.bool_]:
-    """bool[node]: where some pod has a lower priority."""
-    return nodes.tracked(_LOWEST_PRIORITY, Depends.PODS, _lowest_priorities) < priority
+def lower_sums(nodes: Nodes, priority: int) -> IntArray:
+    """int64[4, node]: number, cpu, memory and ephemeral storage of the pods of lower priority."""
+
+    def compute(nodes: Nodes) -> IntArray:
+        return np.array([_lower_sums(info, priority) for info in nodes.infos()], np.int64).T
+
+    return nodes.tracked((*_SUMS, priority), Depends.PODS, compute)
+
+
+def lower_scalar_sums(nodes: Nodes, priority: int, resource: str) -> IntArray:
+    """int64[node]: what the pods of lower priority request of an extended resource."""
+
+    def compute(nodes: Nodes) -> IntArray:
+        return np.array(
+            [
+                sum(
+                    pod.accounted.requested.scalar.get(resource, 0)
+                    for pod in info.pods
+                    if pod.priority < priority
+                )
+                for info in nodes.infos()
+            ],
+            np.int64,
+        )
+
+    return nodes.tracked((*_SUMS, priority, resource), Depends.PODS, compute)
 
 
 def evictable_pods(
@@ -138,11 +160,16 @@ def _figures(pod: PodInfo) -> tuple[int, ...]:
     )
 
 
-def _lowest_priorities(nodes: Nodes) -> IntArray:
-    return np.array(
-        [min((pod.priority for pod in info.pods), default=_NO_PODS) for info in nodes.infos()],
-        np.int64,
-    )
+def _lower_sums(info: NodeInfo, priority: int) -> tuple[int, int, int, int]:
+    count = milli_cpu = memory = ephemeral_storage = 0
+    for pod in info.pods:
+        if pod.priority < priority:
+            requested = pod.accounted.requested
+            count += 1
+            milli_cpu += requested.milli_cpu
+            memory += requested.memory
+            ephemeral_storage += requested.ephemeral_storage
+    return count, milli_cpu, memory, ephemeral_storage
 
 
 def _pods_of_nodes(nodes: Nodes) -> npt.NDArray[np.object_]:

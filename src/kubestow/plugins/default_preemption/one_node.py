@@ -25,14 +25,14 @@ from kubestow.plugins.default_preemption.dry_run import (
 
 
 class OneNode:
-    """Evaluates nodes one after the other."""
-
-    takes_many = False
+    """Tries nodes one after the other."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
 
-    def evaluate(self, rows: IntpArray, statuses: StatusCodes) -> Stretch:
+    def evaluate(self, rows: IntpArray, statuses: StatusCodes, missing: int | None) -> Stretch:
+        if missing is not None:
+            rows = rows[:1]
         codes = np.zeros(len(rows), np.int64)
         ranks = np.zeros((CRITERIA, len(rows)), np.int64)
         victims: dict[int, tuple[PodInfo, ...]] = {}

@@ -13,7 +13,7 @@ Invariant: whatever the view answers is what a `SimulatedNode` with the same pod
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,16 @@ from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import FrozenImages, Snapshot
 from kubestow.cache.tracked import Depends
-from kubestow.plugins.default_preemption.evictable import FIGURES, Evictable
+from kubestow.plugins.default_preemption.evictable import (
+    FIGURES,
+    Evictable,
+    lower_scalar_sums,
+    lower_sums,
+)
 
 IntpArray = npt.NDArray[np.intp]
+
+BASIC_COUNT: Final = len(BASIC_RESOURCES)
 
 
 class NeedsMore(Exception):
@@ -93,10 +100,10 @@ class Slots:
         """How many slots there are."""
         return len(self.exists)
 
-    def amounts(self, resource: str) -> IntArray:
+    def amounts(self, column: int, resource: str) -> IntArray:
         """int64[slot, node]: what the pods request of one resource."""
-        if resource in BASIC_RESOURCES:
-            return self.figures[BASIC_RESOURCES.index(resource)]
+        if column < BASIC_COUNT:
+            return self.figures[column]
         amounts = np.zeros(self.exists.shape, np.int64)
         for position, evictable in enumerate(self.of_nodes):
             for slot, pod in enumerate(evictable.pods):
@@ -105,7 +112,7 @@ class Slots:
 
 
 class ThinnedNodes(Nodes):
-    """Nodes with all evictable pods gone, but for those put back slot by slot."""
+    """Nodes with all pods of lower priority gone, but for those put back slot by slot."""
 
     __slots__ = (
         "_amounts",
@@ -113,29 +120,38 @@ class ThinnedNodes(Nodes):
         "_nodes",
         "_pod_count",
         "_present",
+        "_priority",
         "_requested",
+        "_slots",
         "asked",
-        "slots",
     )
 
     def __init__(
         self,
         nodes: Nodes,
-        slots: Slots,
+        priority: int,
+        slots: Slots | None = None,
         *,
         present: BoolArray | None = None,
         crowd: Sequence[Sequence[PodInfo]] = (),
         asked: Asked | None = None,
     ) -> None:
-        """`crowd` are pods thought to be on each node besides its own."""
+        """Pods can be put back only where there are slots.
+
+        `crowd` are pods thought to be on each node besides its own.
+        """
         self._nodes = nodes
         self._columns = nodes.snapshot.columns
+        self._priority = priority
+        self._slots = slots
+        # bool[slot, node]: the pods that are back.
+        if present is None and slots is not None:
+            present = np.zeros_like(slots.exists)
+        self._present = present
         self._crowd = crowd
-        self._present = np.zeros_like(slots.exists) if present is None else present
         self._amounts: dict[int, IntArray] = {}
         self._requested: dict[int, IntArray] = {}
         self._pod_count: IntArray | None = None
-        self.slots = slots
         # Shared with the views made from this one: whoever asks them asks this one.
         self.asked = Asked() if asked is None else asked
 
@@ -143,27 +159,35 @@ class ThinnedNodes(Nodes):
 
     def put_back(self, slot: int) -> None:
         """Put the pod of this slot back on every node that has one."""
-        exists = self.slots.exists[slot]
+        assert self._slots is not None
+        assert self._present is not None
+        exists = self._slots.exists[slot]
         self._present[slot] = exists
         for column, requested in self._requested.items():
-            requested += self._amounts[column][slot]
+            requested += self._amounts_of(column)[slot]
         if self._pod_count is not None:
             self._pod_count += exists
 
     def take_away(self, slot: int, mask: BoolArray) -> None:
         """Take the pod of this slot away again where the mask says so."""
+        assert self._present is not None
         self._present[slot] &= ~mask
         for column, requested in self._requested.items():
-            requested -= np.where(mask, self._amounts[column][slot], 0)
+            requested -= self._amounts_of(column)[slot] * mask
         if self._pod_count is not None:
             self._pod_count -= mask
+
+    def slots_back(self, position: int) -> list[int]:
+        """The slots of the pods that are back on the node at this position."""
+        return [] if self._present is None else np.flatnonzero(self._present[:, position]).tolist()
 
     def crowded(self, positions: IntpArray, crowd: Sequence[Sequence[PodInfo]]) -> "ThinnedNodes":
         """The nodes at these positions as they are now, each with some pods more."""
         return ThinnedNodes(
             self._nodes.subset(positions),
-            self.slots.subset(positions),
-            present=self._present[:, positions],
+            self._priority,
+            None if self._slots is None else self._slots.subset(positions),
+            present=None if self._present is None else self._present[:, positions],
             crowd=crowd,
             asked=self.asked,
         )
@@ -173,27 +197,58 @@ class ThinnedNodes(Nodes):
         crowd = [self._crowd[position] for position in listed] if self._crowd else ()
         return self.crowded(positions, crowd)
 
+    def _amounts_of(self, column: int) -> IntArray:
+        """int64[slot, node]: what the pods in the slots request of one resource."""
+        amounts = self._amounts.get(column)
+        if amounts is None:
+            assert self._slots is not None
+            name = self._columns.resources.names[column]
+            amounts = self._amounts[column] = self._slots.amounts(column, name)
+        return amounts
+
     # --- numbers ---
 
     def requested(self, column: int) -> IntArray:
         self.asked.for_numbers = True
         requested = self._requested.get(column)
         if requested is None:
-            name = self._columns.resources.names[column]
-            amounts = self._amounts[column] = self.slots.amounts(name)
-            requested = self._nodes.requested(column) - np.where(self._present, 0, amounts).sum(0)
-            if self._crowd:
-                requested += [_requested_by(pods, column, name) for pods in self._crowd]
-            self._requested[column] = requested
+            requested = self._requested[column] = self._count_requested(column)
         return requested
+
+    def _count_requested(self, column: int) -> IntArray:
+        requested = self._nodes.requested(column)
+        if column < BASIC_COUNT:
+            requested = requested - lower_sums(self._nodes, self._priority)[column + 1]
+        else:
+            name = self._columns.resources.names[column]
+            requested = requested - lower_scalar_sums(self._nodes, self._priority, name)
+        if self._present is not None and self._present.any():
+            requested += (self._amounts_of(column) * self._present).sum(axis=0)
+        if self._crowd:
+            requested += [self._requested_by(pods, column) for pods in self._crowd]
+        return requested
+
+    def _requested_by(self, pods: Sequence[PodInfo], column: int) -> int:
+        requests = [pod.accounted.requested for pod in pods]
+        match column:
+            case 0:
+                return sum(request.milli_cpu for request in requests)
+            case 1:
+                return sum(request.memory for request in requests)
+            case 2:
+                return sum(request.ephemeral_storage for request in requests)
+            case _:
+                name = self._columns.resources.names[column]
+                return sum(request.scalar.get(name, 0) for request in requests)
 
     @property
     def pod_count(self) -> IntArray:
         self.asked.for_numbers = True
         pod_count = self._pod_count
         if pod_count is None:
-            away = self.slots.exists & ~self._present
-            pod_count = self._nodes.pod_count - np.count_nonzero(away, axis=0)
+            pod_count = self._nodes.pod_count - lower_sums(self._nodes, self._priority)[0]
+            if self._present is not None:
+                pod_count += np.count_nonzero(self._present, axis=0)
             if self._crowd:
                 pod_count += [len(pods) for pods in self._crowd]
             self._pod_count = pod_count
@@ -275,16 +330,3 @@ class ThinnedNodes(Nodes):
     def _refusal(self) -> NeedsMore:
         self.asked.for_more = True
         return NeedsMore()
-
-
-def _requested_by(pods: Sequence[PodInfo], column: int, resource: str) -> int:
-    requests = [pod.accounted.requested for pod in pods]
-    match column:
-        case 0:
-            return sum(request.milli_cpu for request in requests)
-        case 1:
-            return sum(request.memory for request in requests)
-        case 2:
-            return sum(request.ephemeral_storage for request in requests)
-        case _:
-            return sum(request.scalar.get(resource, 0) for request in requests)
