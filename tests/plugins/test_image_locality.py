@@ -57,6 +57,9 @@ def running(*images: str, init: tuple[str, ...] = (), volumes: tuple[str, ...] =
         pytest.param(running("a:1"), [{"a:1": 5000 * MB}] * 3, [100, 100, 100], id="4-clamped"),
         pytest.param(running("a:1"), [{"a:1": 1_000_000_000}, {}, {}], [30, 0, 0], id="5-cut"),
         pytest.param(
+            running("a:1"), [{"a:1": 103_085_507}, {}, {}], [0, 0, 0], id="5-cut-before-the-score"
+        ),
+        pytest.param(
             running("a:1", volumes=("v:1",)),
             [{"a:1": 300 * MB, "v:1": 900 * MB}],
             [100],

@@ -106,18 +106,26 @@ def test_the_signature_is_the_request() -> None:
     assert plugin.sign(one) != plugin.sign(other)
 
 
+def test_sums_run_from_left_to_right() -> None:
+    # Shares of .1, .8, .1 and .8: added from the right, the last bit falls the other way (93).
+    loads = [Load(Capacity(np.array([10]), np.array([used])), 9, 1) for used in (1, 8, 1, 8)]
+    assert np.asarray(balance_scores(loads, 1)).tolist() == [92]
+
+
 ROWS = 5
-amounts = st.integers(0, 3) | st.integers(0, 10**13)
+# Tenths often come out on the border where a score is cut.
+offers = st.sampled_from([0, 10, 10, 20]) | st.integers(0, 10**13)
+amounts = st.integers(0, 10) | st.integers(0, 10**13)
 
 
 @given(
     columns=st.lists(
         st.tuples(
-            st.lists(amounts, min_size=ROWS, max_size=ROWS),
+            st.lists(offers, min_size=ROWS, max_size=ROWS),
             st.lists(amounts, min_size=ROWS, max_size=ROWS),
             amounts,
         ),
-        max_size=4,
+        max_size=5,
     )
 )
 def test_arrays_equal_the_scalar_reading(

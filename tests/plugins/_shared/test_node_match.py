@@ -93,6 +93,17 @@ def test_masks_equal_one_node_at_a_time(
         ]
 
 
+def test_masks_of_different_lists_are_kept_apart() -> None:
+    nodes = make_snapshot([make_node("n0", labels={"zone": "a"})]).view()
+    pods = [
+        make_pod(node_selector={"zone": "a"}),
+        make_pod(node_selector={"zone": "a", "zz": "b"}),
+        make_pod(node_selector={"zone": "b"}),
+    ]
+    masks = [matches_required(nodes, RequiredNodeAffinity.of(pod)).tolist() for pod in pods]
+    assert masks == [[True], [False], [False]]
+
+
 def test_preferred_score_sums_the_weights_of_matching_terms() -> None:
     nodes = make_snapshot(
         [make_node("n0", labels={"zone": "a"}), make_node("n1", labels={"disk": "ssd"})]

@@ -67,6 +67,8 @@ def score(args: ScoringStrategy, pod: Pod, *running: Pod) -> int:
         pytest.param(RISING, POD, [RUNNING], 20, id="3-ratio-rounds"),
         pytest.param(LEAST, BEST_EFFORT, [RUNNING], 85, id="4-best-effort"),
         pytest.param(LEAST, BEST_EFFORT, [], 97, id="4-best-effort-on-an-empty-node"),
+        pytest.param(LEAST, BEST_EFFORT, [make_pod(node="n")], 95, id="those-on-the-node-too"),
+        pytest.param(LEAST, make_pod(cpu="0"), [RUNNING], 86, id="an-explicit-zero-counts"),
     ],
 )
 def test_pods_score_with_defaults_for_what_they_do_not_say(
