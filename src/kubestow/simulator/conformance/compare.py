@@ -1,9 +1,11 @@
 """Sets one decision beside the recorded one, part by part."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
+from kubestow.api.meta import object_ref
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.resources import Resources
 from kubestow.cache.nodes import SimulatedNode
@@ -23,6 +25,8 @@ from kubestow.framework.runner import (
     run_scores,
 )
 from kubestow.framework.status import Status
+from kubestow.plugins.default_preemption import DefaultPreemption
+from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import (
     CHOICES,
@@ -30,11 +34,14 @@ from kubestow.simulator.conformance.report import (
     MESSAGES,
     POST_FILTER,
     PRE_FILTER,
+    RESERVE,
     SCORES,
     VERDICTS,
     Comparer,
 )
 from kubestow.simulator.conformance.world import World
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+
 
 # --- the cluster before the first pod ---
 
@@ -116,6 +123,8 @@ def compare_attempt(comparer: Comparer, expected: Json, world: World, decision: 
         _compare_scores(comparer, expected["scores"], world, profile, pod)
     compare_choice(comparer, expected, decision)
     compare_failure(comparer, expected, decision)
+    if "postFilter" in expected:
+        compare_preemption(comparer, expected["postFilter"], world, decision)
 
 
 def compare_nominations(comparer: Comparer, expected: Json, world: World) -> None:
@@ -321,6 +330,60 @@ def compare_failure(comparer: Comparer, expected: Json, decision: Decision) -> N
         sorted(decision.diagnosis.unschedulable_plugins),
     )
     _compare_post_filter(comparer, expected["postFilter"], decision)
+
+
+def compare_preemption(comparer: Comparer, recorded: Json, world: World, decision: Decision) -> None:
+    """Where evicting pods would help, whom it would hit, and why it would not help elsewhere."""
+    plugin = world.profile_of(decision.pod).plugins.get(DefaultPreemption.name)
+    if not isinstance(plugin, DefaultPreemption) or not comparer.wants(POST_FILTER):
+        return
+    if "candidates" not in recorded and "dryRun" not in recorded:
+        return
+    dry_run = plugin.evaluate_all(decision.state, decision.pod, decision.diagnosis)
+    names = world.snapshot.names
+    found = dry_run.candidates_by_row()
+    candidates = [found[position] for position in range(len(found))]
+    got = [
+        {
+            "node": names[candidate.row],
+            "victims": [victim.key for victim in candidate.victims],
+            "pdbViolations": candidate.violation_count,
+        }
+        for candidate in candidates
+    ]
+    expected = [{"pdbViolations": 0, **entry} for entry in recorded.get("candidates", ())]
+    comparer.equal(POST_FILTER, "candidates", expected, got)
+    best = [got[position]["node"] for position in found.best().tolist()] if candidates else []
+    comparer.equal(POST_FILTER, "bestNodes", sorted(recorded.get("bestNodes", ())), sorted(best))
+    victims = next((one["victims"] for one in got if one["node"] == recorded["nominatedNode"]), [])
+    comparer.equal(POST_FILTER, "victims", recorded.get("victims", []), victims)
+    statuses = {name: as_json(status) for name, status in dry_run.statuses().items()}
+    comparer.equal(POST_FILTER, "dryRun", recorded.get("dryRun", {}), statuses)
+
+
+def compare_reserve(
+    comparer: Comparer, expected: Json, world: World, decision: Decision, status: Status | None
+) -> None:
+    """What Reserve said on the recorded node, and all volumes that are spoken for afterwards."""
+    if "reserve" not in expected:
+        return
+    comparer.equal(RESERVE, "status", expected["reserve"], as_json(status))
+    plugin = world.profile_of(decision.pod).plugins.get(VolumeBinding.name)
+    if not isinstance(plugin, VolumeBinding):
+        return
+    volumes = {
+        volume.metadata.name: f"{volume.spec.claim_ref.namespace}/{volume.spec.claim_ref.name}"
+        for volume in plugin.assumed_volumes()
+        if volume.spec.claim_ref is not None
+    }
+    claims = {
+        object_ref(claim.metadata): claim.metadata.annotations[SELECTED_NODE]
+        for claim in plugin.assumed_claims()
+        if SELECTED_NODE in claim.metadata.annotations
+    }
+    recorded = expected.get("reserved", {})
+    comparer.equal(RESERVE, "volumes", recorded.get("pvs", {}), volumes)
+    comparer.equal(RESERVE, "claims", recorded.get("pvcs", {}), claims)
 
 
 def _compare_post_filter(comparer: Comparer, recorded: Json, decision: Decision) -> None:

@@ -18,7 +18,7 @@ from kubestow.engine.profiles import Registry
 from kubestow.framework.runner import run_reserve
 from kubestow.framework.status import Status
 from kubestow.plugins.registry import REGISTRY
-from kubestow.simulator.conformance.compare import compare_attempt, compare_world
+from kubestow.simulator.conformance.compare import compare_attempt, compare_reserve, compare_world
 from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import Report
 from kubestow.simulator.conformance.sampled import compare_sampled_attempt
@@ -51,20 +51,26 @@ def replay_scenario(
             compare_sampled_attempt(comparer, expected, world, decision)
         else:
             compare_attempt(comparer, expected, world, decision)
-        move_on(scenario, expected, world, decision)
+        status = move_on(scenario, expected, world, decision)
+        if family != SAMPLING:
+            compare_reserve(comparer, expected, world, decision, status)
 
 
-def move_on(scenario: Json, expected: Json, world: World, decision: Decision) -> None:
-    """Bring the cluster into the state in which the next pod was tried."""
+def move_on(scenario: Json, expected: Json, world: World, decision: Decision) -> Status | None:
+    """Bring the cluster into the state in which the next pod was tried.
+
+    Returns what Reserve said where the pod was placed.
+    """
     pod = world.incoming[expected["pod"]]
     result = expected.get("result")
     post_filter: Json = expected.get("postFilter") or {}
     if result is not None:
-        _place(world, pod, result["node"], decision)
-    elif post_filter.get("nominatedNode"):
+        return _place(world, pod, result["node"], decision)
+    if post_filter.get("nominatedNode"):
         _preempt(scenario, world, pod, post_filter)
     elif "error" in expected or post_filter.get("nominatedNode") == "":
         _nominate(world, pod, "")
+    return None
 
 
 def _place(world: World, pod: PodInfo, node_name: str, decision: Decision) -> Status | None:
