@@ -32,7 +32,7 @@ from kubestow.plugins.node_volume_limits.pod_volumes import (
     may_count,
 )
 
-UNLIMITED: Final = -1
+UNLIMITED: Final = 2**62  # room on a node that sets no limit
 
 
 class PodVolumes(NamedTuple):
@@ -59,12 +59,10 @@ class NodeVolumes(NamedTuple):
     read: frozenset[ObjectKey]
     error: str = ""
 
-
-class DriverColumn(NamedTuple):
-    """One driver on all nodes: int64[row] each; a limit may be UNLIMITED."""
-
-    attached: IntArray
-    limit: IntArray
+    def room_for(self, driver: str) -> int:
+        """How many more volumes of the driver can be attached; below 0 if there are too many."""
+        limit = self.limits.get(driver)
+        return UNLIMITED if limit is None else limit - self.counts.get(driver, 0)
 
 
 _NOTHING: Final = NodeVolumes(False, frozenset(), {}, {}, {}, {}, frozenset())
@@ -80,7 +78,7 @@ class AttachedVolumes:
         self._readers = NodesByItem[ObjectKey, None]()
         self._errors: dict[str, str] = {}
         self._stale: set[str] = set()
-        self._columns: dict[str, DriverColumn] = {}
+        self._rooms: dict[str, IntArray] = {}
         self._has_csi_node: BoolArray | None = None
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
         for attachment in objects.volume_attachments.list():
@@ -106,21 +104,19 @@ class AttachedVolumes:
         for row in rows:
             self._store(snapshot.names[row], self.read_node(snapshot.node_infos[row]))
         if changes.is_relaid:
-            self._columns.clear()
+            self._rooms.clear()
             self._has_csi_node = None
         else:
             self._write_rows(snapshot, rows)
 
-    def column(self, snapshot: Snapshot, driver: str) -> DriverColumn:
-        """Attached volumes and limits of one driver. Read-only for the caller."""
-        column = self._columns.get(driver)
-        if column is None:
+    def rooms(self, snapshot: Snapshot, driver: str) -> IntArray:
+        """int64[row]: how many more volumes of the driver each node can take. Read-only."""
+        rooms = self._rooms.get(driver)
+        if rooms is None:
             nodes = self._in_row_order(snapshot)
-            column = self._columns[driver] = DriverColumn(
-                np.array([node.counts.get(driver, 0) for node in nodes], np.int64),
-                np.array([node.limits.get(driver, UNLIMITED) for node in nodes], np.int64),
-            )
-        return column
+            rooms = np.array([node.room_for(driver) for node in nodes], np.int64)
+            self._rooms[driver] = rooms
+        return rooms
 
     def has_csi_node(self, snapshot: Snapshot) -> BoolArray:
         """bool[row]. Read-only for the caller."""
@@ -250,9 +246,8 @@ class AttachedVolumes:
     def _write_rows(self, snapshot: Snapshot, rows: list[int]) -> None:
         for row in rows:
             node = self._nodes[snapshot.names[row]]
-            for driver, column in self._columns.items():
-                column.attached[row] = node.counts.get(driver, 0)
-                column.limit[row] = node.limits.get(driver, UNLIMITED)
+            for driver, rooms in self._rooms.items():
+                rooms[row] = node.room_for(driver)
             if self._has_csi_node is not None:
                 self._has_csi_node[row] = node.has_csi_node
 

@@ -136,17 +136,25 @@ class NodeVolumeLimits:
     def _check_limits(
         self, volumes: CsiVolumes, numbers: StatusCodes, codes: IntArray, snapshot: Snapshot
     ) -> None:
+        shared = self._shared_counts(volumes, snapshot)
         for driver, count in Counter(volumes.values()).items():
-            column = self._attached.column(snapshot, driver)
-            added = np.full(len(snapshot), count, np.int64)
-            for volume, of_driver in volumes.items():
-                if of_driver == driver:
-                    added[self._attached.rows_with(snapshot, volume)] -= 1
-            too_many = (column.limit >= 0) & (added > 0) & (column.attached + added > column.limit)
+            rooms = self._attached.rooms(snapshot, driver)
+            too_many = rooms < count
+            for row, counts in shared.items():
+                added = count - counts[driver]
+                too_many[row] = 0 < added > rooms[row]
             if too_many.any():
                 codes[too_many] = numbers.code_of(_TOO_MANY)
         for row, error in self._attached.errors(snapshot):
             codes[row] = numbers.code_of(Status.from_error(PluginError(error)))
+
+    def _shared_counts(self, volumes: CsiVolumes, snapshot: Snapshot) -> dict[int, Counter[str]]:
+        """Rows of nodes on which pods use some of the volumes already: how many per driver."""
+        shared: dict[int, Counter[str]] = {}
+        for volume, driver in volumes.items():
+            for row in self._attached.rows_with(snapshot, volume):
+                shared.setdefault(row, Counter())[driver] += 1
+        return shared
 
     def _check_drivers(self, wanted: Wanted, codes: IntArray, snapshot: Snapshot) -> None:
         has_csi_node = self._attached.has_csi_node(snapshot)
@@ -177,11 +185,8 @@ class NodeVolumeLimits:
         if node.error:
             return Status.from_error(PluginError(node.error))
         added = Counter(driver for volume, driver in volumes.items() if volume not in node.volumes)
-        for driver, count in added.items():
-            limit = node.limits.get(driver)
-            if limit is not None and node.counts.get(driver, 0) + count > limit:
-                return _TOO_MANY
-        return None
+        is_too_many = any(count > node.room_for(driver) for driver, count in added.items())
+        return _TOO_MANY if is_too_many else None
 
     def _required_drivers(self, volumes: CsiVolumes) -> list[str]:
         """Drivers that a node must have installed before it gets a pod with these volumes."""

@@ -27,7 +27,7 @@ from kubestow.plugins._shared.volume_claims import (
 )
 from kubestow.plugins.volume_binding.affinity import MigratedNodes, affinity_of, mismatch
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
-from kubestow.plugins.volume_binding.search import Decision
+from kubestow.plugins.volume_binding.delayed import Decision
 
 POLL_INTERVAL_S: Final = 1.0
 TIMED_OUT: Final = "context deadline exceeded"

@@ -10,12 +10,16 @@ them in random order.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.plugins._shared.selector_patterns import SelectorPatterns
+from kubestow.arrays import IntArray
+from kubestow.plugins._shared.selector_patterns import Pattern, SelectorPatterns
 from kubestow.plugins._shared.volume_claims import offered_storage, volume_class
 from kubestow.plugins.volume_binding.affinity import selector_of
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
@@ -24,6 +28,9 @@ AVAILABLE: Final = "Available"
 
 # Selectors nobody uses any more are kept until there are this many more than groups.
 _UNUSED_SELECTORS_MAX: Final = 1024
+# Shapes of claims for which answers are kept, per class.
+_TABLES_MAX: Final = 16
+_UNKNOWN: Final = -1
 
 
 class FreeVolumes:
@@ -56,12 +63,61 @@ class FreeVolumes:
             yield self._volumes[self._order[index][1]]
 
 
+class PatternTable:
+    """What claims of certain shapes find on the nodes of each pattern, kept from pod to pod.
+
+    An answer is a tuple: which of the claims stay without a volume. It is asked again for patterns
+    in which a group of volumes has changed.
+    """
+
+    __slots__ = ("_indexes", "_numbers", "answers", "stale_positions")
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, ...]] = []
+        self.stale_positions: set[int] = set()
+        self._numbers: dict[tuple[int, ...], int] = {}
+        # int64[pattern]: index into `answers`, UNKNOWN where it has to be asked.
+        self._indexes: IntArray = np.zeros(0, np.int64)
+
+    def look_up(
+        self,
+        numbers: IntArray,
+        patterns: SelectorPatterns,
+        ask: Callable[[Pattern], tuple[int, ...]],
+    ) -> IntArray:
+        """int64[node]: index of the answer for each node, given the number of its pattern."""
+        self._catch_up(patterns)
+        indexes = self._indexes[numbers]
+        if (indexes == _UNKNOWN).any():
+            unknown: list[int] = np.unique(numbers[indexes == _UNKNOWN]).tolist()
+            for number in unknown:
+                self._indexes[number] = self._number_of(ask(patterns.patterns[number]))
+            indexes = self._indexes[numbers]
+        return indexes
+
+    def _catch_up(self, patterns: SelectorPatterns) -> None:
+        added = len(patterns.patterns) - len(self._indexes)
+        if added:
+            self._indexes = np.concatenate((self._indexes, np.full(added, _UNKNOWN, np.int64)))
+        for position in self.stale_positions:
+            self._indexes[patterns.patterns_with(position)] = _UNKNOWN
+        self.stale_positions.clear()
+
+    def _number_of(self, answer: tuple[int, ...]) -> int:
+        number = self._numbers.get(answer)
+        if number is None:
+            number = self._numbers[answer] = len(self.answers)
+            self.answers.append(answer)
+        return number
+
+
 class ClassVolumes:
     """The volumes of one class: free ones by node affinity, the others by the claim they name."""
 
-    __slots__ = ("claimed", "groups", "patterns")
+    __slots__ = ("_tables", "claimed", "groups", "patterns")
 
     def __init__(self) -> None:
+        self._tables: OrderedDict[Hashable, PatternTable] = OrderedDict()
         self.patterns = SelectorPatterns()
         # By the position of their selector in `patterns`.
         self.groups: dict[int, FreeVolumes] = {}
@@ -71,6 +127,16 @@ class ClassVolumes:
         """Volumes that name a claim of this namespace and name, sorted by their own name."""
         volumes = self.claimed.get((claim.metadata.namespace, claim.metadata.name), {})
         return [volumes[name] for name in sorted(volumes)]
+
+    def table(self, shapes: Hashable) -> PatternTable:
+        """The table for claims of these shapes."""
+        table = self._tables.get(shapes)
+        if table is None:
+            table = self._tables[shapes] = PatternTable()
+            if len(self._tables) > _TABLES_MAX:
+                self._tables.popitem(last=False)
+        self._tables.move_to_end(shapes)
+        return table
 
     def add(self, volume: PersistentVolume) -> "_Place":
         ref = volume.spec.claim_ref
@@ -84,6 +150,7 @@ class ClassVolumes:
             self._renumber()
         position = self.patterns.position_of(selector_of(volume.spec.node_affinity))
         self.groups.setdefault(position, FreeVolumes()).add(volume)
+        self._note_change(position)
         return _Place(volume, self)
 
     def remove(self, place: "_Place") -> None:
@@ -101,9 +168,15 @@ class ClassVolumes:
         group.remove(volume)
         if not group:
             del self.groups[position]
+        self._note_change(position)
+
+    def _note_change(self, position: int) -> None:
+        for table in self._tables.values():
+            table.stale_positions.add(position)
 
     def _renumber(self) -> None:
         """Start a new list of selectors, with those of the free volumes only."""
+        self._tables.clear()
         self.patterns = SelectorPatterns()
         groups, self.groups = self.groups, {}
         for group in groups.values():

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from kubestow.api.labels import EVERYTHING, Selector, SelectorError, parse_label_selector
 from kubestow.api.node_selector import CompiledNodeSelector
+from kubestow.api.quantity import Quantity
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.errors import PluginError
 from kubestow.plugins._shared.volume_claims import (
@@ -38,10 +39,10 @@ class Binding(NamedTuple):
 
 
 class Matching(NamedTuple):
-    """Which claims get which volumes, and the claims for which there is none, in their order."""
+    """Which claims get which volumes, and which wishes, by position, come away empty-handed."""
 
     bindings: tuple[Binding, ...]
-    unmatched: tuple[PersistentVolumeClaim, ...]
+    unmatched: tuple[int, ...]
 
 
 class Reach(NamedTuple):
@@ -53,6 +54,46 @@ class Reach(NamedTuple):
 
     patterns: tuple[tuple[int, ...], ...]
     selectors: frozenset[CompiledNodeSelector]
+
+
+class ClaimShape(NamedTuple):
+    """What a claim asks of a free volume of its class; claims of one workload have the same."""
+
+    requested: Quantity
+    access_modes: tuple[str, ...]
+    volume_mode: str
+    attributes_class: str
+    selector: Selector
+
+    @classmethod
+    def of(cls, claim: PersistentVolumeClaim) -> "ClaimShape":
+        """Raises PluginError if the claim's selector cannot be read."""
+        spec = claim.spec
+        return cls(
+            requested_storage(claim),
+            spec.access_modes,
+            spec.volume_mode or FILESYSTEM,
+            spec.volume_attributes_class_name or "",
+            _selector_of(claim),
+        )
+
+    def has_form(self, volume: PersistentVolume) -> bool:
+        """Whether size, mode and class of attributes are right, whatever else the volume is."""
+        spec = volume.spec
+        return (
+            offered_storage(volume) >= self.requested
+            and (spec.volume_mode or FILESYSTEM) == self.volume_mode
+            and (spec.volume_attributes_class_name or "") == self.attributes_class
+        )
+
+    def suits(self, volume: PersistentVolume) -> bool:
+        """Whether a free volume of the claim's class is what it asks for."""
+        offered_modes = volume.spec.access_modes
+        return (
+            self.has_form(volume)
+            and self.selector.matches(volume.metadata.labels)
+            and all(mode in offered_modes for mode in self.access_modes)
+        )
 
 
 class ClaimMatcher:
@@ -68,26 +109,25 @@ class ClaimMatcher:
         ]
 
     @property
-    def meant_selectors(self) -> set[CompiledNodeSelector]:
+    def meant_selectors(self) -> list[CompiledNodeSelector]:
         """Selectors of volumes that are meant for one of the claims."""
-        selectors = {selector_of(volume.spec.node_affinity) for volume in self._meant()}
-        return {selector for selector in selectors if selector is not None}
+        selectors = (
+            selector_of(volume.spec.node_affinity) for wish in self.wishes for volume in wish.meant
+        )
+        return list(dict.fromkeys(selector for selector in selectors if selector is not None))
 
     def match(self, reach: Reach) -> Matching:
         chosen = set[str]()
         bindings: list[Binding] = []
-        unmatched: list[PersistentVolumeClaim] = []
-        for wish, pattern in zip(self.wishes, reach.patterns, strict=True):
-            volume = wish.find(pattern, reach.selectors, chosen)
+        unmatched: list[int] = []
+        for position, wish in enumerate(self.wishes):
+            volume = wish.find(reach.patterns[position], reach.selectors, chosen)
             if volume is None:
-                unmatched.append(wish.claim)
+                unmatched.append(position)
             else:
                 chosen.add(volume.metadata.name)
                 bindings.append(Binding(wish.claim, volume))
         return Matching(tuple(bindings), tuple(unmatched))
-
-    def _meant(self) -> Iterable[PersistentVolume]:
-        return (volume for wish in self.wishes for volume in wish.meant)
 
 
 class Wish:
@@ -97,17 +137,15 @@ class Wish:
         """`rivals` is how many volumes other claims may take away before."""
         self.claim = claim
         self.volumes = volumes
+        self.shape = ClaimShape.of(claim)
         self._rivals = rivals
-        self._selector = _selector_of(claim)
-        self._requested = requested_storage(claim)
-        # Volumes meant for the claim need not be of its kind in every respect.
+        # Spec 07 §2.5: for these, neither phase nor selector nor access modes matter.
         self.meant = [
             volume
             for volume in volumes.meant_for(claim)
             if is_claimed_by(volume, claim)
             and volume.metadata.deletion_timestamp is None
-            and offered_storage(volume) >= self._requested
-            and _has_form(volume, claim)
+            and self.shape.has_form(volume)
         ]
         self._suiting: dict[int, list[PersistentVolume]] = {}
 
@@ -145,25 +183,8 @@ class Wish:
         group = self.volumes.groups.get(position)
         if group is None:
             return []
-        suiting = filter(self._suits, group.at_least(self._requested.nano))
+        suiting = filter(self.shape.suits, group.at_least(self.shape.requested.nano))
         return list(islice(suiting, self._rivals + 1))
-
-    def _suits(self, volume: PersistentVolume) -> bool:
-        """Whether a free volume of sufficient size is of the kind the claim asks for."""
-        offered_modes = volume.spec.access_modes
-        return (
-            _has_form(volume, self.claim)
-            and self._selector.matches(volume.metadata.labels)
-            and all(mode in offered_modes for mode in self.claim.spec.access_modes)
-        )
-
-
-def _has_form(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether volume and claim agree on the mode and on the class of attributes."""
-    offered, wanted = volume.spec, claim.spec
-    return (offered.volume_mode or FILESYSTEM) == (wanted.volume_mode or FILESYSTEM) and (
-        (offered.volume_attributes_class_name or "") == (wanted.volume_attributes_class_name or "")
-    )
 
 
 def _selector_of(claim: PersistentVolumeClaim) -> Selector:

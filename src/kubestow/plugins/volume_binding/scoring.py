@@ -9,7 +9,7 @@ import numpy as np
 
 from kubestow.plugins._shared.shape import MAX_UTILIZATION, Shape
 from kubestow.plugins._shared.volume_claims import claim_class, offered_storage, requested_storage
-from kubestow.plugins.volume_binding.search import Decision
+from kubestow.plugins.volume_binding.delayed import Decision
 
 # Per storage class: what is asked of it, and what there is.
 Use = dict[str, tuple[int, int]]

@@ -1,0 +1,148 @@
+"""The unbound claims of one pod against all nodes (spec 07 §2.4, step 2).
+
+A node gets a volume for each claim or a promise to make one. Nodes that reach the same volumes get
+the same answer; where the claims have no volume meant for them, answers are kept for the next pod
+with claims of the same shapes.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from kubestow.api.storage import PersistentVolumeClaim
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.snapshot import Snapshot
+from kubestow.errors import PluginError
+from kubestow.plugins._shared.node_match import name_matches
+from kubestow.plugins._shared.selector_patterns import Pattern
+from kubestow.plugins._shared.volume_claims import SELECTED_NODE_ANNOTATION
+from kubestow.plugins.volume_binding.affinity import nodes_matching
+from kubestow.plugins.volume_binding.free_volumes import VolumesByClass
+from kubestow.plugins.volume_binding.matching import Binding, ClaimMatcher, Reach
+from kubestow.plugins.volume_binding.provisioning import Provision, Provisioning
+
+
+class Decision(NamedTuple):
+    """What is done about a pod's unbound claims on a node that passed."""
+
+    bindings: tuple[Binding, ...]
+    provisions: tuple[Provision, ...]
+
+
+NOTHING_TO_DO: Final = Decision((), ())
+
+
+class DelayedClaims:
+    """Claims that wait for their pod to get a node, in the order of its volumes."""
+
+    def __init__(
+        self,
+        claims: Sequence[PersistentVolumeClaim],
+        by_class: VolumesByClass,
+        provisioning: Provisioning,
+        *,
+        nothing_to_bind: int,
+    ) -> None:
+        """`nothing_to_bind` is the code for nodes where a claim gets nothing."""
+        self._provisioning = provisioning
+        self._nothing_to_bind = nothing_to_bind
+        self._selected = [claim for claim in claims if _selected_node(claim) is not None]
+        self._node_names = {_selected_node(claim) for claim in self._selected}
+        unselected = [claim for claim in claims if _selected_node(claim) is None]
+        # Why the claims cannot be served anywhere; None if they can.
+        self.error: PluginError | None = None
+        self._matcher = ClaimMatcher((), by_class)
+        try:
+            self._matcher = ClaimMatcher(unselected, by_class)
+        except PluginError as error:
+            self.error = error
+
+    def codes(self, nodes: Nodes, *, error_code: int) -> IntArray:
+        """int64[node]: 0 where every claim gets a volume, `error_code` if `error` is set."""
+        if not self._node_names:
+            return self._codes_where_selected(nodes, error_code)
+        codes = np.full(len(nodes), self._nothing_to_bind, np.int64)
+        if len(self._node_names) == 1:
+            # The claims are promised to one node; no other is looked at any further.
+            positions = np.flatnonzero(name_matches(nodes, next(iter(self._node_names)) or ""))
+            codes[positions] = self._codes_where_selected(nodes.subset(positions), error_code)
+        return codes
+
+    def decision_for(self, snapshot: Snapshot, row: int) -> Decision:
+        """What is to be done on a node that passed."""
+        node = snapshot.nodes[row]
+        matching = self._matcher.match(self._reaches(snapshot.view(np.array([row], np.intp)))[0][0])
+        claims = self._to_provision(matching.unmatched)
+        capacity_for = self._provisioning.capacity_for
+        return Decision(
+            matching.bindings,
+            tuple(Provision(claim, capacity_for(claim, node)) for claim in claims),
+        )
+
+    def _codes_where_selected(self, nodes: Nodes, error_code: int) -> IntArray:
+        if self.error is not None:
+            return np.full(len(nodes), error_code, np.int64)
+        codes = np.zeros(len(nodes), np.int64)
+        answers, indexes = self._unmatched(nodes)
+        for index, unmatched in enumerate(answers):
+            claims = self._to_provision(unmatched)
+            if claims and (indexes == index).any():
+                verdicts = self._provisioning.codes(claims, nodes)
+                codes = np.where(indexes == index, verdicts, codes)
+        return codes
+
+    def _unmatched(self, nodes: Nodes) -> tuple[Sequence[tuple[int, ...]], IntArray]:
+        """Lists of wishes for which there is no volume, and which list each node has."""
+        wishes = self._matcher.wishes
+        if not wishes:
+            return [()], np.zeros(len(nodes), np.int64)
+        volumes = wishes[0].volumes
+        if all(wish.volumes is volumes and not wish.meant for wish in wishes):
+            table = volumes.table(tuple(wish.shape for wish in wishes))
+            indexes = table.look_up(
+                volumes.patterns.numbers(nodes), volumes.patterns, self._ask_one_class
+            )
+            return table.answers, indexes
+        reaches, indexes = self._reaches(nodes)
+        return [self._matcher.match(reach).unmatched for reach in reaches], indexes
+
+    def _ask_one_class(self, pattern: Pattern) -> tuple[int, ...]:
+        reach = Reach((pattern,) * len(self._matcher.wishes), frozenset())
+        return self._matcher.match(reach).unmatched
+
+    def _to_provision(self, unmatched: tuple[int, ...]) -> list[PersistentVolumeClaim]:
+        """Claims for which a volume has to be made: those promised a node come first."""
+        wishes = self._matcher.wishes
+        return [*self._selected, *(wishes[position].claim for position in unmatched)]
+
+    def _reaches(self, nodes: Nodes) -> tuple[list[Reach], IntArray]:
+        """The different sets of volumes in reach of these nodes, and which of them each has."""
+        wishes = self._matcher.wishes
+        selectors = self._matcher.meant_selectors
+        columns = [wish.volumes.patterns.numbers(nodes) for wish in wishes]
+        columns += [nodes_matching(nodes, selector).astype(np.int64) for selector in selectors]
+        if not columns:
+            return [Reach((), frozenset())], np.zeros(len(nodes), np.int64)
+        keys, indexes = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        distinct: list[list[int]] = keys.tolist()
+        reaches = [
+            Reach(
+                tuple(
+                    wish.volumes.patterns.patterns[number]
+                    for wish, number in zip(wishes, key, strict=False)
+                ),
+                frozenset(
+                    selector
+                    for selector, is_matched in zip(selectors, key[len(wishes) :], strict=True)
+                    if is_matched
+                ),
+            )
+            for key in distinct
+        ]
+        return reaches, indexes.reshape(-1)
+
+
+def _selected_node(claim: PersistentVolumeClaim) -> str | None:
+    return claim.metadata.annotations.get(SELECTED_NODE_ANNOTATION)
