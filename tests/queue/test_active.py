@@ -1,0 +1,74 @@
+"""The order of the active queue (spec 02 §3)."""
+
+import pytest
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.queue.active import ActiveQueue, SortKeyFunction, key_from_less, key_from_plugin
+from kubestow.queue.metrics import NO_METRICS
+from kubestow.queue.queued_pod import QueuedPod
+from kubestow.testing.builders import make_pod
+
+
+class ByLess:
+    """Spec 02 §3, said as a comparison."""
+
+    name = "PrioritySort"
+
+    def less(self, first: QueuedPod, second: QueuedPod) -> bool:
+        if first.priority != second.priority:
+            return first.priority > second.priority
+        return first.timestamp_ns < second.timestamp_ns
+
+
+class ByKey(ByLess):
+    """The same, said as a key, too."""
+
+    def sort_key(self, queued_pod: QueuedPod) -> tuple[int, int]:
+        return (-queued_pod.priority, queued_pod.timestamp_ns)
+
+
+def queued(name: str, priority: int | None, timestamp: int) -> QueuedPod:
+    return QueuedPod(PodInfo(make_pod(name, priority=priority)), timestamp_ns=timestamp)
+
+
+def pops(sort_key: SortKeyFunction, *pods: QueuedPod) -> str:
+    active = ActiveQueue(sort_key=sort_key, metrics=NO_METRICS)
+    for pod in pods:
+        active.add(pod, "UnschedulablePodAdd")
+    return " ".join(pod.pod_info.name for pod in iter(active.pop, None))
+
+
+@pytest.mark.parametrize(
+    ("pods", "order"),
+    [
+        pytest.param([("x", 0, 3), ("y", 0, 2), ("z", 1000, 9)], "z y x", id="Q3-1"),
+        pytest.param([("x", 0, 8), ("w", 0, 5)], "w x", id="Q3-2-requeued-goes-behind"),
+        pytest.param([("m", -5, 1), ("n", None, 3), ("o", 0, 2)], "o n m", id="Q3-3-nil-is-0"),
+        pytest.param([(n, 0, 0) for n in "abcde"], "a e d c b", id="Q2.4-1-equal"),
+    ],
+)
+@pytest.mark.parametrize("plugin", [ByLess(), ByKey()], ids=["less", "sort_key"])
+def test_the_most_urgent_then_the_oldest_pod_comes_first(
+    plugin: ByLess, pods: list[tuple[str, int | None, int]], order: str
+) -> None:
+    assert pops(key_from_plugin(plugin), *(queued(*pod) for pod in pods)) == order
+
+
+def test_a_sort_key_is_preferred_to_a_comparison() -> None:
+    class NeverCompared(ByKey):
+        def less(self, first: QueuedPod, second: QueuedPod) -> bool:
+            raise AssertionError("compared although there is a key")
+
+    assert pops(key_from_plugin(NeverCompared()), queued("a", 0, 2), queued("b", 0, 1)) == "b a"
+
+
+def test_an_updated_pod_moves_to_its_new_place() -> None:
+    active = ActiveQueue(sort_key=key_from_less(ByLess().less), metrics=NO_METRICS)
+    low, high = queued("low", 1, 1), queued("high", 5, 1)
+    active.add(low, "x")
+    active.add(high, "x")
+    low.pod_info.update(make_pod("low", uid=low.uid, priority=9))
+    active.update(low)
+    assert active.pop() is low
+    assert active.discard(high.key) is high
+    assert active.pop() is None
