@@ -25,6 +25,7 @@ from kubestow.cluster.documents import (
     as_list,
     as_object,
     filled_at,
+    is_object,
     objects_in,
     replaced_at,
     value_at,
@@ -38,7 +39,7 @@ from kubestow.cluster.resources import (
     ApiResource,
 )
 from kubestow.cluster.store import StoredObject
-from kubestow.cluster.validation import field_errors
+from kubestow.cluster.validation import change_errors, field_errors
 from kubestow.errors import DecodeError, InvalidError
 
 SYSTEM_PRIORITIES: Final = {
@@ -94,14 +95,15 @@ def decoded(resource: ApiResource, document: JsonObject) -> ApiObject:
 def validated(resource: ApiResource, document: JsonObject) -> ApiObject:
     """The typed struct of a document that keeps the rules of its kind; else InvalidError."""
     typed = decoded(resource, document)
-    require_valid(resource, typed)
+    if errors := list(field_errors(typed)):
+        raise invalid(resource.kind, typed.metadata.name, errors)
     return typed
 
 
-def require_valid(resource: ApiResource, typed: ApiObject) -> None:
-    """InvalidError if the object breaks a rule of its kind."""
-    if errors := list(field_errors(typed)):
-        raise invalid(resource.kind, typed.metadata.name, errors)
+def admit_change(old: StoredObject, new: StoredObject) -> None:
+    """InvalidError if an update breaks a rule of its kind."""
+    if errors := list(change_errors(old.typed, new.typed)):
+        raise invalid(new.resource.kind, new.name, errors)
 
 
 def _with_qos_class(document: JsonObject, pod: Pod) -> Admitted:
@@ -249,17 +251,19 @@ def _narrowed_weighted(weighted: JsonObject, labels: JsonObject) -> JsonObject:
 
 def _narrowed(term: JsonObject, labels: JsonObject) -> JsonObject:
     """A term whose selector also asks for the pod's own labels of the keys it names."""
-    if not isinstance(term.get("labelSelector"), dict):
+    if not is_object(term.get("labelSelector")):
         return term
-    added = [
+    expressions = as_list(value_at(term, "labelSelector", "matchExpressions"))
+    wanted: list[JsonObject] = [
         {"key": key, "operator": operator, "values": [labels[key]]}
         for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
         for key in as_list(term.get(field))
         if key in labels
     ]
+    # A pod copied from another cluster has been through this before.
+    added = [expression for expression in wanted if expression not in expressions]
     if not added:
         return term
-    expressions = as_list(value_at(term, "labelSelector", "matchExpressions"))
     return replaced_at(term, ("labelSelector", "matchExpressions"), [*expressions, *added])
 
 

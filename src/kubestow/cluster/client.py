@@ -160,7 +160,12 @@ class ClusterClient(Protocol):
 
 def update_patch(old: ApiObject, new: ApiObject) -> JsonObject:
     """The JSON merge patch that makes the changes from `old` to `new`, and only to `old` itself."""
-    patch = _difference(to_document(old), to_document(new))
+    before, after = to_document(old), to_document(new)
+    # A spec or status with nothing but defaults is not written at all. What else the server keeps
+    # in it must stay, so such a part is compared field by field, never removed as a whole.
+    parts: JsonObject = {key: {} for key, value in before.items() if is_object(value)}
+    after = parts | after
+    patch = _difference(before, after)
     if not patch:
         return {}
     metadata: JsonObject = patch.setdefault("metadata", {})

@@ -21,7 +21,7 @@ import msgspec
 
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
-from kubestow.cluster.admission import Admitted, admit_new, decoded, require_valid
+from kubestow.cluster.admission import Admitted, admit_change, admit_new, decoded
 from kubestow.cluster.binding import bound
 from kubestow.cluster.defaults import apply_defaults
 from kubestow.cluster.deletion import after_delete, is_finished
@@ -220,6 +220,12 @@ class MemoryCluster:
             for watch in watches:
                 watch.offer_bookmark(bookmark)
 
+    def close_watches(self) -> None:
+        """End every watch, as a server does that shuts down; readers come back and ask again."""
+        for watches in tuple(self._watches.values()):
+            for watch in watches:
+                watch.close()
+
     # --- Writing ------------------------------------------------------------------------------
 
     def create(
@@ -408,7 +414,7 @@ class MemoryCluster:
         collection = self._collection(old.resource)
         new = self._next(old, document)
         if self._admission and not subresource:
-            require_valid(old.resource, new.typed)
+            admit_change(old, new)
         if is_finished(document["metadata"]):
             return self._remove(collection, old)
         return self._commit(collection, old, new)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kubestow.api.labels import SelectorError, invalid_value, parse_int64, parse_label_selector
+from kubestow.api.labels import SelectorError, invalid_value, parse_label_selector
 from kubestow.api.meta import ApiObject, LabelSelector, ResourceList
 from kubestow.api.node import Node
 from kubestow.api.pod import (
@@ -84,6 +84,13 @@ def field_errors(obj: ApiObject) -> Errors:
             yield from _selector_errors("nodeTopology", obj.node_topology)
         case _:
             pass
+
+
+def change_errors(old: ApiObject, new: ApiObject) -> Errors:
+    """What an update may not do to an object that is there already."""
+    yield from field_errors(new)
+    if isinstance(old, Pod) and isinstance(new, Pod) and old.spec.node_name != new.spec.node_name:
+        yield _forbidden("spec.nodeName", "pod updates may not change it; bind the pod instead")
 
 
 # --- Texts ------------------------------------------------------------------------------------
@@ -194,12 +201,10 @@ def _expression_errors(path: str, requirement: NodeSelectorRequirement) -> Error
                 detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
                 yield _forbidden(f"{path}.values", detail)
         case "Gt" | "Lt":
+            # That the one value is a number is not checked: the scheduler has to cope (spec 01 §8).
             if len(values) != 1:
                 detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
                 yield _required(f"{path}.values", detail)
-            elif parse_int64(values[0]) is None:
-                detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-                yield invalid_value(f"{path}.values[0]", values[0], detail)
         case operator:
             yield invalid_value(f"{path}.operator", operator, _OPERATOR_RULE)
 

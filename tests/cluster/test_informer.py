@@ -1,0 +1,304 @@
+"""Informers: the store first, then the handlers, in order, and nothing lost."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kubestow.api.meta import JsonObject
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.cache.objects import ClusterObjects, ObjectStore
+from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer, InformerGroup
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.memory_client import MemoryClient
+from kubestow.cluster.resources import NODES, PODS
+from kubestow.errors import ApiError
+from kubestow.testing.clock import ManualClock
+
+Build = Callable[..., JsonObject]
+
+
+class Recorder:
+    """A handler that writes down what it hears, and what the store held at that moment."""
+
+    def __init__(self, store: ObjectStore[Pod]) -> None:
+        self.heard: list[tuple[Any, ...]] = []
+        self._store = store
+
+    def handler(self) -> Handler[Pod]:
+        return Handler(self._add, self._update, self._delete)
+
+    def taken(self) -> list[tuple[Any, ...]]:
+        heard, self.heard = self.heard, []
+        return heard
+
+    def _add(self, pod: Pod) -> None:
+        assert self._store.get("default", pod.metadata.name) is pod
+        self.heard.append(("add", pod.metadata.name))
+
+    def _update(self, old: Pod, new: Pod) -> None:
+        assert self._store.get("default", new.metadata.name) is new
+        versions = old.metadata.resource_version, new.metadata.resource_version
+        self.heard.append(("update", new.metadata.name, *versions))
+
+    def _delete(self, pod: Pod, is_final_state_unknown: bool) -> None:
+        assert self._store.get("default", pod.metadata.name) is None
+        self.heard.append(("delete", pod.metadata.name, is_final_state_unknown))
+
+
+class Rig:
+    """An informer of pods on a cluster, with the delays it asked for."""
+
+    def __init__(self, cluster: MemoryCluster, clock: ManualClock, client: Any = None) -> None:
+        self.cluster = cluster
+        self.store = ObjectStore[Pod]()
+        self.delays: list[float] = []
+        self.informer = Informer(
+            MemoryClient(cluster) if client is None else client,
+            Pod,
+            self.store,
+            clock,
+            rng=np.random.default_rng(0),
+            field_selector=POD_FIELD_SELECTOR,
+            sleep=self._sleep,
+        )
+        self.recorder = Recorder(self.store)
+        self.informer.add_handler(self.recorder.handler())
+
+    async def _sleep(self, delay_s: float) -> None:
+        self.delays.append(delay_s)
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def rig(cluster: MemoryCluster, clock: ManualClock) -> Rig:
+    return Rig(cluster, clock)
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def with_running(rig: Rig, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run the body beside the running informer."""
+
+    async def main() -> None:
+        task = asyncio.create_task(rig.informer.run())
+        await rig.informer.wait_synced()
+        try:
+            await body()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_it_lists_then_follows(rig: Rig, pod_document: Build):
+    cluster = rig.cluster
+    cluster.create(PODS, pod_document("a"))
+
+    async def body() -> None:
+        assert rig.informer.has_synced
+        assert rig.recorder.taken() == [("add", "a")]
+        cluster.create(PODS, pod_document("b"))
+        cluster.bind("default", "a", "n1")
+        cluster.delete(PODS, "default", "b")
+        await settle()
+        assert rig.recorder.taken() == [
+            ("add", "b"),
+            ("update", "a", "1", "3"),
+            ("delete", "b", False),
+        ]
+        assert [pod.spec.node_name for pod in rig.store.list()] == ["n1"]
+
+    with_running(rig, body)
+    assert rig.informer.statistics().event_count == 3
+    assert rig.informer.statistics().list_count == 1
+    # Nobody listens any more.
+    assert cluster.statistics().watch_count == 0
+
+
+def test_a_burst_is_handled_in_one_turn(rig: Rig, pod_document: Build):
+    async def body() -> None:
+        await settle()
+        for index in range(100):
+            rig.cluster.create(PODS, pod_document(f"p{index}"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(rig.recorder.heard) == 100
+
+    with_running(rig, body)
+
+
+def test_a_pod_that_ends_is_deleted_and_one_that_has_ended_never_comes(
+    rig: Rig, pod_document: Build
+):
+    rig.cluster.create(PODS, pod_document("done", status={"phase": "Failed"}))
+    rig.cluster.create(PODS, pod_document("a", nodeName="n1", status={"phase": "Running"}))
+
+    async def body() -> None:
+        patch = {"status": {"phase": "Succeeded"}}
+        rig.cluster.patch(PODS, "default", "a", patch, subresource="status")
+        await settle()
+        assert rig.recorder.taken() == [("add", "a"), ("delete", "a", False)]
+
+    with_running(rig, body)
+
+
+def test_driven_by_hand_nothing_happens_on_its_own(rig: Rig, pod_document: Build):
+    rig.cluster.create(PODS, pod_document("a"))
+    assert rig.informer.deliver_nowait() == 0
+
+    async def main() -> None:
+        await rig.informer.sync()
+
+    asyncio.run(main())
+    assert rig.recorder.taken() == [("add", "a")]
+    rig.cluster.create(PODS, pod_document("b"))
+    assert rig.recorder.taken() == []
+    assert rig.informer.deliver_nowait() == 1
+    assert rig.recorder.taken() == [("add", "b")]
+    assert rig.informer.deliver_nowait() == 0
+
+
+def test_after_a_gap_it_lists_again_and_reports_what_vanished(
+    clock: ManualClock, pod_document: Build
+):
+    rig = Rig(MemoryCluster(clock, history_max=2), clock)
+    cluster = rig.cluster
+    for name in "abc":
+        cluster.create(PODS, pod_document(name))
+
+    async def body() -> None:
+        await settle()
+        rig.recorder.taken()
+        # The connection breaks, and more happens than the server remembers.
+        clock.advance_s(60)
+        rig.cluster.close_watches()
+        cluster.delete(PODS, "default", "a")
+        cluster.bind("default", "b", "n1")
+        cluster.create(PODS, pod_document("d"))
+        await settle()
+        assert rig.recorder.taken() == [
+            ("delete", "a", True),
+            ("update", "b", "2", "5"),
+            ("add", "d"),
+        ]
+        assert len(rig.delays) == 1
+        assert 0.8 <= rig.delays[0] < 1.6
+        assert rig.informer.statistics().list_count == 2
+        cluster.create(PODS, pod_document("e"))
+        await settle()
+        assert rig.recorder.taken() == [("add", "e")]
+
+    with_running(rig, body)
+
+
+def test_a_watch_that_ends_in_time_is_continued_without_a_list(
+    rig: Rig, clock: ManualClock, pod_document: Build
+):
+    async def body() -> None:
+        await settle()
+        clock.advance_s(300)
+        rig.cluster.close_watches()
+        rig.cluster.create(PODS, pod_document("a"))
+        await settle()
+        assert rig.recorder.taken() == [("add", "a")]
+        assert rig.informer.statistics().list_count == 1
+        assert rig.delays == []
+
+    with_running(rig, body)
+
+
+def test_a_watch_that_ends_at_once_counts_as_an_error(rig: Rig):
+    async def body() -> None:
+        await settle()
+        rig.cluster.close_watches()
+        await settle()
+        assert len(rig.delays) == 1
+        assert rig.informer.statistics().list_count == 2
+
+    with_running(rig, body)
+
+
+def test_a_server_that_fails_is_asked_again(
+    cluster: MemoryCluster, clock: ManualClock, pod_document: Build
+):
+    class Failing(MemoryClient):
+        failures = 3
+
+        async def list_and_watch(self, *args: Any, **options: Any) -> Any:
+            if self.failures:
+                self.failures -= 1
+                raise ApiError("etcdserver: request timed out", code=500)
+            return await super().list_and_watch(*args, **options)
+
+    rig = Rig(cluster, clock, Failing(cluster))
+    cluster.create(PODS, pod_document("a"))
+
+    async def body() -> None:
+        assert rig.recorder.taken() == [("add", "a")]
+        assert [
+            base_s <= delay_s < 2 * base_s
+            for base_s, delay_s in zip((0.8, 1.6, 3.2), rig.delays, strict=True)
+        ] == [True] * 3
+
+    with_running(rig, body)
+
+
+def test_an_exception_of_a_handler_ends_the_informer(rig: Rig, pod_document: Build):
+    def fail(_pod: Pod) -> None:
+        raise ZeroDivisionError
+
+    rig.informer.add_handler(Handler(on_add=fail))
+    rig.cluster.create(PODS, pod_document("a"))
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(rig.informer.run())
+
+
+def test_a_group_syncs_and_delivers_in_the_order_given(
+    cluster: MemoryCluster, clock: ManualClock, pod_document: Build, node_document: Build
+):
+    objects = ClusterObjects()
+    client = MemoryClient(cluster)
+    heard: list[str] = []
+    rng = np.random.default_rng(0)
+    nodes = Informer(client, Node, objects.nodes, clock, rng=rng)
+    nodes.add_handler(Handler(on_add=lambda node: heard.append(node.metadata.name)))
+    pods = Informer(client, Pod, objects.pods, clock, rng=rng)
+    pods.add_handler(Handler(on_add=lambda pod: heard.append(pod.metadata.name)))
+    group = InformerGroup([nodes, pods])
+    assert not group.has_synced
+    asyncio.run(group.sync())
+    assert group.has_synced
+    cluster.create(PODS, pod_document("p"))
+    cluster.create(NODES, node_document("n"))
+    assert group.deliver_nowait() == 2
+    assert heard == ["n", "p"]
+
+
+def test_a_group_runs_until_cancelled(
+    cluster: MemoryCluster, clock: ManualClock, pod_document: Build
+):
+    objects = ClusterObjects()
+    client = MemoryClient(cluster)
+    group = InformerGroup(
+        Informer(client, cls, objects.store(cls), clock, rng=np.random.default_rng(0))
+        for cls in objects.types()
+    )
+
+    async def main() -> None:
+        task = asyncio.create_task(group.run())
+        await group.wait_synced()
+        cluster.create(PODS, pod_document("p"))
+        await settle()
+        assert objects.pods.get("default", "p") is not None
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
