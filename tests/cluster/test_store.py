@@ -9,7 +9,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kubestow.api.decode import convert
 from kubestow.api.pod import Pod
@@ -66,6 +66,13 @@ class ClusterMachine(RuleBasedStateMachine):
         self.watches: list[tuple[Watch, State]] = []
 
     keys = st.tuples(st.sampled_from(NAMESPACES), st.sampled_from(NAMES))
+    # How many versions ago: mostly within what is remembered, sometimes beyond.
+    ages = st.integers(0, HISTORY_MAX + 4)
+
+    @initialize(keys=st.sets(keys), app=st.sampled_from(["web", "api"]))
+    def begin_with_some_pods(self, keys: set[Key], app: str) -> None:
+        for key in sorted(keys):
+            self.create(key, app, "")
 
     @property
     def state(self) -> State:
@@ -165,10 +172,10 @@ class ClusterMachine(RuleBasedStateMachine):
             assert state == selected(self.state, watch.selection)
             self.watches[index] = watch, state
 
-    @rule(data=st.data(), selection=st.sampled_from(SELECTIONS))
-    def watch_from_any_version(self, data: st.DataObject, selection: Selection) -> None:
-        version = data.draw(st.integers(1, max(1, self.cluster.version)))
-        if version > self.cluster.version:
+    @rule(age=ages, selection=st.sampled_from(SELECTIONS))
+    def watch_from_any_version(self, age: int, selection: Selection) -> None:
+        version = self.cluster.version - age
+        if version < 1:
             return
         try:
             watch = self.cluster.watch(PODS, selection, from_version=version)
@@ -179,9 +186,9 @@ class ClusterMachine(RuleBasedStateMachine):
         assert replay(state, watch.events_nowait()) == selected(self.state, selection)
         watch.close()
 
-    @rule(data=st.data(), selection=st.sampled_from(SELECTIONS), limit=st.integers(0, 3))
-    def list_any_version(self, data: st.DataObject, selection: Selection, limit: int) -> None:
-        version = data.draw(st.integers(0, self.cluster.version))
+    @rule(age=ages, selection=st.sampled_from(SELECTIONS), limit=st.integers(0, 3))
+    def list_any_version(self, age: int, selection: Selection, limit: int) -> None:
+        version = max(0, self.cluster.version - age)
         try:
             page = self.cluster.list(PODS, selection, version=version, is_exact=True, limit=limit)
         except GoneError:
