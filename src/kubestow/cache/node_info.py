@@ -16,6 +16,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.api.pod_info import PodClass, PodInfo
 from kubestow.api.ports import UsedPorts
+from kubestow.api.quantity import wrap_int64
 from kubestow.api.resources import Resources
 from kubestow.cache.images import ImageRecord
 from kubestow.cache.owned_terms import OwnedTerm, owned_terms
@@ -162,14 +163,17 @@ class NodeInfo:
     def _count(self, pod: PodInfo, sign: int) -> None:
         accounted = pod.accounted
         request, requested = accounted.requested, self.requested
-        requested.milli_cpu += sign * request.milli_cpu
-        requested.memory += sign * request.memory
-        requested.ephemeral_storage += sign * request.ephemeral_storage
+        # Sums wrap as 64-bit counters do: the columns could not hold larger ones.
+        requested.milli_cpu = wrap_int64(requested.milli_cpu + sign * request.milli_cpu)
+        requested.memory = wrap_int64(requested.memory + sign * request.memory)
+        requested.ephemeral_storage = wrap_int64(
+            requested.ephemeral_storage + sign * request.ephemeral_storage
+        )
         for name, amount in request.scalar.items():
             # A scalar that drops to zero stays: upstream never deletes the entry.
-            requested.scalar[name] = requested.scalar.get(name, 0) + sign * amount
-        self.non_zero_cpu += sign * accounted.non_zero_cpu
-        self.non_zero_memory += sign * accounted.non_zero_memory
+            requested.scalar[name] = wrap_int64(requested.scalar.get(name, 0) + sign * amount)
+        self.non_zero_cpu = wrap_int64(self.non_zero_cpu + sign * accounted.non_zero_cpu)
+        self.non_zero_memory = wrap_int64(self.non_zero_memory + sign * accounted.non_zero_memory)
         self._count_ports(pod, sign)
         for key in pod.pvc_keys:
             _add_count(self.pvc_ref_counts, key, sign)

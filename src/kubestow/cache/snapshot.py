@@ -158,14 +158,15 @@ class Snapshot:
                 for row in self._rows_of(info.name):
                     self._write(row, info, cache)
         if len(self.names) != tree.node_count:
-            self._rebuild(cache, [])
-            raise CacheError(
+            text = (
                 "snapshot state is not consistent, "
                 f"length of NodeInfoList={len(self.names)} not equal to "
                 f"length of nodes in tree={tree.node_count} , "
                 f"length of NodeInfoMap={len(self._infos)}, "
                 f"length of nodes in cache={cache.node_count()}, trying to recover"
             )
+            self._rebuild(cache, [])
+            raise CacheError(text)
         self.log.trim(4 * len(self.names) + 1024)
 
     def _rows_of(self, name: str) -> Iterable[int]:
@@ -207,7 +208,7 @@ class Snapshot:
 
     def _rebuild(self, cache: Cache, changed: list[NodeInfo]) -> None:
         """Lay the rows in the order of the node tree; rows that did not change are only moved."""
-        names = [name for name in cache.node_tree.list() if name in self._infos]
+        names = [name for name in cache.node_tree.list() if self._can_show(name)]
         source = np.array([self._row_of.get(name, -1) for name in names], np.intp)
         old_count = len(self.names)
         self.columns.reorder(source)
@@ -226,6 +227,15 @@ class Snapshot:
             if source[row] < 0 or name in fresh:
                 self._write(row, self.node_infos[row], cache)
 
+    def _can_show(self, name: str) -> bool:
+        """Whether there is anything to put into a row of that name.
+
+        A node that was removed under another zone than it was added is still in the tree. It keeps
+        the row it has; without one, nothing is left of it to show.
+        """
+        info = self._infos.get(name)
+        return info is not None and (info.node is not None or name in self._row_of)
+
     def _recount_claims(self) -> None:
         self.used_pvcs.clear()
         for claims in self._claims:
@@ -240,6 +250,8 @@ class Snapshot:
         if node is not None and node is not self.nodes[row]:
             self.nodes[row] = node
             self.columns.write_node(row, info, node)
+            # Its table of images is another one now, even if no record of the cluster changed.
+            self._image_versions[row] = -1
             depends = Depends.NODE
         if self._image_versions[row] != cache.image_states.version:
             self._image_versions[row] = cache.image_states.version

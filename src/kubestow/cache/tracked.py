@@ -58,6 +58,9 @@ class ChangeLog:
         today = np.zeros(old_count, np.intp)
         kept = np.flatnonzero(source >= 0)
         today[source[kept]] = kept
+        if not np.array_equal(today[source[kept]], kept):
+            # One row became two, which the log cannot say: whoever is behind computes anew.
+            self.trim(0)
         for rows in self._rows:
             rows[:] = today[rows].tolist() if len(source) else []
 

@@ -1,0 +1,99 @@
+"""Numbers of nodes as arrays: resources get columns as they turn up."""
+
+import numpy as np
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.columns import BASIC_RESOURCES, CPU, Columns
+from kubestow.cache.node_info import NodeInfo
+from kubestow.testing import make_node, make_pod, make_taint
+
+GPU, FPGA = "example.com/gpu", "example.com/fpga"
+
+
+def columns_of(*infos: NodeInfo) -> Columns:
+    columns = Columns()
+    columns.reorder(np.full(len(infos), -1, np.intp))
+    for row, info in enumerate(infos):
+        assert info.node is not None
+        columns.write_node(row, info, info.node)
+        columns.write_pods(row, info)
+    return columns
+
+
+def info_of(name: str, **allocatable: int) -> NodeInfo:
+    info = NodeInfo(name)
+    info.set_node(
+        make_node(name, allocatable={f"example.com/{k}": v for k, v in allocatable.items()})
+    )
+    return info
+
+
+def test_the_basic_resources_have_fixed_columns() -> None:
+    assert [Columns().resources.column(name) for name in BASIC_RESOURCES] == [0, 1, 2]
+
+
+def test_a_resource_seen_late_gets_a_column_in_both_arrays() -> None:
+    plain, gpus = info_of("plain"), info_of("gpus", gpu=4)
+    columns = columns_of(plain, gpus)
+    gpu = columns.resources.column(GPU)
+    assert gpu == 3
+    assert columns.requested.shape == columns.allocatable.shape == (4, 2)
+    assert columns.allocatable[gpu].tolist() == [0, 4]
+    gpus.add_pod(PodInfo(make_pod(cpu="1", requests={GPU: 3, FPGA: 1})))
+    columns.write_pods(1, gpus)
+    fpga = columns.resources.column(FPGA)
+    assert fpga == 4
+    assert columns.requested[:, 1].tolist() == [1000, 0, 0, 3, 1]
+    assert columns.allocatable[:, 1].tolist() == [8000, 32 * 2**30, 0, 4, 0]
+
+
+def test_a_resource_a_node_no_longer_offers_is_zero() -> None:
+    info = info_of("n", gpu=4)
+    columns = columns_of(info)
+    node = make_node("n")
+    info.set_node(node)
+    columns.write_node(0, info, node)
+    assert columns.allocatable[3].tolist() == [0]
+
+
+def test_rows_move_whole() -> None:
+    first, second = info_of("first", gpu=1), info_of("second", gpu=2)
+    second.set_node(
+        make_node("second", cpu="2", pods=7, unschedulable=True, taints=["k:NoExecute"])
+    )
+    second.add_pod(PodInfo(make_pod(cpu="1")))
+    columns = columns_of(first, second)
+    columns.reorder(np.array([1, -1, 0], np.intp))
+    assert len(columns) == 3
+    assert columns.allocatable[CPU].tolist()[::2] == [2000, 8000]
+    assert columns.requested[CPU].tolist()[::2] == [1000, 0]
+    assert columns.non_zero[0].tolist()[::2] == [1000, 0]
+    assert columns.allowed_pods.tolist()[::2] == [7, 110]
+    assert columns.pod_count.tolist()[::2] == [1, 0]
+    assert columns.unschedulable.tolist()[::2] == [True, False]
+    assert [columns.taint_sets.lists[i] for i in columns.taint_set[::2]] == [
+        (make_taint("k:NoExecute"),),
+        (),
+    ]
+
+
+def test_a_new_row_takes_nothing_from_the_row_it_was_made_of() -> None:
+    full, empty = info_of("full", gpu=9), info_of("empty")
+    full.add_pod(PodInfo(make_pod(cpu="1", requests={GPU: 5})))
+    columns = columns_of(full)
+    columns.reorder(np.array([0, -1], np.intp))
+    assert empty.node is not None
+    columns.write_node(1, empty, empty.node)
+    columns.write_pods(1, empty)
+    assert columns.requested[:, 1].tolist() == [0, 0, 0, 0]
+    assert columns.allocatable[3].tolist() == [9, 0]
+
+
+def test_equal_taint_lists_share_a_number() -> None:
+    columns = Columns()
+    taints = (make_taint("a=b:NoSchedule"), make_taint("c:NoExecute"))
+    number = columns.taint_sets.id_of(taints)
+    assert columns.taint_sets.id_of(tuple(taints)) == number
+    assert columns.taint_sets.id_of(taints[::-1]) != number  # the order tells which is first
+    assert columns.taint_sets.id_of(()) == 0
+    assert columns.taint_sets.lists[number] == taints
