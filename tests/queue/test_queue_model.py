@@ -89,7 +89,7 @@ REGISTRATIONS = [
 
 
 UNSCHEDULABLE = st.sets(st.sampled_from(PLUGINS), max_size=2)
-PENDING = st.one_of(st.just(set()), st.sets(st.sampled_from(PLUGINS), max_size=1))
+PENDING = st.sets(st.sampled_from(PLUGINS), max_size=1)
 
 
 @dataclass
@@ -345,8 +345,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     # Coming and going
 
-    @initialize(priorities=st.tuples(*(st.integers(0, 2) for _ in NAMES)))
-    def start(self, priorities: tuple[int, ...]) -> None:
+    @initialize(
+        priorities=st.tuples(*(st.integers(0, 2) for _ in NAMES)),
+        closed=st.sets(st.sampled_from(NAMES)),
+    )
+    def start(self, priorities: tuple[int, ...], closed: set[str]) -> None:
+        self.close_gate("Second", closed)
         for name, priority in zip(NAMES, priorities, strict=True):
             self.create(name, priority)
 
@@ -498,9 +502,13 @@ class QueueMachine(RuleBasedStateMachine):
                     self.model.log_event(FORCE_ACTIVATE, pod)
                 self.model.move_request_cycle = self.model.scheduling_cycle
 
-    @rule(gate=st.sampled_from(GATES), name=st.sampled_from(NAMES))
-    def turn_gate(self, gate: str, name: str) -> None:
-        self.model.closed[gate] ^= {name}
+    @rule(gate=st.sampled_from(GATES), names=st.sets(st.sampled_from(NAMES)))
+    def close_gate(self, gate: str, names: set[str]) -> None:
+        self.model.closed[gate] = names
+
+    @rule(gate=st.sampled_from(GATES))
+    def open_gate(self, gate: str) -> None:
+        self.model.closed[gate] = set()
 
     @rule(seconds=st.sampled_from((0.3, 5, 200)))
     def time_passes(self, seconds: float) -> None:
