@@ -95,22 +95,20 @@ def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
     """A user's entry takes the place of the default one of the same name; the rest comes after."""
     disabled = (*custom.disabled, *default.disabled)
     disabled_names = {ref.name for ref in disabled}
-    replacements = {ref.name: ref for ref in custom.enabled}
+    replacements = {ref.name: index for index, ref in enumerate(custom.enabled)}
     enabled: list[PluginRef] = []
-    replaced: set[str] = set()
+    used: set[int] = set()
     if "*" not in disabled_names:
         for ref in default.enabled:
             if ref.name in disabled_names:
                 continue
-            if ref.name in replacements:
-                replaced.add(ref.name)
-            enabled.append(replacements.get(ref.name, ref))
+            index = replacements.get(ref.name)
+            if index is None:
+                enabled.append(ref)
+            else:
+                enabled.append(custom.enabled[index])
+                used.add(index)
     # A name the user wrote twice survives here and fails when the profile is built, as upstream's
     # does.
-    seen: set[str] = set()
-    for ref in custom.enabled:
-        if ref.name in replaced and ref.name not in seen:
-            seen.add(ref.name)
-            continue
-        enabled.append(ref)
+    enabled += [ref for index, ref in enumerate(custom.enabled) if index not in used]
     return PluginSet(enabled=tuple(enabled), disabled=disabled)

@@ -60,9 +60,12 @@ class NodeFilter(NodePlugin):
     def _status(self, answer: bool | str | Status | None) -> Status | None:
         if isinstance(answer, Status):
             return answer
-        if answer is None or answer is True:
+        if isinstance(answer, str) and answer:
+            return Status.unschedulable(answer)
+        # Any truth will do: what comes out of a comparison of arrays is no bool.
+        if answer is None or answer:
             return None
-        return Status.unschedulable(answer or f"node(s) didn't satisfy plugin {self.name}")
+        return Status.unschedulable(f"node(s) didn't satisfy plugin {self.name}")
 
 
 class NodeScore(NodePlugin):

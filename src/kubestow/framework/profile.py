@@ -74,10 +74,7 @@ class Profile:
         self.name = config.scheduler_name
         self.percentage_of_nodes_to_score = config.percentage_of_nodes_to_score
         self.plugins = plugins
-        lists = {
-            field: _expand(config.plugins, field, type_name, interface, plugins)
-            for field, type_name, interface in _POINTS
-        }
+        lists = _plugin_lists(config.plugins, plugins)
         self.pre_enqueue = _typed(PreEnqueuePlugin, lists["pre_enqueue"])
         self.pre_filter = _typed(PreFilterPlugin, lists["pre_filter"])
         self.filter = _typed(FilterPlugin, lists["filter"])
@@ -103,7 +100,8 @@ class Profile:
             raise ConfigError(
                 f'at least one bind plugin is needed for profile with scheduler name "{self.name}"'
             )
-        self.weights = _weights(config.plugins, self.score)
+        weights = _weights(config.plugins, plugins)
+        self.weights = {plugin_name(plugin): weights[plugin_name(plugin)] for plugin in self.score}
         # What every cycle needs of these plugins, looked up once.
         self.pre_filter_steps = [(plugin_name(plugin), plugin) for plugin in self.pre_filter]
         self.filter_steps = [
@@ -136,31 +134,41 @@ def plugin_name(plugin: object) -> str:
     return cast(Plugin, plugin).name
 
 
+def _plugin_lists(plugins: Plugins, instances: Mapping[str, Plugin]) -> dict[str, list[Plugin]]:
+    """The final list of every extension point."""
+    # What is enabled for single points is checked before multiPoint is looked at.
+    enabled = {
+        field: _check_enabled(getattr(plugins, field).enabled, type_name, interface, instances)
+        for field, type_name, interface in _POINTS
+    }
+    return {
+        field: _expand(plugins, field, enabled[field], type_name, interface, instances)
+        for field, type_name, interface in _POINTS
+    }
+
+
 def _expand(
     plugins: Plugins,
     field: str,
+    enabled: Sequence[str],
     type_name: str,
     interface: type,
     instances: Mapping[str, Plugin],
 ) -> list[Plugin]:
-    """The final list of one extension point: what was enabled for it, and what multiPoint
-    brings."""
+    """The list of one extension point: what was enabled for it, and what multiPoint brings."""
     point: PluginSet = getattr(plugins, field)
-    enabled = _check_enabled(point.enabled, type_name, interface, instances)
     disabled = {ref.name for ref in point.disabled}
     if not plugins.multi_point.enabled or "*" in disabled:
         return [instances[name] for name in enabled]
     overrides: set[str] = set()
     multi: list[str] = []
-    seen: set[str] = set()
     for ref in plugins.multi_point.enabled:
         if ref.name not in instances:
-            raise ConfigError(f'MultiPointPlugin "{ref.name}" does not exist')
+            raise ConfigError(f'{type_name} "{ref.name}" does not exist')
         if not isinstance(instances[ref.name], interface) or ref.name in disabled:
             continue
-        if ref.name in seen:
+        if ref.name in overrides or ref.name in multi:
             raise ConfigError(f'plugin "{ref.name}" already registered as "{type_name}"')
-        seen.add(ref.name)
         if ref.name in enabled:
             overrides.add(ref.name)
         else:
@@ -192,13 +200,13 @@ def _check_enabled(
     return names
 
 
-def _weights(plugins: Plugins, score: Sequence[ScorePlugin]) -> dict[str, int]:
-    """Weight by plugin: the first mention counts, and 0 means 1."""
-    scoring = {plugin_name(plugin) for plugin in score}
+def _weights(plugins: Plugins, instances: Mapping[str, Plugin]) -> dict[str, int]:
+    """Weight of every plugin that can score, disabled there or not: the first mention counts, and
+    0 means 1."""
     weights: dict[str, int] = {}
     total = 0
     for ref in (*plugins.score.enabled, *plugins.multi_point.enabled):
-        if ref.name not in scoring or ref.name in weights:
+        if ref.name in weights or not isinstance(instances.get(ref.name), ScorePlugin):
             continue
         weight = weights[ref.name] = ref.weight or 1
         if weight * MAX_NODE_SCORE > MAX_INT64 - total:

@@ -7,7 +7,7 @@ never takes the scheduler down.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from kubestow.framework.plugin import (
     PreFilterExtensions,
     Restriction,
 )
-from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.profile import Profile, ScoreStep, plugin_name
 from kubestow.framework.status import Code, Status
 
 T = TypeVar("T")
@@ -135,18 +135,18 @@ def _extensions(profile: Profile, state: CycleState) -> list[PreFilterExtensions
 class Verdicts(NamedTuple):
     """What the filters say of some nodes.
 
-    failed_by   int16[node]   index of the first filter that rejected the node, or PASSED
+    failed_by   int64[node]   index of the first filter that rejected the node, or PASSED
     codes       int64[node]   that filter's code
     """
 
-    failed_by: npt.NDArray[np.int16]
+    failed_by: IntArray
     codes: IntArray
 
 
 def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
     """All Filter plugins over these nodes; for each node the first that rejects it decides."""
     count = len(nodes)
-    failed_by = np.full(count, PASSED, np.int16)
+    failed_by = np.full(count, PASSED, np.int64)
     codes = np.zeros(count, np.int64)
     # Positions of the nodes that passed so far, once some did not.
     passing: npt.NDArray[np.intp] | None = None
@@ -157,7 +157,7 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
             break
         narrowed = evaluates_each_node and passing is not None
         asked = nodes.subset(passing) if narrowed and passing is not None else nodes
-        result = _filter(plugin, name, state, pod, asked)
+        result = filter_of(plugin, name, state, pod, asked)
         if result is None:
             continue
         rejected = np.flatnonzero(result)
@@ -174,26 +174,37 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
     return Verdicts(failed_by, codes)
 
 
-def _filter(
+def filter_of(
     plugin: FilterPlugin, name: str, state: CycleState, pod: PodInfo, nodes: Nodes
 ) -> IntArray | None:
+    """One plugin's codes, one per node; FilterError when it cannot say."""
     try:
         result = plugin.filter(state, pod, nodes)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
         raise FilterError(filter_failure(name, Status.from_error(error))) from error
-    if result is not None and result.shape != (len(nodes),):
-        raise FilterError(
-            filter_failure(
-                name,
-                Status.from_error(
-                    PluginError(
-                        f'plugin "{name}" returned codes of shape {result.shape}, '
-                        f"expected ({len(nodes)},): one entry per node asked about"
-                    )
-                ),
-            )
-        )
+    if result is not None:
+        fault = _array_fault(name, "codes", result, len(nodes))
+        if fault is not None:
+            raise FilterError(filter_failure(name, Status.from_error(fault)))
     return result
+
+
+def _array_fault(name: str, what: str, answer: object, count: int) -> PluginError | None:
+    """What is wrong with an answer that should be one whole number per node; None if nothing is."""
+    # Looked at as anything at all: a plugin of a user may not have gone through a type checker.
+    array = cast(npt.NDArray[np.generic], answer)
+    if not isinstance(answer, np.ndarray):
+        got = f"an object of type {type(answer).__name__}"
+    elif array.shape != (count,):
+        got = f"{what} of shape {array.shape}"
+    elif array.dtype.kind not in "biu":
+        got = f"{what} of type {array.dtype}"
+    else:
+        return None
+    return PluginError(
+        f'plugin "{name}" returned {got}, '
+        f"expected int64 of shape ({count},): one entry per node asked about"
+    )
 
 
 class FilterError(Exception):
@@ -265,7 +276,7 @@ def run_post_filter(
         if status.is_success or status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return result, status.with_plugin(name)
         if not status.is_rejected:
-            return None, Status(Code.ERROR, *status.reasons, error=status.as_error(), plugin=name)
+            return None, Status(Code.ERROR, error=status.as_error(), plugin=name)
         kept = result if result is not None else kept
         reasons.extend(status.all_reasons)
         first_plugin = first_plugin or name
@@ -284,9 +295,24 @@ class PluginScores(NamedTuple):
     normalized: IntArray
 
 
-class Scores(NamedTuple):
-    total: IntArray
-    by_plugin: tuple[PluginScores, ...]
+class Scores:
+    """Totals of the feasible nodes, and each plugin's part in them.
+
+    The parts may be worked out only when somebody asks: `find_parts` does it then.
+    """
+
+    __slots__ = ("_find_parts", "_parts", "total")
+
+    def __init__(self, total: IntArray, find_parts: Callable[[], tuple[PluginScores, ...]]) -> None:
+        self.total = total
+        self._find_parts = find_parts
+        self._parts: tuple[PluginScores, ...] | None = None
+
+    @property
+    def by_plugin(self) -> tuple[PluginScores, ...]:
+        if self._parts is None:
+            self._parts = self._find_parts()
+        return self._parts
 
 
 class ScoreError(Exception):
@@ -301,26 +327,22 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) 
     """PreScore, Score and Normalize over the feasible nodes, and their weighted sum (spec 04
     §8)."""
     run_pre_score(profile, state, pod, nodes)
+    steps = [step for step in profile.score_steps if step.name not in state.skip_score]
+    # All plugins score before the first normalizes, and all normalize before any range is checked:
+    # which failure is told depends on it.
+    raw = [score_of(step, state, pod, nodes) for step in steps]
+    normalized = [
+        normalize_of(step, state, pod, scores) for step, scores in zip(steps, raw, strict=True)
+    ]
+    _check_ranges(steps, normalized)
     total = np.zeros(len(nodes), np.int64)
-    by_plugin: list[PluginScores] = []
-    for name, plugin, normalizer, weight in profile.score_steps:
-        if name in state.skip_score:
-            continue
-        try:
-            raw = plugin.score(state, pod, nodes)
-        except Exception as error:  # A fault in one plugin must not stop the scheduler.
-            raise _score_error("running Score plugins", name, error) from error
-        raw_scores = _as_array(raw, len(nodes))
-        normalized = raw_scores
-        if normalizer is not None:
-            try:
-                normalized = normalizer.normalize(state, pod, raw_scores)
-            except Exception as error:  # As above.
-                raise _score_error("running Normalize on Score plugins", name, error) from error
-        _check_range(name, normalized)
-        total += normalized * weight
-        by_plugin.append(PluginScores(name, weight, raw_scores, normalized))
-    return Scores(total, tuple(by_plugin))
+    for step, scores in zip(steps, normalized, strict=True):
+        total += scores * step.weight
+    by_plugin = tuple(
+        PluginScores(step.name, step.weight, *scores)
+        for step, *scores in zip(steps, raw, normalized, strict=True)
+    )
+    return Scores(total, lambda: by_plugin)
 
 
 def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
@@ -337,8 +359,32 @@ def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Node
         skipped.add(name)
 
 
-def _as_array(scores: IntArray | int, count: int) -> IntArray:
-    return np.full(count, scores, np.int64) if isinstance(scores, int) else scores
+def score_of(step: ScoreStep, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+    """One plugin's raw scores, one per node."""
+    try:
+        scores = step.plugin.score(state, pod, nodes)
+    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        raise _score_error("running Score plugins", step.name, error) from error
+    if isinstance(scores, int | np.integer):
+        return np.full(len(nodes), scores, np.int64)
+    fault = _array_fault(step.name, "scores", scores, len(nodes))
+    if fault is not None:
+        raise _score_error("running Score plugins", step.name, fault)
+    return scores
+
+
+def normalize_of(step: ScoreStep, state: CycleState, pod: PodInfo, raw: IntArray) -> IntArray:
+    """Raw scores as they enter the total."""
+    if step.normalizer is None:
+        return raw
+    try:
+        scores = step.normalizer.normalize(state, pod, raw)
+    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        raise _score_error("running Normalize on Score plugins", step.name, error) from error
+    fault = _array_fault(step.name, "scores", scores, len(raw))
+    if fault is not None:
+        raise _score_error("running Normalize on Score plugins", step.name, fault)
+    return scores
 
 
 def _score_error(prefix: str, name: str, error: Exception) -> ScoreError:
@@ -346,17 +392,21 @@ def _score_error(prefix: str, name: str, error: Exception) -> ScoreError:
     return ScoreError(Status(Code.ERROR, error=PluginError(text), plugin=name))
 
 
-def _check_range(name: str, scores: IntArray) -> None:
-    if len(scores) == 0:
+def _check_ranges(steps: Sequence[ScoreStep], normalized: Sequence[IntArray]) -> None:
+    """Tell of the first node with a score out of range, and there of the first plugin."""
+    first: tuple[int, str, int] | None = None
+    for step, scores in zip(steps, normalized, strict=True):
+        if len(scores) == 0 or (scores.min() >= MIN_NODE_SCORE and scores.max() <= MAX_NODE_SCORE):
+            continue
+        position = int(np.argmax((scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)))
+        if first is None or position < first[0]:
+            first = (position, step.name, int(scores[position]))
+    if first is None:
         return
-    lowest, highest = int(scores.min()), int(scores.max())
-    if lowest >= MIN_NODE_SCORE and highest <= MAX_NODE_SCORE:
-        return
-    outside = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
+    _, name, score = first
     text = (
         f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score '
-        f"{int(outside[0])}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] "
-        "after normalizing"
+        f"{score}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
     )
     raise ScoreError(Status(Code.ERROR, error=PluginError(text), plugin=name))
 

@@ -1,0 +1,99 @@
+"""Plugins of users that look at one node at a time."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import Diagnosis
+from kubestow.framework.node_plugin import NodeFilter, NodeScore
+from kubestow.framework.runner import FilterError, run_filters, run_scores
+from kubestow.framework.status import Code, Status
+from kubestow.testing import make_node, make_pod, make_snapshot
+from kubestow.testing.profiles import make_profile
+
+
+class OnlyBlue(NodeFilter, NodeScore):
+    """Ten lines of a user."""
+
+    name: ClassVar[str] = "OnlyBlue"
+
+    def filter_node(self, pod: Pod, node: Node) -> bool | str:
+        return node.metadata.labels.get("color") == "blue" or "node is not blue"
+
+    def score_node(self, pod: Pod, node: Node) -> int:
+        return len(node.metadata.name) * 10
+
+
+COLORS = {"a": "blue", "bb": "red", "ccc": "blue", "dddd": ""}
+
+
+def test_ten_lines_are_a_plugin() -> None:
+    snapshot = make_snapshot(
+        make_node(name, labels={"color": color}) for name, color in COLORS.items()
+    )
+    profile, pod, state = make_profile(OnlyBlue()), PodInfo(make_pod()), CycleState()
+    verdicts = run_filters(profile, state, pod, snapshot.view())
+    assert verdicts.failed_by.tolist() == [-1, 0, -1, 0]
+    diagnosis = Diagnosis(snapshot.names)
+    diagnosis.attach(state, profile.filter)
+    diagnosis.failed_by, diagnosis.codes = verdicts.failed_by, verdicts.codes
+    assert diagnosis.statuses() == dict.fromkeys(
+        ("bb", "dddd"), Status(Code.UNSCHEDULABLE, "node is not blue", plugin="OnlyBlue")
+    )
+    feasible = snapshot.view(np.flatnonzero(verdicts.failed_by < 0))
+    assert run_scores(profile, state, pod, feasible).total.tolist() == [10, 30]
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        pytest.param(True, None, id="true"),
+        pytest.param(np.bool_(True), None, id="truth-out-of-an-array"),
+        pytest.param(None, None, id="nothing"),
+        pytest.param(False, Status.unschedulable("node(s) didn't satisfy plugin P"), id="false"),
+        pytest.param(
+            np.bool_(False),
+            Status.unschedulable("node(s) didn't satisfy plugin P"),
+            id="no-truth-out-of-an-array",
+        ),
+        pytest.param("", Status.unschedulable("node(s) didn't satisfy plugin P"), id="no-words"),
+        pytest.param("full", Status.unschedulable("full"), id="reason"),
+        pytest.param(Status.unresolvable("never"), Status.unresolvable("never"), id="status"),
+    ],
+)
+def test_what_an_answer_means(answer: object, status: Status | None) -> None:
+    class Plugin(NodeFilter):
+        name: ClassVar[str] = "P"
+
+        def filter_node(self, pod: Pod, node: Node) -> bool | str | Status | None:
+            return answer  # type: ignore[return-value]
+
+    plugin, state = Plugin(), CycleState()
+    codes = plugin.filter(state, PodInfo(make_pod()), make_snapshot([make_node()]).view())
+    assert (plugin.filter_status(state, int(codes[0])) if codes[0] else None) == status
+
+
+def test_an_exception_for_one_node_fails_the_attempt() -> None:
+    class Broken(NodeFilter):
+        name: ClassVar[str] = "Broken"
+
+        def filter_node(self, pod: Pod, node: Node) -> bool:
+            raise ValueError("no idea")
+
+    view = make_snapshot([make_node()]).view()
+    with pytest.raises(FilterError) as caught:
+        run_filters(make_profile(Broken()), CycleState(), PodInfo(make_pod()), view)
+    assert caught.value.status.message == 'running "Broken" filter plugin: no idea'
+
+
+def test_a_base_without_its_method_says_so() -> None:
+    view = make_snapshot([make_node()]).view()
+    with pytest.raises(NotImplementedError):
+        NodeFilter().filter(CycleState(), PodInfo(make_pod()), view)
+    with pytest.raises(NotImplementedError):
+        NodeScore().score(CycleState(), PodInfo(make_pod()), view)
