@@ -21,7 +21,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE, SignFragments
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.device_classes import DeviceClassMap
+from kubestow.plugins._shared.devices import DeviceCounts, KnownDevices
 from kubestow.plugins._shared.request_signature import sign_request
 from kubestow.plugins._shared.scoring_resources import Load, ScoringResources
 
@@ -46,12 +46,14 @@ class NodeResourcesBalancedAllocation:
         gates = handle.feature_gates
         self._use_pod_level = gates.enabled("PodLevelResources")
         self._use_pod_level_status = gates.enabled("InPlacePodLevelResourcesVerticalScaling")
-        self._device_classes = (
-            DeviceClassMap(handle.objects.device_classes)
-            if gates.enabled("DRAExtendedResource")
-            else None
+        serves_devices = gates.enabled("DRAExtendedResource")
+        known = KnownDevices.of(handle.objects, gates) if serves_devices else None
+        self._device_classes = None if known is None else known.class_map
+        self._resources = ScoringResources(
+            args.resources,
+            use_non_zero=False,
+            devices=None if known is None else DeviceCounts(known),
         )
-        self._resources = ScoringResources(args.resources, use_non_zero=False)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         requests = self._requests(pod)

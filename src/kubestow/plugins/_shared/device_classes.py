@@ -24,22 +24,33 @@ class DeviceClassMap:
         if self._version != self._store.version:
             self._by_resource = classes_by_resource(self._store)
             self._version = self._store.version
-        found = self._by_resource.get(resource)
-        if found is None and resource.startswith(DEVICE_CLASS_PREFIX):
-            return self._store.get(resource.removeprefix(DEVICE_CLASS_PREFIX))
-        return found
+        return self._by_resource.get(resource)
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    """Extended resource name → class. Of two that claim one, the later made wins, then the smaller
-    name."""
-    # Later entries replace earlier ones: the winner has to come last.
-    by_name = sorted(classes, key=lambda each: each.metadata.name, reverse=True)
-    return {
-        each.spec.extended_resource_name: each
-        for each in sorted(by_name, key=_created)
-        if each.spec.extended_resource_name
-    }
+    """Resource name → class, for classes in the order in which they came.
+
+    Of two classes that claim a name the later made wins, then the one with the smaller name.
+    Spec 08 B11: one that comes and loses is not served under the name of the class either; one that
+    was there before keeps that.
+    """
+    found: dict[str, DeviceClass] = {}
+    for each in classes:
+        name = each.spec.extended_resource_name
+        if name:
+            holder = found.get(name)
+            if holder is not None and not _wins(each, holder):
+                continue
+            found[name] = each
+        found[DEVICE_CLASS_PREFIX + each.metadata.name] = each
+    return found
+
+
+def _wins(challenger: DeviceClass, holder: DeviceClass) -> bool:
+    made, held = _created(challenger), _created(holder)
+    if made != held:
+        return made > held
+    return challenger.metadata.name < holder.metadata.name
 
 
 def _created(device_class: DeviceClass) -> datetime:

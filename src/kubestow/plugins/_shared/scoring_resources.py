@@ -16,6 +16,7 @@ from kubestow.arrays import IntArray
 from kubestow.cache import columns
 from kubestow.cache.nodes import Nodes
 from kubestow.config.plugin_args import CPU_AND_MEMORY, ResourceSpec
+from kubestow.plugins._shared.devices.counts import DeviceCounts
 
 
 class Capacity(NamedTuple):
@@ -46,10 +47,18 @@ class ScoringResources:
     """The configured resources in their order; without any, cpu and memory alike.
 
     `use_non_zero`: pods on the nodes that do not say what they need of cpu and memory count as if
-    they asked for the defaults.
+    they asked for the defaults. `devices` count where a node publishes none of a resource that
+    devices serve; None if they serve none.
     """
 
-    def __init__(self, specs: Sequence[ResourceSpec], *, use_non_zero: bool) -> None:
+    def __init__(
+        self,
+        specs: Sequence[ResourceSpec],
+        *,
+        use_non_zero: bool,
+        devices: DeviceCounts | None = None,
+    ) -> None:
+        self._devices = devices
         self._specs = tuple((spec.name, spec.weight or 1) for spec in specs or CPU_AND_MEMORY)
         self._use_non_zero = use_non_zero
 
@@ -74,21 +83,32 @@ class ScoringResources:
         if name == EPHEMERAL_STORAGE:
             return _column_capacity(nodes, columns.EPHEMERAL_STORAGE)
         if name not in (CPU, MEMORY):
-            return scalar_capacity(nodes, name)
+            return scalar_capacity(nodes, name, self._devices)
         column = columns.CPU if name == CPU else columns.MEMORY
         if not self._use_non_zero:
             return _column_capacity(nodes, column)
         return Capacity(nodes.allocatable(column), nodes.non_zero_requested(column))
 
 
-def scalar_capacity(nodes: Nodes, name: str) -> Capacity | None:
-    """What the nodes publish of a scalar resource; None for names no node and no pod ever had.
+def scalar_capacity(
+    nodes: Nodes, name: str, devices: DeviceCounts | None = None
+) -> Capacity | None:
+    """What the nodes have of a scalar resource; None for names no node and no pod ever had.
 
-    The one source of scalar capacity in scoring: numbers of devices that stand in where a node
-    publishes none (spec 05 §8.6) belong here.
+    Spec 05 §8.6: where a node publishes none, the devices of the class behind the name count.
     """
     column = nodes.resource_column(name)
-    return None if column is None else _column_capacity(nodes, column)
+    published = None if column is None else _column_capacity(nodes, column)
+    counted = None if devices is None else devices.of_resource(name, nodes)
+    if counted is None:
+        return published
+    if published is None:
+        return Capacity(*counted)
+    is_published = published.allocatable > 0
+    return Capacity(
+        np.where(is_published, published.allocatable, counted[0]),
+        np.where(is_published, published.used, counted[1]),
+    )
 
 
 def _column_capacity(nodes: Nodes, column: int) -> Capacity:

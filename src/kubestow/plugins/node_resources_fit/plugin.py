@@ -14,7 +14,7 @@ from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult, SignFragments
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.device_classes import DeviceClassMap
+from kubestow.plugins._shared.devices import DeviceCounts, KnownDevices
 from kubestow.plugins._shared.request_signature import sign_request
 from kubestow.plugins._shared.scoring_resources import ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints
@@ -38,14 +38,16 @@ class NodeResourcesFit:
         self._use_pod_level = gates.enabled("PodLevelResources")
         self._ignored_resources = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
-        self._device_classes = (
-            DeviceClassMap(handle.objects.device_classes)
-            if gates.enabled("DRAExtendedResource")
-            else None
-        )
+        serves_devices = gates.enabled("DRAExtendedResource")
+        known = KnownDevices.of(handle.objects, gates) if serves_devices else None
+        self._device_classes = None if known is None else known.class_map
         self._hints = FitHints(gates, self._device_classes)
         self._strategy = strategy_of(args.scoring_strategy)
-        self._resources = ScoringResources(args.scoring_strategy.resources, use_non_zero=True)
+        self._resources = ScoringResources(
+            args.scoring_strategy.resources,
+            use_non_zero=True,
+            devices=None if known is None else DeviceCounts(known),
+        )
 
     def events(self) -> Registrations:
         return self._hints.registrations()

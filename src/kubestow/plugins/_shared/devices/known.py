@@ -1,0 +1,37 @@
+"""One picture of the devices per cluster, whichever plugin of whichever profile looks at it.
+
+What one profile has in flight must be taken for the others too, so this cannot belong to a plugin
+object: it belongs to the stores that plugins are given.
+"""
+
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from kubestow.cache.objects import ClusterObjects
+from kubestow.config.feature_gates import FeatureGates
+from kubestow.plugins._shared.device_classes import DeviceClassMap
+from kubestow.plugins._shared.devices.claims import Claims
+from kubestow.plugins._shared.devices.inventory import DeviceInventory
+
+
+class KnownDevices:
+    """Slices, claims and classes of one cluster."""
+
+    def __init__(self, objects: ClusterObjects, gates: FeatureGates) -> None:
+        self.inventory = DeviceInventory(objects.resource_slices)
+        self.claims = Claims(
+            objects.resource_claims, consumable_capacity=gates.enabled("DRAConsumableCapacity")
+        )
+        self.classes = objects.device_classes
+        self.class_map = DeviceClassMap(objects.device_classes)
+
+    @classmethod
+    def of(cls, objects: ClusterObjects, gates: FeatureGates) -> "KnownDevices":
+        """The picture that goes with these stores, made when somebody first asks."""
+        known = _KNOWN.get(objects)
+        if known is None:
+            known = _KNOWN[objects] = cls(objects, gates)
+        return known
+
+
+_KNOWN: Final[WeakKeyDictionary[ClusterObjects, KnownDevices]] = WeakKeyDictionary()

@@ -1,0 +1,74 @@
+"""Which nodes can reach a slice or a device (spec 08 B7.1)."""
+
+from kubestow.api.labels import SelectorError
+from kubestow.api.node import Node
+from kubestow.api.node_selector import CompiledNodeSelector, compile_node_selector
+from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+
+
+class NodeSelectionError(Exception):
+    """A node selector that does not parse; the text shows it and says why."""
+
+
+class Reach:
+    """The nodes a slice or device names: one, all, or those a selector matches.
+
+    Compares and hashes by identity; made once per slice or device.
+    """
+
+    __slots__ = ("_compiled", "all_nodes", "node_name", "selector")
+
+    def __init__(
+        self, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None
+    ) -> None:
+        self.node_name = node_name or ""
+        self.all_nodes = bool(all_nodes)
+        self.selector = selector
+        self._compiled: CompiledNodeSelector | None = None
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.node_name) or self.all_nodes or self.selector is not None
+
+    def includes(self, node: Node) -> bool:
+        """Whether that node is among them; raises NodeSelectionError."""
+        if self.node_name:
+            return self.node_name == node.metadata.name
+        if self.all_nodes:
+            return True
+        if self.selector is None:
+            return False
+        if self._compiled is None:
+            self._compiled = _compiled(self.selector)
+        return self._compiled.matches(node.metadata.labels, node.metadata.name)
+
+
+def _compiled(selector: NodeSelector) -> CompiledNodeSelector:
+    try:
+        return compile_node_selector(selector, strict=True)
+    except SelectorError as error:
+        raise NodeSelectionError(
+            f"failed to parse node selector {go_text(selector)}: {error}"
+        ) from error
+
+
+def go_text(selector: NodeSelector) -> str:
+    """A node selector the way Go prints it, as error texts quote it."""
+    terms = "".join(f"{_term(term)}," for term in selector.node_selector_terms)
+    return f"&NodeSelector{{NodeSelectorTerms:[]NodeSelectorTerm{{{terms}}},}}"
+
+
+def _term(term: NodeSelectorTerm) -> str:
+    return (
+        f"NodeSelectorTerm{{MatchExpressions:{_requirements(term.match_expressions)},"
+        f"MatchFields:{_requirements(term.match_fields)},}}"
+    )
+
+
+def _requirements(requirements: tuple[NodeSelectorRequirement, ...]) -> str:
+    listed = "".join(
+        f"NodeSelectorRequirement{{Key:{each.key},Operator:{each.operator},"
+        f"Values:[{' '.join(each.values or ())}],}},"
+        for each in requirements
+    )
+    return f"[]NodeSelectorRequirement{{{listed}}}"

@@ -1,0 +1,83 @@
+"""What DynamicResources remembers during one attempt.
+
+Not copied for simulations: what a dry run finds out about a node replaces what was known before
+(spec 08 A6).
+"""
+
+from typing import NamedTuple
+
+from kubestow.api.device import AllocationResult, ResourceClaim
+from kubestow.api.node_selector import CompiledNodeSelector
+from kubestow.framework.plugin import StatusCodes
+from kubestow.plugins.dynamic_resources.allocator import ClaimShape
+from kubestow.plugins.dynamic_resources.extended_resources import Mappings
+from kubestow.plugins.dynamic_resources.results import ClaimAllocation
+
+
+class NodeAllocation(NamedTuple):
+    """What the claims of the pod would get on one node.
+
+    claims        the claims that need devices, in the pod's order
+    allocations   what each of them gets
+    mappings      which container the requests of the special claim are for
+    """
+
+    claims: tuple[ResourceClaim, ...]
+    allocations: tuple[ClaimAllocation, ...]
+    mappings: Mappings = ()
+
+
+class Attempt:
+    """One pod's claims, and what is known of them.
+
+    claims        of the pod, as they were at PreFilter; those that PreBind wrote, as they are now
+    special       index of the claim for extended resources, the last one; -1 if there is none
+    selectors     index → nodes on which an allocated claim can be used
+    unallocated   indices of claims that need devices
+    broken        indices of claims whose devices will not become ready
+    unavailable   indices of claims that kept some node from being used
+    allocations   node → what the pod would get there
+    reserved      index → what the claim got on the node that was chosen
+    """
+
+    __slots__ = (
+        "allocations",
+        "broken",
+        "claims",
+        "codes",
+        "extended",
+        "mappings",
+        "reserved",
+        "selectors",
+        "shapes",
+        "special",
+        "special_uid",
+        "unallocated",
+        "unavailable",
+    )
+
+    def __init__(self) -> None:
+        self.claims: list[ResourceClaim] = []
+        self.special = -1
+        # Under which the special claim is in flight; it gets another one when it is written.
+        self.special_uid = ""
+        self.selectors: dict[int, CompiledNodeSelector] = {}
+        self.unallocated: list[int] = []
+        self.broken: set[int] = set()
+        self.unavailable: set[int] = set()
+        self.allocations: dict[str, NodeAllocation] = {}
+        self.reserved: dict[int, AllocationResult] = {}
+        self.mappings: Mappings = ()
+        # What the pod asks for of resources that devices may serve.
+        self.extended: tuple[str, ...] = ()
+        # What to search for, by the resources that devices serve on a node.
+        self.shapes: dict[tuple[str, ...], tuple[ClaimShape, Mappings]] = {}
+        self.codes = StatusCodes()
+
+    @property
+    def special_claim(self) -> ResourceClaim | None:
+        return self.claims[self.special] if self.special >= 0 else None
+
+    @property
+    def has_user_claims(self) -> bool:
+        return len(self.claims) > (self.special >= 0)

@@ -1,0 +1,164 @@
+"""Reserve, Unreserve and PreBind: devices change hands (spec 08 B9, B10)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+from uuid import NAMESPACE_OID, uuid5
+
+import msgspec
+
+from kubestow.api.device import AllocationResult, ResourceClaim, ResourceClaimStatus
+from kubestow.api.meta import object_ref
+from kubestow.api.pod import Pod
+from kubestow.clock import NANOSECONDS, Clock
+from kubestow.errors import PluginError
+from kubestow.framework.handle import EventSink
+from kubestow.plugins._shared.devices.claims import Claims
+from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.binding_conditions import (
+    Readiness,
+    binding_state,
+    has_timed_out,
+    waits_for_devices,
+)
+from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
+from kubestow.plugins.dynamic_resources.results import ClaimAllocation, with_share_ids
+from kubestow.plugins.dynamic_resources.writes import (
+    ClaimWriter,
+    is_reserved_for,
+    with_finalizer,
+)
+
+POLL_INTERVAL_S: Final = 5.0
+
+
+class ClaimBinder:
+    def __init__(
+        self,
+        claims: Claims,
+        writer: ClaimWriter,
+        clock: Clock,
+        events: EventSink,
+        *,
+        binding_timeout_ns: int | None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`binding_timeout_ns` None: binding conditions are off."""
+        self._claims = claims
+        self._writer = writer
+        self._clock = clock
+        self._events = events
+        self._binding_timeout_ns = binding_timeout_ns
+        self._sleep = sleep
+
+    # --- Reserve ---
+
+    def reserve(self, attempt: Attempt, node_name: str) -> None:
+        """Take the devices found for this node; raises PluginError if none were."""
+        if not attempt.unallocated:
+            return
+        found = attempt.allocations.get(node_name)
+        if found is None:
+            if attempt.unallocated == [attempt.special]:
+                return  # A device plugin serves what the special claim would have asked for.
+            raise PluginError("claim allocation not found for node")
+        attempt.mappings = found.mappings
+        for index, claim, allocation in zip(
+            attempt.unallocated, found.claims, found.allocations, strict=True
+        ):
+            result = with_share_ids(allocation, self._share_ids(claim, allocation))
+            attempt.claims[index] = claim
+            attempt.reserved[index] = result
+            self._claims.start_allocation(_allocated(claim, result))
+
+    def _share_ids(self, claim: ResourceClaim, allocation: ClaimAllocation) -> list[str]:
+        seed = f"{claim.metadata.uid} {self._clock.now_ns()}"
+        return [str(uuid5(NAMESPACE_OID, f"{seed} {index}")) for index in allocation.shared]
+
+    # --- Unreserve ---
+
+    def unreserve(self, attempt: Attempt, pod: Pod) -> None:
+        """Give back what the pod took; claims that were written already stay allocated."""
+        for index, claim in enumerate(attempt.claims):
+            if index == attempt.special:
+                self._unreserve_special(attempt, claim)
+                continue
+            meta = claim.metadata
+            if self._claims.end_allocation(meta.uid):
+                self._claims.restore(meta.namespace, meta.name)
+            if claim.status.allocation is not None and is_reserved_for(claim, pod.metadata.uid):
+                self._writer.drop_reservation(claim, pod)
+
+    def _unreserve_special(self, attempt: Attempt, claim: ResourceClaim) -> None:
+        self._claims.end_allocation(attempt.special_uid)
+        if attempt.special in attempt.reserved and not is_in_memory(claim):
+            self._writer.delete_special(claim)
+
+    # --- PreBind ---
+
+    async def bind(self, attempt: Attempt, pod: Pod, node_name: str) -> None:
+        """Write allocations and reservations, and wait for devices that have to be prepared."""
+        for index in range(len(attempt.claims)):
+            if not is_reserved_for(attempt.claims[index], pod.metadata.uid):
+                await self._bind_claim(attempt, index, pod)
+        if self._binding_timeout_ns is not None:
+            await self._wait_for_devices(attempt, pod, node_name, self._binding_timeout_ns)
+
+    async def _bind_claim(self, attempt: Attempt, index: int, pod: Pod) -> None:
+        allocation = attempt.reserved.get(index)
+        claim = attempt.claims[index]
+        in_flight_uid = claim.metadata.uid
+        if index == attempt.special:
+            if allocation is None:
+                return  # Nothing comes from devices on this node.
+            if is_in_memory(claim):
+                claim = attempt.claims[index] = await self._writer.create_special(claim, pod)
+        bound = await self._writer.bind(claim, allocation, pod)
+        # No other task runs in between: the devices are never counted as free.
+        self._claims.assume(bound)
+        self._claims.end_allocation(in_flight_uid, force=True)
+        attempt.claims[index] = bound
+        if index == attempt.special:
+            await self._writer.write_mappings(pod, bound, attempt.mappings)
+
+    async def _wait_for_devices(
+        self, attempt: Attempt, pod: Pod, node_name: str, timeout_ns: int
+    ) -> None:
+        if not any(map(waits_for_devices, attempt.claims)):
+            return
+        self._events.record(
+            pod,
+            type="Normal",
+            reason="BindingConditionsPending",
+            action="Scheduling",
+            note=f"waiting for binding conditions for device on node {node_name}",
+        )
+        end_s = self._clock.monotonic_s() + timeout_ns / NANOSECONDS
+        while not self._are_ready(attempt, timeout_ns):
+            left_s = end_s - self._clock.monotonic_s()
+            if left_s <= 0:
+                raise PluginError("device binding timeout: context deadline exceeded")
+            await self._sleep(min(POLL_INTERVAL_S, left_s))
+
+    def _are_ready(self, attempt: Attempt, timeout_ns: int) -> bool:
+        are_ready = True
+        for claim in attempt.claims:
+            meta = claim.metadata
+            current = self._claims.get(meta.namespace, meta.name)
+            if current is None:
+                raise PluginError(f'could not find ResourceClaim "{object_ref(meta)}"')
+            state = binding_state(current)
+            if state.readiness is Readiness.FAILED:
+                raise PluginError(state.error)
+            if state.readiness is Readiness.PENDING:
+                if has_timed_out(current, now_ns=self._clock.now_ns(), timeout_ns=timeout_ns):
+                    raise PluginError(f"device binding timeout: claim={object_ref(meta)}")
+                are_ready = False
+        return are_ready
+
+
+def _allocated(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
+    """The claim as it will be once it is written."""
+    return msgspec.structs.replace(
+        with_finalizer(claim), status=ResourceClaimStatus(allocation=allocation)
+    )

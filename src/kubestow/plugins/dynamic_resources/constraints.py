@@ -1,0 +1,124 @@
+"""What the devices of a claim must have in common, or must not (spec 08 B7.7).
+
+A constraint sees devices come and go as the search tries them: `add` says whether the device fits
+to those that are there, and takes it in if so; `remove` undoes the latest `add`.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from kubestow.api.device import DeviceAttribute
+from kubestow.errors import PluginError
+from kubestow.plugins._shared.devices.inventory import PublishedDevice
+from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestPlan
+
+# Type and value; a list or nothing at all is equal to no other.
+AttributeValue = tuple[str, int | str | bool]
+
+
+class Constraint(Protocol):
+    def add(self, plan: RequestPlan, published: PublishedDevice) -> bool: ...
+
+    def remove(self, plan: RequestPlan, published: PublishedDevice) -> None: ...
+
+
+class MatchAttribute:
+    """All devices have the same value of an attribute; the first one fixes it."""
+
+    def __init__(self, attribute: str, requests: Sequence[str]) -> None:
+        self._attribute = attribute
+        self._requests = frozenset(requests)
+        self._value: AttributeValue | None = None
+        self._count = 0
+
+    def add(self, plan: RequestPlan, published: PublishedDevice) -> bool:
+        if not _applies(self._requests, plan):
+            return True
+        attribute = lookup_attribute(published, self._attribute)
+        if attribute is None:
+            return False
+        value = _value_of(attribute)
+        if self._count == 0:
+            self._value = value
+        elif value is None or value != self._value:
+            return False
+        self._count += 1
+        return True
+
+    def remove(self, plan: RequestPlan, published: PublishedDevice) -> None:
+        if _applies(self._requests, plan):
+            self._count -= 1
+
+
+class DistinctAttribute:
+    """No two devices have the same value of an attribute, as far as that is remembered.
+
+    Spec 08 B7.7: one value is remembered per request, that of its latest device, and it is
+    forgotten when any device of the request is undone.
+    """
+
+    def __init__(self, attribute: str, requests: Sequence[str]) -> None:
+        self._attribute = attribute
+        self._requests = frozenset(requests)
+        self._values: dict[str, DeviceAttribute] = {}
+
+    def add(self, plan: RequestPlan, published: PublishedDevice) -> bool:
+        if not _applies(self._requests, plan):
+            return True
+        attribute = lookup_attribute(published, self._attribute)
+        if attribute is None:
+            return False
+        value = _value_of(attribute)
+        if any(value == _value_of(other) for other in self._values.values()):
+            return False
+        self._values[plan.parent_name] = attribute
+        return True
+
+    def remove(self, plan: RequestPlan, published: PublishedDevice) -> None:
+        if _applies(self._requests, plan):
+            self._values.pop(plan.parent_name, None)
+
+
+def make_constraints(plan: ClaimPlan) -> list[Constraint]:
+    """The constraints of a claim, without any device yet; raises PluginError."""
+    constraints: list[Constraint] = []
+    for index, constraint in enumerate(plan.constraints):
+        if constraint.match_attribute is not None:
+            constraints.append(MatchAttribute(constraint.match_attribute, constraint.requests))
+        elif constraint.distinct_attribute is not None:
+            constraints.append(
+                DistinctAttribute(constraint.distinct_attribute, constraint.requests)
+            )
+        else:
+            raise PluginError(f"claim {plan.name}, constraint #{index}: {_EMPTY}")
+    return constraints
+
+
+_EMPTY: Final = "empty constraint (unsupported constraint type?)"
+
+
+def lookup_attribute(published: PublishedDevice, name: str) -> DeviceAttribute | None:
+    """An attribute by its full name; the driver's own may be published without a domain."""
+    attributes = published.device.attributes
+    found = attributes.get(name)
+    if found is None:
+        domain, _, identifier = name.rpartition("/")
+        if domain == published.of.spec.driver:
+            found = attributes.get(identifier)
+    return found
+
+
+def _value_of(attribute: DeviceAttribute) -> AttributeValue | None:
+    if attribute.string_value is not None:
+        return "string", attribute.string_value
+    if attribute.int_value is not None:
+        return "int", attribute.int_value
+    if attribute.bool_value is not None:
+        return "bool", attribute.bool_value
+    if attribute.version_value is not None:
+        return "version", attribute.version_value  # compared as text
+    return None
+
+
+def _applies(requests: frozenset[str], plan: RequestPlan) -> bool:
+    return not requests or plan.parent_name in requests or plan.full_name in requests

@@ -1,0 +1,41 @@
+"""Which events may help a pod that waits for devices (spec 02 §7.2, §7.3h; 08 B12)."""
+
+from kubestow.api.device import ResourceClaim
+from kubestow.api.pod import Pod
+from kubestow.framework.events import Action, Hint, Registrations, Resource, on
+from kubestow.plugins._shared.devices.claims import Claims
+from kubestow.plugins.dynamic_resources.resolve import are_resolvable, uses
+
+
+class ClaimHints:
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+
+    def registrations(self) -> Registrations:
+        added_or_changed = Action.ADD | Action.UPDATE
+        return (
+            on(
+                Resource.NODE,
+                Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE,
+            ),
+            on(Resource.RESOURCE_CLAIM, added_or_changed, self.for_claim),
+            on(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self.for_pod),
+            on(Resource.DEVICE_CLASS, added_or_changed),
+            on(Resource.RESOURCE_SLICE, added_or_changed),
+        )
+
+    def for_claim(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> Hint:
+        if not are_resolvable(pod, self._claims):
+            return Hint.SKIP
+        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+            return Hint.QUEUE  # Devices are free now, whoever had them.
+        if not uses(pod, new, self._claims):
+            return Hint.SKIP
+        if old is not None and old.status == new.status:
+            return Hint.SKIP
+        return Hint.QUEUE
+
+    def for_pod(self, pod: Pod, old: Pod | None, new: Pod) -> Hint:
+        if new.metadata.uid != pod.metadata.uid:
+            return Hint.SKIP
+        return Hint.QUEUE if are_resolvable(new, self._claims) else Hint.SKIP

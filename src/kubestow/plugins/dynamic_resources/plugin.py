@@ -1,0 +1,234 @@
+"""DynamicResources as the framework calls it (spec 08 part B)."""
+
+from typing import ClassVar, Final
+
+import numpy as np
+
+from kubestow.api.device import ResourceClaim
+from kubestow.api.duration import parse_duration
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.clock import NANOSECONDS
+from kubestow.config.feature_gates import FeatureGates
+from kubestow.config.plugin_args import DynamicResourcesArgs
+from kubestow.errors import ConfigError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import Diagnosis
+from kubestow.framework.events import Registrations
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import (
+    MAX_NODE_SCORE,
+    PostFilterResult,
+    PreFilterResult,
+    PreFlight,
+    SignFragments,
+)
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.devices import KnownDevices
+from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator
+from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.binding import ClaimBinder
+from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
+from kubestow.plugins.dynamic_resources.filtering import NodeFilter
+from kubestow.plugins.dynamic_resources.hints import ClaimHints
+from kubestow.plugins.dynamic_resources.preparation import Preparation
+from kubestow.plugins.dynamic_resources.resolve import ClaimError, claims_of
+from kubestow.plugins.dynamic_resources.results import preference_score
+from kubestow.plugins.dynamic_resources.search import Features
+from kubestow.plugins.dynamic_resources.writes import ClaimWriter
+
+NO_CLAIMS: Final = Status.unschedulable("no new claims to deallocate")
+DEALLOCATED: Final = Status.unschedulable("deallocation of ResourceClaim completed")
+DELETED: Final = Status.unschedulable("deletion of ResourceClaim completed")
+STILL_NOT: Final = Status.unschedulable("still not schedulable")
+NOT_SIGNABLE: Final = Status.unschedulable("pods with dra resource claims are not signable")
+
+
+class DynamicResources:
+    name: ClassVar[str] = "DynamicResources"
+    args_type: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
+    evaluates_each_node: ClassVar[bool] = True
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        if not isinstance(args, DynamicResourcesArgs):
+            raise ConfigError(
+                f"want args to be of type DynamicResourcesArgs, got {type(args).__name__}"
+            )
+        gates, clock = handle.feature_gates, handle.clock
+        known = KnownDevices.of(handle.objects, gates)
+        binding_timeout_ns = _binding_timeout_ns(args, gates)
+        self._claims = known.claims
+        self._hints = ClaimHints(known.claims)
+        self._preparation = Preparation(
+            known,
+            clock,
+            extended_resources=gates.enabled("DRAExtendedResource"),
+            binding_timeout_ns=binding_timeout_ns,
+        )
+        allocator = DeviceAllocator(known, _features(gates), clock, _filter_timeout_s(args, gates))
+        self._filter = NodeFilter(known, allocator)
+        self._writer = ClaimWriter(
+            handle.client, clock, handle.spawn, sets_timestamp=binding_timeout_ns is not None
+        )
+        self._binder = ClaimBinder(
+            known.claims,
+            self._writer,
+            clock,
+            handle.events,
+            binding_timeout_ns=binding_timeout_ns,
+        )
+
+    # --- queue ---
+
+    def events(self) -> Registrations:
+        return self._hints.registrations()
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        if not pod.spec.resource_claims:
+            return None
+        try:
+            claims_of(pod, self._claims)
+        except ClaimError as error:
+            return Status.unresolvable(str(error))
+        return None
+
+    def sign(self, pod: PodInfo) -> SignFragments | Status:
+        return NOT_SIGNABLE if pod.pod.spec.resource_claims else {}
+
+    # --- filtering ---
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
+        # Written first: PostFilter tells an attempt without claims from one that never got here.
+        state.write(self.name, Attempt())
+        attempt = self._preparation.prepare(pod)
+        if isinstance(attempt, Status):
+            return attempt
+        if not attempt.claims:
+            return Status.skip()
+        state.write(self.name, attempt)
+        return None
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        attempt: Attempt = state.read(self.name)
+        if not attempt.claims:
+            return None
+        codes = np.zeros(len(nodes), np.int64)
+        last_status: Status | None = None
+        last_code = 0
+        for position, node in enumerate(nodes.node_objects()):
+            status = self._filter.check(attempt, pod.pod, node)
+            if status is None:
+                continue
+            # Neighbours tend to fail alike, and for the very same status its number is known.
+            if status is not last_status:
+                last_status, last_code = status, attempt.codes.code_of(status)
+            codes[position] = last_code
+        return codes
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        attempt: Attempt = state.read(self.name)
+        return attempt.codes.status_of(code)
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        attempt: Attempt = state.read(self.name)
+        if not attempt.claims:
+            return None, NO_CLAIMS
+        for index in sorted(attempt.unavailable):
+            claim = attempt.claims[index]
+            if index != attempt.special and _is_unused_by_others(claim, pod.uid):
+                self._writer.deallocate(claim)
+                return None, DEALLOCATED
+        special = attempt.special_claim
+        if special is not None and not is_in_memory(special):
+            self._writer.delete_special(special)
+            return None, DELETED
+        return None, STILL_NOT
+
+    # --- scoring ---
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
+        attempt: Attempt = state.read(self.name)
+        if not any(_has_alternatives(claim) for claim in attempt.claims):
+            return 0
+        return np.array([_score(attempt, name) for name in nodes.names], np.int64)
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        best = int(scores.max()) if len(scores) else 0
+        return scores * MAX_NODE_SCORE // best if best else scores
+
+    # --- binding ---
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        self._binder.reserve(state.read(self.name), node_name)
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        attempt: Attempt | None = state.get(self.name)
+        if attempt is not None:
+            self._binder.unreserve(attempt, pod.pod)
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> PreFlight:
+        attempt: Attempt = state.read(self.name)
+        return PreFlight(None if attempt.claims else Status.skip(), allow_parallel=True)
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        await self._binder.bind(state.read(self.name), pod.pod, node_name)
+        return None
+
+
+def _features(gates: FeatureGates) -> Features:
+    return Features(
+        consumable_capacity=gates.enabled("DRAConsumableCapacity"),
+        partitionable=gates.enabled("DRAPartitionableDevices"),
+        taints=gates.enabled("DRADeviceTaints"),
+    )
+
+
+def _filter_timeout_s(args: DynamicResourcesArgs, gates: FeatureGates) -> float:
+    """0 means none."""
+    if not gates.enabled("DRASchedulerFilterTimeout"):
+        return 0
+    return _duration_ns("filterTimeout", args.filter_timeout) / NANOSECONDS
+
+
+def _binding_timeout_ns(args: DynamicResourcesArgs, gates: FeatureGates) -> int | None:
+    """None if nobody waits for devices to be prepared."""
+    needed = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
+    if not all(map(gates.enabled, needed)):
+        return None
+    return _duration_ns("bindingTimeout", args.binding_timeout)
+
+
+def _duration_ns(field: str, text: str) -> int:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise ConfigError(f"DynamicResourcesArgs: {field}: {error}") from error
+
+
+def _is_unused_by_others(claim: ResourceClaim, pod_uid: str) -> bool:
+    return all(consumer.uid == pod_uid for consumer in claim.status.reserved_for)
+
+
+def _has_alternatives(claim: ResourceClaim) -> bool:
+    return any(request.first_available for request in claim.spec.devices.requests)
+
+
+def _score(attempt: Attempt, node_name: str) -> int:
+    found = attempt.allocations.get(node_name)
+    if found is None:
+        return 0
+    total = sum(
+        preference_score(claim, allocation.result)
+        for claim, allocation in zip(found.claims, found.allocations, strict=True)
+    )
+    # Devices that a claim has had before count alike on all nodes.
+    return total + sum(
+        preference_score(claim, claim.status.allocation)
+        for claim in attempt.claims
+        if claim.status.allocation is not None
+    )

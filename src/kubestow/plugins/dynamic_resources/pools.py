@@ -1,0 +1,176 @@
+"""The pools of devices that a node sees (spec 08 B7.1).
+
+A pool is usable only as a whole: while its driver replaces slices nobody can tell what is there.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kubestow.api.node import Node
+from kubestow.errors import PluginError
+from kubestow.plugins._shared.devices.inventory import (
+    DeviceInventory,
+    PoolKey,
+    PublishedDevice,
+    PublishedSlice,
+)
+from kubestow.plugins._shared.devices.node_match import NodeSelectionError
+
+# Counter set → counter → amount, in nano-units.
+Counters = dict[str, dict[str, int]]
+
+NODES_MAX: Final = 100_000  # for which the pools are remembered
+
+
+class Pool:
+    """One pool as one node sees it.
+
+    devices      in the order in which they are tried; none if incomplete or invalid
+    elsewhere    devices of slices that do not target the node: they draw on the same counters
+    """
+
+    __slots__ = ("counters", "devices", "elsewhere", "is_complete", "is_late", "is_valid", "key")
+
+    def __init__(
+        self, key: PoolKey, slices: Sequence[PublishedSlice], *, is_complete: bool
+    ) -> None:
+        self.key = key
+        self.is_complete = is_complete
+        self.is_valid = True
+        self.is_late = False
+        self.devices: tuple[PublishedDevice, ...] = ()
+        self.elsewhere: tuple[PublishedDevice, ...] = ()
+        self.counters: Counters = {}
+        devices = [device for each in slices for device in each.devices if not each.has_counters]
+        # Devices that still have to be prepared come last.
+        self.is_late = any(device.device.binding_conditions for device in devices)
+        if is_complete:
+            self.devices = tuple(devices)
+
+    @property
+    def is_usable(self) -> bool:
+        return self.is_complete and self.is_valid
+
+
+class NodePools:
+    """All pools of one node, in the order in which they are tried.
+
+    devices   all usable devices, in order
+    """
+
+    __slots__ = ("devices", "has_invalid", "pools")
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self.pools = tuple(sorted(pools, key=lambda pool: (pool.is_late, pool.key)))
+        self.has_invalid = any(pool.is_complete and not pool.is_valid for pool in pools)
+        self.devices = tuple(
+            (device, pool) for pool in self.pools if pool.is_usable for device in pool.devices
+        )
+
+
+class PoolCache:
+    """The pools of each node, worked out once and again when slices or the node's labels change."""
+
+    def __init__(self, inventory: DeviceInventory) -> None:
+        self._inventory = inventory
+        self._kept: dict[str, tuple[tuple[int, int], Node, NodePools]] = {}
+
+    def of(self, node: Node) -> NodePools:
+        """The pools the node sees; raises PluginError if a slice cannot say whether it does."""
+        name = node.metadata.name
+        stamp = self._inventory.stamp_of(name)
+        kept = self._kept.get(name)
+        if kept is not None:
+            kept_stamp, kept_node, pools = kept
+            if kept_stamp == stamp and (
+                kept_node is node or kept_node.metadata.labels == node.metadata.labels
+            ):
+                return pools
+        pools = node_pools(self._inventory, node)
+        if len(self._kept) > NODES_MAX:
+            self._kept.clear()  # nodes come and go; those that are left are soon back
+        self._kept[name] = stamp, node, pools
+        return pools
+
+
+def node_pools(inventory: DeviceInventory, node: Node) -> NodePools:
+    """Work out the pools of a node."""
+    by_pool: dict[PoolKey, list[PublishedSlice]] = {}
+    for published in inventory.candidates(node.metadata.name):
+        if _is_relevant(published, node):
+            _keep_newest(by_pool.setdefault(published.pool, []), published)
+    pools = (_make_pool(inventory, key, slices) for key, slices in by_pool.items())
+    return NodePools([pool for pool in pools if pool is not None])
+
+
+def _is_relevant(published: PublishedSlice, node: Node) -> bool:
+    if published.has_counters:
+        return True
+    try:
+        if published.reach.is_given:
+            return published.reach.includes(node)
+        return published.per_device and any(
+            device.reach.includes(node) for device in published.devices
+        )
+    except NodeSelectionError as error:
+        raise PluginError(
+            "gather pool information: failed to perform node selection for slice "
+            f"{published.name}: {error}"
+        ) from error
+
+
+def _keep_newest(kept: list[PublishedSlice], published: PublishedSlice) -> None:
+    if kept and published.generation < kept[0].generation:
+        return
+    if kept and published.generation > kept[0].generation:
+        kept.clear()
+    kept.append(published)
+
+
+def _make_pool(
+    inventory: DeviceInventory, key: PoolKey, slices: list[PublishedSlice]
+) -> Pool | None:
+    """None if the pool is being replaced: its new slices are all on other nodes so far."""
+    generation, slice_count = slices[0].generation, slices[0].slice_count
+    slices = sorted(slices, key=lambda each: each.name)
+    others: list[PublishedSlice] = []
+    is_complete = len(slices) == slice_count
+    if not is_complete:
+        everywhere = inventory.of_pool(key)
+        if any(each.generation > generation for each in everywhere):
+            return None
+        same = [each for each in everywhere if each.generation == generation]
+        is_complete = len(same) == slice_count
+        seen = {each.name for each in slices}
+        others = [each for each in same if each.name not in seen]
+    pool = Pool(key, slices, is_complete=is_complete)
+    if is_complete:
+        pool.elsewhere = tuple(device for each in others for device in each.devices)
+        _set_counters(pool, slices)
+        pool.is_valid = pool.is_valid and _is_consistent(pool)
+        if not pool.is_valid:
+            pool.devices = ()
+    return pool
+
+
+def _set_counters(pool: Pool, slices: Iterable[PublishedSlice]) -> None:
+    for published in slices:
+        for counter_set in published.spec.shared_counters:
+            if counter_set.name in pool.counters:
+                pool.is_valid = False
+            pool.counters[counter_set.name] = {
+                name: counter.value.nano for name, counter in counter_set.counters.items()
+            }
+
+
+def _is_consistent(pool: Pool) -> bool:
+    """No two devices of one name, and no device that draws on counters there are none of."""
+    names = [device.device.name for device in pool.devices]
+    if len(set(names)) < len(names):
+        return False
+    return all(
+        consumption.counter_set in pool.counters
+        and consumption.counters.keys() <= pool.counters[consumption.counter_set].keys()
+        for device in (*pool.devices, *pool.elsewhere)
+        for consumption in device.device.consumes_counters
+    )

@@ -1,0 +1,129 @@
+"""PreFilter: which claims the pod has, and what has to be done about each (spec 08 B5)."""
+
+from kubestow.api.device import DeviceRequest, ResourceClaim
+from kubestow.api.labels import SelectorError
+from kubestow.api.meta import object_ref
+from kubestow.api.node_selector import compile_node_selector
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.requests import filter_request
+from kubestow.api.resources import is_dra_extended
+from kubestow.clock import Clock
+from kubestow.errors import PluginError
+from kubestow.framework.status import Status
+from kubestow.plugins._shared.devices import KnownDevices
+from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.binding_conditions import (
+    Readiness,
+    binding_state,
+    has_timed_out,
+)
+from kubestow.plugins.dynamic_resources.extended_resources import special_claim
+from kubestow.plugins.dynamic_resources.resolve import ClaimError, claims_of
+
+
+class Preparation:
+    def __init__(
+        self,
+        known: KnownDevices,
+        clock: Clock,
+        *,
+        extended_resources: bool,
+        binding_timeout_ns: int | None,
+    ) -> None:
+        """`binding_timeout_ns` None: binding conditions are off."""
+        self._known = known
+        self._clock = clock
+        self._extended_resources = extended_resources
+        self._binding_timeout_ns = binding_timeout_ns
+
+    def prepare(self, pod: PodInfo) -> Attempt | Status:
+        """The pod's claims sorted out, or why it cannot be tried; raises PluginError."""
+        attempt = Attempt()
+        try:
+            claims = claims_of(pod.pod, self._known.claims) if pod.pod.spec.resource_claims else []
+        except ClaimError as error:
+            return Status.unresolvable(str(error))
+        # Most pods ask for nothing but cpu and memory.
+        if self._extended_resources and pod.accounted.requested.scalar:
+            attempt.extended = _extended_requests(pod.pod)
+            if any(map(self._known.class_map.class_of, attempt.extended)):
+                attempt.special = len(claims)
+                claims.append(special_claim(pod.pod, self._known.claims))
+                attempt.special_uid = claims[-1].metadata.uid
+        for index, claim in enumerate(claims):
+            status = self._sort(attempt, index, claim)
+            if status is not None:
+                return status
+        # Only now: PostFilter must not touch claims of a pod that was rejected here.
+        attempt.claims = claims
+        return attempt
+
+    def _sort(self, attempt: Attempt, index: int, claim: ResourceClaim) -> Status | None:
+        if claim.status.allocation is None:
+            attempt.unallocated.append(index)
+            return self._check_unallocated(claim, is_special=index == attempt.special)
+        selector = claim.status.allocation.node_selector
+        if selector is not None:
+            try:
+                attempt.selectors[index] = compile_node_selector(selector, strict=True)
+            except SelectorError as error:
+                raise PluginError(str(error)) from error
+        if self._is_broken(claim):
+            attempt.broken.add(index)
+        return None
+
+    def _is_broken(self, claim: ResourceClaim) -> bool:
+        timeout_ns = self._binding_timeout_ns
+        if timeout_ns is None:
+            return False
+        match binding_state(claim).readiness:
+            case Readiness.FAILED:
+                return True
+            case Readiness.PENDING:
+                return has_timed_out(claim, now_ns=self._clock.now_ns(), timeout_ns=timeout_ns)
+            case Readiness.READY:
+                return False
+
+    def _check_unallocated(self, claim: ResourceClaim, *, is_special: bool) -> Status | None:
+        if self._known.claims.in_flight(claim.metadata.uid) is not None:
+            return Status.unresolvable(
+                f"resource claim {object_ref(claim.metadata)} is in the process of being allocated"
+            )
+        if is_special:
+            return None
+        for request in claim.spec.devices.requests:
+            status = self._check_classes(claim, request)
+            if status is not None:
+                return status
+        return None
+
+    def _check_classes(self, claim: ResourceClaim, request: DeviceRequest) -> Status | None:
+        if request.exactly is not None:
+            return self._check_class(request.name, request.exactly.device_class_name)
+        if not request.first_available:
+            return Status.unresolvable(
+                f"resource claim {object_ref(claim.metadata)}, request {request.name}: "
+                "unknown request type"
+            )
+        for alternative in request.first_available:
+            name = f"{request.name}/{alternative.name}"
+            status = self._check_class(name, alternative.device_class_name)
+            if status is not None:
+                return status
+        return None
+
+    def _check_class(self, request_name: str, class_name: str) -> Status | None:
+        if not class_name:
+            raise PluginError(f"request {request_name}: unsupported request type")
+        if self._known.classes.get(class_name) is None:
+            return Status.unresolvable(
+                f"request {request_name}: device class {class_name} does not exist"
+            )
+        return None
+
+
+def _extended_requests(pod: Pod) -> tuple[str, ...]:
+    """The resources the pod asks some of that are not the node's own."""
+    scalars = filter_request(pod).scalar
+    return tuple(sorted(name for name in scalars if scalars[name] and is_dra_extended(name)))

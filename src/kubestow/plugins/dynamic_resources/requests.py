@@ -1,0 +1,150 @@
+"""What a claim asks for, prepared once per pod for all nodes (spec 08 B7.2)."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from kubestow.api.device import (
+    ALL,
+    EXACT_COUNT,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from kubestow.api.meta import object_ref
+from kubestow.api.quantity import Quantity
+from kubestow.errors import PluginError
+from kubestow.plugins._shared.devices.inventory import PublishedDevice
+from kubestow.plugins._shared.devices.selectors import SelectorFailure, selects
+
+FindClass = Callable[[str], DeviceClass | None]
+
+
+class Selector(NamedTuple):
+    """An expression, and how errors speak of it: `class gpu: selector #0`."""
+
+    place: str
+    expression: str
+
+
+class RequestPlan:
+    """One request, or one alternative of a request.
+
+    name          as errors show it: an alternative's own, without that of its request
+    full_name     as results show it: `request` or `request/alternative`
+    parent_name   the request
+    """
+
+    __slots__ = (
+        "admin_access",
+        "capacity",
+        "claim_name",
+        "count",
+        "device_class",
+        "full_name",
+        "is_all",
+        "name",
+        "parent_name",
+        "selectors",
+        "tolerations",
+    )
+
+    def __init__(
+        self,
+        claim: ResourceClaim,
+        parent: DeviceRequest,
+        details: ExactDeviceRequest | DeviceSubRequest,
+        find_class: FindClass,
+    ) -> None:
+        self.claim_name = object_ref(claim.metadata)
+        self.parent_name = self.name = self.full_name = parent.name
+        self.admin_access = False
+        if isinstance(details, DeviceSubRequest):
+            self.name = details.name
+            self.full_name = f"{parent.name}/{details.name}"
+        else:
+            self.admin_access = bool(details.admin_access)
+        self.device_class = self._class(details.device_class_name, find_class)
+        self.selectors = (
+            *_selectors(f"class {details.device_class_name}", self.device_class.spec.selectors),
+            *_selectors(f"claim {self.claim_name}", details.selectors),
+        )
+        self.is_all = details.allocation_mode == ALL
+        if not self.is_all and details.allocation_mode != EXACT_COUNT:
+            raise self.error(f"unsupported count mode {details.allocation_mode}")
+        self.count = details.count
+        self.tolerations: tuple[DeviceToleration, ...] = details.tolerations
+        self.capacity: dict[str, Quantity] = (
+            {} if details.capacity is None else details.capacity.requests
+        )
+
+    def error(self, text: str) -> PluginError:
+        return PluginError(f"claim {self.claim_name}, request {self.name}: {text}")
+
+    def selects(self, published: PublishedDevice) -> bool:
+        """Whether class and request both select the device; raises PluginError."""
+        for place, expression in self.selectors:
+            try:
+                if not selects(expression, published):
+                    return False
+            except SelectorFailure as failure:
+                raise PluginError(f"{place}: {failure}") from failure
+        return True
+
+    def _class(self, name: str, find_class: FindClass) -> DeviceClass:
+        found = find_class(name)
+        if found is None:
+            raise self.error(
+                f"could not retrieve device class {name}: "
+                f'deviceclass.resource.k8s.io "{name}" not found'
+            )
+        return found
+
+
+class RequestEntry(NamedTuple):
+    """A request: one plan, or with `is_list` alternatives in order of preference."""
+
+    request: DeviceRequest
+    plans: tuple[RequestPlan, ...]
+    is_list: bool
+
+
+class ClaimPlan(NamedTuple):
+    claim: ResourceClaim
+    requests: tuple[RequestEntry, ...]
+    constraints: tuple[DeviceConstraint, ...]
+
+    @property
+    def name(self) -> str:
+        return object_ref(self.claim.metadata)
+
+
+def plan_claim(claim: ResourceClaim, find_class: FindClass) -> ClaimPlan:
+    """Prepare a claim; raises PluginError where a request cannot be understood."""
+    devices = claim.spec.devices
+    entries = tuple(_entry(claim, request, find_class) for request in devices.requests)
+    return ClaimPlan(claim, entries, devices.constraints)
+
+
+def _entry(claim: ResourceClaim, request: DeviceRequest, find_class: FindClass) -> RequestEntry:
+    details: Sequence[ExactDeviceRequest | DeviceSubRequest] = request.first_available
+    if request.exactly is not None:
+        details = (request.exactly,)
+    plans = tuple(RequestPlan(claim, request, each, find_class) for each in details)
+    return RequestEntry(request, plans, is_list=request.exactly is None)
+
+
+def _selectors(place: str, selectors: Sequence[DeviceSelector]) -> list[Selector]:
+    found: list[Selector] = []
+    for index, selector in enumerate(selectors):
+        if selector.cel is None:
+            raise PluginError(f"{place}: selector #{index}: {_UNSUPPORTED_SELECTOR}")
+        found.append(Selector(f"{place}: selector #{index}", selector.cel.expression))
+    return found
+
+
+_UNSUPPORTED_SELECTOR: Final = "CEL expression empty (unsupported selector type?)"

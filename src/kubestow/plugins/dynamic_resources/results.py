@@ -1,0 +1,191 @@
+"""What is written into a claim that gets devices (spec 08 B7.8)."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubestow.api.device import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceClaimConfiguration,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from kubestow.api.node_selector import NAME_FIELD
+from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubestow.api.quantity import Quantity
+from kubestow.errors import PluginError
+from kubestow.plugins.dynamic_resources.requests import ClaimPlan
+from kubestow.plugins.dynamic_resources.search import Pick
+
+FROM_CLASS: Final = "FromClass"
+FROM_CLAIM: Final = "FromClaim"
+ALTERNATIVES_MAX: Final = 8
+
+
+class ClaimAllocation(NamedTuple):
+    """The devices chosen for one claim on one node.
+
+    shared   which of the results are shares of a device; their ids are drawn when they are taken
+    """
+
+    result: AllocationResult
+    shared: tuple[int, ...] = ()
+
+
+def make_allocation(plan: ClaimPlan, picks: Sequence[Pick], node_name: str) -> ClaimAllocation:
+    """The allocation these picks amount to; raises PluginError if it cannot be written down."""
+    devices = DeviceAllocationResult(
+        results=tuple(map(_result, picks)), config=tuple(_configs(plan, picks))
+    )
+    allocation = AllocationResult(
+        devices=devices, node_selector=_node_selector(plan, picks, node_name)
+    )
+    shared = tuple(index for index, pick in enumerate(picks) if pick.taken is not None)
+    return ClaimAllocation(allocation, shared)
+
+
+def with_share_ids(allocation: ClaimAllocation, share_ids: Sequence[str]) -> AllocationResult:
+    """The allocation with an id for each share, in their order."""
+    if not allocation.shared:
+        return allocation.result
+    results = list(allocation.result.devices.results)
+    for index, share_id in zip(allocation.shared, share_ids, strict=True):
+        results[index] = msgspec.structs.replace(results[index], share_id=share_id)
+    devices = msgspec.structs.replace(allocation.result.devices, results=tuple(results))
+    return msgspec.structs.replace(allocation.result, devices=devices)
+
+
+def preference_score(claim: ResourceClaim, allocation: AllocationResult) -> int:
+    """How good the alternatives are that a claim got: 8 for a first choice, 7 for a second, …
+
+    Spec 08 B9.
+    """
+    given = {result.request for result in allocation.devices.results}
+    return sum(
+        ALTERNATIVES_MAX - index
+        for request in claim.spec.devices.requests
+        for index, alternative in enumerate(request.first_available)
+        if f"{request.name}/{alternative.name}" in given
+    )
+
+
+# --- Devices ----------------------------------------------------------------------------------
+
+
+def _result(pick: Pick) -> DeviceRequestAllocationResult:
+    plan, published, taken = pick
+    driver, pool, name = published.id
+    return DeviceRequestAllocationResult(
+        request=plan.full_name,
+        driver=driver,
+        pool=pool,
+        device=name,
+        admin_access=True if plan.admin_access else None,
+        tolerations=plan.tolerations,
+        binding_conditions=published.device.binding_conditions,
+        binding_failure_conditions=published.device.binding_failure_conditions,
+        consumed_capacity=_consumed(pick) if taken else {},
+    )
+
+
+def _consumed(pick: Pick) -> dict[str, Quantity]:
+    capacity = pick.published.device.capacity
+    # In the format the device publishes the capacity in.
+    return {
+        name: Quantity(nano, capacity[name].value.format)
+        for name, nano in (pick.taken or {}).items()
+    }
+
+
+# --- Configuration ----------------------------------------------------------------------------
+
+
+def _configs(plan: ClaimPlan, picks: Sequence[Pick]) -> list[DeviceAllocationConfiguration]:
+    """The configuration of the classes, then that of the claim."""
+    chosen = {pick.plan.parent_name: pick.plan for pick in picks}
+    by_class: dict[str, list[str]] = {}
+    for entry in plan.requests:
+        request_plan = chosen.get(entry.request.name)
+        if request_plan is not None:
+            class_name = request_plan.device_class.metadata.name
+            by_class.setdefault(class_name, []).append(request_plan.full_name)
+    classes = {
+        request_plan.device_class.metadata.name: request_plan.device_class
+        for request_plan in chosen.values()
+    }
+    configs = [
+        DeviceAllocationConfiguration(
+            source=FROM_CLASS, requests=tuple(requests), opaque=config.opaque
+        )
+        for class_name, requests in by_class.items()
+        for config in classes[class_name].spec.config
+    ]
+    for config in plan.claim.spec.devices.config:
+        configs += _claim_configs(plan, config, {p.full_name for p in chosen.values()})
+    return configs
+
+
+def _claim_configs(
+    plan: ClaimPlan, config: DeviceClaimConfiguration, chosen: set[str]
+) -> list[DeviceAllocationConfiguration]:
+    """Once if it is for all requests; otherwise once for each request it names."""
+    entry = DeviceAllocationConfiguration(
+        source=FROM_CLAIM, requests=config.requests, opaque=config.opaque
+    )
+    if not config.requests:
+        return [entry]
+    named = set(config.requests)
+    return [
+        entry
+        for request in plan.requests
+        if request.request.name in named
+        or any(p.full_name in named and p.full_name in chosen for p in request.plans)
+    ]
+
+
+# --- Nodes ------------------------------------------------------------------------------------
+
+
+def _node_selector(plan: ClaimPlan, picks: Sequence[Pick], node_name: str) -> NodeSelector | None:
+    """The nodes that can use the devices; None if all can."""
+    expressions: dict[_RequirementKey, NodeSelectorRequirement] = {}
+    fields: dict[_RequirementKey, NodeSelectorRequirement] = {}
+    for _, published, _ in picks:
+        reach = published.reach if published.of.per_device else published.of.reach
+        if reach.node_name or published.device.binds_to_node:
+            return _only(node_name)
+        if reach.selector is None:
+            continue
+        terms = reach.selector.node_selector_terms
+        if len(terms) != 1:
+            raise PluginError(
+                f"create NodeSelector for claim {plan.claim.metadata.name}: "
+                f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
+            )
+        _merge(expressions, terms[0].match_expressions)
+        _merge(fields, terms[0].match_fields)
+    if not expressions and not fields:
+        return None
+    term = NodeSelectorTerm(
+        match_expressions=tuple(expressions.values()), match_fields=tuple(fields.values())
+    )
+    return NodeSelector(node_selector_terms=(term,))
+
+
+_RequirementKey = tuple[str, str, frozenset[str]]
+
+
+def _merge(
+    merged: dict[_RequirementKey, NodeSelectorRequirement],
+    requirements: Sequence[NodeSelectorRequirement],
+) -> None:
+    for each in requirements:
+        merged.setdefault((each.key, each.operator, frozenset(each.values or ())), each)
+
+
+def _only(node_name: str) -> NodeSelector:
+    requirement = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node_name,))
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(requirement,)),))
