@@ -9,7 +9,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.framework.cycle_state import CycleState
-from kubestow.framework.diagnosis import Diagnosis
+from kubestow.framework.diagnosis import decode_status
 from kubestow.framework.node_plugin import NodeFilter, NodeScore
 from kubestow.framework.runner import FilterError, run_filters, run_scores
 from kubestow.framework.status import Code, Status
@@ -39,12 +39,9 @@ def test_ten_lines_are_a_plugin() -> None:
     profile, pod, state = make_profile(OnlyBlue()), PodInfo(make_pod()), CycleState()
     verdicts = run_filters(profile, state, pod, snapshot.view())
     assert verdicts.failed_by.tolist() == [-1, 0, -1, 0]
-    diagnosis = Diagnosis(snapshot.names)
-    diagnosis.attach(state, profile.filter)
-    diagnosis.failed_by, diagnosis.codes = verdicts.failed_by, verdicts.codes
-    assert diagnosis.statuses() == dict.fromkeys(
-        ("bb", "dddd"), Status(Code.UNSCHEDULABLE, "node is not blue", plugin="OnlyBlue")
-    )
+    for row in (1, 3):
+        status = decode_status(profile.filter[0], state, int(verdicts.codes[row]))
+        assert status == Status(Code.UNSCHEDULABLE, "node is not blue", plugin="OnlyBlue")
     feasible = snapshot.view(np.flatnonzero(verdicts.failed_by < 0))
     assert run_scores(profile, state, pod, feasible).total.tolist() == [10, 30]
 
