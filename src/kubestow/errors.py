@@ -8,7 +8,8 @@
     │   ├── NotFoundError     404
     │   ├── ConflictError     409: stale resource version, or it exists already
     │   ├── InvalidError      422: the object does not pass validation
-    │   └── GoneError         410: the version asked for is too old
+    │   ├── GoneError         410: the version asked for is too old
+    │   └── UnreachableError  no answer at all: refused, broken off, or not in time
     ├── PluginError           a plugin could not do its work; becomes a status of code Error
     ├── CacheError            an operation the cache refuses, with the words of the specification
     │   └── CacheCorruptedError   cache and cluster contradict each other: the process must end
@@ -16,6 +17,8 @@
 
 "This pod fits nowhere" is no exception but a `Status` or a `Decision`.
 """
+
+from typing import Literal
 
 
 class KubestowError(Exception):
@@ -39,6 +42,8 @@ class ApiError(KubestowError):
 
     code = 500
     reason = "InternalError"
+    # What was found field by field, where the refusal is about fields.
+    causes: tuple[str, ...] = ()
 
     def __init__(self, message: str, *, code: int | None = None, reason: str | None = None) -> None:
         super().__init__(message)
@@ -66,6 +71,19 @@ class InvalidError(ApiError):
 class GoneError(ApiError):
     code = 410
     reason = "Expired"
+
+
+class UnreachableError(ApiError):
+    """No answer came. Unless the connection was refused, the request may have been carried out."""
+
+    code = 503
+    reason = "Unreachable"
+
+    def __init__(
+        self, message: str, *, cause: Literal["refused", "broken off", "other"] = "other"
+    ) -> None:
+        super().__init__(message)
+        self.cause = cause
 
 
 class PluginError(KubestowError):

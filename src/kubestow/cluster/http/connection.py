@@ -1,0 +1,157 @@
+"""One connection to the server: a request goes out, its answer comes back.
+
+    idle ──exchange──► waiting for the answer ──complete──► idle
+                          │                └──a stream──► every piece goes to the sink
+                          └──broken off, cancelled, malformed──► closed
+
+There is no pipelining: one request at a time. A connection whose answer was not read to its end is
+closed, never used again.
+
+Not here: how a connection comes about (`dial`), who keeps it (`pool`), what answers mean
+(`refusal`).
+"""
+
+import asyncio
+from typing import NamedTuple, Protocol
+
+from kubestow.cluster.http.wire import Head, ResponseParser, WireError
+from kubestow.errors import UnreachableError
+
+
+class Response(NamedTuple):
+    """An answer read to its end; of a stream only the head, the body is empty."""
+
+    head: Head
+    body: bytes
+
+
+class Sink(Protocol):
+    """Where the body of a stream goes."""
+
+    def feed(self, data: bytes) -> None: ...
+
+    def end(self, error: UnreachableError | None) -> None:
+        """Nothing more will come; with an error if the server did not mean to stop there."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """A connection that has been made; see the picture above."""
+
+    def __init__(self, peer: str) -> None:
+        self.peer = peer  # for messages
+        self.idle_since_s = 0.0  # for the pool
+        self._transport: asyncio.Transport | None = None
+        self._parser: ResponseParser | None = None
+        self._answer: asyncio.Future[Response] | None = None
+        self._sink: Sink | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether another request can be sent."""
+        transport = self._transport
+        return transport is not None and self._parser is None and not transport.is_closing()
+
+    async def exchange(self, request: bytes, sink: Sink | None = None) -> Response:
+        """Send a request and return its answer; UnreachableError if none comes.
+
+        With a sink, an answer of success returns as soon as its head is there, and the body goes to the
+        sink, piece by piece. Any other answer is read to its end as usual.
+        """
+        transport = self._transport
+        assert transport is not None and self._parser is None, "one request at a time"
+        if transport.is_closing():
+            message = f"the connection to {self.peer} has ended"
+            raise UnreachableError(message, cause="broken off")
+        self._parser = ResponseParser()
+        self._sink = sink
+        self._answer = answer = asyncio.get_running_loop().create_future()
+        transport.write(request)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.close()  # the answer may still come, to nobody
+            raise
+
+    def pause(self) -> None:
+        """Let the server wait: read nothing more for now."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """End the connection at once. A stream's sink hears no more of it."""
+        self._sink = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    # --- For the event loop -----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport), transport
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        parser = self._parser
+        if parser is None:
+            # Nobody asked: the server says that it gives up on an idle connection.
+            self.close()
+            return
+        try:
+            parser.feed(data)
+        except WireError as error:
+            self._fail(f"{self.peer} sent what is no HTTP answer: {error}")
+            return
+        if parser.head is not None:
+            self._advance(parser, parser.head)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        parser = self._parser
+        if parser is None:
+            return
+        try:
+            parser.feed_eof()
+        except WireError as error:
+            self._fail(f"the connection to {self.peer} broke off: {exc or error}")
+        else:
+            assert parser.head is not None
+            self._advance(parser, parser.head)
+
+    # --- Steps ------------------------------------------------------------------------------------
+
+    def _advance(self, parser: ResponseParser, head: Head) -> None:
+        """Pass on what has arrived, and see whether that was all."""
+        sink = self._sink if head.status // 100 == 2 else None
+        if sink is not None:
+            self._settle(Response(head, b""))
+            if body := parser.take_body():
+                sink.feed(body)
+        if not parser.is_complete:
+            return
+        self._parser = self._sink = None
+        if head.closes:
+            self.close()
+        if sink is not None:
+            sink.end(None)
+        else:
+            self._settle(Response(head, parser.take_body()))
+
+    def _settle(self, response: Response) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None and not answer.done():
+            answer.set_result(response)
+
+    def _fail(self, message: str) -> None:
+        error = UnreachableError(message, cause="broken off")
+        sink, self._sink = self._sink, None
+        self._parser = None
+        answer, self._answer = self._answer, None
+        self.close()
+        if answer is None:
+            if sink is not None:
+                sink.end(error)
+        elif not answer.done():
+            answer.set_exception(error)

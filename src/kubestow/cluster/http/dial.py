@@ -1,0 +1,244 @@
+"""Making connections: straight to the server or through a proxy, with TLS or without.
+
+Through an HTTP proxy an encrypted connection is tunnelled (CONNECT), a plain one is not: the proxy
+gets the request itself, with the whole URL in it. Through a SOCKS5 proxy both are tunnelled.
+"""
+
+import asyncio
+import errno
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final, cast
+
+from kubestow.cluster.http.connection import Connection
+from kubestow.cluster.http.proxy import Endpoint, Proxy, endpoint_of
+from kubestow.cluster.http.tls import TlsContexts
+from kubestow.cluster.http.wire import Head, WireError
+from kubestow.errors import UnreachableError
+
+DIAL_TIMEOUT_S: Final = 30.0
+TLS_TIMEOUT_S: Final = 10.0
+# A peer that has vanished without a word is noticed within a minute, or a watch would wait for it
+# until its own time is up.
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+_HEAD_BYTES_MAX: Final = 16 * 1024
+
+
+class Dialer:
+    """Makes connections to one server."""
+
+    def __init__(self, server: str, tls: TlsContexts, proxy: Proxy | None = None) -> None:
+        self.endpoint: Final = endpoint_of(server)
+        self._is_secure = server.startswith("https:")
+        self._tls = tls
+        self._server_name = tls.server_name or self.endpoint.host
+        self._proxy = proxy
+
+    @property
+    def asks_proxy(self) -> bool:
+        """Whether requests go to a proxy that wants the whole URL in them."""
+        return self._proxy is not None and not self._is_secure and not self._proxy.is_socks
+
+    @property
+    def proxy_authorization(self) -> str:
+        """What such requests must say to the proxy."""
+        return self._proxy.authorization if self._proxy is not None else ""
+
+    async def dial(self) -> Connection:
+        """A new connection, ready for a request; UnreachableError if there is none to be had."""
+        peer = self.endpoint.authority
+        connection = Connection(peer)
+        try:
+            async with asyncio.timeout(DIAL_TIMEOUT_S):
+                await self._connect(connection)
+        except TimeoutError as error:
+            raise UnreachableError(f"no connection to {peer} within {DIAL_TIMEOUT_S} s") from error
+        except OSError as error:
+            raise UnreachableError(
+                f"cannot connect to {peer}: {_reason(error)}",
+                cause="refused" if _is_refusal(error) else "other",
+            ) from error
+        return connection
+
+    async def _connect(self, connection: Connection) -> None:
+        loop = asyncio.get_running_loop()
+        context = self._tls.current() if self._is_secure else None
+        if self._proxy is None or self.asks_proxy:
+            target = self.endpoint if self._proxy is None else self._proxy.endpoint
+            secured = context if self._proxy is None else _proxy_context(self._proxy)
+            name = self._server_name if self._proxy is None else target.host
+            transport, _ = await loop.create_connection(
+                lambda: connection,
+                target.host,
+                target.port,
+                ssl=secured,
+                server_hostname=name if secured is not None else None,
+                ssl_handshake_timeout=TLS_TIMEOUT_S if secured is not None else None,
+            )
+            _keep_alive(transport)
+            return
+        transport = await self._tunnel(self._proxy)
+        if context is None:
+            transport.set_protocol(connection)
+            connection.connection_made(transport)
+            return
+        secured_transport = await loop.start_tls(
+            transport,
+            connection,
+            context,
+            server_hostname=self._server_name,
+            ssl_handshake_timeout=TLS_TIMEOUT_S,
+        )
+        if secured_transport is None:
+            raise OSError("the connection was closed while it was being secured")
+        connection.connection_made(secured_transport)
+
+    async def _tunnel(self, proxy: Proxy) -> asyncio.Transport:
+        """A connection through the proxy on which nothing has been said yet."""
+        context = _proxy_context(proxy)
+        transport, talk = await asyncio.get_running_loop().create_connection(
+            _Talk,
+            proxy.endpoint.host,
+            proxy.endpoint.port,
+            ssl=context,
+            ssl_handshake_timeout=TLS_TIMEOUT_S if context is not None else None,
+        )
+        _keep_alive(transport)
+        try:
+            if proxy.is_socks:
+                await _ask_socks(transport, talk, proxy, self.endpoint)
+            else:
+                await _ask_http(transport, talk, proxy, self.endpoint)
+        except BaseException:
+            transport.abort()
+            raise
+        return transport
+
+
+class _Talk(asyncio.Protocol):
+    """The first words with a proxy: reads so many bytes and not one more."""
+
+    def __init__(self) -> None:
+        self._arrived = bytearray()
+        self._has_ended = False
+        self._wakeup = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self._arrived += data
+        self._wakeup.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._has_ended = True
+        self._wakeup.set()
+
+    async def read(self, count: int) -> bytes:
+        await self._wait_for(lambda: count if len(self._arrived) >= count else 0)
+        return self._take(count)
+
+    async def read_head(self) -> bytes:
+        end = b"\r\n\r\n"
+        length = await self._wait_for(lambda: self._arrived.find(end) + 1)
+        head = self._take(length - 1)
+        self._take(len(end))
+        return head
+
+    async def _wait_for(self, length: Callable[[], int]) -> int:
+        while not (found := length()):
+            if self._has_ended or len(self._arrived) > _HEAD_BYTES_MAX:
+                raise OSError("the proxy broke off the conversation")
+            self._wakeup.clear()
+            await self._wakeup.wait()
+        return found
+
+    def _take(self, count: int) -> bytes:
+        taken = bytes(self._arrived[:count])
+        del self._arrived[:count]
+        return taken
+
+
+async def _ask_http(
+    transport: asyncio.Transport, talk: _Talk, proxy: Proxy, target: Endpoint
+) -> None:
+    lines = [f"CONNECT {target.authority} HTTP/1.1", f"Host: {target.authority}"]
+    if proxy.authorization:
+        lines.append(f"Proxy-Authorization: {proxy.authorization}")
+    transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
+    try:
+        head = Head(await talk.read_head())
+    except WireError as error:
+        raise OSError(f"the proxy {proxy.endpoint.authority}: {error}") from error
+    if head.status // 100 != 2:
+        raise OSError(f"the proxy {proxy.endpoint.authority} answered with {head.status}")
+
+
+_SOCKS_VERSION: Final = 5
+_SOCKS_NO_AUTHENTICATION: Final = 0
+_SOCKS_PASSWORD: Final = 2
+_SOCKS_CONNECT: Final = 1
+_SOCKS_ADDRESS_LENGTHS: Final = {1: 4, 4: 16}  # IPv4 and IPv6; a name (3) says its own length
+
+
+async def _ask_socks(
+    transport: asyncio.Transport, talk: _Talk, proxy: Proxy, target: Endpoint
+) -> None:
+    """RFC 1928, with names resolved by the proxy, and RFC 1929 for a password."""
+    where = f"the proxy {proxy.endpoint.authority}"
+    methods = bytes([_SOCKS_PASSWORD if proxy.user else _SOCKS_NO_AUTHENTICATION])
+    transport.write(bytes([_SOCKS_VERSION, len(methods)]) + methods)
+    version, method = await talk.read(2)
+    if version != _SOCKS_VERSION or method != methods[0]:
+        raise OSError(f"{where} does not accept our way to log in")
+    if proxy.user:
+        user, password = proxy.user.encode(), proxy.password.encode()
+        transport.write(
+            b"\x01" + bytes([len(user)]) + user + bytes([len(password)]) + password
+        )
+        if (await talk.read(2))[1] != 0:
+            raise OSError(f"{where} does not know our user or password")
+    port = target.port.to_bytes(2, "big")
+    transport.write(bytes([_SOCKS_VERSION, _SOCKS_CONNECT, 0]) + _socks_address(target.host) + port)
+    _, code, _, kind = await talk.read(4)
+    if code != 0:
+        raise OSError(f"{where} cannot connect to {target.authority}: SOCKS error {code}")
+    length = _SOCKS_ADDRESS_LENGTHS.get(kind) or (await talk.read(1))[0]
+    await talk.read(length + len(port))
+
+
+def _socks_address(host: str) -> bytes:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        name = host.encode("idna")
+        return bytes([3, len(name)]) + name
+    return bytes([1 if address.version == 4 else 4]) + address.packed
+
+
+def _proxy_context(proxy: Proxy) -> ssl.SSLContext | None:
+    return ssl.create_default_context() if proxy.scheme == "https" else None
+
+
+def _keep_alive(transport: asyncio.BaseTransport) -> None:
+    # asyncio hands out a wrapper with the same methods.
+    found = cast("socket.socket | None", transport.get_extra_info("socket"))
+    if found is None:
+        return
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):  # not every system has all of them
+            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _is_refusal(error: OSError) -> bool:
+    """Whether nobody listens there: the request has certainly not been carried out."""
+    # A name with several addresses gives one error that only tells their texts.
+    return isinstance(error, ConnectionRefusedError) or f"[Errno {errno.ECONNREFUSED}]" in str(error)
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    return str(error) or type(error).__name__

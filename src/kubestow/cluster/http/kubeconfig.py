@@ -1,0 +1,379 @@
+"""Where the server is and who we are: from a kubeconfig, or from inside a cluster (spec 09 §4.1).
+
+The service reads exactly the file it is given: neither `KUBECONFIG` nor the home directory counts.
+Without a file and without a server's URL it looks for the service account of the pod it runs in.
+
+Paths in a kubeconfig are relative to its folder.
+"""
+
+import base64
+import binascii
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+import yaml
+
+from kubestow.api.meta import JsonObject
+from kubestow.clock import Clock
+from kubestow.cluster.http.credentials import (
+    Credentials,
+    ExecPlugin,
+    ExecSettings,
+    FixedCredentials,
+    Headers,
+    TokenFile,
+    basic,
+    bearer,
+)
+from kubestow.cluster.http.proxy import Proxy, endpoint_of, parse_proxy, proxy_from_environment
+from kubestow.cluster.http.tls import TlsSettings
+from kubestow.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+SERVICE_ACCOUNT_DIR: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+# The extension of a kubeconfig's cluster that is meant for credential plugins.
+_EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
+
+
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything needed to talk to one API server."""
+
+    server: str  # URL without a slash at its end
+    tls: TlsSettings = TlsSettings()
+    credentials: Credentials = FixedCredentials()
+    impersonation: Headers = ()
+    proxy: Proxy | None = None
+
+
+def find_server(
+    clock: Clock,
+    *,
+    kubeconfig: str = "",
+    master: str = "",
+    environ: Mapping[str, str] = os.environ,
+    service_account_dir: str = SERVICE_ACCOUNT_DIR,
+) -> ServerConfig:
+    """The server the service is to talk to; ConfigError says what is missing."""
+    if kubeconfig:
+        return load_kubeconfig(kubeconfig, clock, master=master, environ=environ)
+    if not master:
+        try:
+            return in_cluster(clock, environ=environ, service_account_dir=service_account_dir)
+        except ConfigError as error:
+            logger.warning(
+                "neither --kubeconfig nor --master was given, and %s; falling back to the"
+                " environment",
+                error,
+            )
+        master = environ.get("KUBERNETES_MASTER", "")
+    if not master:
+        raise ConfigError(
+            "invalid configuration: no configuration has been provided, try setting"
+            " KUBERNETES_MASTER environment variable"
+        )
+    return ServerConfig(server=_server_url(master), proxy=_environment_proxy(master, environ))
+
+
+def in_cluster(
+    clock: Clock,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    service_account_dir: str = SERVICE_ACCOUNT_DIR,
+) -> ServerConfig:
+    """The server of the cluster this process runs in, as its pod's service account."""
+    host = environ.get("KUBERNETES_SERVICE_HOST", "")
+    port = environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise ConfigError(
+            "this is no pod of a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must"
+            " be defined"
+        )
+    folder = Path(service_account_dir)
+    token_path = folder / "token"
+    if not token_path.is_file():
+        raise ConfigError(f'this pod has no service account: there is no file "{token_path}"')
+    ca_path = folder / "ca.crt"
+    if not ca_path.is_file():
+        logger.error('expected the certificate authority of the cluster in "%s"', ca_path)
+    server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    return ServerConfig(
+        server=server,
+        tls=TlsSettings(ca_file=str(ca_path) if ca_path.is_file() else ""),
+        credentials=TokenFile(str(token_path), clock),
+        proxy=_environment_proxy(server, environ),
+    )
+
+
+def load_kubeconfig(
+    path: str,
+    clock: Clock,
+    *,
+    context: str = "",
+    master: str = "",
+    environ: Mapping[str, str] = os.environ,
+) -> ServerConfig:
+    """The server and user of a kubeconfig's context, by default of its current one."""
+    config = _read(path)
+    chosen = context or config.current_context
+    if not chosen:
+        raise ConfigError(f'kubeconfig "{path}" has no current-context; name one of its contexts')
+    found = _named(config.contexts, chosen, "context", path).context
+    cluster = _named(config.clusters, found.cluster, "cluster", path).cluster
+    user = _named(config.users, found.user, "user", path).user if found.user else _User()
+    return _Reader(Path(path), clock, environ).server_config(cluster, user, found.user, master)
+
+
+# --- The file ---------------------------------------------------------------------------------
+
+
+class _Kebab(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """Base of what a kubeconfig holds."""
+
+
+class _Extension(_Kebab, frozen=True, kw_only=True):
+    name: str = ""
+    extension: Any = None  # whatever the plugin wants
+
+
+class _Cluster(_Kebab, frozen=True, kw_only=True):
+    server: str = ""
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+    extensions: tuple[_Extension, ...] | None = None
+
+
+class _EnvVar(msgspec.Struct, frozen=True):
+    name: str
+    value: str = ""
+
+
+class _Exec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    command: str
+    args: tuple[str, ...] | None = None
+    env: tuple[_EnvVar, ...] | None = None
+    api_version: str = ""
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = "IfAvailable"
+
+
+class _User(_Kebab, frozen=True, kw_only=True):
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(default="", name="tokenFile")
+    username: str = ""
+    password: str = ""
+    impersonated: str = msgspec.field(default="", name="as")
+    impersonated_uid: str = msgspec.field(default="", name="as-uid")
+    impersonated_groups: tuple[str, ...] | None = msgspec.field(default=None, name="as-groups")
+    impersonated_extra: dict[str, tuple[str, ...]] | None = msgspec.field(
+        default=None, name="as-user-extra"
+    )
+    exec: _Exec | None = None
+    auth_provider: JsonObject | None = None
+
+
+class _Context(_Kebab, frozen=True, kw_only=True):
+    cluster: str = ""
+    user: str = ""
+
+
+class _NamedCluster(_Kebab, frozen=True, kw_only=True):
+    name: str
+    cluster: _Cluster = _Cluster()
+
+
+class _NamedUser(_Kebab, frozen=True, kw_only=True):
+    name: str
+    user: _User = _User()
+
+
+class _NamedContext(_Kebab, frozen=True, kw_only=True):
+    name: str
+    context: _Context = _Context()
+
+
+class _Kubeconfig(_Kebab, frozen=True, kw_only=True):
+    current_context: str = ""
+    clusters: tuple[_NamedCluster, ...] = ()
+    users: tuple[_NamedUser, ...] = ()
+    contexts: tuple[_NamedContext, ...] = ()
+
+
+def _read(path: str) -> _Kubeconfig:
+    try:
+        document = yaml.safe_load(Path(path).read_bytes())
+    except OSError as error:
+        raise ConfigError(f'cannot read the kubeconfig "{path}": {error.strerror}') from error
+    except yaml.YAMLError as error:
+        # The text around the mistake may be a secret; the place is enough.
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark is not None else ""
+        raise ConfigError(f'the kubeconfig "{path}" is not YAML{where}') from error
+    try:
+        return msgspec.convert(_without_nulls(document or {}), _Kubeconfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f'the kubeconfig "{path}" does not fit: {error}') from error
+
+
+def _without_nulls(value: Any) -> Any:
+    """An empty entry means the same as none."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _named(entries: tuple[Any, ...], name: str, what: str, path: str) -> Any:
+    for entry in entries:
+        if entry.name == name:
+            return entry
+    known = ", ".join(f'"{entry.name}"' for entry in entries) or "none"
+    raise ConfigError(f'kubeconfig "{path}" has no {what} "{name}"; it has {known}')
+
+
+# --- What it means ----------------------------------------------------------------------------
+
+
+class _Reader:
+    """Turns the entries of one kubeconfig into a `ServerConfig`."""
+
+    def __init__(self, path: Path, clock: Clock, environ: Mapping[str, str]) -> None:
+        self._path = path
+        self._clock = clock
+        self._environ = environ
+
+    def server_config(
+        self, cluster: _Cluster, user: _User, user_name: str, master: str
+    ) -> ServerConfig:
+        server = _server_url(master or cluster.server)
+        proxy = (
+            parse_proxy(cluster.proxy_url)
+            if cluster.proxy_url
+            else _environment_proxy(server, self._environ)
+        )
+        return ServerConfig(
+            server=server,
+            tls=self._tls(cluster, user),
+            credentials=self._credentials(cluster, user, user_name, server),
+            impersonation=_impersonation(user),
+            proxy=proxy,
+        )
+
+    def _tls(self, cluster: _Cluster, user: _User) -> TlsSettings:
+        return TlsSettings(
+            ca_file=self._absolute(cluster.certificate_authority),
+            ca_data=self._decoded(
+                cluster.certificate_authority_data, "certificate-authority-data"
+            ),
+            certificate_file=self._absolute(user.client_certificate),
+            certificate_data=self._decoded(user.client_certificate_data, "client-certificate-data"),
+            key_file=self._absolute(user.client_key),
+            key_data=self._decoded(user.client_key_data, "client-key-data"),
+            server_name=cluster.tls_server_name,
+            skips_verification=cluster.insecure_skip_tls_verify,
+        )
+
+    def _credentials(
+        self, cluster: _Cluster, user: _User, user_name: str, server: str
+    ) -> Credentials:
+        if user.auth_provider is not None:
+            raise ConfigError(
+                f'user "{user_name}" of kubeconfig "{self._path}" has an auth-provider, which is no'
+                " longer supported; use an exec plugin or a token"
+            )
+        if user.exec is not None:
+            settings = self._exec_settings(user.exec, cluster, server)
+            return ExecPlugin(settings, self._clock, environ=self._environ)
+        if user.token_file:
+            path = self._absolute(user.token_file)
+            return TokenFile(path, self._clock, fallback=user.token)
+        if user.token:
+            return FixedCredentials(bearer(user.token))
+        if user.username:
+            return FixedCredentials(basic(user.username, user.password))
+        return FixedCredentials()
+
+    def _exec_settings(self, found: _Exec, cluster: _Cluster, server: str) -> ExecSettings:
+        # A bare name is looked up in PATH; anything with a slash is a path like the others here.
+        command = self._absolute(found.command) if "/" in found.command else found.command
+        return ExecSettings(
+            command=command,
+            args=found.args or (),
+            env=tuple((entry.name, entry.value) for entry in found.env or ()),
+            api_version=found.api_version,
+            install_hint=found.install_hint,
+            interactive_mode=found.interactive_mode,
+            cluster=self._told(cluster, server) if found.provide_cluster_info else None,
+        )
+
+    def _told(self, cluster: _Cluster, server: str) -> JsonObject:
+        """What a plugin is told of the cluster."""
+        told: JsonObject = {"server": server}
+        if cluster.tls_server_name:
+            told["tls-server-name"] = cluster.tls_server_name
+        if cluster.insecure_skip_tls_verify:
+            told["insecure-skip-tls-verify"] = True
+        if cluster.certificate_authority_data:
+            told["certificate-authority-data"] = cluster.certificate_authority_data
+        elif cluster.certificate_authority:
+            text = self._file(self._absolute(cluster.certificate_authority))
+            told["certificate-authority-data"] = base64.b64encode(text).decode()
+        if cluster.proxy_url:
+            told["proxy-url"] = cluster.proxy_url
+        for extension in cluster.extensions or ():
+            if extension.name == _EXEC_EXTENSION:
+                told["config"] = extension.extension
+        return told
+
+    def _file(self, path: str) -> bytes:
+        try:
+            return Path(path).read_bytes()
+        except OSError as error:
+            raise ConfigError(f'cannot read "{path}": {error.strerror}') from error
+
+    def _absolute(self, path: str) -> str:
+        return str(self._path.parent / path) if path else ""
+
+    def _decoded(self, data: str, field: str) -> bytes:
+        try:
+            return base64.b64decode(data, validate=False)
+        except (binascii.Error, ValueError) as error:
+            raise ConfigError(f'{field} of kubeconfig "{self._path}" is not base64') from error
+
+
+def _server_url(server: str) -> str:
+    server = server.rstrip("/")
+    if "://" not in server and server:
+        server = f"http://{server}"
+    endpoint_of(server)  # complains if it is no URL
+    return server
+
+
+def _impersonation(user: _User) -> Headers:
+    if not user.impersonated:
+        return ()
+    headers = [("Impersonate-User", user.impersonated)]
+    if user.impersonated_uid:
+        headers.append(("Impersonate-Uid", user.impersonated_uid))
+    headers += [("Impersonate-Group", group) for group in user.impersonated_groups or ()]
+    for key, values in (user.impersonated_extra or {}).items():
+        headers += [(f"Impersonate-Extra-{quote(key.lower(), safe='')}", value) for value in values]
+    return tuple(headers)
+
+
+def _environment_proxy(server: str, environ: Mapping[str, str]) -> Proxy | None:
+    return proxy_from_environment(_server_url(server), environ)

@@ -1,0 +1,236 @@
+"""One request with everything that belongs to it: identity, rate limit, repetition, refusal.
+
+What is repeated here is what every client of an API server repeats (spec 09 §4.1): a server that
+says "later" (429 or 5xx with Retry-After) is asked again then, and a GET whose connection broke off
+is sent again. Anything else is for the caller to decide.
+
+The way of a request is short on purpose: a scheduler sends a thousand a second.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from kubestow.clock import Clock
+from kubestow.cluster.http.connection import Connection, Response, Sink
+from kubestow.cluster.http.credentials import Identity
+from kubestow.cluster.http.dial import Dialer
+from kubestow.cluster.http.kubeconfig import ServerConfig
+from kubestow.cluster.http.pool import CONNECTIONS_MAX, ConnectionPool
+from kubestow.cluster.http.rate_limit import RateLimit
+from kubestow.cluster.http.refusal import refusal
+from kubestow.cluster.http.tls import TlsContexts
+from kubestow.cluster.http.wire import Head
+from kubestow.errors import ConfigError, UnreachableError
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_QPS: Final = 50.0
+DEFAULT_BURST: Final = 100
+RETRIES_MAX: Final = 10
+BROKEN_OFF_DELAY_S: Final = 1.0
+LONG_WAIT_S: Final = 1.0  # for the rate limit; longer ones are logged
+JSON: Final = "application/json"
+
+# Called after each answer with the method, the code and the seconds it took.
+RequestObserver = Callable[[str, int, float], None]
+
+
+class SessionStatistics(msgspec.Struct, frozen=True):
+    request_count: int
+    retry_count: int
+    throttled_s: float
+    connection_count: int
+
+
+class ApiSession:
+    """Requests to one API server as one client, with a rate limit of its own."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        clock: Clock,
+        *,
+        user_agent: str = "kubestow",
+        qps: float = DEFAULT_QPS,
+        burst: int = DEFAULT_BURST,
+        timeout_s: float | None = None,
+        connections_max: int = CONNECTIONS_MAX,
+        observer: RequestObserver | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._observer = observer
+        self._sleep = sleep
+        self._credentials = config.credentials
+        self._tls = TlsContexts(config.tls)
+        dialer = Dialer(config.server, self._tls, config.proxy)
+        self._pool = ConnectionPool(dialer.dial, clock, connections_max=connections_max)
+        self._rate_limit = RateLimit(clock, qps=qps, burst=burst, sleep=sleep)
+        self._target = _target(config.server, dialer)
+        self._fixed_headers = (
+            ("Host", urlsplit(config.server).netloc.rpartition("@")[2]),
+            ("User-Agent", user_agent),
+            ("Accept", JSON),
+            *config.impersonation,
+            *_proxy_headers(dialer),
+        )
+        self._identity: Identity | None = None
+        self._valid_until_s = 0.0
+        self._heads: dict[str, bytes] = {}  # header lines by content type
+        self._identifying = asyncio.Lock()  # one plugin run serves all who wait
+        self._request_count = 0
+        self._retry_count = 0
+        self._throttled_s = 0.0
+
+    def statistics(self) -> SessionStatistics:
+        return SessionStatistics(
+            request_count=self._request_count,
+            retry_count=self._retry_count,
+            throttled_s=self._throttled_s,
+            connection_count=self._pool.dialled_count,
+        )
+
+    async def request(
+        self, method: str, path: str, body: bytes = b"", *, content_type: str = JSON
+    ) -> bytes:
+        """The body of the answer; the ApiError family if the server says no or nothing at all."""
+        response, _ = await self._perform(method, path, body, content_type, None)
+        return response.body
+
+    async def stream(self, path: str, sink: Sink) -> Connection:
+        """GET an answer without end. The caller ends it with `end_stream`."""
+        _, connection = await self._perform("GET", path, b"", JSON, sink)
+        assert connection is not None
+        return connection
+
+    def end_stream(self, connection: Connection) -> None:
+        self._pool.end_stream(connection)
+
+    def close(self) -> None:
+        """End all connections that are not in the middle of a request."""
+        self._pool.close()
+
+    async def _perform(
+        self, method: str, path: str, body: bytes, content_type: str, sink: Sink | None
+    ) -> tuple[Response, Connection | None]:
+        retry_count = 0
+        has_new_identity = False
+        while True:
+            if not self._rate_limit.is_unlimited:
+                await self._wait_turn()
+            if self._clock.monotonic_s() >= self._valid_until_s:
+                await self._identify(self._identity)
+            identity = self._identity
+            try:
+                response, connection = await self._send(method, path, body, content_type, sink)
+            except UnreachableError as error:
+                if method != "GET" or error.cause != "broken off" or retry_count >= RETRIES_MAX:
+                    raise
+                delay_s = BROKEN_OFF_DELAY_S
+            else:
+                code = response.head.status
+                if code < 300:
+                    return response, connection
+                if connection is not None:
+                    self._pool.end_stream(connection)
+                if code == 401 and not has_new_identity and self._credentials.turned_down():
+                    has_new_identity = True
+                    await self._identify(identity)
+                    continue
+                later_s = retry_after_s(response.head)
+                if later_s is None or retry_count >= RETRIES_MAX:
+                    raise refusal(code, response.body, method=method, path=path)
+                delay_s = later_s
+            retry_count += 1
+            self._retry_count += 1
+            logger.debug("%s %s: asking again in %g s", method, path, delay_s)
+            await self._sleep(delay_s)
+
+    async def _send(
+        self, method: str, path: str, body: bytes, content_type: str, sink: Sink | None
+    ) -> tuple[Response, Connection | None]:
+        """Send the request once."""
+        request = b"%s%s%sContent-Length: %d\r\n\r\n%s" % (
+            method.encode(),
+            f" {self._target}{path} HTTP/1.1\r\n".encode(),
+            self._heads.get(content_type) or self._head(content_type),
+            len(body),
+            body,
+        )
+        self._request_count += 1
+        started_s = self._clock.monotonic_s() if self._observer is not None else 0.0
+        connection = None
+        if self._timeout_s is None and sink is None:
+            response = await self._pool.exchange(request)
+        else:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    if sink is None:
+                        response = await self._pool.exchange(request)
+                    else:
+                        response, connection = await self._pool.stream(request, sink)
+            except TimeoutError as error:
+                message = f"{method} {path}: no answer within {self._timeout_s} s"
+                raise UnreachableError(message) from error
+        if self._observer is not None:
+            duration_s = self._clock.monotonic_s() - started_s
+            self._observer(method, response.head.status, duration_s)
+        return response, connection
+
+    async def _wait_turn(self) -> None:
+        waited_s = await self._rate_limit.wait_turn()
+        self._throttled_s += waited_s
+        if waited_s > LONG_WAIT_S:
+            logger.info("waited %.1f s for our own rate limit (clientConnection.qps)", waited_s)
+
+    async def _identify(self, outdated: Identity | None) -> None:
+        """Ask who we are, unless somebody else has done so since."""
+        async with self._identifying:
+            if self._identity is not outdated:
+                return
+            try:
+                identity = await self._credentials.identify()
+            except ConfigError as error:
+                # A request that cannot be sent is like one that is not answered: it may be later.
+                raise UnreachableError(str(error)) from error
+            if outdated is not None and identity.pair != outdated.pair:
+                self._pool.drop_idle()
+            self._tls.use_pair(identity.pair)
+            self._identity = identity
+            self._valid_until_s = identity.valid_until_s
+            self._heads.clear()
+
+    def _head(self, content_type: str) -> bytes:
+        """The header lines of every request with this type of body."""
+        assert self._identity is not None
+        headers = (*self._fixed_headers, *self._identity.headers, ("Content-Type", content_type))
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+        if lines.count("\n") != len(headers) or lines.count("\r") != len(headers):
+            raise UnreachableError("a header value (token, impersonated user) contains a line end")
+        self._heads[content_type] = head = lines.encode()
+        return head
+
+
+def retry_after_s(head: Head) -> float | None:
+    """How long a server that is too busy asks us to wait; None if it does not."""
+    if head.status != 429 and head.status < 500:
+        return None
+    value = head.header(b"retry-after")
+    return float(value) if value is not None and value.isdigit() else None
+
+
+def _target(server: str, dialer: Dialer) -> str:
+    """What stands before the path of each request."""
+    return server if dialer.asks_proxy else urlsplit(server).path
+
+
+def _proxy_headers(dialer: Dialer) -> tuple[tuple[str, str], ...]:
+    if not dialer.asks_proxy or not dialer.proxy_authorization:
+        return ()
+    return (("Proxy-Authorization", dialer.proxy_authorization),)
