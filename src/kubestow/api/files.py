@@ -95,6 +95,14 @@ def _unpack(name: str, raw: bytes) -> bytes:
 # --- Bytes to documents -----------------------------------------------------------------------
 
 
+def parse_document(raw: bytes, *, name: str) -> object:
+    """The one value in a JSON or YAML text, None if it is empty; `name` is what errors call it."""
+    values = [value for value in _parse(name, raw) if value is not None]
+    if len(values) > 1:
+        raise DecodeError(f'cannot read "{name}": found {len(values)} documents, expected one')
+    return values[0] if values else None
+
+
 def _parse(name: str, raw: bytes) -> list[object]:
     is_json = name.removesuffix(".gz").endswith(".json")
     try:
@@ -153,7 +161,7 @@ def _resolvers(first: str) -> list[tuple[str, re.Pattern[str]]]:
     return kept
 
 
-class _Loader(yaml.CSafeLoader):
+class YamlLoader(yaml.CSafeLoader):
     """YAML 1.1 without its traps: no times, no base-60 numbers (`12:30`), no `=`."""
 
     yaml_implicit_resolvers = {
@@ -162,7 +170,7 @@ class _Loader(yaml.CSafeLoader):
 
 
 def _parse_yaml(raw: bytes) -> list[object]:
-    loader: Any = _Loader(raw)  # PyYAML's types leave out what builds the objects
+    loader: Any = YamlLoader(raw)  # PyYAML's types leave out what builds the objects
     documents: list[object] = []
     try:
         while loader.check_node():

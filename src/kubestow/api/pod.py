@@ -332,6 +332,25 @@ def first_condition(conditions: tuple[Condition, ...], kind: str) -> Condition |
     return next((condition for condition in conditions if condition.type == kind), None)
 
 
+def is_storage(volume: Volume) -> bool:
+    """Whether a volume has a claim, a driver or a disk behind it, unlike a secret or a scratch
+    dir."""
+    return not (
+        volume.persistent_volume_claim is None
+        and volume.ephemeral is None
+        and volume.csi is None
+        and volume.gce_persistent_disk is None
+        and volume.aws_elastic_block_store is None
+        and volume.azure_disk is None
+        and volume.azure_file is None
+        and volume.cinder is None
+        and volume.vsphere_volume is None
+        and volume.portworx_volume is None
+        and volume.rbd is None
+        and volume.iscsi is None
+    )
+
+
 def assign(pod: Pod, node_name: str) -> Pod:
     """The same pod, placed on that node."""
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name))

@@ -17,8 +17,16 @@ import msgspec
 
 from kubestow.api.labels import Selector, SelectorError, join_errors, parse_label_selector
 from kubestow.api.node_selector import RequiredNodeAffinity
-from kubestow.api.pod import Pod, PodAffinity, PodAffinityTerm, assign, priority_of
+from kubestow.api.pod import (
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    assign,
+    is_storage,
+    priority_of,
+)
 from kubestow.api.pod import WeightedPodAffinityTerm as WeightedApiTerm
+from kubestow.api.pod_shape import PodShape
 from kubestow.api.ports import HostPort, host_ports
 from kubestow.api.requests import AccountedRequest, accounted_request
 
@@ -34,6 +42,7 @@ class PodInfo:
         "_pod_class",
         "_pvc_keys",
         "_required_node_affinity",
+        "_shape",
         "_terms",
         "key",
         "name",
@@ -91,11 +100,23 @@ class PodInfo:
         return self._pvc_keys
 
     @property
+    def mounts_storage(self) -> bool:
+        """Whether some volume has a claim, a driver or a disk behind it."""
+        return any(map(is_storage, self.pod.spec.volumes))
+
+    @property
     def pod_class(self) -> "PodClass":
         """The class of all pods with this pod's namespace and labels."""
         if self._pod_class is None:
             self._pod_class = PodClass.of(self.namespace, self.pod.metadata.labels)
         return self._pod_class
+
+    @property
+    def shape(self) -> PodShape:
+        """What the pod asks for, as one object per distinct demand."""
+        if self._shape is None:
+            self._shape = PodShape.of(self.pod)
+        return self._shape
 
     @property
     def required_node_affinity(self) -> RequiredNodeAffinity:
@@ -166,6 +187,7 @@ class PodInfo:
         self._pvc_keys: tuple[str, ...] | None = None
         self._pod_class: PodClass | None = None
         self._required_node_affinity: RequiredNodeAffinity | None = None
+        self._shape: PodShape | None = None
 
 
 class PodClass:

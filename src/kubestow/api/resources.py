@@ -147,3 +147,16 @@ def is_scalar(name: str) -> bool:
 def is_dra_extended(name: str) -> bool:
     """Whether devices may stand in for the resource."""
     return is_extended(name) or name.startswith(DEVICE_CLASS_PREFIX)
+
+
+def amount_of(name: str, resources: Resources) -> int:
+    """One resource's part of a vector; 0 for a name it lacks."""
+    match name:
+        case "cpu":
+            return resources.milli_cpu
+        case "memory":
+            return resources.memory
+        case "ephemeral-storage":
+            return resources.ephemeral_storage
+        case _:
+            return resources.scalar.get(name, 0)

@@ -105,6 +105,11 @@ class Tracked(Generic[A]):
         self._compute = compute
         self._recompute()
 
+    @property
+    def mark(self) -> int:
+        """Grows whenever the array was brought up to date with changed rows."""
+        return self._mark
+
     def values(self) -> npt.NDArray[A]:
         """The array over all rows, up to date. Read-only for the caller."""
         if self._epoch != self._log.epoch:

@@ -8,6 +8,7 @@ Runs as a task of its own for every pod, while the scheduler already decides on 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ from kubestow.framework.runner import failure, guarded, run_unreserve
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
 from kubestow.queue import QueuedPod, SchedulingQueue
+
+log = logging.getLogger(__name__)
 
 
 class Placement(NamedTuple):
@@ -53,7 +56,11 @@ class Binder:
         events: EventSink,
         writer: StatusWriter,
         on_bound: Callable[[Placement], None],
+        *,
+        looks_ahead: bool = True,
     ) -> None:
+        """`looks_ahead` is the gate NominatedNodeNameForExpectation: ask PreBind plugins first what
+        they will do, skip those that will do nothing, and tell the API the node meanwhile."""
         self._cache = cache
         self._queue = queue
         self._waiting_pods = waiting_pods
@@ -62,6 +69,7 @@ class Binder:
         self._writer = writer
         self._on_bound = on_bound
         self._in_pre_bind = in_pre_bind
+        self._looks_ahead = looks_ahead
 
     async def bind(self, placement: Placement) -> None:
         status = await self._try_bind(placement)
@@ -85,12 +93,12 @@ class Binder:
             self._queue.activate(placement.state.pods_to_activate.values())
 
     async def _try_bind(self, placement: Placement) -> Status | None:
-        preflight = run_pre_flight(placement)
+        preflight = run_pre_flight(placement) if self._looks_ahead else None
         if preflight is not None and preflight.code == Code.ERROR:
             return preflight
         has_work = preflight is None
         waiting = self._waiting_pods.get(placement.pod.uid)
-        if has_work or waiting is not None:
+        if self._looks_ahead and (has_work or waiting is not None):
             self._announce_node(placement)
         if waiting is not None:
             status = await self._wait_on_permit(placement)
@@ -146,22 +154,27 @@ class Binder:
     def _fail(self, placement: Placement, status: Status) -> None:
         """Undo everything and hand the pod back (§12.6)."""
         pod = placement.pod
+        # Handling the failure puts the newest version of the pod in its place, without the node.
+        assumed = pod.pod
         run_unreserve(placement.profile, placement.state, pod, placement.node_name)
+        # A wait that never began must not hold back the next attempt.
+        self._waiting_pods.remove(pod.uid)
         is_forgotten = self._forget(pod)
         if is_forgotten and not status.is_rejected:
-            self._queue.move_all(ASSIGNED_POD_DELETE, pod.pod, None)
+            self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
         self._failures.handle(placement.queued_pod, status, CLEAR_NOMINATION)
         if is_forgotten and status.is_rejected:
             # The pod itself must not wake from the room it just gave back.
             def is_another(waiting: Pod) -> bool:
                 return waiting.metadata.uid != pod.uid
 
-            self._queue.move_all(ASSIGNED_POD_DELETE, pod.pod, None, is_another)
+            self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None, is_another)
 
     def _forget(self, pod: PodInfo) -> bool:
         try:
             self._cache.forget_pod(pod.pod)
-        except CacheError:
+        except CacheError as error:
+            log.error("ForgetPod failed: %s", error)
             return False
         return True
 

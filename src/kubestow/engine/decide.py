@@ -14,23 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import Rows
+from kubestow.arrays import IntArray
 from kubestow.cache.nodes import SimulatedNode
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision, Nomination
+from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.select_host import HostSelector
+from kubestow.engine.shapes import AskEverybodyError, ShapeRecords
 from kubestow.errors import PluginError
-from kubestow.framework.diagnosis import PASSED, UNKNOWN, Diagnosis, decode_status
+from kubestow.framework.diagnosis import PASSED, UNKNOWN, decode_status
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import (
     FilterError,
     ScoreError,
-    run_filters,
     run_filters_with_nominated,
     run_post_filter,
-    run_pre_filter,
-    run_scores,
 )
 from kubestow.framework.status import Code, Status
 
@@ -40,52 +39,70 @@ PERCENTAGE_MIN: Final = 5
 
 
 class Decider:
-    """Decides for one pod after the other. Remembers only where the last search ended.
+    """Decides for one pod after the other.
 
-    `next_start_index` is one for all profiles: spec 04 §6.3.
+    It remembers where the last search ended (`next_start_index`, one for all profiles: spec 04
+    §6.3) and, unless `shares_work` is off, what it found out for pods of the same shape.
     """
 
     def __init__(
-        self, snapshot: Snapshot, nominator: Nominator, *, percentage_of_nodes_to_score: int = 0
+        self,
+        snapshot: Snapshot,
+        nominator: Nominator,
+        *,
+        percentage_of_nodes_to_score: int = 0,
+        shares_work: bool = True,
     ) -> None:
         self._snapshot = snapshot
         self._nominator = nominator
         self._percentage = percentage_of_nodes_to_score
         self._selector = HostSelector()
+        self._records = ShapeRecords(snapshot) if shares_work else None
         self.next_start_index = 0
 
     def decide(self, profile: Profile, pod: PodInfo) -> Decision:
         """Choose a node for the pod on the snapshot as it is."""
+        start_index = self.next_start_index
+        if self._records is not None and len(self._snapshot):
+            try:
+                return self._decide(profile, pod, self._records.evaluation(profile, pod))
+            except AskEverybodyError:
+                self.next_start_index = start_index
+        return self._decide(profile, pod, PlainEvaluation(profile, pod, self._snapshot))
+
+    def _decide(self, profile: Profile, pod: PodInfo, evaluation: Evaluation) -> Decision:
         snapshot = self._snapshot
-        decision = Decision(pod, profile.name, snapshot.names)
+        decision = Decision(pod, profile.name, snapshot.names, evaluation.state)
         decision.start_index = self.next_start_index
         if len(snapshot) == 0:
             status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=PluginError(NO_NODES_TEXT))
             return decision.fail(status, CLEAR_NOMINATION)
-        error = self._find_feasible(profile, decision)
+        error = self._find_feasible(profile, decision, evaluation)
         if error is not None:
             return decision.fail(error, CLEAR_NOMINATION)
-        failed_count = _failed_count(decision.diagnosis)
-        decision.evaluated_count = len(decision.feasible) + failed_count
-        match len(decision.feasible):
+        match decision.feasible_count:
             case 0:
                 return self._after_filters_failed(profile, decision)
             case 1:
                 decision.node_name = snapshot.names[decision.feasible[0]]
             case _:
-                error = self._choose(profile, decision)
+                error = self._choose(decision, evaluation)
                 if error is not None:
                     return decision.fail(error, CLEAR_NOMINATION)
         return decision
 
     # --- feasible nodes ---
 
-    def _find_feasible(self, profile: Profile, decision: Decision) -> Status | None:
-        """Fill in the feasible nodes and the verdicts on the others; an Error status ends the
-        attempt."""
-        state, pod, diagnosis = decision.state, decision.pod, decision.diagnosis
-        diagnosis.attach(state, profile.filter)
-        outcome = decision.pre_filter = run_pre_filter(profile, state, pod, self._snapshot.view())
+    def _find_feasible(
+        self, profile: Profile, decision: Decision, evaluation: Evaluation
+    ) -> Status | None:
+        """Fill in the feasible nodes and the verdicts on the others.
+
+        An Error status ends the attempt.
+        """
+        diagnosis = decision.diagnosis
+        diagnosis.attach(decision.state, profile.filter)
+        outcome = decision.pre_filter = evaluation.pre_filter()
         diagnosis.unschedulable_plugins.update(outcome.restricting)
         if outcome.status is not None:
             if not outcome.status.is_rejected:
@@ -98,16 +115,14 @@ class Decider:
             return None
         candidates = self._candidates(decision)
         decision.nodes_to_find = self._nodes_to_find(profile, len(candidates))
-        search = _Search(self._snapshot, profile, decision, self._nominated_rows())
+        search = _Search(self._snapshot, profile, decision, evaluation, self._nominated_rows())
         try:
             return search.run(candidates, self.next_start_index)
         finally:
-            decision.feasible = search.found_rows()
-            processed = len(decision.feasible) + _failed_count(diagnosis)
-            self.next_start_index = (self.next_start_index + processed) % len(self._snapshot)
-            diagnosis.note_rejecting_plugins()
-            for status in diagnosis.explicit.values():
-                diagnosis.add_plugin_of(status)
+            search.conclude()
+            self.next_start_index = (self.next_start_index + decision.evaluated_count) % len(
+                self._snapshot
+            )
 
     def _try_nominated_node(self, profile: Profile, decision: Decision) -> bool:
         """A pod promised a node gets it if it still fits, without looking at any other (spec 04
@@ -125,8 +140,8 @@ class Decider:
         )
         if status is None:
             decision.feasible = np.array([row], np.intp)
+            decision.evaluated_count = 1
             decision.via_nominated_node = True
-            decision.diagnosis.failed_by[row] = PASSED
             return True
         if status.is_rejected:
             decision.diagnosis.set_explicit(row, status)
@@ -138,8 +153,8 @@ class Decider:
         names = decision.pre_filter.node_names
         if names is None:
             return range(len(self._snapshot))
-        # Recorded behaviour, beyond spec 04 §6.1: the set that is printed is the set of blamed plugins,
-        # so a filter that rejected the nominated node just before is named as well.
+        # Recorded behaviour, beyond spec 04 §6.1: the set that is printed is the set of blamed
+        # plugins, so a filter that rejected the nominated node just before is named as well.
         restricting = " ".join(sorted(decision.diagnosis.unschedulable_plugins))
         decision.diagnosis.absent = Status.unresolvable(
             f"node(s) didn't satisfy plugin(s) [{restricting}]"
@@ -171,14 +186,13 @@ class Decider:
 
     # --- choosing ---
 
-    def _choose(self, profile: Profile, decision: Decision) -> Status | None:
-        nodes = self._snapshot.view(decision.feasible)
+    def _choose(self, decision: Decision, evaluation: Evaluation) -> Status | None:
         try:
-            decision.scores = run_scores(profile, decision.state, decision.pod, nodes)
+            decision.scores = evaluation.scores(decision.feasible_rows)
         except ScoreError as error:
             return error.status
-        position = self._selector.select(decision.scores.total)
-        decision.node_name = self._snapshot.names[decision.feasible[position]]
+        row = decision.feasible_row(self._selector.select(decision.scores.total))
+        decision.node_name = self._snapshot.names[row]
         return None
 
     def _after_filters_failed(self, profile: Profile, decision: Decision) -> Decision:
@@ -200,8 +214,8 @@ class _Search:
     """Filters nodes in visiting order, stretch by stretch, until enough fit (spec 04 §6.3).
 
     A stretch is evaluated as a whole; what lies behind the place where upstream would have stopped
-    is thrown away again. Upstream stops at the first feasible node too many, so failures up to
-    there count.
+    is thrown away. Upstream stops at the first feasible node too many, so failures up to there
+    count.
     """
 
     def __init__(
@@ -209,39 +223,43 @@ class _Search:
         snapshot: Snapshot,
         profile: Profile,
         decision: Decision,
+        evaluation: Evaluation,
         nominated: Mapping[int, Sequence[PodInfo]],
     ) -> None:
         self._snapshot = snapshot
         self._profile = profile
         self._decision = decision
+        self._evaluation = evaluation
         self._nominated = nominated
         self._wanted = decision.nodes_to_find
-        self._found: list[npt.NDArray[np.intp]] = []
+        # A stretch of the cluster in which every node fits stays a slice: nothing has to be copied.
+        self._found: list[slice | npt.NDArray[np.intp]] = []
         self._found_count = 0
-        # A nominated node that failed before the search keeps its verdict even if the search ends
-        # early.
-        self._kept = dict(decision.diagnosis.explicit)
 
-    def found_rows(self) -> npt.NDArray[np.intp]:
-        if len(self._found) == 1:
-            return self._found[0]
-        return np.concatenate(self._found) if self._found else np.empty(0, np.intp)
+    def conclude(self) -> None:
+        """Enter what was found into the decision."""
+        decision, diagnosis = self._decision, self._decision.diagnosis
+        decision.feasible_rows = _joined(self._found)
+        decision.evaluated_count = self._found_count + diagnosis.failed_count
+        diagnosis.note_rejecting_plugins()
 
     def run(self, candidates: range | npt.NDArray[np.intp], start: int) -> Status | None:
         if len(candidates) == 0:
             return None
+        first = _first_at_or_after(candidates, start)
         if not self._profile.filter:
-            first = _first_at_or_after(candidates, start)
-            rows = np.roll(np.asarray(candidates, np.intp), -first)
-            self._take(rows[: self._wanted])
+            rows = np.roll(np.asarray(candidates, np.intp), -first)[: self._wanted]
+            self._take(rows, len(rows))
             return None
-        for rows in self._stretches(candidates, _first_at_or_after(candidates, start)):
+        for rows in self._stretches(candidates, first):
             error, is_done = self._look_at(rows)
             if error is not None or is_done:
                 return error
         return None
 
-    def _stretches(self, candidates: range | npt.NDArray[np.intp], start: int) -> Iterator[Rows]:
+    def _stretches(
+        self, candidates: range | npt.NDArray[np.intp], start: int
+    ) -> Iterator[slice | npt.NDArray[np.intp]]:
         """The candidates from `start` on, wrapping round, in pieces that tend to be just enough."""
         count = len(candidates)
         size = self._wanted + 1
@@ -256,90 +274,116 @@ class _Search:
             position += length
             size *= 2
 
-    def _look_at(self, rows: Rows) -> tuple[Status | None, bool]:
+    def _look_at(self, rows: slice | npt.NDArray[np.intp]) -> tuple[Status | None, bool]:
         """Filter one stretch. Returns an error that ends the attempt, and whether enough were
         found."""
-        diagnosis, decision = self._decision.diagnosis, self._decision
         try:
-            verdicts = run_filters(
-                self._profile, decision.state, decision.pod, self._snapshot.view(rows)
-            )
+            failed_by, codes = self._evaluation.verdicts(rows)
         except FilterError as error:
             return error.status, True
-        diagnosis.failed_by[rows] = verdicts.failed_by
-        diagnosis.codes[rows] = verdicts.codes
-        numbers = _row_numbers(rows)
-        for row in _common(diagnosis.explicit, numbers):
-            # Looked at a second time: the verdict of now replaces the one from before the search.
-            del diagnosis.explicit[row]
-        if self._nominated:
-            self._look_again_at_nominated(numbers)
-        failed_by = diagnosis.failed_by[rows]
-        passed = np.flatnonzero(failed_by == PASSED)
+        explicit = self._look_again_at_nominated(rows) if self._nominated else {}
+        if explicit:
+            failed_by = _with_explicit(failed_by, explicit)
+        passed = failed_by == PASSED
         missing = self._wanted - self._found_count
-        end = len(numbers) if len(passed) <= missing else int(passed[missing])
-        error, end = self._first_error(numbers, failed_by, end)
-        self._take(numbers[passed[passed < end]][:missing])
-        self._forget(numbers[end:])
-        return error, end < len(numbers)
+        if isinstance(rows, slice) and not explicit and passed.all():
+            return None, self._take_all(rows, len(failed_by), missing)
+        positions = np.flatnonzero(passed)
+        end = len(failed_by) if len(positions) <= missing else int(positions[missing])
+        error, end = self._first_error(failed_by, codes, explicit, end)
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        taken = positions[positions < end][:missing]
+        self._take(numbers[taken], len(taken))
+        self._record(numbers[:end], failed_by[:end], codes[:end], explicit)
+        return error, end < len(failed_by)
 
-    def _look_again_at_nominated(self, numbers: npt.NDArray[np.intp]) -> None:
-        diagnosis, decision = self._decision.diagnosis, self._decision
-        for row in numbers[np.isin(numbers, list(self._nominated))].tolist():
-            status = run_filters_with_nominated(
-                self._profile,
-                decision.state,
-                decision.pod,
-                SimulatedNode(self._snapshot, row),
-                self._nominated[row],
-            )
-            if status is None:
-                diagnosis.failed_by[row] = PASSED
-            else:
-                diagnosis.set_explicit(row, status)
+    def _take_all(self, rows: slice, count: int, missing: int) -> bool:
+        """Every node of the stretch fits; tells whether there are more than enough."""
+        taken = min(count, missing)
+        self._take(slice(rows.start, rows.start + taken), taken)
+        return taken < count
+
+    def _look_again_at_nominated(
+        self, rows: slice | npt.NDArray[np.intp]
+    ) -> dict[int, Status | None]:
+        """Verdicts on nodes that pods are nominated to, by position in the stretch."""
+        verdicts: dict[int, Status | None] = {}
+        for row, pods in self._nominated.items():
+            position = _position(rows, row)
+            if position is not None:
+                verdicts[position] = run_filters_with_nominated(
+                    self._profile,
+                    self._decision.state,
+                    self._decision.pod,
+                    SimulatedNode(self._snapshot, row),
+                    pods,
+                )
+        return verdicts
 
     def _first_error(
         self,
-        numbers: npt.NDArray[np.intp],
-        failed_by: npt.NDArray[np.int16],
+        failed_by: IntArray,
+        codes: IntArray,
+        explicit: Mapping[int, Status | None],
         end: int,
     ) -> tuple[Status | None, int]:
         """The first node of the stretch whose filter failed rather than rejected, if before
         `end`."""
-        diagnosis = self._decision.diagnosis
-        failed = np.flatnonzero((diagnosis.codes[numbers[:end]] < 0) & (failed_by[:end] >= 0))
+        failed = np.flatnonzero((codes[:end] < 0) & (failed_by[:end] >= 0))
         position = int(failed[0]) if len(failed) else end
-        for row, status in diagnosis.explicit.items():
-            if status.code == Code.ERROR:
-                places = np.flatnonzero(numbers[:position] == row)
-                position = int(places[0]) if len(places) else position
+        for place, status in explicit.items():
+            if status is not None and not status.is_rejected:
+                position = min(position, place)
         if position == end:
             return None, end
-        row = int(numbers[position])
-        explicit = diagnosis.explicit.get(row)
-        if explicit is not None:
-            return explicit, position
-        plugin = self._profile.filter[int(diagnosis.failed_by[row])]
-        status = decode_status(plugin, self._decision.state, int(diagnosis.codes[row]))
+        status = explicit.get(position)
+        if status is None:
+            plugin = self._profile.filter[int(failed_by[position])]
+            status = decode_status(plugin, self._decision.state, int(codes[position]))
         return status, position
 
-    def _take(self, rows: npt.NDArray[np.intp]) -> None:
-        if len(rows):
+    def _take(self, rows: slice | npt.NDArray[np.intp], count: int) -> None:
+        if count:
             self._found.append(rows)
-            self._found_count += len(rows)
+            self._found_count += count
 
-    def _forget(self, rows: npt.NDArray[np.intp]) -> None:
-        """Throw away verdicts upstream would not have reached."""
+    def _record(
+        self,
+        numbers: npt.NDArray[np.intp],
+        failed_by: IntArray,
+        codes: IntArray,
+        explicit: Mapping[int, Status | None],
+    ) -> None:
         diagnosis = self._decision.diagnosis
-        diagnosis.failed_by[rows] = UNKNOWN
-        for row in _common(diagnosis.explicit, rows):
-            del diagnosis.explicit[row]
-        for row in _common(self._kept, rows):
-            diagnosis.explicit[row] = self._kept[row]
+        diagnosis.record(numbers, failed_by, codes)
+        for position, status in explicit.items():
+            if position < len(numbers) and status is not None:
+                diagnosis.set_explicit(int(numbers[position]), status)
 
 
-def _row_numbers(rows: Rows) -> npt.NDArray[np.intp]:
-    return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
+def _with_explicit(failed_by: IntArray, explicit: Mapping[int, Status | None]) -> IntArray:
+    failed_by = failed_by.copy()
+    for position, status in explicit.items():
+        failed_by[position] = PASSED if status is None else UNKNOWN
+    return failed_by
+
+
+def _position(rows: slice | npt.NDArray[np.intp], row: int) -> int | None:
+    """Where in the stretch a row is."""
+    if isinstance(rows, slice):
+        return row - rows.start if rows.start <= row < rows.stop else None
+    places = np.flatnonzero(rows == row)
+    return int(places[0]) if len(places) else None
+
+
+def _joined(found: Sequence[slice | npt.NDArray[np.intp]]) -> slice | npt.NDArray[np.intp]:
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        return np.empty(0, np.intp)
+    return np.concatenate(
+        [np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows for rows in found]
+    )
 
 
 def _first_at_or_after(candidates: range | npt.NDArray[np.intp], start: int) -> int:
@@ -350,12 +394,3 @@ def _first_at_or_after(candidates: range | npt.NDArray[np.intp], start: int) -> 
     if isinstance(candidates, range):
         return start % len(candidates)
     return int(np.searchsorted(candidates, start)) % len(candidates)
-
-
-def _common(statuses: Mapping[int, Status], rows: npt.NDArray[np.intp]) -> set[int]:
-    return statuses.keys() & set(rows.tolist()) if statuses else set()
-
-
-def _failed_count(diagnosis: Diagnosis) -> int:
-    """Nodes with a verdict of their own that is not a pass."""
-    return int(np.count_nonzero(diagnosis.failed_by >= 0)) + len(diagnosis.explicit)

@@ -5,7 +5,7 @@ runner. It holds the arrays the attempt produced anyway; words are made when som
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ class Nomination(NamedTuple):
     node_name: str
 
 
+_NO_ROWS: Final = np.empty(0, np.intp)
 CLEAR_NOMINATION = Nomination("")
 
 
@@ -40,13 +41,12 @@ class Decision:
 
     status       None when a node was chosen; otherwise why not
     nomination   what becomes of the pod's nominated node; None leaves it alone
-    feasible     intp[k], rows of the nodes found to fit, in the order they were found
     """
 
     __slots__ = (
         "diagnosis",
         "evaluated_count",
-        "feasible",
+        "feasible_rows",
         "fit_error_text",
         "node_name",
         "node_names",
@@ -64,16 +64,22 @@ class Decision:
         "via_nominated_node",
     )
 
-    def __init__(self, pod: PodInfo, profile_name: str, node_names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        pod: PodInfo,
+        profile_name: str,
+        node_names: Sequence[str],
+        state: CycleState | None = None,
+    ) -> None:
         self.pod = pod
         self.profile_name = profile_name
         self.node_names = node_names
-        self.state = CycleState()
+        self.state = state if state is not None else CycleState()
         self.diagnosis = Diagnosis(node_names)
         self.pre_filter = PreFilterOutcome(None, None, ())
         self.start_index = 0
         self.nodes_to_find = 0
-        self.feasible: npt.NDArray[np.intp] = np.empty(0, np.intp)
+        self.feasible_rows: slice | npt.NDArray[np.intp] = _NO_ROWS
         self.evaluated_count = 0
         self.scores: Scores | None = None
         self.node_name = ""
@@ -83,6 +89,26 @@ class Decision:
         self.fit_error_text = ""
         self.post_filter: PostFilterResult | None = None
         self.post_filter_status: Status | None = None
+
+    @property
+    def feasible(self) -> npt.NDArray[np.intp]:
+        """intp[k]: rows of the nodes found to fit, in the order they were found."""
+        rows = self.feasible_rows
+        return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+    @feasible.setter
+    def feasible(self, rows: npt.NDArray[np.intp]) -> None:
+        self.feasible_rows = rows
+
+    @property
+    def feasible_count(self) -> int:
+        rows = self.feasible_rows
+        return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+    def feasible_row(self, position: int) -> int:
+        """The row of one of the nodes found to fit."""
+        rows = self.feasible_rows
+        return rows.start + position if isinstance(rows, slice) else int(rows[position])
 
     @property
     def is_scheduled(self) -> bool:

@@ -3,16 +3,23 @@
 It goes back to the queue, its nomination is updated, and its condition and an event say why.
 """
 
+import logging
 from typing import Final, Protocol
 
 import msgspec
 
-from kubestow.api.meta import Condition
-from kubestow.api.pod import Pod, first_condition
+from kubestow.api.meta import Condition, object_ref
+from kubestow.api.pod import Pod
+from kubestow.clock import Clock
+from kubestow.cluster.documents import whole_seconds_at
+from kubestow.cluster.pod_status import changed_condition
 from kubestow.engine.decision import FitError, Nomination
+from kubestow.errors import QueueError
 from kubestow.framework.handle import EventSink
 from kubestow.framework.status import Status
 from kubestow.queue import QueuedPod, SchedulingQueue
+
+log = logging.getLogger(__name__)
 
 POD_SCHEDULED: Final = "PodScheduled"
 REASON_UNSCHEDULABLE: Final = "Unschedulable"
@@ -43,11 +50,13 @@ class FailureHandler:
         pods: PodLister,
         events: EventSink,
         writer: StatusWriter,
+        clock: Clock,
     ) -> None:
         self._queue = queue
         self._pods = pods
         self._events = events
         self._writer = writer
+        self._clock = clock
 
     def handle(self, queued_pod: QueuedPod, status: Status, nomination: Nomination | None) -> None:
         error = status.as_error()
@@ -72,14 +81,18 @@ class FailureHandler:
         """Back to the queue, if the pod still is what we tried; False ends the handling at once."""
         pod = queued_pod.pod
         known = self._pods.get(pod.metadata.namespace, pod.metadata.name)
-        if known is not None and known.metadata.uid != pod.metadata.uid:
-            self._queue.done(queued_pod.uid)
-            return False
         if known is None or known.spec.node_name:
             self._queue.done(queued_pod.uid)
             return True
+        if known.metadata.uid != pod.metadata.uid:
+            self._queue.done(queued_pod.uid)
+            return False
         queued_pod.pod_info.update(known)
-        self._queue.add_unschedulable_if_not_present(queued_pod, self._queue.scheduling_cycle)
+        try:
+            self._queue.add_unschedulable_if_not_present(queued_pod, self._queue.scheduling_cycle)
+        except QueueError as error:
+            # It was added anew meanwhile; the rest of the failure is told all the same.
+            log.error("cannot requeue pod %s: %s", object_ref(pod.metadata), error)
         return True
 
     def _report(self, pod: Pod, status: Status, nomination: Nomination | None) -> None:
@@ -99,21 +112,11 @@ class FailureHandler:
             observed_generation=pod.metadata.generation,
         )
         patch = StatusPatch(
-            condition=condition if _is_news(pod, condition) else None,
+            condition=changed_condition(pod, condition, now=whole_seconds_at(self._clock.now_ns())),
             nominated_node_name=_changed_nomination(pod, nomination),
         )
         if patch.condition is not None or patch.nominated_node_name is not None:
             self._writer.write_status(pod, patch)
-
-
-def _is_news(pod: Pod, condition: Condition) -> bool:
-    """Whether the condition says anything the pod's does not (spec 04 §14 step 7)."""
-    known = first_condition(pod.status.conditions, condition.type)
-    return known is None or (known.status, known.reason, known.message) != (
-        condition.status,
-        condition.reason,
-        condition.message,
-    )
 
 
 def _changed_nomination(pod: Pod, nomination: Nomination | None) -> str | None:

@@ -93,7 +93,7 @@ class EventHandlers:
     def _queue_update(self, old: Pod, new: Pod) -> None:
         if old.metadata.resource_version == new.metadata.resource_version:
             return
-        if self._cache.is_assumed(new):
+        if self._is_assumed(new):
             if is_terminating(new) and not is_terminating(old):
                 self._assumed_deleted(new)
             return
@@ -104,10 +104,17 @@ class EventHandlers:
 
     def _queue_delete(self, pod: Pod) -> None:
         self._queue.delete(pod)
-        if self._cache.is_assumed(pod):
+        if self._is_assumed(pod):
             self._assumed_deleted(pod)
         elif pod.status.nominated_node_name:
             self._room_freed(pod)
+
+    def _is_assumed(self, pod: Pod) -> bool:
+        try:
+            return self._cache.is_assumed(pod)
+        except CacheError as error:
+            log.error("cannot tell whether pod %s is assumed: %s", object_ref(pod.metadata), error)
+            return False
 
     def _room_freed(self, pod: Pod) -> None:
         """A nomination went away: pods that had to stand back behind it may fit now."""

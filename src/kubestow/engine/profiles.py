@@ -1,7 +1,7 @@
 """Builds the profiles a configuration asks for: merges defaults, makes plugins, checks the set."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -31,17 +31,17 @@ def build_profiles(
 ) -> dict[str, Profile]:
     """Profiles by scheduler name, in the order of the configuration (spec 04 §2.4, §2.5)."""
     profiles: dict[str, Profile] = {}
-    first: Profile | None = None
+    first: _QueueSort | None = None
     for config in configs:
         name = config.scheduler_name
+        profile = _build_profile(config, registry, make_handle(name), gates)
         if not name:
             raise ConfigError("scheduler name is needed")
         if name in profiles:
             raise ConfigError(f'duplicate profile with scheduler name "{name}"')
-        profile = _build_profile(config, registry, make_handle(name), gates)
-        if first is None:
-            first = profile
-        _check_same_queue_sort(first, profile)
+        queue_sort = _QueueSort.of(profile, config)
+        first = first or queue_sort
+        _check_same_queue_sort(name, first, queue_sort)
         profiles[name] = profile
     if not profiles:
         raise ConfigError("at least one profile is required")
@@ -96,13 +96,27 @@ def _decode_args(plugin_class: PluginClass, raw_args: dict[str, Any]) -> object:
         raise ConfigError(f"decoding args: {error}") from error
 
 
-def _check_same_queue_sort(first: Profile, profile: Profile) -> None:
-    first_name, name = plugin_name(first.queue_sort), plugin_name(profile.queue_sort)
-    if first_name != name:
+class _QueueSort(NamedTuple):
+    """What orders the queue of a profile; there is one queue, so it must be the same for all."""
+
+    name: str
+    args: Mapping[str, Any] | None
+
+    @classmethod
+    def of(cls, profile: Profile, config: ProfileConfig) -> "_QueueSort":
+        name = plugin_name(profile.queue_sort)
+        args = {entry.name: entry.args for entry in config.plugin_config}
+        return cls(name, args.get(name))
+
+
+def _check_same_queue_sort(profile_name: str, first: _QueueSort, other: _QueueSort) -> None:
+    if first.name != other.name:
         raise ConfigError(
-            f'different queue sort plugins for profile "{profile.name}": "{name}", '
-            f'first: "{first_name}"'
+            f'different queue sort plugins for profile "{profile_name}": "{other.name}", '
+            f'first: "{first.name}"'
         )
+    if first.args != other.args:
+        raise ConfigError(f'different queue sort plugin args for profile "{profile_name}"')
 
 
 def without_unknown(plugins: Plugins, registry: Registry) -> Plugins:

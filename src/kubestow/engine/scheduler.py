@@ -8,6 +8,7 @@ A scheduling cycle (`schedule_one`) is a plain function that never waits. Bindin
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
 
@@ -30,12 +31,14 @@ from kubestow.errors import CacheError
 from kubestow.framework.handle import EventSink, Handle
 from kubestow.framework.hints import build_hint_map
 from kubestow.framework.profile import Profile, plugin_name
-from kubestow.framework.runner import guarded, run_permit, run_reserve, run_unreserve
+from kubestow.framework.runner import run_permit, run_reserve, run_unreserve
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PERMIT_WAIT_S_MAX, PodInPreBind, WaitingPods
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import NO_METRICS, QueuedPod, QueueMetrics, SchedulingQueue
 from kubestow.queue.active import key_from_plugin
+
+log = logging.getLogger(__name__)
 
 # Between two turns of the event loop at most this many cycles run, so that watches, leases and
 # health checks never wait longer than a few milliseconds.
@@ -90,7 +93,7 @@ class Scheduler:
         )
         self._writer = ClientStatusWriter(client, self.spawn)
         self._failures = {
-            name: FailureHandler(self.queue, objects.pods, sink, self._writer)
+            name: FailureHandler(self.queue, objects.pods, sink, self._writer, clock)
             for name, sink in self._events.items()
         }
         self._binders = {
@@ -103,6 +106,7 @@ class Scheduler:
                 sink,
                 self._writer,
                 self._bound,
+                looks_ahead=gates.enabled("NominatedNodeNameForExpectation"),
             )
             for name, sink in self._events.items()
         }
@@ -130,7 +134,13 @@ class Scheduler:
         """Run something beside the scheduling loop, and keep it from being collected meanwhile."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # A mistake of ours; whatever this work was for, other pods do not depend on it.
+            log.error("work beside the scheduling loop failed", exc_info=error)
 
     @property
     def is_idle(self) -> bool:
@@ -142,6 +152,8 @@ class Scheduler:
     def schedule_one(self, queued_pod: QueuedPod) -> Decision | None:
         """One scheduling cycle. None when the pod was not tried at all."""
         profile = self.profiles.get(queued_pod.scheduler_name)
+        if profile is None:
+            log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
         if profile is None or self._skips(queued_pod.pod, profile):
             self.queue.done(queued_pod.uid)
             return None
@@ -212,7 +224,10 @@ class Scheduler:
         if status is None:
             return None
         run_unreserve(placement.profile, placement.state, pod, node_name)
-        guarded(lambda: self.cache.forget_pod(pod.pod))
+        try:
+            self.cache.forget_pod(pod.pod)
+        except CacheError as error:
+            log.error("ForgetPod failed: %s", error)
         return rejected_on(node_name, status) if status.is_rejected else status
 
     def _bound(self, placement: Placement) -> None:

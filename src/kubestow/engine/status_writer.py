@@ -39,9 +39,11 @@ class ClientStatusWriter:
 
     async def _write_all(self, uid: str) -> None:
         waiting = self._waiting[uid]
-        while waiting:
-            await self._write(*waiting.popleft())
-        del self._waiting[uid]
+        try:
+            while waiting:
+                await self._write(*waiting.popleft())
+        finally:
+            del self._waiting[uid]
 
     async def _write(self, pod: Pod, patch: StatusPatch) -> None:
         try:

@@ -50,6 +50,18 @@ class CycleState:
     def delete(self, key: str) -> None:
         self._data.pop(key, None)
 
+    def shallow_copy(self) -> "CycleState":
+        """A state of its own for a pod of the same shape: equal values, shared until replaced."""
+        copy = CycleState.__new__(CycleState)
+        copy._data = self._data.copy()
+        copy.skip_filter = self.skip_filter.copy()
+        copy.skip_score = self.skip_score.copy()
+        copy.skip_pre_bind = set()
+        copy.parallel_pre_bind = set()
+        copy.skip_post_filter = self.skip_post_filter
+        copy.pods_to_activate = {}
+        return copy
+
     def clone(self) -> "CycleState":
         """A copy whose stored values may change freely; the sets are shared with the original."""
         copy = CycleState()

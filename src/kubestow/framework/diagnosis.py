@@ -26,6 +26,8 @@ PAIRS_FEW: Final = 16
 
 NO_STATUS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
+_NO_CODES: Final[IntArray] = np.empty(0, np.int64)
+
 
 class Diagnosis:
     """The verdicts of one attempt.
@@ -38,8 +40,8 @@ class Diagnosis:
 
     def __init__(self, node_names: Sequence[str]) -> None:
         self.node_names = node_names
-        self.failed_by: npt.NDArray[np.int16] = np.full(len(node_names), UNKNOWN, np.int16)
-        self.codes: IntArray = np.zeros(len(node_names), np.int64)
+        self._failed_by: npt.NDArray[np.int16] | None = None
+        self._codes: IntArray = _NO_CODES
         self.explicit: dict[int, Status] = {}
         self.absent = NO_STATUS
         self.unschedulable_plugins: set[str] = set()
@@ -49,6 +51,34 @@ class Diagnosis:
         self._state: CycleState | None = None
         self._filters: Sequence[FilterPlugin] = ()
         self._decoded: dict[tuple[int, int], Status] = {}
+
+    @property
+    def failed_by(self) -> npt.NDArray[np.int16]:
+        """Made when first needed: most pods fit at once, and nobody asks why they might not
+        have."""
+        if self._failed_by is None:
+            self._failed_by = np.full(len(self.node_names), UNKNOWN, np.int16)
+            self._codes = np.zeros(len(self.node_names), np.int64)
+        return self._failed_by
+
+    @property
+    def codes(self) -> IntArray:
+        return self._codes if self._failed_by is not None else np.zeros(self.node_count, np.int64)
+
+    def record(self, rows: npt.NDArray[np.intp], failed_by: IntArray, codes: IntArray) -> None:
+        """Enter the verdicts of the filters on these nodes; they replace earlier ones."""
+        self.failed_by[rows] = failed_by
+        self._codes[rows] = codes
+        if self.explicit:
+            for row in self.explicit.keys() & set(rows.tolist()):
+                del self.explicit[row]
+
+    @property
+    def failed_count(self) -> int:
+        """How many nodes have a verdict of their own that is not a pass."""
+        if self._failed_by is None:
+            return len(self.explicit)
+        return int(np.count_nonzero(self._failed_by >= 0)) + len(self.explicit)
 
     @property
     def node_count(self) -> int:
@@ -71,6 +101,8 @@ class Diagnosis:
         """Blame every filter that rejected some node."""
         for filter_index, code in self._distinct():
             self.add_plugin_of(self._decode(filter_index, code))
+        for status in self.explicit.values():
+            self.add_plugin_of(status)
 
     def set_explicit(self, row: int, status: Status) -> None:
         self.explicit[row] = status
@@ -145,6 +177,8 @@ class Diagnosis:
 
     def _distinct(self) -> dict[tuple[int, int], int]:
         """Distinct (filter, code) pairs among the rejected nodes, with how many nodes have each."""
+        if self._failed_by is None:
+            return {}
         rejected = np.flatnonzero(self.failed_by >= 0)
         filters, codes = self.failed_by[rejected], self.codes[rejected]
         distinct: dict[tuple[int, int], int] = {}

@@ -5,13 +5,13 @@ takes to be called at that point. Filters and scores answer for many nodes at on
 
     filter(state, pod, nodes) -> int64[len(nodes)]     0 passes, above 0 rejected, below 0 failed;
                                                        None when every node passes
-    filter_status(state, code) -> Status               what such a number means, asked only when
-    needed score(state, pod, nodes)  -> int64[len(nodes)], or one int when all nodes score the same
+    filter_status(state, code) -> Status               such a number in words, when somebody asks
+    score(state, pod, nodes)  -> int64[len(nodes)], or one int when all nodes score the same
 
 A rule that is easier to write for one node is written as a `NodePlugin`; the framework does the
 loop. Where a method returns `Status | None`, None means Success. A plugin that cannot do its work
-raises
-`PluginError`; any other exception is treated alike, so that a faulty plugin fails one attempt only.
+raises `PluginError`; any other exception is treated alike, so that a faulty plugin fails one
+attempt only.
 """
 
 from collections.abc import Hashable, Mapping
@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checka
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.status import Status
@@ -187,6 +189,42 @@ class SignPlugin(Protocol):
     def sign(self, pod: PodInfo) -> SignFragments | Status:
         """What the plugin's answers depend on (spec 04 §15); a Status if that cannot be said."""
         ...
+
+
+@runtime_checkable
+class SharingPlugin(Protocol):
+    """What is found out for one pod may be reused for pods of the same shape (`api.pod_shape`).
+
+    filter_depends   what a node's verdict depends on besides the pod: the Node object alone, or
+    also
+                     the pods on that node; never on other nodes
+    score_depends    the same for the raw score
+    """
+
+    filter_depends: ClassVar[Depends]
+    score_depends: ClassVar[Depends]
+
+    def share(self, pod: PodInfo) -> Hashable | None:
+        """What PreFilter and PreScore would come to depends on this answer and the shape alone.
+
+        None: this pod has to be looked at by itself, now. Asked in every cycle, so it must be
+        cheap.
+        """
+        ...
+
+
+@runtime_checkable
+class RowFilter(Protocol):
+    """The same verdict as `filter`, for one node: for when one node changed since the last pod."""
+
+    def filter_row(self, state: CycleState, info: NodeInfo) -> int: ...
+
+
+@runtime_checkable
+class RowScore(Protocol):
+    """The same raw score as `score`, for one node."""
+
+    def score_row(self, state: CycleState, info: NodeInfo) -> int: ...
 
 
 class StatusCodes:

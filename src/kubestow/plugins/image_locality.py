@@ -30,6 +30,8 @@ _ABSENT: Final = (0, 0)
 class ImageLocality:
     name: ClassVar[str] = "ImageLocality"
     args_type: ClassVar[None] = None
+    filter_depends: ClassVar[Depends] = Depends.NODE
+    score_depends: ClassVar[Depends] = Depends.NODE
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass
@@ -50,6 +52,9 @@ class ImageLocality:
             return np.where(sums < _SUM_MIN, 0, MAX_NODE_SCORE)
         clamped = np.clip(sums, _SUM_MIN, largest)
         return MAX_NODE_SCORE * (clamped - _SUM_MIN) // (largest - _SUM_MIN)
+
+    def share(self, pod: PodInfo) -> int:
+        return 0
 
     def sign(self, pod: PodInfo) -> SignFragments:
         spec = pod.pod.spec

@@ -29,6 +29,7 @@ from kubestow.api.pod import (
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import NodeAffinityArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -54,6 +55,8 @@ _NO_TERMS: Final = PreferredTerms()
 class NodeAffinity:
     name: ClassVar[str] = "NodeAffinity"
     args_type: ClassVar[type[NodeAffinityArgs]] = NodeAffinityArgs
+    filter_depends: ClassVar[Depends] = Depends.NODE
+    score_depends: ClassVar[Depends] = Depends.NODE
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, NodeAffinityArgs):
@@ -118,6 +121,9 @@ class NodeAffinity:
         return normalise(scores)
 
     # --- signing and waking ---
+
+    def share(self, pod: PodInfo) -> int:
+        return 0
 
     def sign(self, pod: PodInfo) -> SignFragments:
         selector = pod.pod.spec.node_selector

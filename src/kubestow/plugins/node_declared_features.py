@@ -10,6 +10,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
@@ -24,6 +25,8 @@ _PRE_FILTER: Final = "PreFilterNodeDeclaredFeatures"
 class NodeDeclaredFeatures:
     name: ClassVar[str] = "NodeDeclaredFeatures"
     args_type: ClassVar[None] = None
+    filter_depends: ClassVar[Depends] = Depends.NODE
+    score_depends: ClassVar[Depends] = Depends.NODE
 
     def __init__(self, args: object, handle: Handle) -> None:
         # Without the gate nodes declare nothing, so the plugin must not ask for anything.
@@ -51,6 +54,9 @@ class NodeDeclaredFeatures:
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _LACKING
+
+    def share(self, pod: PodInfo) -> int:
+        return 0
 
     def sign(self, pod: PodInfo) -> SignFragments:
         required = required_features(pod.pod) if self._is_enabled else 0

@@ -7,6 +7,7 @@ import numpy as np
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
@@ -20,6 +21,8 @@ _OTHER_NODE: Final = Status.unresolvable("node(s) didn't match the requested nod
 class NodeName:
     name: ClassVar[str] = "NodeName"
     args_type: ClassVar[None] = None
+    filter_depends: ClassVar[Depends] = Depends.NODE
+    score_depends: ClassVar[Depends] = Depends.NODE
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass
@@ -33,6 +36,9 @@ class NodeName:
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _OTHER_NODE
+
+    def share(self, pod: PodInfo) -> int:
+        return 0
 
     def sign(self, pod: PodInfo) -> SignFragments:
         return {"v1.Pod.Spec.NodeName": pod.pod.spec.node_name}

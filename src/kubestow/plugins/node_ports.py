@@ -8,6 +8,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.ports import HostPort, UsedPorts, host_ports
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes
 from kubestow.cache.tracked import Depends
 from kubestow.errors import PluginError
@@ -24,6 +25,8 @@ _PRE_FILTER: Final = "PreFilterNodePorts"
 class NodePorts:
     name: ClassVar[str] = "NodePorts"
     args_type: ClassVar[None] = None
+    filter_depends: ClassVar[Depends] = Depends.PODS
+    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass
@@ -50,8 +53,15 @@ class NodePorts:
             taken = taken | _is_taken(nodes, port)
         return taken.astype(np.int64) if taken.any() else None
 
+    def filter_row(self, state: CycleState, info: NodeInfo) -> int:
+        wanted: tuple[HostPort, ...] = state.read(_PRE_FILTER)
+        return int(any(info.used_ports.conflicts(port) for port in wanted))
+
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _TAKEN
+
+    def share(self, pod: PodInfo) -> int:
+        return 0
 
     def sign(self, pod: PodInfo) -> SignFragments:
         # Spec 05 §14: of all init containers, and the numbers alone, unlike what Filter looks at.

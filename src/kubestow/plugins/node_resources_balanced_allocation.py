@@ -5,7 +5,8 @@ The score compares how even the shares are with the pod and without it: 75 means
 100 it gets better, towards 50 worse.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Hashable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -14,16 +15,19 @@ import numpy.typing as npt
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import balance_request, filter_request
 from kubestow.arrays import IntArray
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE, SignFragments
 from kubestow.framework.status import Status
+from kubestow.plugins._shared.device_classes import share_unless_by_devices
 from kubestow.plugins._shared.devices import DeviceCounts, KnownDevices
 from kubestow.plugins._shared.request_signature import sign_request
-from kubestow.plugins._shared.scoring_resources import Load, ScoringResources
+from kubestow.plugins._shared.scoring_resources import Load, NodeLoad, ScoringResources
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -36,6 +40,8 @@ class NodeResourcesBalancedAllocation:
     args_type: ClassVar[type[NodeResourcesBalancedAllocationArgs]] = (
         NodeResourcesBalancedAllocationArgs
     )
+    filter_depends: ClassVar[Depends] = Depends.PODS
+    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, NodeResourcesBalancedAllocationArgs):
@@ -69,6 +75,13 @@ class NodeResourcesBalancedAllocation:
         loads = self._resources.loads(nodes, requests)
         return balance_scores(loads, len(nodes))
 
+    def score_row(self, state: CycleState, info: NodeInfo) -> int:
+        requests: tuple[int, ...] = state.read(_PRE_SCORE)
+        return balance_score(self._resources.loads_on(info, requests))
+
+    def share(self, pod: PodInfo) -> Hashable | None:
+        return share_unless_by_devices(pod, self._device_classes)
+
     def sign(self, pod: PodInfo) -> SignFragments | Status:
         request = filter_request(pod.pod, use_pod_level=self._use_pod_level)
         return sign_request(request, self._device_classes)
@@ -97,6 +110,30 @@ def balance_scores(loads: Sequence[Load], node_count: int) -> IntArray | int:
         kept = [load for load, is_there in zip(loads, pattern, strict=True) if is_there]
         scores[rows] = _scores_of_alike([load.at(rows) for load in kept])
     return scores
+
+
+def balance_score(loads: Sequence[NodeLoad]) -> int:
+    """`balance_scores` for one node."""
+    if len(loads) < 2:
+        return _HALF_SCORE + _HALF_SCORE // 2
+    after = _evenness_of([_share_of(used + request, all_) for all_, used, request, _ in loads])
+    before = _evenness_of([_share_of(used, all_) for all_, used, _, _ in loads])
+    return _HALF_SCORE + (_HALF_SCORE + after - before) // 2
+
+
+def _share_of(requested: int, allocatable: int) -> float:
+    # Both become floats before they are divided, as in an array.
+    return min(float(requested) / float(allocatable), 1.0)
+
+
+def _evenness_of(shares: Sequence[float]) -> int:
+    if len(shares) == 2:
+        deviation = abs((shares[0] - shares[1]) / 2)
+    else:
+        mean = sum(shares[1:], shares[0]) / len(shares)
+        squares = [(share - mean) * (share - mean) for share in shares]
+        deviation = math.sqrt(sum(squares[1:], squares[0]) / len(shares))
+    return int((1 - deviation) * float(MAX_NODE_SCORE))
 
 
 def _scores_of_alike(loads: Sequence[Load]) -> IntArray | int:

@@ -10,6 +10,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import UNSCHEDULABLE_TAINT, is_tolerated
 from kubestow.arrays import IntArray
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
@@ -23,6 +24,8 @@ _CORDONED: Final = Status.unresolvable("node(s) were unschedulable")
 class NodeUnschedulable:
     name: ClassVar[str] = "NodeUnschedulable"
     args_type: ClassVar[None] = None
+    filter_depends: ClassVar[Depends] = Depends.NODE
+    score_depends: ClassVar[Depends] = Depends.NODE
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._comparison_operators = handle.feature_gates.enabled(
@@ -43,6 +46,9 @@ class NodeUnschedulable:
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _CORDONED
+
+    def share(self, pod: PodInfo) -> int:
+        return 0
 
     def sign(self, pod: PodInfo) -> SignFragments:
         return sign_tolerations(pod)

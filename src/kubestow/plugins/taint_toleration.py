@@ -9,6 +9,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import first_untolerated, soft_tolerations
 from kubestow.arrays import IntArray
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
@@ -29,6 +30,8 @@ _PRE_SCORE: Final = "PreScoreTaintToleration"
 class TaintToleration:
     name: ClassVar[str] = "TaintToleration"
     args_type: ClassVar[None] = None
+    filter_depends: ClassVar[Depends] = Depends.NODE
+    score_depends: ClassVar[Depends] = Depends.NODE
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._comparison_operators = handle.feature_gates.enabled(
@@ -65,6 +68,9 @@ class TaintToleration:
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalise(scores, reverse=True)
+
+    def share(self, pod: PodInfo) -> int:
+        return 0
 
     def sign(self, pod: PodInfo) -> SignFragments:
         return sign_tolerations(pod)

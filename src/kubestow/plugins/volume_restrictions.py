@@ -48,6 +48,8 @@ Disk = tuple[str, ...]
 class VolumeRestrictions:
     name: ClassVar[str] = "VolumeRestrictions"
     args_type: ClassVar[type[PluginArgs] | None] = None
+    filter_depends: ClassVar[Depends] = Depends.PODS
+    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._claims = handle.objects.persistent_volume_claims
@@ -99,6 +101,9 @@ class VolumeRestrictions:
                 return Status.from_error(
                     PluginError(f'cannot read "PreFilter{self.name}" from cycleState')
                 )
+
+    def share(self, pod: PodInfo) -> int | None:
+        return None if pod.mounts_storage else 0
 
     def sign(self, pod: PodInfo) -> SignFragments:
         return volume_fragments(pod.pod)

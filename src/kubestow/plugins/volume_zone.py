@@ -57,6 +57,8 @@ Entry = tuple[str, frozenset[str]]
 class VolumeZone:
     name: ClassVar[str] = "VolumeZone"
     args_type: ClassVar[type[PluginArgs] | None] = None
+    filter_depends: ClassVar[Depends] = Depends.PODS
+    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._objects = handle.objects
@@ -92,6 +94,9 @@ class VolumeZone:
         if code == _UNREADABLE:
             return state.read(self.name)
         return Status.unresolvable(WRONG_ZONE)
+
+    def share(self, pod: PodInfo) -> int | None:
+        return None if pod.mounts_storage else 0
 
     def sign(self, pod: PodInfo) -> SignFragments:
         return volume_fragments(pod.pod)

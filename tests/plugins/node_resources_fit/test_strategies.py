@@ -16,7 +16,7 @@ from kubestow.config.plugin_args import (
     UtilizationShapePoint,
 )
 from kubestow.errors import ConfigError
-from kubestow.plugins._shared.scoring_resources import Capacity, Load
+from kubestow.plugins._shared.scoring_resources import Capacity, Load, NodeLoad
 from kubestow.plugins._shared.shape import Shape
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.strategies import Strategy, strategy_of
@@ -122,7 +122,7 @@ def load(requested: int, allocatable: int, weight: int = 1) -> Load:
     ],
 )
 def test_loads_become_scores(args: ScoringStrategy, loads: list[Load], expected: int) -> None:
-    assert strategy_of(args)(loads, 1).tolist() == [expected]
+    assert strategy_of(args).score_nodes(loads, 1).tolist() == [expected]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,16 @@ def test_arrays_equal_the_scalar_reading(
         )
         for row in range(4)
     ]
-    assert STRATEGIES[kind](loads, 4).tolist() == expected
+    assert STRATEGIES[kind].score_nodes(loads, 4).tolist() == expected
+    on_each = [
+        [
+            NodeLoad(*numbers[row], request, weight)
+            for numbers, request, weight in columns
+            if numbers[row][0]
+        ]
+        for row in range(4)
+    ]
+    assert [STRATEGIES[kind].score_node(node) for node in on_each] == expected
 
 
 def _score_of_node(kind: str, resources: list[tuple[int, int, int, int]]) -> int:

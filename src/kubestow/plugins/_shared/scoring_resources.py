@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from kubestow.api.meta import ResourceList
 from kubestow.api.requests import request_value
-from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
+from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, amount_of, is_scalar
 from kubestow.arrays import IntArray
 from kubestow.cache import columns
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes
 from kubestow.config.plugin_args import CPU_AND_MEMORY, ResourceSpec
 from kubestow.plugins._shared.devices.counts import DeviceCounts
@@ -41,6 +42,15 @@ class Load(NamedTuple):
         """The same for some of the nodes."""
         allocatable, used = self.capacity
         return self._replace(capacity=Capacity(allocatable[positions], used[positions]))
+
+
+class NodeLoad(NamedTuple):
+    """One resource that counts on one node."""
+
+    allocatable: int
+    used: int
+    request: int
+    weight: int
 
 
 class ScoringResources:
@@ -76,6 +86,25 @@ class ScoringResources:
             capacity = self._capacity(nodes, name)
             if capacity is not None:
                 loads.append(Load(capacity, request, weight))
+        return loads
+
+    def loads_on(self, info: NodeInfo, requests: Sequence[int]) -> list[NodeLoad]:
+        """The same for one node, as plain numbers; devices do not come in here.
+
+        A resource the node lacks does not count.
+        """
+        loads: list[NodeLoad] = []
+        for (name, weight), request in zip(self._specs, requests, strict=True):
+            allocatable = amount_of(name, info.allocatable)
+            if allocatable == 0 or (request == 0 and is_scalar(name)):
+                continue
+            if self._use_non_zero and name == CPU:
+                used = info.non_zero_cpu
+            elif self._use_non_zero and name == MEMORY:
+                used = info.non_zero_memory
+            else:
+                used = amount_of(name, info.requested)
+            loads.append(NodeLoad(allocatable, used, request, weight))
         return loads
 
     def _capacity(self, nodes: Nodes, name: str) -> Capacity | None:

@@ -20,15 +20,20 @@ class Shape:
     def __init__(self, points: Sequence[tuple[int, int]]) -> None:
         """The points in order of their utilization; at least one."""
         # A utilization is 0..100, so all answers fit in a table that arrays can index.
-        self._table: IntArray = np.array(
-            [_value_at(points, utilization) for utilization in range(MAX_UTILIZATION + 1)], np.int64
-        )
+        self._scores = [
+            _value_at(points, utilization) for utilization in range(MAX_UTILIZATION + 1)
+        ]
+        self._table: IntArray = np.array(self._scores, np.int64)
 
     @classmethod
     def from_args(cls, points: Sequence[UtilizationShapePoint]) -> "Shape":
         """A configured shape, its scores stretched to those of nodes."""
         factor = MAX_NODE_SCORE // MAX_SHAPE_SCORE
         return cls([(point.utilization, point.score * factor) for point in points])
+
+    def score(self, utilization: int) -> int:
+        """The score of one utilization, which must be 0..100."""
+        return self._scores[utilization]
 
     def scores(self, utilization: IntArray) -> IntArray:
         """The score of each utilization, which must be 0..100."""

@@ -10,6 +10,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.clock import NANOSECONDS
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.plugin_args import DynamicResourcesArgs
@@ -50,6 +51,8 @@ class DynamicResources:
     name: ClassVar[str] = "DynamicResources"
     args_type: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
     evaluates_each_node: ClassVar[bool] = True
+    filter_depends: ClassVar[Depends] = Depends.PODS
+    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, DynamicResourcesArgs):
@@ -101,7 +104,9 @@ class DynamicResources:
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         # Written first: PostFilter tells an attempt without claims from one that never got here.
-        state.write(self.name, Attempt())
+        state.write(self.name, _NO_CLAIMS_AT_ALL)
+        if _asks_for_no_devices(pod):
+            return Status.skip()
         attempt = self._preparation.prepare(pod)
         if isinstance(attempt, Status):
             return attempt
@@ -151,8 +156,8 @@ class DynamicResources:
     # --- scoring ---
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
-        attempt: Attempt = state.read(self.name)
-        if not any(_has_alternatives(claim) for claim in attempt.claims):
+        attempt: Attempt | None = state.get(self.name)
+        if attempt is None or not any(map(_has_alternatives, attempt.claims)):
             return 0
         return np.array([_score(attempt, name) for name in nodes.names], np.int64)
 
@@ -178,6 +183,15 @@ class DynamicResources:
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         await self._binder.bind(state.read(self.name), pod.pod, node_name)
         return None
+
+
+# Nobody writes to an attempt without claims.
+_NO_CLAIMS_AT_ALL: Final = Attempt()
+
+
+def _asks_for_no_devices(pod: PodInfo) -> bool:
+    """Whether the pod names no claim and only asks for resources that devices never serve."""
+    return not pod.pod.spec.resource_claims and not pod.accounted.requested.scalar
 
 
 def _features(gates: FeatureGates) -> Features:

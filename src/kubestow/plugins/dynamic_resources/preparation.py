@@ -41,10 +41,9 @@ class Preparation:
         """The pod's claims sorted out, or why it cannot be tried; raises PluginError."""
         attempt = Attempt()
         try:
-            claims = claims_of(pod.pod, self._known.claims) if pod.pod.spec.resource_claims else []
+            claims = claims_of(pod.pod, self._known.claims)
         except ClaimError as error:
             return Status.unresolvable(str(error))
-        # Most pods ask for nothing but cpu and memory.
         if self._extended_resources and pod.accounted.requested.scalar:
             attempt.extended = _extended_requests(pod.pod)
             if any(map(self._known.class_map.class_of, attempt.extended)):

@@ -7,6 +7,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -35,12 +36,15 @@ _NOT_SIGNABLE: Final = Status.unschedulable("pods with InterPodAffinity are not 
 class InterPodAffinity:
     name: ClassVar[str] = "InterPodAffinity"
     args_type: ClassVar[type[InterPodAffinityArgs]] = InterPodAffinityArgs
+    filter_depends: ClassVar[Depends] = Depends.PODS
+    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, InterPodAffinityArgs):
             raise ConfigError(
                 f"want args to be of type InterPodAffinityArgs, got {type(args).__name__}"
             )
+        self._snapshot = handle.snapshot
         self._namespaces = handle.objects.namespaces
         self._resolver = TermResolver(handle.objects.namespaces)
         self._existing = ExistingTerms(args.hard_pod_affinity_weight)
@@ -112,6 +116,13 @@ class InterPodAffinity:
         return normalised(scores)
 
     # --- signing ---
+
+    def share(self, pod: PodInfo) -> int | None:
+        """Only where nobody has affinity: otherwise every pod that is placed may change the
+        counts."""
+        if pod.has_affinity or self._snapshot.columns.has_affinity.any():
+            return None
+        return 0
 
     def sign(self, pod: PodInfo) -> SignFragments | Status:
         if pod.has_affinity:

@@ -1,12 +1,15 @@
 """NodeResourcesFit as the framework calls it (spec 05 §8)."""
 
+from collections.abc import Hashable
 from typing import ClassVar, Final
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import filter_request, score_request
 from kubestow.api.resources import Resources
 from kubestow.arrays import IntArray
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -14,11 +17,17 @@ from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult, SignFragments
 from kubestow.framework.status import Status
+from kubestow.plugins._shared.device_classes import share_unless_by_devices
 from kubestow.plugins._shared.devices import DeviceCounts, KnownDevices
 from kubestow.plugins._shared.request_signature import sign_request
 from kubestow.plugins._shared.scoring_resources import ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints
-from kubestow.plugins.node_resources_fit.shortage import FitRequest, shortage_status, shortages
+from kubestow.plugins.node_resources_fit.shortage import (
+    FitRequest,
+    shortage_on,
+    shortage_status,
+    shortages,
+)
 from kubestow.plugins.node_resources_fit.strategies import strategy_of
 
 _PRE_FILTER: Final = "PreFilterNodeResourcesFit"
@@ -29,6 +38,8 @@ class NodeResourcesFit:
     name: ClassVar[str] = "NodeResourcesFit"
     args_type: ClassVar[type[NodeResourcesFitArgs]] = NodeResourcesFitArgs
 
+    filter_depends: ClassVar[Depends] = Depends.PODS
+    score_depends: ClassVar[Depends] = Depends.PODS
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, NodeResourcesFitArgs):
             raise ConfigError(
@@ -65,6 +76,9 @@ class NodeResourcesFit:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         return shortages(_stored_request(state), nodes)
 
+    def filter_row(self, state: CycleState, info: NodeInfo) -> int:
+        return shortage_on(_stored_request(state), info)
+
     def filter_status(self, state: CycleState, code: int) -> Status:
         return shortage_status(_stored_request(state), code)
 
@@ -74,7 +88,14 @@ class NodeResourcesFit:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         requests: tuple[int, ...] = state.get(_PRE_SCORE) or self._scored_requests(pod)
-        return self._strategy(self._resources.loads(nodes, requests), len(nodes))
+        return self._strategy.score_nodes(self._resources.loads(nodes, requests), len(nodes))
+
+    def score_row(self, state: CycleState, info: NodeInfo) -> int:
+        requests: tuple[int, ...] = state.read(_PRE_SCORE)
+        return self._strategy.score_node(self._resources.loads_on(info, requests))
+
+    def share(self, pod: PodInfo) -> Hashable | None:
+        return share_unless_by_devices(pod, self._device_classes)
 
     def sign(self, pod: PodInfo) -> SignFragments | Status:
         return sign_request(self._request(pod), self._device_classes)

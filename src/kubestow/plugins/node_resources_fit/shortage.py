@@ -11,8 +11,16 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources, is_extended
+from kubestow.api.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    Resources,
+    amount_of,
+    is_extended,
+)
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes
 from kubestow.framework.status import Status
 from kubestow.plugins._shared.device_classes import DeviceClassMap
@@ -81,6 +89,17 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
     return codes
 
 
+def shortage_on(request: FitRequest, info: NodeInfo) -> int:
+    """What is lacking on one node, as bits: `shortages` for plain numbers."""
+    allocatable, requested = info.allocatable, info.requested
+    code = TOO_MANY_PODS if len(info.pods) >= allocatable.allowed_pods else 0
+    for name, amount, bit, by_devices in request.demands:
+        offered = amount_of(name, allocatable)
+        if offered - amount_of(name, requested) < amount and not (by_devices and offered == 0):
+            code |= 1 << bit | (UNRESOLVABLE if offered < amount else 0)
+    return code
+
+
 def shortage_status(request: FitRequest, code: int) -> Status:
     """A code in words."""
     reasons = ["Too many pods"] if code & TOO_MANY_PODS else []
@@ -97,19 +116,6 @@ def fits_empty(request: FitRequest, allocatable: Resources) -> bool:
     return allocatable.allowed_pods >= 1 and all(
         _is_met(demand, amount_of(demand.name, allocatable)) for demand in request.demands
     )
-
-
-def amount_of(name: str, resources: Resources) -> int:
-    """One resource's part of a vector; 0 for a name it lacks."""
-    match name:
-        case "cpu":
-            return resources.milli_cpu
-        case "memory":
-            return resources.memory
-        case "ephemeral-storage":
-            return resources.ephemeral_storage
-        case _:
-            return resources.scalar.get(name, 0)
 
 
 def _is_met(demand: Demand, offered: int) -> bool:

@@ -4,8 +4,9 @@ All arithmetic is on integers and cut, as upstream: floats would break ties betw
 calls equal. A resource the node lacks counts neither as score nor as weight.
 """
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -13,11 +14,20 @@ from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import ScoringStrategy
 from kubestow.errors import ConfigError
 from kubestow.framework.plugin import MAX_NODE_SCORE
-from kubestow.plugins._shared.scoring_resources import Load
+from kubestow.plugins._shared.scoring_resources import Load, NodeLoad
 from kubestow.plugins._shared.shape import Shape
 
 # Scores that many nodes by the resources that count, the incoming pod's requests not yet added.
-Strategy = Callable[[Sequence[Load], int], IntArray]
+NodesStrategy = Callable[[Sequence[Load], int], IntArray]
+# The same for one node, of whose resources only those that count are given.
+NodeStrategy = Callable[[Sequence[NodeLoad]], int]
+
+
+class Strategy(NamedTuple):
+    """One rule in two forms: for many nodes at once, and for one that changed."""
+
+    score_nodes: NodesStrategy
+    score_node: NodeStrategy
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"
@@ -27,9 +37,9 @@ REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
 def strategy_of(args: ScoringStrategy) -> Strategy:
     match args.type:
         case "LeastAllocated":
-            return least_allocated
+            return Strategy(least_allocated, least_allocated_on)
         case "MostAllocated":
-            return most_allocated
+            return Strategy(most_allocated, most_allocated_on)
         case "RequestedToCapacityRatio":
             return requested_to_capacity_ratio(args)
         case _:
@@ -75,7 +85,38 @@ def requested_to_capacity_ratio(args: ScoringStrategy) -> Strategy:
             mean.add(scores, weight, scores)
         return mean.rounded()
 
-    return score
+    def score_on(loads: Sequence[NodeLoad]) -> int:
+        score_sum = weight_sum = 0
+        for allocatable, used, request, weight in loads:
+            taken = min(used + request, allocatable)
+            one = shape.score(taken * MAX_NODE_SCORE // allocatable)
+            if one > 0:
+                score_sum += one * weight
+                weight_sum += weight
+        return math.floor(score_sum / max(weight_sum, 1) + 0.5)
+
+    return Strategy(score, score_on)
+
+
+def least_allocated_on(loads: Sequence[NodeLoad]) -> int:
+    """`least_allocated` for one node."""
+    score_sum = weight_sum = 0
+    for allocatable, used, request, weight in loads:
+        free = allocatable - used - request
+        if free > 0:
+            score_sum += free * MAX_NODE_SCORE // allocatable * weight
+        weight_sum += weight
+    return score_sum // weight_sum if weight_sum else 0
+
+
+def most_allocated_on(loads: Sequence[NodeLoad]) -> int:
+    """`most_allocated` for one node."""
+    score_sum = weight_sum = 0
+    for allocatable, used, request, weight in loads:
+        taken = min(used + request, allocatable)
+        score_sum += taken * MAX_NODE_SCORE // allocatable * weight
+        weight_sum += weight
+    return score_sum // weight_sum if weight_sum else 0
 
 
 def _percent(part: IntArray, whole: IntArray) -> IntArray:

@@ -12,6 +12,7 @@ from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.cache.snapshot import Snapshot
+from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -52,6 +53,8 @@ class Wanted(NamedTuple):
 class NodeVolumeLimits:
     name: ClassVar[str] = "NodeVolumeLimits"
     args_type: ClassVar[type[PluginArgs] | None] = None
+    filter_depends: ClassVar[Depends] = Depends.PODS
+    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._csi_drivers = handle.objects.csi_drivers
@@ -78,6 +81,9 @@ class NodeVolumeLimits:
     def filter_status(self, state: CycleState, code: int) -> Status:
         wanted: Wanted = state.read(self.name)
         return wanted.codes.status_of(code)
+
+    def share(self, pod: PodInfo) -> int | None:
+        return None if pod.mounts_storage else 0
 
     def sign(self, pod: PodInfo) -> SignFragments:
         return volume_fragments(pod.pod)

@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -34,6 +35,8 @@ _NOT_SIGNABLE_BY_DEFAULT: Final = Status.unschedulable(
 class PodTopologySpread:
     name: ClassVar[str] = "PodTopologySpread"
     args_type: ClassVar[type[PodTopologySpreadArgs]] = PodTopologySpreadArgs
+    filter_depends: ClassVar[Depends] = Depends.PODS
+    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, PodTopologySpreadArgs):
@@ -128,6 +131,15 @@ class PodTopologySpread:
         return normalised(scores, _score_state(state).ignored)
 
     # --- signing ---
+
+    def share(self, pod: PodInfo) -> int | None:
+        """Only pods without constraints: with some, every pod that is placed changes the counts."""
+        if pod.pod.spec.topology_spread_constraints:
+            return None
+        has_defaults = self._constraints.of(pod.pod, HARD, pod.pod_class) or self._constraints.of(
+            pod.pod, SOFT, pod.pod_class
+        )
+        return None if has_defaults else 0
 
     def sign(self, pod: PodInfo) -> SignFragments | Status:
         if pod.pod.spec.topology_spread_constraints:

@@ -11,6 +11,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.arrays import IntArray
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import PluginArgs, UtilizationShapePoint, VolumeBindingArgs
 from kubestow.errors import ApiError, ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -66,6 +67,8 @@ class _Attempt:
 class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
     args_type: ClassVar[type[PluginArgs] | None] = VolumeBindingArgs
+    filter_depends: ClassVar[Depends] = Depends.PODS
+    score_depends: ClassVar[Depends] = Depends.PODS
     # In the worst case, a disk of its own on every node, every node has to be looked at by itself.
     evaluates_each_node: ClassVar[bool] = True
 
@@ -186,6 +189,9 @@ class VolumeBinding:
         return None
 
     # --- other ---
+
+    def share(self, pod: PodInfo) -> int | None:
+        return None if pod.mounts_storage else 0
 
     def sign(self, pod: PodInfo) -> SignFragments:
         return volume_fragments(pod.pod)

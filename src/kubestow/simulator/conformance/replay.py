@@ -70,6 +70,9 @@ def move_on(scenario: Json, expected: Json, world: World, decision: Decision) ->
         _preempt(scenario, world, pod, post_filter)
     elif "error" in expected or post_filter.get("nominatedNode") == "":
         _nominate(world, pod, "")
+    else:
+        # The nomination stands; handling the failure enters it anew, behind the others.
+        world.nominator.add(pod.pod)
     return None
 
 

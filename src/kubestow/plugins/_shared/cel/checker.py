@@ -57,6 +57,8 @@ _LITERALS: Final[dict[type, Type]] = {
     bytes: BYTES,
 }
 _CONTAINER: Final = "(in container '')"
+# Takes values of any types in one list, which nothing else may.
+_FORMAT: Final = "format"
 
 
 class Checker:
@@ -134,7 +136,7 @@ class Checker:
     def _call(self, call: Call) -> Type:
         if call.function == syntax.OPTIONAL_SELECT:
             return self._optional_select(call)
-        args = [self.check(arg) for arg in call.args]
+        args = [self._argument(call, arg) for arg in call.args]
         match call.function:
             case syntax.AND | syntax.OR | syntax.NOT:
                 return self._logic(call, args)
@@ -149,6 +151,13 @@ class Checker:
                 shown = f"{target}.({_listed(args)})"
                 args = [target, *args]
         return self._resolve(call, entry, args, shown)
+
+    def _argument(self, call: Call, arg: Expr) -> Type:
+        if call.function == _FORMAT and isinstance(arg, ListLiteral):
+            for element in arg.elements:
+                self.check(element)
+            return list_of(DYN)
+        return self.check(arg)
 
     def _resolve(
         self, call: Call, entry: Function | None, args: Sequence[Type], shown: str

@@ -1,0 +1,65 @@
+"""Pods that ask for the same share a shape: what is found out for one of them holds for all.
+
+A shape is everything of a pod that a rule about one node may read: namespace, labels, owner, and
+the spec less what differs between pods of one controller (names, volumes that name their own
+claim). Two pods with equal shapes may still fare differently with plugins that look at claims or
+at the pod's own history; those say so themselves (`framework.plugin.SharingPlugin`).
+"""
+
+from typing import Final
+
+import msgspec
+
+from kubestow.api.decode import enc_hook
+from kubestow.api.owners import controller_of
+from kubestow.api.pod import Pod
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
+_SHAPES: Final[dict[tuple[object, ...], "PodShape"]] = {}
+
+
+class PodShape:
+    """Interned: equal shapes are one object."""
+
+    __slots__ = ("id",)
+
+    def __init__(self, shape_id: int) -> None:
+        self.id: Final = shape_id
+
+    @staticmethod
+    def of(pod: Pod) -> "PodShape":
+        key = _key(pod)
+        shape = _SHAPES.get(key)
+        if shape is None:
+            shape = _SHAPES[key] = PodShape(len(_SHAPES))
+        return shape
+
+
+def _key(pod: Pod) -> tuple[object, ...]:
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    owner = controller_of(pod)
+    # Of volumes only images decide anything without a claim or a disk behind them.
+    volumes = tuple(volume for volume in spec.volumes if volume.image is not None)
+    bare = spec
+    if spec.volumes != volumes or spec.priority is not None or spec.node_name:
+        bare = msgspec.structs.replace(spec, volumes=volumes, priority=None, node_name="")
+    resized = None
+    if status.container_statuses or status.init_container_statuses or status.resources:
+        # Requests of a pod that is being resized are read from its status (spec 01 §3.3).
+        resized = _ENCODER.encode(
+            (
+                status.container_statuses,
+                status.init_container_statuses,
+                status.resources,
+                status.allocated_resources,
+                status.conditions,
+            )
+        )
+    return (
+        meta.namespace,
+        frozenset(meta.labels.items()),
+        None if owner is None else (owner.api_version, owner.kind, owner.name),
+        spec.node_name,
+        _ENCODER.encode(bare),
+        resized,
+    )

@@ -1,0 +1,56 @@
+"""How the filters and scores of one attempt come about: by asking the plugins.
+
+`decide` asks an `Evaluation` for what it needs, stretch by stretch. This one asks every plugin
+anew;
+`shapes` has one that reuses what was found out for pods of the same shape. Both give the same
+answers.
+"""
+
+from typing import Protocol
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import Rows
+from kubestow.cache.snapshot import Snapshot
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.profile import Profile
+from kubestow.framework.runner import (
+    PreFilterOutcome,
+    Scores,
+    Verdicts,
+    run_filters,
+    run_pre_filter,
+    run_scores,
+)
+
+
+class Evaluation(Protocol):
+    state: CycleState
+
+    def pre_filter(self) -> PreFilterOutcome: ...
+
+    def verdicts(self, rows: Rows) -> Verdicts:
+        """What the filters say of these nodes, nominated pods aside. Not to be written to."""
+        ...
+
+    def scores(self, rows: Rows) -> Scores:
+        """Scores of these nodes, which are all that are feasible."""
+        ...
+
+
+class PlainEvaluation:
+    """Asks every plugin."""
+
+    def __init__(self, profile: Profile, pod: PodInfo, snapshot: Snapshot) -> None:
+        self.state = CycleState()
+        self._profile = profile
+        self._pod = pod
+        self._snapshot = snapshot
+
+    def pre_filter(self) -> PreFilterOutcome:
+        return run_pre_filter(self._profile, self.state, self._pod, self._snapshot.view())
+
+    def verdicts(self, rows: Rows) -> Verdicts:
+        return run_filters(self._profile, self.state, self._pod, self._snapshot.view(rows))
+
+    def scores(self, rows: Rows) -> Scores:
+        return run_scores(self._profile, self.state, self._pod, self._snapshot.view(rows))
