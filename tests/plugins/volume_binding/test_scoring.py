@@ -1,0 +1,66 @@
+"""Spec 07 §2.7: nodes by what the pod would leave of their storage."""
+
+import pytest
+
+from kubestow.plugins._shared.shape import Shape
+from kubestow.plugins.volume_binding.delayed import Decision
+from kubestow.plugins.volume_binding.matching import Binding
+from kubestow.plugins.volume_binding.provisioning import Provision
+from kubestow.plugins.volume_binding.scoring import score_of
+from kubestow.testing.storage import make_capacity, make_claim, make_volume
+
+EMPTIEST = Shape([(0, 100), (100, 0)])
+FULLEST = Shape([(0, 0), (100, 100)])
+
+
+def provision(class_name: str, size: str, left: str | None) -> Provision:
+    capacity = make_capacity(size=left, maximum="1Ti")
+    return Provision(make_claim(size=size, class_name=class_name), capacity)
+
+
+def binding(class_name: str, size: str, offered: str) -> Binding:
+    claim = make_claim(size=size, class_name="not-read")
+    return Binding(claim, make_volume(class_name=class_name, size=offered))
+
+
+@pytest.mark.parametrize(
+    ("decision", "shape", "score"),
+    [
+        pytest.param(Decision((), ()), EMPTIEST, 0, id="nothing"),
+        pytest.param(
+            Decision((), (provision("a", "10Gi", "100Gi"), provision("b", "50Gi", "60Gi"))),
+            EMPTIEST,
+            54,
+            id="8-half-is-rounded-up",
+        ),
+        pytest.param(
+            Decision((), (provision("a", "20Gi", "100Gi"), provision("a", "30Gi", "100Gi"))),
+            EMPTIEST,
+            50,
+            id="8-one-class",
+        ),
+        pytest.param(
+            Decision((), (Provision(make_claim(), None),)), EMPTIEST, 0, id="no-capacity-object"
+        ),
+        pytest.param(
+            Decision((), (provision("a", "1Gi", None),)), FULLEST, 100, id="capacity-not-given"
+        ),
+        pytest.param(
+            Decision((), (provision("a", "2Gi", "1Gi"),)), FULLEST, 100, id="more-than-left"
+        ),
+        pytest.param(
+            Decision((binding("a", "1Gi", "4Gi"),), (provision("b", "1Gi", "1Gi"),)),
+            FULLEST,
+            25,
+            id="volumes-found-come-first",
+        ),
+        pytest.param(
+            Decision((binding("a", "1Gi", "4Gi"), binding("a", "2Gi", "4Gi")), ()),
+            FULLEST,
+            37,
+            id="sums-are-cut",
+        ),
+    ],
+)
+def test_scores(decision: Decision, shape: Shape, score: int) -> None:
+    assert score_of(decision, shape) == score

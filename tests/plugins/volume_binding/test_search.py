@@ -1,0 +1,345 @@
+"""Masks, groups and kept answers against a reading of spec 07 §2.4 to §2.6 node by node."""
+
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubestow.api.labels import parse_label_selector
+from kubestow.api.meta import ApiObject
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.storage import (
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.status import Status
+from kubestow.plugins.volume_binding import VolumeBinding
+from kubestow.plugins.volume_binding.search import REASONS, Failure
+from kubestow.testing import (
+    make_cache,
+    make_handle,
+    make_node,
+    make_pod,
+    make_term,
+    run_filter,
+)
+from kubestow.testing.storage import (
+    make_capacity,
+    make_claim,
+    make_csi_driver,
+    make_storage_class,
+    make_volume,
+)
+from kubestow.testing.topology import make_selector
+
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+CLASSES = ("static", "fast", "zoned")
+SIZES = ("1Gi", "2Gi", "3Gi")
+
+
+class Outcome(NamedTuple):
+    failures: Failure
+    bindings: list[tuple[str, str]]
+    provisions: list[str]
+
+
+# --- The slow reading -------------------------------------------------------------------------
+
+
+def size_of(claim: PersistentVolumeClaim) -> int:
+    requests = claim.spec.resources.requests
+    return requests["storage"].value() if requests else 0
+
+
+def reaches(node: Node, volume: PersistentVolume) -> bool:
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return True
+    return any(
+        all(
+            node.metadata.labels.get(requirement.key) in (requirement.values or ())
+            for requirement in term.match_expressions
+        )
+        for term in affinity.required.node_selector_terms
+    )
+
+
+def find(
+    claim: PersistentVolumeClaim, volumes: list[PersistentVolume], node: Node, chosen: set[str]
+) -> PersistentVolume | None:
+    best: PersistentVolume | None = None
+    for volume in sorted(volumes, key=lambda each: each.metadata.name):
+        size = volume.spec.capacity["storage"].value()
+        ref = volume.spec.claim_ref
+        if volume.spec.storage_class_name != claim.spec.storage_class_name:
+            continue
+        if volume.metadata.name in chosen or size < size_of(claim):
+            continue
+        if ref is not None:
+            if ref.name != claim.metadata.name or ref.uid not in ("", claim.metadata.uid):
+                continue
+            return volume if reaches(node, volume) else None
+        if volume.status.phase != "Available" or not reaches(node, volume):
+            continue
+        selector = claim.spec.selector
+        if selector and not parse_label_selector(selector).matches(volume.metadata.labels):
+            continue
+        if best is None or size < best.spec.capacity["storage"].value():
+            best = volume
+    return best
+
+
+def provision_failure(
+    claims: list[PersistentVolumeClaim], node: Node, stores: ClusterObjects
+) -> Failure:
+    for claim in claims:
+        storage_class = stores.storage_classes.get(claim.spec.storage_class_name or "")
+        assert isinstance(storage_class, StorageClass)
+        if storage_class.provisioner == "kubernetes.io/no-provisioner":
+            return Failure.NOTHING_TO_BIND
+        topologies = storage_class.allowed_topologies
+        if topologies and not any(
+            all(
+                node.metadata.labels.get(expression.key) in expression.values
+                for expression in term.match_label_expressions
+            )
+            for term in topologies
+        ):
+            return Failure.NOTHING_TO_BIND
+        if storage_class.provisioner == "limited.csi" and not any(
+            has_room(capacity, claim, node) for capacity in stores.csi_storage_capacities.list()
+        ):
+            return Failure.NO_SPACE
+    return Failure.NONE
+
+
+def has_room(capacity: CSIStorageCapacity, claim: PersistentVolumeClaim, node: Node) -> bool:
+    assert capacity.capacity is not None
+    return (
+        capacity.storage_class_name == claim.spec.storage_class_name
+        and capacity.capacity.value() >= size_of(claim)
+        and parse_label_selector(capacity.node_topology).matches(node.metadata.labels)
+    )
+
+
+def outcome(
+    claims: list[PersistentVolumeClaim],
+    volumes: list[PersistentVolume],
+    node: Node,
+    stores: ClusterObjects,
+) -> Outcome:
+    failures = Failure.NONE
+    by_name = {volume.metadata.name: volume for volume in volumes}
+    for claim in claims:
+        if claim.spec.volume_name:
+            volume = by_name.get(claim.spec.volume_name)
+            if volume is None:
+                failures |= Failure.VOLUME_MISSING
+                break
+            if not reaches(node, volume):
+                failures |= Failure.AFFINITY
+                break
+    unbound = [claim for claim in claims if not claim.spec.volume_name]
+    promised = [claim for claim in unbound if SELECTED_NODE in claim.metadata.annotations]
+    if any(claim.metadata.annotations[SELECTED_NODE] != node.metadata.name for claim in promised):
+        return Outcome(failures | Failure.NOTHING_TO_BIND, [], [])
+    bindings: list[tuple[str, str]] = []
+    chosen = set[str]()
+    missing = list(promised)
+    for claim in sorted((each for each in unbound if each not in promised), key=size_of):
+        volume = find(claim, volumes, node, chosen)
+        if volume is None:
+            missing.append(claim)
+        else:
+            chosen.add(volume.metadata.name)
+            bindings.append((claim.metadata.name, volume.metadata.name))
+    failures |= provision_failure(missing, node, stores)
+    return Outcome(failures, bindings, [claim.metadata.name for claim in missing])
+
+
+# --- The world --------------------------------------------------------------------------------
+
+zones = st.sampled_from("ab")
+terms = st.one_of(
+    st.none(),
+    st.builds(lambda zone: [make_term(f"zone In {zone}")], zones),
+    st.builds(lambda number: [make_term(f"host In n{number}")], st.integers(0, 3)),
+    st.just([make_term("zone In a", "disk In ssd"), make_term("host In n0,n1")]),
+)
+volumes = st.builds(
+    lambda number, size, class_name, where, claim, is_free, kind: make_volume(
+        f"pv{number}",
+        size=size,
+        class_name=class_name,
+        terms=where,
+        claim=claim,
+        phase="Available" if is_free else "Released",
+        labels={"kind": kind},
+    ),
+    st.integers(0, 7),
+    st.sampled_from(SIZES),
+    st.sampled_from(CLASSES),
+    terms,
+    st.sampled_from([None, None, None, "default/c0", "default/c1"]),
+    st.sampled_from([True, True, True, False]),
+    st.sampled_from("xy"),
+)
+claims = st.builds(
+    lambda number, size, class_name, volume, promised, selector: make_claim(
+        f"c{number}",
+        size=size,
+        class_name=class_name,
+        volume=volume,
+        selected_node=None if volume else promised,
+        selector=selector,
+    ),
+    st.integers(0, 3),
+    st.sampled_from(SIZES),
+    st.sampled_from(CLASSES),
+    st.sampled_from(["", "", "", "pv0", "pv9"]),
+    st.sampled_from([None, None, None, "n0"]),
+    st.sampled_from([None, None, make_selector("kind=x")]),
+)
+capacities = st.builds(
+    lambda number, size, where: make_capacity(
+        f"cap{number}", class_name="zoned", size=size, topology=make_selector(*where)
+    ),
+    st.integers(0, 2),
+    st.sampled_from(SIZES),
+    st.sampled_from([(), ("zone=a",), ("host=n1",), ("zone=b", "disk=ssd")]),
+)
+nodes = st.builds(
+    lambda number, zone, disk: make_node(
+        f"n{number}", labels={"host": f"n{number}", "zone": zone, "disk": disk}
+    ),
+    st.integers(0, 3),
+    zones,
+    st.sampled_from(["ssd", "hdd"]),
+)
+steps = st.one_of(
+    volumes,
+    claims,
+    capacities,
+    nodes,
+    st.sampled_from([f"pv{number}" for number in range(8)]),
+    st.sampled_from(["c0", "c1", "c2", "c3"]),
+    st.lists(st.sampled_from(["c0", "c1", "c2", "c3"]), min_size=1, max_size=3, unique=True),
+)
+FIXED: tuple[ApiObject, ...] = (
+    make_storage_class("static", provisioner="kubernetes.io/no-provisioner"),
+    make_storage_class("fast", topologies=[{"zone": ["a"]}]),
+    make_storage_class("zoned", provisioner="limited.csi"),
+    make_csi_driver("limited.csi", capacity=True),
+    *(make_claim(f"c{number}", class_name="static") for number in range(4)),
+    *(make_volume(f"pv{number}", class_name="static") for number in range(3)),
+)
+
+
+class World:
+    def __init__(self) -> None:
+        self.stores = ClusterObjects()
+        self.stores.put(*FIXED)
+        self.cache = make_cache(
+            make_node(f"n{number}", labels={"host": f"n{number}", "zone": "a"})
+            for number in range(3)
+        )
+        self.snapshot = Snapshot()
+        self.plugin = VolumeBinding(None, make_handle(self.snapshot, objects=self.stores))
+        self.kept: list[tuple[CycleState, Pod, str]] = []
+
+    def apply(self, step: object) -> None:
+        match step:
+            case Node():
+                self.cache.update_node(None, step)
+            case ApiObject():
+                self.stores.put(step)
+            case str() if step.startswith("pv"):
+                self.stores.persistent_volumes.remove(step)
+            case str():
+                # The pod that reserved last gives up.
+                if self.kept:
+                    state, pod, node = self.kept.pop()
+                    self.plugin.unreserve(state, PodInfo(pod), node)
+            case list():
+                self.schedule(make_pod(pvcs=step))
+            case _:
+                raise AssertionError(step)
+
+    def schedule(self, pod: Pod) -> None:
+        self.snapshot.refresh(self.cache)
+        state = CycleState()
+        answers = run_filter(self.plugin, pod, self.snapshot, state=state)
+        shown = self.shown_claims(pod)
+        volumes = self.shown_volumes()
+        outcomes = {
+            node.metadata.name: outcome(shown, volumes, node, self.stores)
+            for node in self.snapshot.nodes
+        }
+        assert answers == {
+            name: Status.unresolvable(*(text for bit, text in REASONS.items() if bit & failures))
+            for name, (failures, _, _) in outcomes.items()
+            if failures
+        }
+        fitting = [name for name, each in outcomes.items() if not each.failures]
+        if fitting:
+            self.reserve(state, pod, fitting[-1], outcomes[fitting[-1]])
+
+    def reserve(self, state: CycleState, pod: Pod, node: str, expected: Outcome) -> None:
+        assert self.plugin.reserve(state, PodInfo(pod), node) is None
+        self.kept.append((state, pod, node))
+        taken = {
+            volume.metadata.name: volume.spec.claim_ref.name
+            for volume in self.plugin.assumed_volumes()
+            if volume.spec.claim_ref is not None
+        }
+        promised = {
+            claim.metadata.name: claim.metadata.annotations[SELECTED_NODE]
+            for claim in self.plugin.assumed_claims()
+        }
+        assert taken.items() >= {(volume, claim) for claim, volume in expected.bindings}
+        assert promised.items() >= {(claim, node) for claim in expected.provisions}
+
+    def shown_claims(self, pod: Pod) -> list[PersistentVolumeClaim]:
+        assumed = {claim.metadata.name: claim for claim in self.plugin.assumed_claims()}
+        found: list[PersistentVolumeClaim] = []
+        for volume in pod.spec.volumes:
+            assert volume.persistent_volume_claim is not None
+            name = volume.persistent_volume_claim.claim_name
+            claim = assumed.get(name) or self.stores.persistent_volume_claims.get("default", name)
+            assert claim is not None
+            found.append(claim)
+        return found
+
+    def shown_volumes(self) -> list[PersistentVolume]:
+        assumed = {volume.metadata.name: volume for volume in self.plugin.assumed_volumes()}
+        return [
+            assumed.get(volume.metadata.name, volume)
+            for volume in self.stores.persistent_volumes.list()
+        ]
+
+
+@given(st.lists(steps, max_size=30))
+def test_answers_equal_a_reading_node_by_node(script: list[object]) -> None:
+    world = World()
+    for step in script:
+        world.apply(step)
+    for names in (["c0"], ["c1", "c2"], ["c0", "c1", "c2", "c3"]):
+        world.schedule(make_pod(pvcs=names))
+
+
+@given(st.lists(volumes, min_size=4, max_size=10), st.lists(claims, min_size=2, max_size=4))
+def test_every_pod_of_a_workload_gets_what_a_reading_gives(
+    given_volumes: list[PersistentVolume], given_claims: list[PersistentVolumeClaim]
+) -> None:
+    world = World()
+    for new in (*given_volumes, *given_claims):
+        world.apply(new)
+    for names in (["c0"], ["c1"], ["c2"], ["c3"], ["c0", "c1"], ["c2", "c3"]):
+        world.schedule(make_pod(pvcs=names))
