@@ -12,7 +12,7 @@ Not here: how a connection comes about (`dial`), who keeps it (`pool`), what ans
 """
 
 import asyncio
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from kubestow.cluster.http.wire import Head, ResponseParser, WireError
 from kubestow.errors import UnreachableError
@@ -55,11 +55,12 @@ class Connection(asyncio.Protocol):
     async def exchange(self, request: bytes, sink: Sink | None = None) -> Response:
         """Send a request and return its answer; UnreachableError if none comes.
 
-        With a sink, an answer of success returns as soon as its head is there, and the body goes to the
-        sink, piece by piece. Any other answer is read to its end as usual.
+        With a sink, the answer returns as soon as its head says that all is well, and the body goes
+        to the sink, piece by piece. Any other answer is read to its end as usual.
         """
         transport = self._transport
-        assert transport is not None and self._parser is None, "one request at a time"
+        assert transport is not None
+        assert self._parser is None, "one request at a time"
         if transport.is_closing():
             message = f"the connection to {self.peer} has ended"
             raise UnreachableError(message, cause="broken off")
@@ -91,8 +92,8 @@ class Connection(asyncio.Protocol):
     # --- For the event loop -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport), transport
-        self._transport = transport
+        # Other loops than asyncio's own have transports of their own class.
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         parser = self._parser

@@ -78,7 +78,7 @@ class TokenFile:
 
     async def identify(self) -> Identity:
         try:
-            token = self._path.read_text().strip()  # noqa: ASYNC240 - small and local
+            token = self._path.read_text().strip()  # small and local
         except OSError as error:
             logger.warning('cannot read the token file "%s": %s', self._path, error.strerror)
             token = ""

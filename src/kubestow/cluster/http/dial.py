@@ -192,9 +192,7 @@ async def _ask_socks(
         raise OSError(f"{where} does not accept our way to log in")
     if proxy.user:
         user, password = proxy.user.encode(), proxy.password.encode()
-        transport.write(
-            b"\x01" + bytes([len(user)]) + user + bytes([len(password)]) + password
-        )
+        transport.write(b"\x01" + bytes([len(user)]) + user + bytes([len(password)]) + password)
         if (await talk.read(2))[1] != 0:
             raise OSError(f"{where} does not know our user or password")
     port = target.port.to_bytes(2, "big")
@@ -233,7 +231,9 @@ def _keep_alive(transport: asyncio.BaseTransport) -> None:
 def _is_refusal(error: OSError) -> bool:
     """Whether nobody listens there: the request has certainly not been carried out."""
     # A name with several addresses gives one error that only tells their texts.
-    return isinstance(error, ConnectionRefusedError) or f"[Errno {errno.ECONNREFUSED}]" in str(error)
+    return isinstance(error, ConnectionRefusedError) or f"[Errno {errno.ECONNREFUSED}]" in str(
+        error
+    )
 
 
 def _reason(error: OSError) -> str:

@@ -12,12 +12,13 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
 import yaml
 
+from kubestow.api.decode import is_list, is_map
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
 from kubestow.cluster.http.credentials import (
@@ -190,19 +191,23 @@ class _Context(_Kebab, frozen=True, kw_only=True):
     user: str = ""
 
 
-class _NamedCluster(_Kebab, frozen=True, kw_only=True):
+class _Named(_Kebab, frozen=True, kw_only=True):
     name: str
+
+
+class _NamedCluster(_Named, frozen=True, kw_only=True):
     cluster: _Cluster = _Cluster()
 
 
-class _NamedUser(_Kebab, frozen=True, kw_only=True):
-    name: str
+class _NamedUser(_Named, frozen=True, kw_only=True):
     user: _User = _User()
 
 
-class _NamedContext(_Kebab, frozen=True, kw_only=True):
-    name: str
+class _NamedContext(_Named, frozen=True, kw_only=True):
     context: _Context = _Context()
+
+
+_Entry = TypeVar("_Entry", bound=_Named)
 
 
 class _Kubeconfig(_Kebab, frozen=True, kw_only=True):
@@ -228,16 +233,16 @@ def _read(path: str) -> _Kubeconfig:
         raise ConfigError(f'the kubeconfig "{path}" does not fit: {error}') from error
 
 
-def _without_nulls(value: Any) -> Any:
+def _without_nulls(value: object) -> object:
     """An empty entry means the same as none."""
-    if isinstance(value, dict):
+    if is_map(value):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
+    if is_list(value):
         return [_without_nulls(item) for item in value]
     return value
 
 
-def _named(entries: tuple[Any, ...], name: str, what: str, path: str) -> Any:
+def _named(entries: tuple[_Entry, ...], name: str, what: str, path: str) -> _Entry:
     for entry in entries:
         if entry.name == name:
             return entry
@@ -276,9 +281,7 @@ class _Reader:
     def _tls(self, cluster: _Cluster, user: _User) -> TlsSettings:
         return TlsSettings(
             ca_file=self._absolute(cluster.certificate_authority),
-            ca_data=self._decoded(
-                cluster.certificate_authority_data, "certificate-authority-data"
-            ),
+            ca_data=self._decoded(cluster.certificate_authority_data, "certificate-authority-data"),
             certificate_file=self._absolute(user.client_certificate),
             certificate_data=self._decoded(user.client_certificate_data, "client-certificate-data"),
             key_file=self._absolute(user.client_key),

@@ -71,7 +71,9 @@ def endpoint_of(url: str) -> Endpoint:
     """Where the server of a URL listens."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f'cannot use the server "{url}": expected a URL such as https://host:6443')
+        raise ConfigError(
+            f'cannot use the server "{url}": expected a URL such as https://host:6443'
+        )
     return Endpoint(parts.hostname, _port(parts, "the server") or _PORTS[parts.scheme])
 
 
@@ -89,7 +91,9 @@ def proxy_from_environment(url: str, environ: Mapping[str, str]) -> Proxy | None
 def is_excepted(endpoint: Endpoint, exceptions: str) -> bool:
     """Whether NO_PROXY names this host: by name, domain, address, network or `*`."""
     return any(
-        _matches(endpoint, entry.strip().lower()) for entry in exceptions.split(",") if entry.strip()
+        _matches(endpoint, entry.strip().lower())
+        for entry in exceptions.split(",")
+        if entry.strip()
     )
 
 
@@ -134,4 +138,6 @@ def _port(parts: SplitResult, of_what: str) -> int | None:
     try:
         return parts.port
     except ValueError as error:
-        raise ConfigError(f'cannot read the port of {of_what} "{parts.hostname}": {error}') from error
+        raise ConfigError(
+            f'cannot read the port of {of_what} "{parts.hostname}": {error}'
+        ) from error

@@ -76,9 +76,7 @@ class ResponseParser:
 
     @property
     def is_complete(self) -> bool:
-        return (
-            self.head is not None and not self._left and not self._chunked and not self._to_eof
-        )
+        return self.head is not None and not self._left and not self._chunked and not self._to_eof
 
     def take_body(self) -> bytes:
         parts = self._parts

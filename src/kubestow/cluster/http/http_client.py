@@ -1,0 +1,483 @@
+"""The client of a real API server: `ClusterClient` over HTTP.
+
+Lists come as the first events of a watch where the server can do that, and in pages where it cannot
+(spec 09 §4.3). Answers nobody reads (to a binding, a status, an event) are not decoded.
+
+An object that cannot be decoded is reported by name and left out of lists and watches; see
+`watch_stream`. Asked for by name, it is an `ApiError`.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+import numpy as np
+
+from kubestow.api.coordination import Event, Lease
+from kubestow.api.decode import dec_hook, decode_json, encode_json
+from kubestow.api.meta import ApiObject, Condition, JsonObject
+from kubestow.api.pod import Pod
+from kubestow.cluster.client import Listing, update_patch
+from kubestow.cluster.http.refusal import TOO_LARGE_VERSION
+from kubestow.cluster.http.session import ApiSession
+from kubestow.cluster.http.watch_stream import WatchFrame, WatchStream
+from kubestow.cluster.patch import CONTENT_TYPES, PatchType
+from kubestow.cluster.pod_status import pod_status_patch
+from kubestow.cluster.resources import (
+    EVENTS,
+    PODS,
+    ApiResource,
+    ResourceTable,
+    Subresource,
+    default_resources,
+)
+from kubestow.errors import ApiError, DecodeError, GoneError, UnreachableError
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=ApiObject)
+
+PAGE_SIZE: Final = 500
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+# Spec 09 §4.3: a watch is asked to last 300 s and a random part of another 300 s.
+WATCH_S_MIN: Final = 300
+WATCH_GRACE_S: Final = 30.0  # beyond that, for the server to end it itself
+# Spec 09 §4.6: a status is sent up to four times, these delays and up to a tenth more apart.
+STATUS_DELAYS_S: Final = (0.01, 0.05, 0.25)
+_STATUS_RETRY_CODES: Final = (409, 500, 503)
+
+_PATCH_HEADERS: Final = {patch_type: name for name, patch_type in CONTENT_TYPES.items()}
+# Leases may be updated but not patched by a scheduler's usual role (spec 09 §4.7), and a whole spec
+# is written each time anyway.
+_REPLACED_AS_A_WHOLE: Final = (Lease,)
+
+
+class HttpClient:
+    """A `ClusterClient` of the server that the session talks to."""
+
+    def __init__(
+        self,
+        session: ApiSession,
+        *,
+        rng: np.random.Generator,
+        resources: ResourceTable | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.session: Final = session
+        self._rng = rng
+        self._resources = resources or default_resources()
+        self._sleep = sleep
+
+    # --- Reading ----------------------------------------------------------------------------------
+
+    async def get(self, cls: type[T], namespace: str, name: str) -> T:
+        path = object_path(self._resource(cls), namespace, name)
+        return _typed(cls, await self.session.request("GET", path))
+
+    async def list(
+        self,
+        cls: type[T],
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        label_selector: str = "",
+    ) -> Sequence[T]:
+        selectors = _selectors(field_selector, label_selector)
+        items, _ = await self._list_pages(cls, namespace, selectors, resource_version="")
+        return items
+
+    async def list_and_watch(
+        self,
+        cls: type[T],
+        *,
+        field_selector: str = "",
+        label_selector: str = "",
+        resource_version: str = "",
+    ) -> Listing[T]:
+        """Everything there is, at least as new as the version given, and what follows.
+
+        GoneError if the server cannot compare with that version: it has forgotten it, or not seen
+        it yet. Version "0" means that any will do, which spares the server a look at its storage.
+        """
+        selectors = _selectors(field_selector, label_selector)
+        try:
+            return await self._stream_all(cls, selectors, resource_version)
+        except (GoneError, UnreachableError):
+            raise
+        except ApiError as error:
+            if error.reason == TOO_LARGE_VERSION:
+                raise GoneError(str(error)) from error
+            if error.code == 429:
+                raise
+            logger.debug("cannot stream the list of %s: %s", cls.__name__, error)
+        try:
+            items, version = await self._list_pages(
+                cls, "", selectors, resource_version=resource_version
+            )
+        except ApiError as error:
+            if error.reason == TOO_LARGE_VERSION:
+                raise GoneError(str(error)) from error
+            raise
+        watch = await self._open_watch(cls, {"resourceVersion": version, **selectors})
+        return Listing(items, version, watch)
+
+    async def watch(
+        self,
+        cls: type[T],
+        *,
+        resource_version: str,
+        field_selector: str = "",
+        label_selector: str = "",
+    ) -> WatchStream[T]:
+        selectors = _selectors(field_selector, label_selector)
+        return await self._open_watch(cls, {"resourceVersion": resource_version, **selectors})
+
+    async def get_document(self, path: str) -> JsonObject:
+        """Whatever the server has at a path, such as a list of the resources it serves."""
+        return msgspec.json.decode(await self.session.request("GET", path))
+
+    # --- Writing ----------------------------------------------------------------------------------
+
+    async def create(self, new: T) -> T:
+        cls = type(new)
+        resource = self._resource(cls)
+        path = list_path(resource, new.metadata.namespace or _default_namespace(resource))
+        return _typed(cls, await self.session.request("POST", path, _body(new, resource)))
+
+    async def update(self, old: T, new: T, *, subresource: Subresource = "") -> T:
+        cls = type(old)
+        metadata = old.metadata
+        if isinstance(old, _REPLACED_AS_A_WHOLE):
+            resource = self._resource(cls)
+            path = object_path(resource, metadata.namespace, metadata.name, subresource)
+            return _typed(cls, await self.session.request("PUT", path, _body(new, resource)))
+        patch = update_patch(old, new)
+        if not patch:
+            return old
+        return await self.patch(
+            cls, metadata.namespace, metadata.name, patch, "merge", subresource=subresource
+        )
+
+    async def patch(
+        self,
+        cls: type[T],
+        namespace: str,
+        name: str,
+        patch: JsonObject,
+        patch_type: PatchType = "strategic",
+        *,
+        subresource: Subresource = "",
+    ) -> T:
+        path = object_path(self._resource(cls), namespace, name, subresource)
+        return _typed(cls, await self._send_patch(path, patch, patch_type))
+
+    async def delete(
+        self,
+        cls: type[ApiObject],
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        grace_period_s: int | None = None,
+    ) -> None:
+        options: JsonObject = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if grace_period_s is not None:
+            options["gracePeriodSeconds"] = grace_period_s
+        path = object_path(self._resource(cls), namespace, name)
+        await self.session.request("DELETE", path, msgspec.json.encode(options))
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        metadata = pod.metadata
+        body = _ENCODE_BINDING(
+            _Binding(
+                _BindingMetadata(metadata.name, metadata.namespace, metadata.uid),
+                _BindingTarget(node_name),
+            )
+        )
+        await self.session.request(
+            "POST", f"{object_path(PODS, metadata.namespace, metadata.name)}/binding", body
+        )
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        *,
+        condition: Condition | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        """Write a condition and a nomination; repeated when the server is busy or changed its mind.
+
+        Nothing is sent if the pod has both already.
+        """
+        patch = pod_status_patch(pod, condition=condition, nominated_node_name=nominated_node_name)
+        if not patch:
+            return
+        path = object_path(PODS, pod.metadata.namespace, pod.metadata.name, "status")
+        for delay_s in STATUS_DELAYS_S:
+            try:
+                await self._send_patch(path, patch, "strategic")
+                return
+            except ApiError as error:
+                if not _is_worth_repeating(error):
+                    raise
+            await self._sleep(delay_s * (1.0 + 0.1 * self._rng.random()))
+        await self._send_patch(path, patch, "strategic")
+
+    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
+        metadata = pod.metadata
+        uid = metadata.uid if same_uid else ""
+        await self.delete(Pod, metadata.namespace, metadata.name, uid=uid)
+
+    async def create_event(self, event: Event) -> None:
+        path = list_path(EVENTS, event.metadata.namespace or "default")
+        await self.session.request("POST", path, _body(event, EVENTS))
+
+    async def create_document(self, path: str, document: JsonObject) -> JsonObject:
+        """Post a document to a path and return the answer: reviews, events of the older kind."""
+        body = msgspec.json.encode(document)
+        return msgspec.json.decode(await self.session.request("POST", path, body))
+
+    def close(self) -> None:
+        self.session.close()
+
+    # --- Steps ------------------------------------------------------------------------------------
+
+    def _resource(self, cls: type[ApiObject]) -> ApiResource:
+        return self._resources.of_type(cls)
+
+    async def _send_patch(self, path: str, patch: JsonObject, patch_type: PatchType) -> bytes:
+        return await self.session.request(
+            "PATCH", path, msgspec.json.encode(patch), content_type=_PATCH_HEADERS[patch_type]
+        )
+
+    async def _stream_all(
+        self, cls: type[T], selectors: dict[str, str], resource_version: str
+    ) -> Listing[T]:
+        """A list as the first events of a watch (spec 09 §4.3, step 1)."""
+        query = {
+            "sendInitialEvents": "true",
+            "resourceVersionMatch": "NotOlderThan",
+            **selectors,
+        }
+        if resource_version not in ("", "0"):
+            query["resourceVersion"] = resource_version
+        watch = await self._open_watch(cls, query)
+        try:
+            return await _collect(cls, watch)
+        except BaseException:
+            watch.close()
+            raise
+
+    async def _open_watch(self, cls: type[T], query: dict[str, str]) -> WatchStream[T]:
+        time_limit_s = WATCH_S_MIN + int(self._rng.random() * WATCH_S_MIN)
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(time_limit_s),
+            **query,
+        }
+        stream = WatchStream(cls)
+        connection = await self.session.stream(
+            f"{list_path(self._resource(cls))}?{urlencode(query)}", stream
+        )
+        stream.attach(
+            connection, self.session.end_stream, time_limit_s=time_limit_s + WATCH_GRACE_S
+        )
+        return stream
+
+    async def _list_pages(
+        self, cls: type[T], namespace: str, selectors: dict[str, str], *, resource_version: str
+    ) -> "tuple[list[T], str]":
+        """All objects, page by page (step 2), and the version of the list."""
+        resource = self._resource(cls)
+        path = list_path(resource, namespace)
+        query = dict(selectors)
+        if resource_version:
+            query["resourceVersion"] = resource_version
+        # A list at a certain version comes from the server's memory, where pages are no help.
+        if resource_version in ("", "0"):
+            query["limit"] = str(PAGE_SIZE)
+        items: list[T] = []
+        while True:
+            try:
+                raw = await self.session.request("GET", _with_query(path, query))
+            except GoneError:
+                if "continue" not in query:
+                    raise
+                # Collecting the pages took longer than the server remembers: all at once, then.
+                query = dict(selectors)
+                if resource_version:
+                    query["resourceVersion"] = resource_version
+                items = []
+                continue
+            page = _decode_page(cls, raw)
+            items += (_with_kind(item, resource) for item in page.items)
+            if not page.metadata.continue_token:
+                return items, page.metadata.resource_version
+            query["continue"] = page.metadata.continue_token
+            # The token carries the version from here on.
+            query.pop("resourceVersion", None)
+
+
+def list_path(resource: ApiResource, namespace: str = "") -> str:
+    """Where the objects of a resource are listed and created."""
+    group = f"/apis/{resource.group}" if resource.group else "/api"
+    if not resource.namespaced or not namespace:
+        return f"{group}/{resource.version}/{resource.plural}"
+    return f"{group}/{resource.version}/namespaces/{quote(namespace, safe='')}/{resource.plural}"
+
+
+def object_path(
+    resource: ApiResource, namespace: str, name: str, subresource: Subresource = ""
+) -> str:
+    """Where one object is."""
+    path = list_path(resource, namespace or _default_namespace(resource))
+    path = f"{path}/{quote(name, safe='')}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def _default_namespace(resource: ApiResource) -> str:
+    return "default" if resource.namespaced else ""
+
+
+def _selectors(field_selector: str, label_selector: str) -> dict[str, str]:
+    selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
+    return {name: value for name, value in selectors.items() if value}
+
+
+def _with_query(path: str, query: dict[str, str]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _is_worth_repeating(error: ApiError) -> bool:
+    if isinstance(error, UnreachableError):
+        return error.cause == "refused"
+    return error.code in _STATUS_RETRY_CODES
+
+
+# --- Bodies -----------------------------------------------------------------------------------
+
+
+class _BindingMetadata(msgspec.Struct, omit_defaults=True, gc=False):
+    name: str
+    namespace: str
+    uid: str = ""
+
+
+class _BindingTarget(msgspec.Struct, tag="Node", tag_field="kind", gc=False):
+    name: str
+
+
+class _Binding(msgspec.Struct, tag="Binding", tag_field="kind", rename="camel", gc=False):
+    """The body of a binding (spec 09 §4.6, W1)."""
+
+    metadata: _BindingMetadata
+    target: _BindingTarget
+    api_version: str = "v1"
+
+
+_ENCODE_BINDING: Final = msgspec.json.Encoder().encode
+# The server reads these times only with all six digits of the microseconds, which are not written
+# when they are zero.
+_WHOLE_MICRO_TIME: Final = re.compile(
+    rb'("(?:eventTime|lastObservedTime|acquireTime|renewTime)":"[0-9-]+T[0-9:]+)Z"'
+)
+
+
+def _body(new: ApiObject, resource: ApiResource) -> bytes:
+    raw = encode_json(_with_kind(new, resource))
+    if isinstance(new, Event | Lease):
+        raw = _WHOLE_MICRO_TIME.sub(rb'\1.000000Z"', raw)
+    return raw
+
+
+def _with_kind(item: T, resource: ApiResource) -> T:
+    """The object with its kind, which the items of a list come without."""
+    if item.kind:
+        return item
+    return msgspec.structs.replace(item, api_version=resource.api_version, kind=resource.kind)
+
+
+def _typed(cls: type[T], raw: bytes) -> T:
+    try:
+        return decode_json(cls, raw)
+    except DecodeError as error:
+        raise ApiError(f"the answer of the server: {error}") from error
+
+
+# --- Lists ------------------------------------------------------------------------------------
+
+
+class _PageMetadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_token: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct, Generic[T]):
+    metadata: _PageMetadata
+    items: list[T] | None = None
+
+
+class _RawPage(msgspec.Struct):
+    metadata: _PageMetadata
+    items: list[msgspec.Raw] | None = None
+
+
+class _DecodedPage(msgspec.Struct, Generic[T]):
+    metadata: _PageMetadata
+    items: Sequence[T]
+
+
+def _decode_page(cls: type[T], raw: bytes) -> _DecodedPage[T]:
+    try:
+        page = _page_decoder(cls).decode(raw)
+        return _DecodedPage(page.metadata, page.items or ())
+    except msgspec.ValidationError:
+        pass  # one of the objects does not fit, or holds nulls in odd places
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ApiError(f"the list of {cls.__name__} is not JSON: {error}") from error
+    try:
+        raw_page = msgspec.json.decode(raw, type=_RawPage)
+    except msgspec.DecodeError as error:
+        raise ApiError(f"the list of {cls.__name__} is no list: {error}") from error
+    items: list[T] = []
+    for item in raw_page.items or ():
+        try:
+            items.append(decode_json(cls, bytes(item)))
+        except DecodeError as error:
+            logger.error("%s; going on without it", error)
+    return _DecodedPage(raw_page.metadata, items)
+
+
+@cache  # one for each kind, dear to build, cheap to use
+def _page_decoder(cls: type[Any]) -> msgspec.json.Decoder[_Page[Any]]:
+    return msgspec.json.Decoder(_Page[cls], dec_hook=dec_hook)
+
+
+async def _collect(cls: type[T], watch: WatchStream[T]) -> Listing[T]:
+    """Read the first events of a watch, up to the bookmark that says these are all."""
+    items: dict[tuple[str, str], T] = {}
+    while batch := await watch.next_batch():
+        for index, event in enumerate(batch):
+            if _is_end_of_initial_events(event):
+                watch.unread(batch[index + 1 :])
+                return Listing([*items.values()], event.resource_version, watch)
+            metadata = event.object.metadata
+            if event.type == "DELETED":
+                items.pop((metadata.namespace, metadata.name), None)
+            elif event.type != "BOOKMARK":
+                items[metadata.namespace, metadata.name] = event.object
+    raise UnreachableError(f"the watch of {cls.__name__} ended before everything had come")
+
+
+def _is_end_of_initial_events(event: WatchFrame[Any]) -> bool:
+    if event.type != "BOOKMARK":
+        return False
+    return event.object.metadata.annotations.get(INITIAL_EVENTS_END) == "true"

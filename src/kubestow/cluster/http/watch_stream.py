@@ -1,0 +1,255 @@
+"""The frames of a watch, decoded straight into typed events.
+
+A watch is one answer without end: a line of JSON for each event. Lines are decoded when somebody
+reads them, all that have arrived in one go; a frame is the event itself, so nothing is built that
+is not needed. When nobody reads, the connection is paused and the server has to wait.
+
+Lines that do not fit are looked at one by one. An ERROR ends the watch with what the server says.
+An object that cannot be decoded is reported by name and left out: one odd object must not stop the
+scheduling of all others. Only its deletion cannot be left out; the watch then ends, and a new list
+shows what is still there.
+
+Not here: opening and resuming watches (`http_client`, `informer`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from kubestow.api.decode import dec_hook, decode_json
+from kubestow.api.meta import ApiObject, ObjectMeta
+from kubestow.cluster.http.connection import Connection
+from kubestow.cluster.http.refusal import Status, status_error
+from kubestow.cluster.watch import EventType
+from kubestow.errors import ApiError, DecodeError, UnreachableError
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=ApiObject)
+
+# Beyond this the server has to wait for the reader; at 3 KiB a pod, decoding this much takes some
+# milliseconds, and that is how long a batch may keep the loop.
+PENDING_BYTES_MAX: Final = 256 * 1024
+
+
+class WatchFrame(msgspec.Struct, Generic[T], gc=False):
+    """One event of a watch, as it comes over the wire."""
+
+    type: EventType
+    object: T
+
+    @property
+    def resource_version(self) -> str:
+        return self.object.metadata.resource_version
+
+
+class _RawFrame(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class WatchStream(Generic[T]):
+    """An `ObjectWatch` that reads from a connection. At most one task may wait for it."""
+
+    def __init__(self, cls: type[T]) -> None:
+        self.is_closed = False
+        self._cls: Final = cls
+        self._decoder: msgspec.json.Decoder[WatchFrame[T]] = _decoder(cls)
+        self._ready: list[WatchFrame[T]] = []
+        self._arrived: list[bytes] = []  # not decoded yet; the last line may be incomplete
+        self._size = 0
+        self._has_line = False
+        self._failure: ApiError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._connection: Connection | None = None
+        self._is_paused = False
+        self._release: Callable[[Connection], None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    # --- For who opens the watch ------------------------------------------------------------------
+
+    def attach(
+        self, connection: Connection, release: Callable[[Connection], None], *, time_limit_s: float
+    ) -> None:
+        """Read from this connection; give it back through `release`, at the latest at the limit."""
+        self._connection = connection
+        self._release = release
+        if self.is_closed:  # it ended as soon as it had begun
+            self._detach()
+            return
+        loop = asyncio.get_running_loop()
+        # The server ends a watch after the time it was given. One that does not is stuck.
+        self._timer = loop.call_later(time_limit_s, self.close)
+
+    def unread(self, frames: list[WatchFrame[T]]) -> None:
+        """Put frames back that the reader was not meant to see yet."""
+        self._ready = frames + self._ready
+
+    def fail(self, error: ApiError) -> None:
+        """End the watch; the reader gets this error after what has arrived."""
+        self._failure = error
+        self.close()
+
+    # --- For the connection -----------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> None:
+        self._arrived.append(data)
+        self._size += len(data)
+        if b"\n" not in data:
+            return
+        self._has_line = True
+        if self._size >= PENDING_BYTES_MAX and not self._is_paused and self._connection is not None:
+            self._is_paused = True
+            self._connection.pause()
+        self._wake()
+
+    def end(self, error: UnreachableError | None) -> None:
+        if error is not None:
+            # Watches break off all the time; who reads this one opens another where it ended.
+            logger.debug("watch of %s: %s", self._cls.__name__, error)
+        self.close()
+
+    # --- For the reader ---------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the watch; what has arrived can still be read."""
+        self.is_closed = True
+        self._detach()
+        self._wake()
+
+    def events_nowait(self) -> list[WatchFrame[T]]:
+        if self._has_line:
+            self._ready += self._decode(self._take_lines())
+        frames, self._ready = self._ready, []
+        return frames
+
+    async def next_batch(self) -> list[WatchFrame[T]]:
+        """The events that have arrived, waiting for the first; empty once the watch has ended.
+
+        ApiError if the server ended it with one: GoneError if the version followed is too old.
+        """
+        while not (frames := self.events_nowait()):
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            if self.is_closed:
+                break
+            assert self._waiter is None, "two tasks wait for the same watch"
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        return frames
+
+    # --- Steps ------------------------------------------------------------------------------------
+
+    def _take_lines(self) -> bytes:
+        """All complete lines that have arrived; the rest waits for its end."""
+        text = self._arrived[0] if len(self._arrived) == 1 else b"".join(self._arrived)
+        end = text.rfind(b"\n") + 1
+        rest = text[end:]
+        self._arrived = [rest] if rest else []
+        self._size = len(rest)
+        self._has_line = False
+        if self._is_paused:
+            self._is_paused = False
+            if self._connection is not None:
+                self._connection.resume()
+        return text[:end]
+
+    def _decode(self, lines: bytes) -> list[WatchFrame[T]]:
+        try:
+            return self._decoder.decode_lines(lines)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return self._decode_one_by_one(lines)
+
+    def _decode_one_by_one(self, lines: bytes) -> list[WatchFrame[T]]:
+        frames: list[WatchFrame[T]] = []
+        for line in lines.splitlines():
+            if not line.strip():
+                continue
+            try:
+                frames.append(self._decode_line(line))
+            except ApiError as error:
+                self.fail(error)
+                break
+        return frames
+
+    def _decode_line(self, line: bytes) -> WatchFrame[T]:
+        try:
+            return self._decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            frame = self._raw_frame(line, error)
+        if frame.type == "ERROR":
+            raise _error_in(bytes(frame.object))
+        return self._decode_object(frame)
+
+    def _raw_frame(self, line: bytes, error: Exception) -> _RawFrame:
+        try:
+            return _RAW_DECODER.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise ApiError(
+                f"watch of {self._cls.__name__}: cannot read the frame {line[:60]!r}: {error}"
+            ) from error
+
+    def _decode_object(self, frame: _RawFrame) -> WatchFrame[T]:
+        """A frame that holds nulls in odd places, or an object that does not fit at all."""
+        if frame.type not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+            raise ApiError(f'watch of {self._cls.__name__}: unknown event "{frame.type}"')
+        raw = bytes(frame.object)
+        try:
+            return WatchFrame(frame.type, decode_json(self._cls, raw))
+        except DecodeError as error:
+            if frame.type == "DELETED":
+                raise ApiError(f"{error}; it was deleted, so everything is listed again") from error
+            logger.error("%s; going on without it", error)
+            # The version moves on all the same.
+            return WatchFrame("BOOKMARK", self._cls(metadata=_version_in(raw)))
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _detach(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        connection, self._connection = self._connection, None
+        if connection is not None and self._release is not None:
+            self._release(connection)
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Versioned(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+_RAW_DECODER: Final = msgspec.json.Decoder(_RawFrame)
+
+
+def _version_in(raw: bytes) -> ObjectMeta:
+    try:
+        version = msgspec.json.decode(raw, type=_Versioned).metadata.resource_version
+    except msgspec.ValidationError as error:
+        raise ApiError(f"an object without a version: {error}") from error
+    return ObjectMeta(resource_version=version)
+
+
+def _error_in(raw: bytes) -> ApiError:
+    try:
+        return status_error(msgspec.json.decode(raw, type=Status))
+    except msgspec.ValidationError:
+        return ApiError("the server ended the watch with an error it did not explain")
+
+
+@cache  # one for each kind, dear to build, cheap to use
+def _decoder(cls: type[Any]) -> msgspec.json.Decoder[WatchFrame[Any]]:
+    return msgspec.json.Decoder(WatchFrame[cls], dec_hook=dec_hook)
