@@ -119,11 +119,11 @@ def test_one_version_counts_the_writes_of_all_resources(
 
 
 def test_kinds_without_a_struct_are_stored_too(cluster: MemoryCluster):
-    deployments = cluster.resources.named("deployments.apps")
-    spec = {"replicas": 3, "template": {"spec": {"containers": []}}}
-    stored = cluster.create(deployments, {"metadata": {"name": "web"}, "spec": spec})
-    assert stored.document["spec"] == spec
-    assert stored.document["apiVersion"] == "apps/v1"
+    config_maps = cluster.resources.named("configmaps")
+    data = {"color": "blue"}
+    stored = cluster.create(config_maps, {"metadata": {"name": "web"}, "data": data})
+    assert stored.document["data"] == data
+    assert stored.document["apiVersion"] == "v1"
     assert stored.typed.metadata.name == "web"
 
 
@@ -541,3 +541,88 @@ def test_messages_name_resources_with_their_group(cluster: MemoryCluster, resour
     with pytest.raises(NotFoundError) as caught:
         cluster.get(resource, "default", "x")
     assert str(caught.value) == f'{resource.qualified_name} "x" not found'
+
+
+# --- Rehearsals and namespaces ----------------------------------------------------------------
+
+
+def test_a_rehearsed_write_is_answered_and_changes_nothing(
+    cluster: MemoryCluster, pod_document: Build
+):
+    cluster.create(PODS, pod_document("web-1"))
+    watch = cluster.watch(PODS, from_version=cluster.version)
+    with cluster.rehearsal():
+        created = cluster.create(PODS, pod_document("web-2"))
+        cluster.patch(PODS, "default", "web-1", {"metadata": {"labels": {"a": "b"}}})
+        cluster.delete(PODS, "default", "web-1")
+        with pytest.raises(ConflictError):
+            cluster.create(PODS, pod_document("web-1"))
+    assert created.document["status"]["phase"] == "Pending"
+    assert names(cluster) == ["web-1"]
+    assert cluster.version == 1
+    assert watch.events_nowait() == []
+    cluster.delete(PODS, "default", "web-1")
+    assert names(cluster) == []
+
+
+def test_change_replaces_an_object_by_what_a_function_makes_of_it(
+    cluster: MemoryCluster, pod_document: Build
+):
+    cluster.create(PODS, pod_document("web-1"))
+
+    def relabel(document: JsonObject) -> JsonObject:
+        return {**document, "metadata": {**document["metadata"], "labels": {"app": "web"}}}
+
+    assert cluster.change(PODS, "default", "web-1", relabel).metadata["labels"] == {"app": "web"}
+
+
+@pytest.fixture
+def strict(clock: ManualClock) -> MemoryCluster:
+    """A cluster that knows its namespaces."""
+    cluster = MemoryCluster(clock, namespace_lifecycle=True)
+    cluster.create(NAMESPACES, {"metadata": {"name": "default"}})
+    cluster.create(NAMESPACES, {"metadata": {"name": "shop"}})
+    return cluster
+
+
+def test_nothing_is_created_outside_a_namespace(strict: MemoryCluster, pod_document: Build):
+    with pytest.raises(NotFoundError, match=r'^namespaces "nowhere" not found$'):
+        strict.create(PODS, pod_document(metadata={"namespace": "nowhere"}))
+    strict.create(PODS, pod_document(metadata={"namespace": "shop"}))
+    strict.create(NODES, {"metadata": {"name": "n1"}})
+
+
+def test_a_deleted_namespace_takes_nothing_new_and_stays_until_finalized(
+    strict: MemoryCluster, pod_document: Build
+):
+    going = strict.delete(NAMESPACES, "", "shop")
+    assert going.document["status"]["phase"] == "Terminating"
+    with pytest.raises(ApiError, match="because it is being terminated") as caught:
+        strict.create(PODS, pod_document("web-1", metadata={"namespace": "shop"}))
+    assert caught.value.code == 403
+    strict.update(NAMESPACES, {**going.document, "spec": {}})
+    assert strict.find(NAMESPACES, "", "shop") is not None
+    strict.finalize_namespace("shop")
+    assert strict.find(NAMESPACES, "", "shop") is None
+
+
+def test_a_namespace_is_not_finalized_before_it_is_deleted(strict: MemoryCluster):
+    strict.finalize_namespace("shop")
+    assert strict.find(NAMESPACES, "", "shop") is not None
+    assert strict.finalize_namespace("shop").name == "shop"
+    strict.delete(NAMESPACES, "", "shop")
+    assert strict.find(NAMESPACES, "", "shop") is None
+
+
+def test_the_default_namespace_is_never_deleted(strict: MemoryCluster):
+    with pytest.raises(ApiError, match="this namespace may not be deleted"):
+        strict.delete(NAMESPACES, "", "default")
+
+
+def test_a_delete_can_put_a_finalizer_on_the_object(cluster: MemoryCluster, pod_document: Build):
+    cluster.create(PODS, pod_document("web-1"))
+    marked = cluster.delete(PODS, "default", "web-1", finalizer="orphan")
+    assert marked.metadata["finalizers"] == ["orphan"]
+    assert cluster.delete(PODS, "default", "web-1", finalizer="orphan") is marked
+    cluster.patch(PODS, "default", "web-1", {"metadata": {"finalizers": None}}, "merge")
+    assert names(cluster) == []

@@ -10,7 +10,7 @@ from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import PODS
 from kubestow.cluster.selectors import EVERYTHING
 from kubestow.cluster.store import Change, StoredObject
-from kubestow.cluster.watch import Watch
+from kubestow.cluster.watch import Watch, WatchGroup
 
 Build = Callable[..., JsonObject]
 
@@ -87,3 +87,62 @@ def test_a_reader_too_far_behind_loses_its_watch():
     assert closed == [watch]
     # What it has not read is lost as a whole: a gap in the middle would go unnoticed.
     assert watch.events_nowait() == []
+
+
+# --- Groups -----------------------------------------------------------------------------------
+
+
+def test_a_group_gives_the_events_of_all_watches_in_the_order_of_the_writes():
+    first, second = Watch(EVERYTHING), Watch(EVERYTHING)
+    group = WatchGroup([first, second])
+    first.offer(added("a", 1))
+    first.offer(added("c", 3))
+    second.offer(added("b", 2))
+    assert [event.stored.name for event in group.events_nowait()] == ["a", "b", "c"]
+    assert group.events_nowait() == []
+
+
+def test_a_group_waits_for_any_of_its_watches():
+    async def run() -> list[str]:
+        first, second = Watch(EVERYTHING), Watch(EVERYTHING)
+        group = WatchGroup([first, second])
+        seen: list[str] = []
+        for watch, name in ((first, "a"), (second, "b"), (second, "c")):
+            waiting = asyncio.create_task(group.wait())
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            watch.offer(added(name, 1))
+            await waiting
+            seen += [event.stored.name for event in group.events_nowait()]
+        return seen
+
+    assert asyncio.run(run()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("is_early", [True, False], ids=["before", "while-waiting"])
+def test_a_group_can_be_woken(is_early: bool):
+    async def run() -> None:
+        group = WatchGroup([Watch(EVERYTHING)])
+        if is_early:
+            group.wake()
+        waiting = asyncio.create_task(group.wait())
+        await asyncio.sleep(0)
+        group.wake()
+        await waiting
+        group.wake()
+        await group.wait()
+
+    asyncio.run(run())
+
+
+def test_a_group_ends_with_its_first_watch():
+    async def run() -> bool:
+        watches = [Watch(EVERYTHING), Watch(EVERYTHING)]
+        group = WatchGroup(watches)
+        waiting = asyncio.create_task(group.wait())
+        await asyncio.sleep(0)
+        watches[1].close()
+        await waiting
+        return group.is_closed
+
+    assert asyncio.run(run())

@@ -35,11 +35,18 @@ from kubestow.cluster.resources import (
     PODS,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
+    SERVICES,
     STORAGE_CLASSES,
     ApiResource,
 )
+from kubestow.cluster.service_addresses import with_cluster_address
 from kubestow.cluster.store import StoredObject
 from kubestow.cluster.validation import change_errors, field_errors
+from kubestow.cluster.workloads import (
+    generate_job_selector,
+    workload_change_errors,
+    workload_errors,
+)
 from kubestow.errors import DecodeError, InvalidError
 
 SYSTEM_PRIORITIES: Final = {
@@ -95,14 +102,17 @@ def decoded(resource: ApiResource, document: JsonObject) -> ApiObject:
 def validated(resource: ApiResource, document: JsonObject) -> ApiObject:
     """The typed struct of a document that keeps the rules of its kind; else InvalidError."""
     typed = decoded(resource, document)
-    if errors := list(field_errors(typed)):
+    if errors := [*field_errors(typed), *workload_errors(document)]:
         raise invalid(resource.kind, typed.metadata.name, errors)
     return typed
 
 
 def admit_change(old: StoredObject, new: StoredObject) -> None:
     """InvalidError if an update breaks a rule of its kind."""
-    if errors := list(change_errors(old.typed, new.typed)):
+    errors = list(change_errors(old.typed, new.typed))
+    errors += workload_errors(new.document)
+    errors += workload_change_errors(old.document, new.document)
+    if errors:
         raise invalid(new.resource.kind, new.name, errors)
 
 
@@ -300,6 +310,18 @@ def choose_storage_class(document: JsonObject, lookup: Lookup) -> JsonObject:
     return replaced_at(document, ("spec", "storageClassName"), name)
 
 
+# --- Jobs and services ------------------------------------------------------------------------
+
+
+def select_own_pods(document: JsonObject, _lookup: Lookup) -> JsonObject:
+    return generate_job_selector(document)
+
+
+def choose_cluster_address(document: JsonObject, lookup: Lookup) -> JsonObject:
+    services = (stored.document for stored in lookup.objects_of(SERVICES))
+    return with_cluster_address(document, services)
+
+
 _Plugin = Callable[[JsonObject, Lookup], JsonObject]
 
 _PLUGINS: Final[dict[str, tuple[_Plugin, ...]]] = {
@@ -311,4 +333,6 @@ _PLUGINS: Final[dict[str, tuple[_Plugin, ...]]] = {
         write_first_status,
     ),
     "PersistentVolumeClaim": (choose_storage_class,),
+    "Job": (select_own_pods,),
+    "Service": (choose_cluster_address,),
 }

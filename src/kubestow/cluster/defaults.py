@@ -23,6 +23,7 @@ from kubestow.cluster.documents import (
     replaced_at,
     value_at,
 )
+from kubestow.cluster.workloads import default_deployment, default_job, default_service
 
 _Step = Callable[[JsonObject], JsonObject]
 
@@ -283,5 +284,7 @@ _STEPS: Final[dict[str, tuple[_Step, ...]]] = {
     "ReplicaSet": (_fill("spec", "replicas", value=1),),
     "StatefulSet": (_fill("spec", "replicas", value=1),),
     "ReplicationController": (_fill("spec", "replicas", value=1),),
-    "Deployment": (_fill("spec", "replicas", value=1),),
+    "Deployment": (default_deployment,),
+    "Job": (default_job,),
+    "Service": (default_service,),
 }

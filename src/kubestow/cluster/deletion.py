@@ -11,21 +11,33 @@ from datetime import datetime, timedelta
 
 from kubestow.api.meta import JsonObject
 from kubestow.clock import NANOSECONDS
-from kubestow.cluster.documents import as_object, value_at, whole_seconds
+from kubestow.cluster.documents import as_list, as_object, value_at, whole_seconds
 from kubestow.cluster.resources import PODS, ApiResource
 
 
 def after_delete(
-    resource: ApiResource, document: JsonObject, *, grace_period_s: int | None, now_ns: int
+    resource: ApiResource,
+    document: JsonObject,
+    *,
+    grace_period_s: int | None,
+    now_ns: int,
+    finalizer: str = "",
+    is_held: bool = False,
 ) -> JsonObject | None:
     """What a delete request leaves: None if the object goes at once.
 
     The same document comes back if the request changes nothing, as a second one usually does.
+    `finalizer` is put on the object by this request; `is_held` says that something besides
+    finalizers keeps it.
     """
     metadata = as_object(document.get("metadata"))
+    finalizers = as_list(metadata.get("finalizers"))
+    if finalizer and finalizer not in finalizers:
+        finalizers = [*finalizers, finalizer]
+        metadata: JsonObject = {**metadata, "finalizers": finalizers}
+        document = {**document, "metadata": metadata}
     grace_s = _grace_s(resource, document, grace_period_s)
-    is_held = bool(metadata.get("finalizers"))
-    if grace_s == 0 and not is_held:
+    if grace_s == 0 and not finalizers and not is_held:
         return None
     if "deletionTimestamp" not in metadata:
         return _marked(document, metadata, grace_s, now_ns)

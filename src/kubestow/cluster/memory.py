@@ -8,24 +8,26 @@ version that all resources share, and tells every watch before it returns.
 Invariants: documents handed in and out are shared and never written to; versions only grow; a watch
 sees the changes of its resource in the order of their versions.
 Not here: what defaults and admission do (`admission`), who removes a terminating pod (a kubelet, or
-whoever plays one and calls `finish_termination`), garbage collection of owned objects. Namespaces
-need not exist for objects to be created in them.
+whoever plays one and calls `finish_termination`), what goes with its owner (`garbage_collector`) or
+with its namespace (`namespace_controller`).
 """
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
+from kubestow.cluster import namespaces
 from kubestow.cluster.admission import Admitted, admit_change, admit_new, decoded
 from kubestow.cluster.binding import bound
 from kubestow.cluster.defaults import apply_defaults
 from kubestow.cluster.deletion import after_delete, is_finished
-from kubestow.cluster.documents import as_object, whole_seconds
+from kubestow.cluster.documents import as_object, removed_at, whole_seconds
 from kubestow.cluster.identity import IdentitySource
 from kubestow.cluster.patch import PatchType, apply_patch
 from kubestow.cluster.refusals import (
@@ -38,6 +40,7 @@ from kubestow.cluster.refusals import (
     too_large_version,
 )
 from kubestow.cluster.resources import (
+    NAMESPACES,
     PODS,
     ApiResource,
     ResourceTable,
@@ -91,13 +94,20 @@ class MemoryCluster:
         *,
         resources: ResourceTable | None = None,
         admission: bool = True,
+        namespace_lifecycle: bool = False,
         history_max: int = HISTORY_MAX,
         seed: int = 0,
     ) -> None:
-        """`admission=False` takes objects as they come: recorded ones carry their defaults."""
+        """`admission=False` takes objects as they come: recorded ones carry their defaults.
+
+        With `namespace_lifecycle` objects are created only in namespaces that exist, and a deleted
+        namespace stays until `finalize_namespace`; without it namespaces are only names.
+        """
         self.resources: Final = default_resources() if resources is None else resources
         self._clock = clock
         self._admission = admission
+        self._namespace_lifecycle = namespace_lifecycle
+        self._is_rehearsal = False
         self._history_max = history_max
         self._identities = IdentitySource(seed)
         self._version = 0
@@ -228,6 +238,18 @@ class MemoryCluster:
 
     # --- Writing ------------------------------------------------------------------------------
 
+    @contextmanager
+    def rehearsal(self) -> Generator[None]:
+        """Writes inside are checked and answered as ever, but change nothing (`dryRun=All`).
+
+        Nothing may be awaited inside.
+        """
+        self._is_rehearsal = True
+        try:
+            yield
+        finally:
+            self._is_rehearsal = False
+
     def create(
         self, resource: ApiResource, document: JsonObject, *, admission: bool | None = None
     ) -> StoredObject:
@@ -247,6 +269,8 @@ class MemoryCluster:
             "kind": resource.kind,
             "metadata": metadata,
         }
+        if self._namespace_lifecycle:
+            document = self._in_open_namespace(resource, document)
         admitted = (
             admit_new(resource, document, self)
             if is_admitted
@@ -295,6 +319,19 @@ class MemoryCluster:
         patched = apply_patch(old.document, patch, patch_type, kind=resource.kind)
         return self._change(old, patched, subresource)
 
+    def change(
+        self,
+        resource: ApiResource,
+        namespace: str,
+        name: str,
+        edit: Callable[[JsonObject], JsonObject],
+        *,
+        subresource: Subresource = "",
+    ) -> StoredObject:
+        """Replace an object by what a function makes of its document, without writing into it."""
+        old = self.get(resource, namespace, name)
+        return self._change(old, edit(old.document), subresource)
+
     def delete(
         self,
         resource: ApiResource,
@@ -304,21 +341,31 @@ class MemoryCluster:
         uid: str = "",
         resource_version: str = "",
         grace_period_s: int | None = None,
+        finalizer: str = "",
     ) -> StoredObject:
-        """Delete an object, or mark it as going; return its last or its marked state."""
+        """Delete an object, or mark it as going; return its last or its marked state.
+
+        A `finalizer` is put on the object first: who watches for it has work to do before it goes.
+        """
         old = self.get(resource, namespace, name)
         _require_same(old, uid=uid, resource_version=resource_version)
+        if self._namespace_lifecycle and resource is NAMESPACES:
+            namespaces.require_mortal(name)
         document = after_delete(
             resource,
             old.document,
             grace_period_s=grace_period_s,
             now_ns=self._clock.now_ns(),
+            finalizer=finalizer,
+            is_held=self._is_held(old.document),
         )
         collection = self._collection(resource)
         if document is None:
             return self._remove(collection, old)
         if document is old.document:
             return old
+        if self._is_held(document):
+            document = namespaces.terminating(document)
         return self._commit(collection, old, self._next(old, document))
 
     def delete_collection(
@@ -337,6 +384,17 @@ class MemoryCluster:
     def finish_termination(self, namespace: str, name: str) -> StoredObject:
         """Do what a kubelet does when a pod's containers have ended: remove the pod."""
         return self.delete(PODS, namespace, name, grace_period_s=0)
+
+    def finalize_namespace(self, name: str) -> StoredObject:
+        """Let a namespace go whose content is gone."""
+        old = self.get(NAMESPACES, "", name)
+        document = removed_at(old.document, ("spec", "finalizers"))
+        collection = self._collection(NAMESPACES)
+        if is_finished(document["metadata"]):
+            return self._remove(collection, old)
+        if document is old.document:
+            return old
+        return self._commit(collection, old, self._next(old, document))
 
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> StoredObject:
         """Place a pod on a node (the binding subresource); ConflictError if it has a node."""
@@ -403,6 +461,8 @@ class MemoryCluster:
             document = {**old.document, "status": as_object(wanted.get("status"))}
         else:
             document = _with_server_parts(old, wanted)
+            if self._is_held(old.document):
+                document = namespaces.with_finalizer(document)
             if self._admission:
                 document = apply_defaults(document)
         if document == old.document:
@@ -415,9 +475,26 @@ class MemoryCluster:
         new = self._next(old, document)
         if self._admission and not subresource:
             admit_change(old, new)
-        if is_finished(document["metadata"]):
+        if is_finished(document["metadata"]) and not self._is_held(document):
             return self._remove(collection, old)
         return self._commit(collection, old, new)
+
+    def _in_open_namespace(self, resource: ApiResource, document: JsonObject) -> JsonObject:
+        """The document as it may be created; ApiError if its namespace takes nothing new."""
+        if resource is NAMESPACES:
+            return namespaces.with_finalizer(document)
+        if resource.namespaced:
+            metadata: JsonObject = document["metadata"]
+            namespace: str = metadata["namespace"]
+            found = self.find(NAMESPACES, "", namespace)
+            namespaces.require_open(resource, metadata["name"], namespace, found)
+        return document
+
+    def _is_held(self, document: JsonObject) -> bool:
+        """Whether something besides finalizers keeps an object that is being deleted."""
+        if not self._namespace_lifecycle or document["kind"] != NAMESPACES.kind:
+            return False
+        return namespaces.is_held(document)
 
     def _next(self, old: StoredObject, document: JsonObject) -> StoredObject:
         """The next version of an object; InvalidError if the document does not decode."""
@@ -443,6 +520,8 @@ class MemoryCluster:
 
     def _publish(self, collection: Collection, change: Change) -> None:
         assert change.version == self._version + 1, change.version
+        if self._is_rehearsal:
+            return
         self._version = change.version
         collection.apply(change)
         for watch in self._watches.get(collection.resource.qualified_name, ()):

@@ -50,7 +50,9 @@ def precondition_failed(
 def invalid(kind: str, name: str, details: list[str]) -> InvalidError:
     """What validation found; `details` are field errors, each naming field and value."""
     text = details[0] if len(details) == 1 else f"[{', '.join(details)}]"
-    return InvalidError(f'{kind} "{name}" is invalid: {text}')
+    error = InvalidError(f'{kind} "{name}" is invalid: {text}')
+    error.causes = tuple(details)
+    return error
 
 
 def forbidden(resource: ApiResource, name: str, detail: str) -> ApiError:

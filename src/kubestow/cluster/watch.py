@@ -12,7 +12,7 @@ Not here: how far back a watch can start (`store`).
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
 from kubestow.api.meta import ApiObject, JsonObject
@@ -89,6 +89,16 @@ class Watch:
                 self._waiter = None
         return self.events_nowait()
 
+    @property
+    def has_news(self) -> bool:
+        """Whether a reader would not have to wait."""
+        return bool(self._pending) or self.is_closed
+
+    def wake_through(self, waiter: asyncio.Future[None] | None) -> None:
+        """For `WatchGroup`: complete this future at the next event, instead of waiting here."""
+        assert waiter is None or self._waiter is None, "two tasks wait for the same watch"
+        self._waiter = waiter
+
     def close(self) -> None:
         """End the watch; what is pending can still be read."""
         if self.is_closed:
@@ -123,6 +133,56 @@ class Watch:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+class WatchGroup:
+    """Several watches read as one: all their events in the order of the writes.
+
+    One task waits for all of them, so who follows many resources sees an object and its owner in
+    the order in which they were written.
+    """
+
+    def __init__(self, watches: Iterable[Watch]) -> None:
+        self._watches: Final = tuple(watches)
+        self._waiter: asyncio.Future[None] | None = None
+        self._is_woken = False
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether one of the watches has ended: what follows would have gaps."""
+        return any(watch.is_closed for watch in self._watches)
+
+    def events_nowait(self) -> list[WatchEvent]:
+        """The events since the last call, of all watches; never waits."""
+        events = [event for watch in self._watches for event in watch.events_nowait()]
+        events.sort(key=lambda event: event.stored.version)
+        return events
+
+    async def wait(self) -> None:
+        """Return when there are events, a watch has ended, or `wake` was called."""
+        if self._is_woken or any(watch.has_news for watch in self._watches):
+            self._is_woken = False
+            return
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
+        for watch in self._watches:
+            watch.wake_through(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            self._is_woken = False
+            for watch in self._watches:
+                watch.wake_through(None)
+
+    def wake(self) -> None:
+        """Make `wait` return once, as a timer does."""
+        self._is_woken = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def close(self) -> None:
+        for watch in self._watches:
+            watch.close()
 
 
 def seen_through(selection: Selection, change: Change) -> WatchEvent | None:
