@@ -1,78 +1,184 @@
-"""Feature gates the scheduler knows, with the defaults of v1.36 (spec 04 §1 and the chapters'
-tables)."""
+"""Feature gates the scheduler knows, with stages and defaults of v1.36 (spec 09 §12, 04 §1).
 
-from collections.abc import Mapping
+A gate that is locked keeps its default; setting it to that is fine. `AllAlpha` and `AllBeta` stand
+for every gate of their stage that is not set by name.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from typing import Final, NamedTuple
 
+from kubestow.config.scalars import parse_bool
 from kubestow.errors import ConfigError
 
 
+class Stage(StrEnum):
+    """As metrics label it."""
+
+    ALPHA = "ALPHA"
+    BETA = "BETA"
+    GA = ""
+
+
 class Gate(NamedTuple):
+    stage: Stage
     default: bool
     locked: bool = False
+    needs: tuple[str, ...] = ()
 
+
+_DRA: Final = ("DynamicResourceAllocation",)
+_DEVICE_STATUS: Final = (*_DRA, "DRAResourceClaimDeviceStatus")
+_WORKLOAD: Final = ("GenericWorkload",)
+_ALPHA: Final = Gate(Stage.ALPHA, default=False)
+_BETA: Final = Gate(Stage.BETA, default=True)
+_LOCKED: Final = Gate(Stage.GA, default=True, locked=True)
 
 GATES: Final[Mapping[str, Gate]] = {
-    "ClearingNominatedNodeNameAfterBinding": Gate(True),
-    "DRAAdminAccess": Gate(True, locked=True),
-    "DRAConsumableCapacity": Gate(True),
-    "DRADeviceBindingConditions": Gate(True),
-    "DRADeviceTaintRules": Gate(False),
-    "DRADeviceTaints": Gate(True),
-    "DRAExtendedResource": Gate(True),
-    "DRAListTypeAttributes": Gate(False),
-    "DRANodeAllocatableResources": Gate(False),
-    "DRAPartitionableDevices": Gate(True),
-    "DRAPrioritizedList": Gate(True),
-    "DRAResourceClaimDeviceStatus": Gate(True),
-    "DRASchedulerFilterTimeout": Gate(True),
-    "DRAWorkloadResourceClaims": Gate(False),
-    "DynamicResourceAllocation": Gate(True, locked=True),
-    "GangScheduling": Gate(False),
-    "GenericWorkload": Gate(False),
-    "ImageVolume": Gate(True, locked=True),
-    "InPlacePodLevelResourcesVerticalScaling": Gate(True),
-    "InPlacePodVerticalScaling": Gate(True, locked=True),
-    "MatchLabelKeysInPodAffinity": Gate(True, locked=True),
-    "MatchLabelKeysInPodTopologySpread": Gate(True),
-    "MutableCSINodeAllocatableCount": Gate(True, locked=True),
-    "NodeDeclaredFeatures": Gate(True),
-    "NodeInclusionPolicyInPodTopologySpread": Gate(True, locked=True),
-    "NominatedNodeNameForExpectation": Gate(True),
-    "OpportunisticBatching": Gate(True),
-    "PodLevelResources": Gate(True),
-    "SchedulerAsyncAPICalls": Gate(False),
-    "SchedulerAsyncPreemption": Gate(True),
-    "SchedulerPopFromBackoffQ": Gate(True),
-    "SchedulerQueueingHints": Gate(True, locked=True),
-    "SidecarContainers": Gate(True, locked=True),
-    "StorageCapacityScoring": Gate(False),
-    "TaintTolerationComparisonOperators": Gate(False),
-    "TopologyAwareWorkloadScheduling": Gate(False),
-    "VolumeAttributesClass": Gate(True, locked=True),
-    "VolumeLimitScaling": Gate(False),
-    "WorkloadAwarePreemption": Gate(False),
+    "AllAlpha": _ALPHA,
+    "AllBeta": _BETA._replace(default=False),
+    "AtomicFIFO": _BETA,
+    "ClearingNominatedNodeNameAfterBinding": _BETA,
+    "ClientsAllowCARotation": _BETA,
+    "ClientsAllowCBOR": _ALPHA,
+    "ClientsAllowTLSCacheGC": _BETA,
+    "ClientsPreferCBOR": _ALPHA,
+    "ComponentFlagz": _BETA,
+    "ComponentStatusz": _BETA,
+    "ContextualLogging": _BETA,
+    "CoordinatedLeaderElection": _BETA._replace(default=False),
+    "DRAAdminAccess": _LOCKED._replace(needs=_DRA),
+    "DRAConsumableCapacity": _BETA._replace(needs=_DRA),
+    "DRADeviceBindingConditions": _BETA._replace(needs=_DEVICE_STATUS),
+    "DRADeviceTaintRules": _BETA._replace(default=False, needs=(*_DRA, "DRADeviceTaints")),
+    "DRADeviceTaints": _BETA._replace(needs=_DRA),
+    "DRAExtendedResource": _BETA._replace(needs=_DRA),
+    "DRAListTypeAttributes": _ALPHA._replace(needs=_DRA),
+    "DRANodeAllocatableResources": _ALPHA._replace(needs=_DRA),
+    "DRAPartitionableDevices": _BETA._replace(needs=_DRA),
+    "DRAPrioritizedList": Gate(Stage.GA, default=True, needs=_DRA),
+    "DRAResourceClaimDeviceStatus": _BETA,
+    "DRAResourceClaimGranularStatusAuthorization": _BETA._replace(needs=_DEVICE_STATUS),
+    "DRASchedulerFilterTimeout": _BETA._replace(needs=_DRA),
+    "DRAWorkloadResourceClaims": _ALPHA._replace(needs=(*_DRA, *_WORKLOAD)),
+    "DynamicResourceAllocation": _LOCKED,
+    "GangScheduling": _ALPHA._replace(needs=_WORKLOAD),
+    "GenericWorkload": _ALPHA,
+    "ImageVolume": _LOCKED,
+    "InOrderInformers": _LOCKED,
+    "InOrderInformersBatchProcess": _BETA,
+    "InPlacePodLevelResourcesVerticalScaling": _BETA,
+    "InPlacePodVerticalScaling": _LOCKED,
+    "LoggingAlphaOptions": _ALPHA,
+    "LoggingBetaOptions": _BETA,
+    "MatchLabelKeysInPodAffinity": _LOCKED,
+    "MatchLabelKeysInPodTopologySpread": _BETA,
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": _BETA,
+    "MutableCSINodeAllocatableCount": _LOCKED,
+    "NativeHistograms": _ALPHA,
+    "NodeDeclaredFeatures": _BETA,
+    "NodeInclusionPolicyInPodTopologySpread": _LOCKED,
+    "NominatedNodeNameForExpectation": _BETA,
+    "OpportunisticBatching": _BETA,
+    "PodLevelResources": _BETA,
+    "PodObservedGenerationTracking": _LOCKED,
+    "PodSchedulingReadiness": _LOCKED,
+    "SchedulerAsyncAPICalls": _BETA._replace(default=False),
+    "SchedulerAsyncPreemption": _BETA,
+    "SchedulerPopFromBackoffQ": _BETA,
+    "SchedulerQueueingHints": _LOCKED,
+    "SidecarContainers": _LOCKED,
+    "StorageCapacityScoring": _ALPHA,
+    "TaintTolerationComparisonOperators": _ALPHA,
+    "TopologyAwareWorkloadScheduling": _ALPHA._replace(needs=_WORKLOAD),
+    "UnlockWhileProcessingFIFO": _BETA,
+    "VolumeAttributesClass": _LOCKED,
+    "VolumeLimitScaling": _ALPHA,
+    "WatchListClient": _BETA,
+    "WorkloadAwarePreemption": _ALPHA._replace(needs=("GangScheduling",)),
 }
+_STAGE_GATES: Final = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
 
 
 class FeatureGates:
     """Which gates are on. Immutable."""
 
     def __init__(self, overrides: Mapping[str, bool] | None = None) -> None:
+        """Raises ConfigError for gates nobody knows and for other values of locked ones."""
+        overrides = overrides or {}
+        for name, value in overrides.items():
+            _check(name, value)
         self._enabled = {name: gate.default for name, gate in GATES.items()}
-        for name, value in (overrides or {}).items():
-            gate = GATES.get(name)
-            if gate is None:
-                raise ConfigError(f'unrecognized feature gate: "{name}"')
-            if gate.locked and value != gate.default:
-                raise ConfigError(
-                    f"cannot set feature gate {name} to {str(value).lower()}, "
-                    f"feature is locked to {str(gate.default).lower()}"
-                )
-            self._enabled[name] = value
+        for special, stage in _STAGE_GATES.items():
+            if special in overrides:
+                named = (name for name, gate in GATES.items() if gate.stage == stage)
+                self._enabled |= dict.fromkeys(named, overrides[special])
+        self._enabled |= overrides
 
     def enabled(self, name: str) -> bool:
         return self._enabled[name]
+
+    def dependency_errors(self) -> list[str]:
+        """What is on though something it needs is off."""
+        errors: list[str] = []
+        for name, gate in GATES.items():
+            missing = [needed for needed in gate.needs if not self._enabled[needed]]
+            if self._enabled[name] and missing:
+                rule = "is enabled, but depends on features that are disabled"
+                errors.append(f"{name} {rule}: [{' '.join(missing)}]")
+        return errors
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FeatureGates) and self._enabled == other._enabled
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._enabled.items()))
+
+
+def parse_gates(texts: Iterable[str]) -> FeatureGates:
+    """The gates as `--feature-gates` sets them: `[component:]Name=bool,…`, repeatable; of one name
+    the last value counts. Raises ConfigError."""
+    overrides: dict[str, bool] = {}
+    prefixes: set[str] = set()
+    for component, entry in _entries(texts):
+        prefixes.add(component)
+        if component not in ("", "kube"):
+            raise ConfigError(f"component not registered: {component}")
+        name, separator, value = (part.strip() for part in entry.partition("="))
+        if not separator:
+            raise ConfigError(f"missing bool value for {name}")
+        try:
+            overrides[name] = parse_bool(value)
+        except ValueError as error:
+            raise ConfigError(f"invalid value of {name}={value}, err: {error}") from error
+    if len(prefixes) > 1:
+        raise ConfigError(
+            "set kube feature gates with default empty prefix or kube: prefix consistently, "
+            "do not mix use"
+        )
+    return FeatureGates(overrides)
+
+
+def _entries(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Component and `Name=bool` of every entry."""
+    for text in texts:
+        for entry in text.split(","):
+            component, separator, setting = entry.strip().partition(":")
+            if separator:
+                yield component.strip(), setting.strip()
+            elif component:
+                yield "", component
+
+
+def _check(name: str, value: bool) -> None:
+    gate = GATES.get(name)
+    if gate is None:
+        raise ConfigError(f"unrecognized feature gate: {name}")
+    if gate.locked and value != gate.default:
+        raise ConfigError(
+            f"cannot set feature gate {name} to {str(value).lower()}, "
+            f"feature is locked to {str(gate.default).lower()}"
+        )
 
 
 DEFAULT_GATES: Final = FeatureGates()

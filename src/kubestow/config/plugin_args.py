@@ -1,8 +1,15 @@
-"""The arguments of the built-in plugins, with their defaults (spec 09 §3.5)."""
+"""The arguments of the built-in plugins, with their defaults (spec 09 §3.5).
+
+Not here: decoding and completing them (`arguments`), validating them (`argument_validation`).
+"""
+
+from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from kubestow.api.pod import NodeAffinity, TopologySpreadConstraint
+from kubestow.config.scalars import Int32, Int64
 
 
 class PluginArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -10,13 +17,13 @@ class PluginArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    name: str
-    weight: int = 0  # 0 means 1
+    name: str = ""
+    weight: Int64 = 0  # 0 means 1
 
 
 class UtilizationShapePoint(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    utilization: int
-    score: int
+    utilization: Int32 = 0
+    score: Int32 = 0
 
 
 class RequestedToCapacityRatioParam(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -47,7 +54,7 @@ class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
-    hard_pod_affinity_weight: int = 1
+    hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
@@ -57,16 +64,33 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
-    bind_timeout_seconds: int = 600
+    bind_timeout_seconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
 
 class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
-    min_candidate_nodes_percentage: int = 10
-    min_candidate_nodes_absolute: int = 100
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
-    # Durations as written in the configuration, such as "10s" or "1ns".
+    # Durations as text, such as "10s" or "1ns"; "" where a gate that is off takes the field away.
     filter_timeout: str = "10s"
     binding_timeout: str = "600s"
+
+
+# By the name of the plugin. These kinds are part of the configuration format: the arguments of any
+# other plugin are its own affair.
+ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
+    args_type.__name__.removesuffix("Args"): args_type
+    for args_type in (
+        DefaultPreemptionArgs,
+        DynamicResourcesArgs,
+        InterPodAffinityArgs,
+        NodeAffinityArgs,
+        NodeResourcesBalancedAllocationArgs,
+        NodeResourcesFitArgs,
+        PodTopologySpreadArgs,
+        VolumeBindingArgs,
+    )
+}

@@ -1,18 +1,22 @@
 """A profile's part of the configuration, and how a user's part merges into the default (spec 04
-§2.4)."""
+§2.4, 09 §3.4).
 
-from typing import Any, Final
+Not here: what the arguments of a plugin mean (`plugin_args`), what a gate changes (`defaults`).
+"""
+
+from typing import Final
 
 import msgspec
 
 from kubestow.api.pod import DEFAULT_SCHEDULER_NAME
+from kubestow.config.scalars import Int32
 
 
 class PluginRef(msgspec.Struct, frozen=True, rename="camel"):
     """A plugin by name; the weight matters at Score only."""
 
-    name: str
-    weight: int = 0
+    name: str = ""
+    weight: Int32 = 0
 
 
 class PluginSet(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -36,18 +40,25 @@ class Plugins(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pre_bind: PluginSet = PluginSet()
     bind: PluginSet = PluginSet()
     post_bind: PluginSet = PluginSet()
+    placement_generate: PluginSet = PluginSet()
+    placement_score: PluginSet = PluginSet()
 
 
 class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Arguments for one plugin, as written; the plugin's own type decodes them."""
+    """Arguments for one plugin.
 
-    name: str
-    args: dict[str, Any] = {}
+    `args` is a document as written, or, once completed and if the plugin is a built-in one that
+    takes arguments, an instance of its `PluginArgs`. Other plugins decode theirs by themselves.
+    """
+
+    name: str = ""
+    args: object = {}  # msgspec knows no union of a struct and a map
 
 
 class ProfileConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
-    percentage_of_nodes_to_score: int | None = None
+    # None leaves it to the whole configuration; 0 lets the cluster's size decide.
+    percentage_of_nodes_to_score: Int32 | None = None
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
 
@@ -79,6 +90,13 @@ DEFAULT_PLUGINS: Final = Plugins(
         )
     )
 )
+
+
+def enabled_names(plugins: Plugins) -> list[str]:
+    """Every plugin named in any enabled list, once, in order of first mention."""
+    # multiPoint is the first field.
+    sets: list[PluginSet] = [getattr(plugins, field) for field in Plugins.__struct_fields__]
+    return list(dict.fromkeys(ref.name for plugin_set in sets for ref in plugin_set.enabled))
 
 
 def merge_plugins(default: Plugins, custom: Plugins) -> Plugins:

@@ -1,0 +1,128 @@
+"""The text of a configuration, YAML or JSON, as a document that still knows what was written twice.
+
+Keys given twice are errors of their own (spec 09 §3.1), but they do not end the reading: everything
+that is wrong with a file is told at once. Of such a key the last value counts.
+
+Not here: which fields there are (`strict`).
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import yaml
+
+from kubestow.api.decode import is_list, is_map
+from kubestow.api.files import YamlLoader
+from kubestow.errors import ConfigError
+
+
+class FieldMap(dict[str, Any]):
+    """A map with all its keys in the order they were written, also those written twice."""
+
+    def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        self.written = tuple(pairs)
+        super().__init__(self.written)
+
+    @property
+    def written_keys(self) -> tuple[str, ...]:
+        return tuple(key for key, _ in self.written)
+
+
+class ConfigDocument(NamedTuple):
+    value: object
+    # Complaints about YAML keys written twice; JSON's are found with the unknown fields.
+    duplicate_keys: tuple[str, ...] = ()
+
+
+def read_document(raw: bytes) -> ConfigDocument:
+    """The first document of the text; raises ConfigError if it is neither YAML nor JSON."""
+    try:
+        text = raw.decode()
+        if text.lstrip().startswith("{"):
+            try:
+                return ConfigDocument(json.loads(text, object_pairs_hook=FieldMap))
+            except json.JSONDecodeError:
+                pass  # Braces may also be YAML, whose complaint is then the right one.
+        return _read_yaml(text)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the configuration is not UTF-8 text: {error}") from error
+    except RecursionError as error:
+        raise ConfigError("the configuration is nested too deeply") from error
+
+
+def without_keys(document: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """The same less some fields."""
+    if isinstance(document, FieldMap):
+        return FieldMap((key, value) for key, value in document.written if key not in keys)
+    return {key: value for key, value in document.items() if key not in keys}
+
+
+def plain(value: object) -> Any:
+    """The same with ordinary maps."""
+    if is_map(value):
+        return {key: plain(entry) for key, entry in value.items()}
+    if is_list(value):
+        return [plain(entry) for entry in value]
+    return value
+
+
+def _read_yaml(text: str) -> ConfigDocument:
+    loader: Any = YamlLoader(text)  # PyYAML's types leave out what builds the objects
+    try:
+        if not loader.check_node():
+            return ConfigDocument(None)
+        node = loader.get_node()
+        duplicates: list[str] = []
+        _check_keys(node, duplicates, open_nodes=set())
+        return ConfigDocument(_sorted(loader.construct_document(node)), tuple(duplicates))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"error converting YAML to JSON: yaml: {_problem_of(error)}") from error
+    finally:
+        loader.dispose()
+
+
+def _check_keys(node: yaml.Node, duplicates: list[str], *, open_nodes: set[int]) -> None:
+    """Make every key a text, and note those written twice."""
+    if id(node) in open_nodes:
+        raise yaml.MarkedYAMLError(
+            problem="an alias must not contain itself", problem_mark=node.start_mark
+        )
+    open_nodes.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            _check_key(key)
+            if key.value in seen:
+                # Upstream tells where the value begins, not the key.
+                line = value.start_mark.line + 1
+                duplicates.append(f"line {line}: key {json.dumps(key.value)} already set in map")
+            seen.add(key.value)
+            _check_keys(value, duplicates, open_nodes=open_nodes)
+    elif isinstance(node, yaml.SequenceNode):
+        for entry in node.value:
+            _check_keys(entry, duplicates, open_nodes=open_nodes)
+    open_nodes.remove(id(node))
+
+
+def _check_key(key: yaml.Node) -> None:
+    if not isinstance(key, yaml.ScalarNode):
+        raise yaml.MarkedYAMLError(problem="expected a text as key", problem_mark=key.start_mark)
+    if not key.tag.endswith(":merge"):
+        key.tag = "tag:yaml.org,2002:str"
+
+
+def _sorted(value: object) -> object:
+    # Upstream turns YAML into JSON first, and that has its keys in alphabetical order; so have the
+    # complaints about them.
+    if is_map(value):
+        return FieldMap((key, _sorted(entry)) for key, entry in sorted(value.items()))
+    if is_list(value):
+        return [_sorted(entry) for entry in value]
+    return value
+
+
+def _problem_of(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1}: {error.problem}"
+    return " ".join(str(error).split())

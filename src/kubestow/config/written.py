@@ -1,0 +1,199 @@
+"""A configuration written out in full, defaults and all (spec 09 §3.7).
+
+What is written reads back as the same configuration. `--write-config-to` and the log get YAML with
+sorted keys, `/configz` the same as JSON.
+"""
+
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from kubestow.api.decode import enc_hook
+from kubestow.api.meta import JsonObject
+from kubestow.config.connection import ClientConnectionConfig, LeaderElectionConfig
+from kubestow.config.defaults import complete_config, leave_to_extenders
+from kubestow.config.extenders import ExtenderConfig
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.config.kinds import API_VERSION, CONFIG_KIND
+from kubestow.config.plugin_args import (
+    DynamicResourcesArgs,
+    NodeAffinityArgs,
+    NodeResourcesFitArgs,
+    PluginArgs,
+    PodTopologySpreadArgs,
+    ScoringStrategy,
+    VolumeBindingArgs,
+)
+from kubestow.config.profile import (
+    PluginConfig,
+    PluginRef,
+    Plugins,
+    PluginSet,
+    ProfileConfig,
+    enabled_names,
+)
+from kubestow.config.scalars import Duration
+from kubestow.config.scheduler import SchedulerConfig
+
+
+def write_config(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> str:
+    """The configuration as YAML."""
+    document = config_document(config, gates)
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=2**31)
+
+
+def configz_document(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> JsonObject:
+    """What `/configz` answers."""
+    return {"componentconfig": config_document(config, gates)}
+
+
+def config_document(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> JsonObject:
+    """The configuration in full as a document. Arguments are shown of plugins that run."""
+    config = complete_config(config, gates)
+    document: JsonObject = {
+        "kind": CONFIG_KIND,
+        "apiVersion": API_VERSION,
+        "parallelism": config.parallelism,
+        "leaderElection": _leader_election(config.leader_election),
+        "clientConnection": _client_connection(config.client_connection),
+        "enableProfiling": config.enable_profiling,
+        "enableContentionProfiling": config.enable_contention_profiling,
+        "percentageOfNodesToScore": config.percentage_of_nodes_to_score,
+        "podInitialBackoffSeconds": config.pod_initial_backoff_seconds,
+        "podMaxBackoffSeconds": config.pod_max_backoff_seconds,
+        "profiles": [
+            _profile(leave_to_extenders(profile, config.extenders)) for profile in config.profiles
+        ],
+    }
+    if config.extenders:
+        document["extenders"] = [_extender(extender) for extender in config.extenders]
+    if config.delay_cache_until_active:
+        document["delayCacheUntilActive"] = True
+    return document
+
+
+def _leader_election(config: LeaderElectionConfig) -> JsonObject:
+    return {
+        "leaderElect": config.leader_elect,
+        "leaseDuration": str(config.lease_duration),
+        "renewDeadline": str(config.renew_deadline),
+        "retryPeriod": str(config.retry_period),
+        "resourceLock": config.resource_lock,
+        "resourceName": config.resource_name,
+        "resourceNamespace": config.resource_namespace,
+    }
+
+
+def _client_connection(config: ClientConnectionConfig) -> JsonObject:
+    return {
+        "kubeconfig": config.kubeconfig,
+        "acceptContentTypes": config.accept_content_types,
+        "contentType": config.content_type,
+        "qps": int(config.qps) if config.qps == int(config.qps) else config.qps,
+        "burst": config.burst,
+    }
+
+
+# --- profiles ---
+
+
+def _profile(profile: ProfileConfig) -> JsonObject:
+    running = set(enabled_names(profile.plugins))
+    entries = sorted(
+        (entry for entry in profile.plugin_config if entry.name in running and entry.args),
+        key=lambda entry: entry.name,
+    )
+    document: JsonObject = {"schedulerName": profile.scheduler_name}
+    if profile.percentage_of_nodes_to_score is not None:
+        document["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
+    document["plugins"] = {
+        field.encode_name: _plugin_set(getattr(profile.plugins, field.name))
+        for field in msgspec.structs.fields(Plugins)
+    }
+    document["pluginConfig"] = [_entry(entry) for entry in entries]
+    return document
+
+
+def _plugin_set(plugin_set: PluginSet) -> JsonObject:
+    lists = {"enabled": plugin_set.enabled, "disabled": plugin_set.disabled}
+    return {key: [_ref(ref) for ref in refs] for key, refs in lists.items() if refs}
+
+
+def _ref(ref: PluginRef) -> JsonObject:
+    return {"name": ref.name, "weight": ref.weight}
+
+
+def _entry(entry: PluginConfig) -> JsonObject:
+    if not isinstance(entry.args, PluginArgs):
+        return {"name": entry.name, "args": entry.args}
+    type_fields = {"kind": type(entry.args).__name__, "apiVersion": API_VERSION}
+    return {"name": entry.name, "args": type_fields | _args(entry.args)}
+
+
+# Fields that are left out when they are empty; all others are always shown.
+_OMITTED_IF_EMPTY: Final[dict[type[msgspec.Struct], tuple[str, ...]]] = {
+    DynamicResourcesArgs: ("filterTimeout", "bindingTimeout"),
+    NodeAffinityArgs: ("addedAffinity",),
+    NodeResourcesFitArgs: ("ignoredResources", "ignoredResourceGroups"),
+    PodTopologySpreadArgs: ("defaultConstraints",),
+    VolumeBindingArgs: ("shape",),
+}
+
+
+def _args(args: PluginArgs) -> JsonObject:
+    document = _plain(args)
+    for key in _OMITTED_IF_EMPTY.get(type(args), ()):
+        if not document[key]:
+            del document[key]
+    if isinstance(args, NodeResourcesFitArgs):
+        document["scoringStrategy"] = _strategy(args.scoring_strategy)
+    return document
+
+
+def _strategy(strategy: ScoringStrategy) -> JsonObject:
+    return _nonempty(_plain(strategy))
+
+
+def _plain(struct: msgspec.Struct) -> Any:
+    # Over the text, because msgspec's shorter way leaves tuples where a document has lists.
+    return msgspec.json.decode(msgspec.json.encode(struct, enc_hook=enc_hook))
+
+
+# --- extenders ---
+
+
+def _extender(extender: ExtenderConfig) -> JsonObject:
+    document = _nonempty(_plain(msgspec.structs.replace(extender, http_timeout=Duration())))
+    document["urlPrefix"] = extender.url_prefix
+    document["httpTimeout"] = str(extender.http_timeout)
+    if extender.tls_config is not None:
+        document["tlsConfig"] = _nonempty(_plain(extender.tls_config))
+    if extender.managed_resources:
+        document["managedResources"] = [
+            {"name": resource.name} | _nonempty(_plain(resource))
+            for resource in extender.managed_resources
+        ]
+    return document
+
+
+def _nonempty(document: JsonObject) -> JsonObject:
+    return {key: value for key, value in document.items() if value}
+
+
+# --- YAML ---
+
+
+class _Dumper(yaml.SafeDumper):
+    """An empty text as Go writes it, and no references to what occurs twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _write_text(dumper: Any, text: str) -> yaml.ScalarNode:
+    style = None if text else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _write_text)
