@@ -45,5 +45,5 @@ def test_a_locked_gate_stays_as_it_is() -> None:
 
 
 def test_an_unknown_gate_is_refused() -> None:
-    with pytest.raises(ConfigError, match="^unrecognized feature gate: Nonsense$"):
+    with pytest.raises(ConfigError, match="unrecognized feature gate: Nonsense"):
         FeatureGates({"Nonsense": True})

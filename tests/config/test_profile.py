@@ -7,6 +7,7 @@ from kubestow.config.profile import (
     PluginRef,
     Plugins,
     PluginSet,
+    enabled_names,
     merge_plugin_set,
     merge_plugins,
 )
@@ -84,3 +85,10 @@ def test_the_default_plugins_stand_in_the_order_of_the_specification() -> None:
         "PodTopologySpread:2 InterPodAffinity:2 DynamicResources:2 DefaultPreemption "
         "NodeResourcesBalancedAllocation:1 ImageLocality:1 DefaultBinder NodeDeclaredFeatures"
     )
+
+
+def test_enabled_names_are_told_once_in_order_of_first_mention() -> None:
+    plugins = Plugins(
+        multi_point=plugin_set("B A"), filter=plugin_set("C A"), score=plugin_set("D", "E")
+    )
+    assert enabled_names(plugins) == ["B", "A", "C", "D"]

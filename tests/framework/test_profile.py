@@ -11,11 +11,12 @@ from kubestow.config.profile import (
     Plugins,
     PluginSet,
     ProfileConfig,
+    enabled_names,
     merge_plugins,
 )
 from kubestow.errors import ConfigError
 from kubestow.framework.plugin import Plugin
-from kubestow.framework.profile import Profile, enabled_names, plugin_name
+from kubestow.framework.profile import Profile, plugin_name
 from kubestow.testing.profiles import make_plugin
 
 # Spec 04 §2.6. Letters stand for points; what a plugin implements is all that counts here.
@@ -339,10 +340,3 @@ def test_half_a_point_is_none() -> None:
     )
     assert profile.reserve == []
     assert names(profile.score) == ["A"]
-
-
-def test_enabled_names_are_told_once_in_order_of_first_mention() -> None:
-    plugins = Plugins(
-        multi_point=plugin_set("B A"), filter=plugin_set("C A"), score=plugin_set("D", "E")
-    )
-    assert enabled_names(plugins) == ["B", "A", "C", "D"]

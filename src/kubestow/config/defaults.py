@@ -5,6 +5,7 @@ Invariant: completing what is complete changes nothing, so that a configuration 
 reads back as the same one.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -80,7 +81,7 @@ def default_plugins(gates: FeatureGates) -> Plugins:
 
 
 def leave_to_extenders(
-    profile: ProfileConfig, extenders: tuple[ExtenderConfig, ...]
+    profile: ProfileConfig, extenders: Sequence[ExtenderConfig]
 ) -> ProfileConfig:
     """A complete profile whose NodeResourcesFit looks away where an extender counts a resource.
 

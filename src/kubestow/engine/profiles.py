@@ -1,23 +1,23 @@
-"""Builds the profiles a configuration asks for: merges defaults, makes plugins, checks the set."""
+"""Builds the profiles a configuration asks for: makes the plugins, checks the set.
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+Not here: merging in the defaults, decoding and validating arguments (`config`).
+"""
 
-import msgspec
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from kubestow.config.argument_validation import validate_args
+from kubestow.config.arguments import convert_args
+from kubestow.config.defaults import complete_profile, leave_to_extenders
+from kubestow.config.extenders import ExtenderConfig
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
-from kubestow.config.profile import (
-    DEFAULT_PLUGINS,
-    PluginRef,
-    Plugins,
-    PluginSet,
-    ProfileConfig,
-    merge_plugins,
-)
+from kubestow.config.field_errors import raise_if_any
+from kubestow.config.plugin_args import PluginArgs
+from kubestow.config.profile import ProfileConfig, enabled_names
 from kubestow.errors import ConfigError
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import Plugin
-from kubestow.framework.profile import Profile, enabled_names, plugin_name
+from kubestow.framework.profile import Profile, plugin_name
 from kubestow.plugins.registry import PluginClass
 
 Registry = Mapping[str, PluginClass]
@@ -28,13 +28,32 @@ def build_profiles(
     registry: Registry,
     make_handle: Callable[[str], Handle],
     gates: FeatureGates = DEFAULT_GATES,
+    extenders: Sequence[ExtenderConfig] = (),
 ) -> dict[str, Profile]:
     """Profiles by scheduler name, in the order of the configuration (spec 04 §2.4, §2.5)."""
+    completed = [
+        leave_to_extenders(complete_profile(config, gates), extenders) for config in configs
+    ]
+    try:
+        return _build_profiles(completed, registry, make_handle, gates)
+    except ConfigError as error:
+        raise ConfigError(f"initializing profiles: {error}") from error
+
+
+def _build_profiles(
+    configs: Iterable[ProfileConfig],
+    registry: Registry,
+    make_handle: Callable[[str], Handle],
+    gates: FeatureGates,
+) -> dict[str, Profile]:
     profiles: dict[str, Profile] = {}
     first: _QueueSort | None = None
     for config in configs:
         name = config.scheduler_name
-        profile = _build_profile(config, registry, make_handle(name), gates)
+        try:
+            profile = _build_profile(config, registry, make_handle(name), gates)
+        except ConfigError as error:
+            raise ConfigError(f"creating profile for scheduler name {name}: {error}") from error
         if not name:
             raise ConfigError("scheduler name is needed")
         if name in profiles:
@@ -48,59 +67,48 @@ def build_profiles(
     return profiles
 
 
-def default_plugins(gates: FeatureGates) -> Plugins:
-    """The default set, less what a gate that is off takes out."""
-    if gates.enabled("NodeDeclaredFeatures"):
-        return DEFAULT_PLUGINS
-    enabled = tuple(
-        ref for ref in DEFAULT_PLUGINS.multi_point.enabled if ref.name != "NodeDeclaredFeatures"
-    )
-    return Plugins(multi_point=PluginSet(enabled=enabled))
-
-
 def _build_profile(
     config: ProfileConfig, registry: Registry, handle: Handle, gates: FeatureGates
 ) -> Profile:
-    merged = merge_plugins(default_plugins(gates), config.plugins)
-    args: dict[str, dict[str, Any]] = {}
+    args: dict[str, object] = {}
     for entry in config.plugin_config:
         if entry.name in args:
             raise ConfigError(f"repeated config for plugin {entry.name}")
         args[entry.name] = entry.args
     plugins: dict[str, Plugin] = {}
-    for name in enabled_names(merged):
+    for name in enabled_names(config.plugins):
         plugin_class = registry.get(name)
         if plugin_class is not None:
-            plugins[name] = _make_plugin(plugin_class, args.get(name, {}), handle)
-    handle.profile = Profile(msgspec.structs.replace(config, plugins=merged), plugins)
+            plugins[name] = _make_plugin(plugin_class, args.get(name, {}), handle, gates)
+    handle.profile = Profile(config, plugins)
     return handle.profile
 
 
-def _make_plugin(plugin_class: PluginClass, raw_args: dict[str, Any], handle: Handle) -> Plugin:
+def _make_plugin(
+    plugin_class: PluginClass, args: object, handle: Handle, gates: FeatureGates
+) -> Plugin:
     name = plugin_class.name
     try:
-        return plugin_class(_decode_args(plugin_class, raw_args), handle)
+        return plugin_class(_checked_args(plugin_class, args, gates), handle)
     except ConfigError as error:
         raise ConfigError(f'initializing plugin "{name}": {error}') from error
 
 
-def _decode_args(plugin_class: PluginClass, raw_args: dict[str, Any]) -> object:
+def _checked_args(plugin_class: PluginClass, args: object, gates: FeatureGates) -> object:
     args_type = plugin_class.args_type
-    if args_type is None:
-        return raw_args
-    # The arguments may say what they are; which plugin they are for is known already.
-    fields = {key: raw_args[key] for key in raw_args if key not in ("apiVersion", "kind")}
-    try:
-        return msgspec.convert(fields, args_type)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"decoding args: {error}") from error
+    # A plugin from outside has a type of its own, and so may one that stands in for a built-in.
+    if args_type is not None and not isinstance(args, args_type):
+        args = convert_args(plugin_class.name, args, args_type)
+    if isinstance(args, PluginArgs):
+        raise_if_any(validate_args(args, "", gates))
+    return args
 
 
 class _QueueSort(NamedTuple):
     """What orders the queue of a profile; there is one queue, so it must be the same for all."""
 
     name: str
-    args: Mapping[str, Any] | None
+    args: object
 
     @classmethod
     def of(cls, profile: Profile, config: ProfileConfig) -> "_QueueSort":
@@ -117,16 +125,3 @@ def _check_same_queue_sort(profile_name: str, first: _QueueSort, other: _QueueSo
         )
     if first.args != other.args:
         raise ConfigError(f'different queue sort plugin args for profile "{profile_name}"')
-
-
-def without_unknown(plugins: Plugins, registry: Registry) -> Plugins:
-    """The plugins less those the registry does not have, for a registry that is a part of the
-    whole."""
-
-    def known(plugin_set: PluginSet) -> PluginSet:
-        enabled: tuple[PluginRef, ...] = tuple(
-            ref for ref in plugin_set.enabled if ref.name in registry
-        )
-        return PluginSet(enabled=enabled, disabled=plugin_set.disabled)
-
-    return Plugins(**{field: known(getattr(plugins, field)) for field in Plugins.__struct_fields__})

@@ -120,12 +120,6 @@ class Profile:
         ]
 
 
-def enabled_names(plugins: Plugins) -> list[str]:
-    """Every plugin named in any enabled list, once, in order of first mention."""
-    sets = [plugins.multi_point, *(getattr(plugins, field) for field, _, _ in _POINTS)]
-    return list(dict.fromkeys(ref.name for plugin_set in sets for ref in plugin_set.enabled))
-
-
 def _evaluates_each_node(plugin: object) -> bool:
     return bool(getattr(plugin, "evaluates_each_node", False))
 
