@@ -78,7 +78,10 @@ class Scheduler:
         # Plugins need the nominator, which is the queue's, and the queue needs the plugins' hints:
         # handles are filled in once both exist.
         self._handles: list[Handle] = []
-        self.profiles = build_profiles(config.profiles, registry, self._make_handle, gates)
+        self._gates = gates
+        self.profiles = build_profiles(
+            config.profiles, registry, self._make_handle, gates, config.extenders
+        )
         self.queue = self._make_queue(config, gates, queue_metrics)
         for handle in self._handles:
             handle.nominator = self.queue.nominator
@@ -246,6 +249,7 @@ class Scheduler:
             waiting_pods=self.waiting_pods,
             in_pre_bind=self._in_pre_bind,
             spawn=self.spawn,
+            feature_gates=self._gates,
         )
         self._handles.append(handle)
         return handle
