@@ -67,7 +67,7 @@ class Dialer:
         context = self._tls.current() if self._is_secure else None
         if self._proxy is None or self.asks_proxy:
             target = self.endpoint if self._proxy is None else self._proxy.endpoint
-            secured = context if self._proxy is None else _proxy_context(self._proxy)
+            secured = context if self._proxy is None else self._proxy_context(self._proxy)
             name = self._server_name if self._proxy is None else target.host
             transport, _ = await loop.create_connection(
                 lambda: connection,
@@ -97,7 +97,7 @@ class Dialer:
 
     async def _tunnel(self, proxy: Proxy) -> asyncio.Transport:
         """A connection through the proxy on which nothing has been said yet."""
-        context = _proxy_context(proxy)
+        context = self._proxy_context(proxy)
         transport, talk = await asyncio.get_running_loop().create_connection(
             _Talk,
             proxy.endpoint.host,
@@ -115,6 +115,10 @@ class Dialer:
             transport.abort()
             raise
         return transport
+
+    def _proxy_context(self, proxy: Proxy) -> ssl.SSLContext | None:
+        # As with other clients, one set of authorities vouches for the proxy and the server.
+        return self._tls.current() if proxy.scheme == "https" else None
 
 
 class _Talk(asyncio.Protocol):
@@ -211,10 +215,6 @@ def _socks_address(host: str) -> bytes:
         name = host.encode("idna")
         return bytes([3, len(name)]) + name
     return bytes([1 if address.version == 4 else 4]) + address.packed
-
-
-def _proxy_context(proxy: Proxy) -> ssl.SSLContext | None:
-    return ssl.create_default_context() if proxy.scheme == "https" else None
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:
