@@ -11,3 +11,8 @@ BoolArray = npt.NDArray[np.bool_]
 Rows = slice | npt.NDArray[np.intp]
 
 ALL_ROWS = slice(None)
+
+
+def row_numbers(rows: Rows) -> npt.NDArray[np.intp]:
+    """The numbers of these rows; a slice must say where it begins and ends."""
+    return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows

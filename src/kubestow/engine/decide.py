@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, row_numbers
 from kubestow.cache.nodes import SimulatedNode
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision, Nomination
@@ -291,7 +291,7 @@ class _Search:
         positions = np.flatnonzero(passed)
         end = len(failed_by) if len(positions) <= missing else int(positions[missing])
         error, end = self._first_error(failed_by, codes, explicit, end)
-        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        numbers = row_numbers(rows)
         taken = positions[positions < end][:missing]
         self._take(numbers[taken], len(taken))
         self._record(numbers[:end], failed_by[:end], codes[:end], explicit)
@@ -359,6 +359,8 @@ class _Search:
         for position, status in explicit.items():
             if position < len(numbers) and status is not None:
                 diagnosis.set_explicit(int(numbers[position]), status)
+                # Not so for the pod's own nominated node: that it pends there is forgotten (§5).
+                diagnosis.add_plugin_of(status)
 
 
 def _with_explicit(failed_by: IntArray, explicit: Mapping[int, Status | None]) -> IntArray:
@@ -381,9 +383,7 @@ def _joined(found: Sequence[slice | npt.NDArray[np.intp]]) -> slice | npt.NDArra
         return found[0]
     if not found:
         return np.empty(0, np.intp)
-    return np.concatenate(
-        [np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows for rows in found]
-    )
+    return np.concatenate([row_numbers(rows) for rows in found])
 
 
 def _first_at_or_after(candidates: range | npt.NDArray[np.intp], start: int) -> int:

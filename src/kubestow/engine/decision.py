@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import row_numbers
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.plugin import PostFilterResult
@@ -93,8 +94,7 @@ class Decision:
     @property
     def feasible(self) -> npt.NDArray[np.intp]:
         """intp[k]: rows of the nodes found to fit, in the order they were found."""
-        rows = self.feasible_rows
-        return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        return row_numbers(self.feasible_rows)
 
     @feasible.setter
     def feasible(self, rows: npt.NDArray[np.intp]) -> None:

@@ -15,7 +15,7 @@ benchmark's check compare the two.
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -208,7 +208,7 @@ class ShapeRecord:
         return self._local.values()
 
     def _raw(self, step: ScoreStep) -> Tracked[np.int64]:
-        depends: Depends = step.plugin.score_depends  # pyright: ignore[reportAttributeAccessIssue]
+        depends = cast(SharingPlugin, step.plugin).score_depends  # only these are kept
         return Tracked[np.int64](
             self.snapshot.log, depends, lambda rows: self._score(step, self.snapshot.view(rows))
         )

@@ -101,8 +101,6 @@ class Diagnosis:
         """Blame every filter that rejected some node."""
         for filter_index, code in self._distinct():
             self.add_plugin_of(self._decode(filter_index, code))
-        for status in self.explicit.values():
-            self.add_plugin_of(status)
 
     def set_explicit(self, row: int, status: Status) -> None:
         self.explicit[row] = status
