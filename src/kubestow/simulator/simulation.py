@@ -19,8 +19,10 @@ from kubestow.errors import ApiError, InputError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
 from kubestow.simulator.embedded import EmbeddedCluster
+from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.virtual_time import VirtualClock
+from kubestow.simulator.volume_controller import VolumeController
 from kubestow.simulator.workloads import expand_workloads
 
 LIMIT_S: Final = 600.0
@@ -104,7 +106,11 @@ class Simulation:
             self._clock,
             registry=registry,
             listeners=[self._note],
-            controllers=[FakeKubelets(store, self._clock, starts_pods=False)],
+            controllers=[
+                FakeKubelets(store, self._clock, starts_pods=False),
+                VolumeController(store),
+                EphemeralVolumeController(store),
+            ],
             seed=seed,
         )
 
