@@ -2,7 +2,8 @@
 
     filters that ask only what Node objects say    asked once: pods do not change their answer
     filters that ask for numbers                   asked at every step, for all nodes at once
-    filters that ask for more                      asked at every step, node by node
+    filters that ask for more, or keep a state     asked at every step, node by node
+    that follows pods coming and going
 
 What a filter asks for is seen when it is first asked, with every less important pod gone. It
 answers for each node by itself, so one that saw neither pods nor numbers then would say the same at
@@ -10,64 +11,84 @@ every later step.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.nodes import SimulatedNode
-from kubestow.framework.diagnosis import PASSED
-from kubestow.framework.plugin import FilterPlugin
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import decode_status
+from kubestow.framework.plugin import FilterPlugin, StatusCodes
+from kubestow.framework.profile import plugin_name
 from kubestow.plugins.default_preemption.dry_run import IntpArray, Question
 from kubestow.plugins.default_preemption.thinned import NeedsMore, ThinnedNodes
 
+
+class Spot(NamedTuple):
+    """One node in thought, and what the plugins' state would be."""
+
+    node: SimulatedNode
+    state: CycleState
+
+
 # The node at a position of the view, with the same pods on it.
-NodeAt = Callable[[int], SimulatedNode]
+SpotAt = Callable[[int], Spot]
 
 
 class FilterFault(Exception):
     """A filter failed, and not for one node alone."""
 
 
+class TooMany(Exception):
+    """A filter wants to be asked node by node, and there are more nodes than are likely needed."""
+
+
 class Asker:
     """Asks the filters of one attempt. Its views must all be made from the first."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, statuses: StatusCodes) -> None:
+        skipped = question.state.skip_filter
         self._state = question.state
         self._pod = question.pod
-        self._steps = [
-            step
-            for step in question.profile.filter_steps
-            if step.name not in question.state.skip_filter
-        ]
+        self._statuses = statuses
+        self._steps = [step for step in question.profile.filter_steps if step.name not in skipped]
+        self._stateful = stateful_plugins(question)
         self._by_numbers: list[FilterPlugin] = []
         self._by_node: list[FilterPlugin] = []
 
-    def first_failures(self, view: ThinnedNodes, node_at: NodeAt) -> IntArray:
-        """int64[2, node]: which filter fails first, or PASSED, and its code. Asks all filters."""
-        failures = np.zeros((2, len(view)), np.int64)
-        failures[0] = PASSED
-        passing = np.arange(len(view))
-        for index, _, plugin, evaluates_each_node in self._steps:
-            if len(passing) == 0:
-                break
-            is_narrowed = evaluates_each_node and len(passing) < len(view)
+    def first_failures(self, view: ThinnedNodes, spot_at: SpotAt, *, by_node_max: int) -> IntArray:
+        """int64[node]: the status of the first filter that fails, as a number; 0 if none does.
+
+        TooMany if more nodes would have to be asked about one by one.
+        """
+        failures = np.zeros(len(view), np.int64)
+        passing = everything = np.arange(len(view))
+        for _, name, plugin, evaluates_each_node in self._steps:
+            is_narrowed = evaluates_each_node and passing is not everything
+            asked = view.subset(passing) if is_narrowed else view
             view.asked.for_numbers = False
             try:
-                codes = self._ask(plugin, view.subset(passing) if is_narrowed else view)
+                if name in self._stateful:
+                    raise NeedsMore
+                codes = self._ask(plugin, asked)
                 if view.asked.for_numbers:
                     _note(plugin, self._by_numbers)
+                if codes is None:
+                    continue
+                numbers = self._numbers(plugin, codes if is_narrowed else codes[passing])
             except NeedsMore:
-                codes, is_narrowed = self._ask_each(plugin, passing, node_at), True
+                if len(passing) > by_node_max:
+                    raise TooMany from None
                 _note(plugin, self._by_node)
-            if codes is None or not codes.any():
-                continue
-            failing = passing[(codes if is_narrowed else codes[passing]) != 0]
-            failures[0, failing] = index
-            failures[1, passing] += codes if is_narrowed else codes[passing]
-            passing = np.flatnonzero(failures[0] == PASSED)
+                numbers = self._ask_each(plugin, passing, spot_at)
+            failures[passing] = numbers
+            passing = passing[numbers == 0]
+            if len(passing) == 0:
+                break
         return failures
 
-    def fails(self, view: ThinnedNodes, node_at: NodeAt, mask: BoolArray) -> BoolArray:
+    def fails(self, view: ThinnedNodes, spot_at: SpotAt, mask: BoolArray) -> BoolArray:
         """bool[node]: where some filter fails by now, of those nodes in the mask.
 
         All filters must have been asked about these nodes before, and have passed them.
@@ -80,11 +101,11 @@ class Asker:
         fails &= mask
         for plugin in self._by_node:
             fitting = np.flatnonzero(mask & ~fails)
-            fails[fitting] = self._ask_each(plugin, fitting, node_at) != 0
+            fails[fitting] = self._ask_each(plugin, fitting, spot_at) != 0
         return fails
 
     def _ask(self, plugin: FilterPlugin, view: ThinnedNodes) -> IntArray | None:
-        """The filter's answer for the whole view; NeedsMore if it cannot go by numbers."""
+        """The filter's codes for the whole view; NeedsMore if it cannot go by numbers."""
         asked = view.asked
         asked.for_more = False
         try:
@@ -99,18 +120,38 @@ class Asker:
             raise FilterFault
         return codes
 
-    def _ask_each(self, plugin: FilterPlugin, positions: IntpArray, node_at: NodeAt) -> IntArray:
-        """The filter's answers for the nodes at these positions, one by one."""
-        codes = np.zeros(len(positions), np.int64)
+    def _numbers(self, plugin: FilterPlugin, codes: IntArray) -> IntArray:
+        """The numbers of the statuses these codes of the filter stand for."""
+        numbers = np.zeros(len(codes), np.int64)
+        left = np.flatnonzero(codes)
+        while len(left):
+            code = int(codes[left[0]])
+            is_same = codes[left] == code
+            status = decode_status(plugin, self._state, code)
+            numbers[left[is_same]] = self._statuses.code_of(status)
+            left = left[~is_same]
+        return numbers
+
+    def _ask_each(self, plugin: FilterPlugin, positions: IntpArray, spot_at: SpotAt) -> IntArray:
+        """The statuses of the nodes at these positions as numbers, found one by one."""
+        numbers = np.zeros(len(positions), np.int64)
         listed: list[int] = positions.tolist()
         for index, position in enumerate(listed):
+            node, state = spot_at(position)
             try:
-                answer = plugin.filter(self._state, self._pod, node_at(position))
+                codes = plugin.filter(state, self._pod, node)
             except Exception as error:  # As above.
                 raise FilterFault from error
-            if answer is not None:
-                codes[index] = answer[0]
-        return codes
+            if codes is not None and codes[0]:
+                status = decode_status(plugin, state, int(codes[0]))
+                numbers[index] = self._statuses.code_of(status)
+        return numbers
+
+
+def stateful_plugins(question: Question) -> frozenset[str]:
+    """The plugins that have to be told of pods coming and going."""
+    extensions = question.profile.pre_filter_extensions
+    return frozenset(map(plugin_name, extensions)) - question.state.skip_filter
 
 
 def _note(plugin: FilterPlugin, plugins: list[FilterPlugin]) -> None:

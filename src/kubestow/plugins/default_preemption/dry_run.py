@@ -15,7 +15,7 @@ import numpy.typing as npt
 from kubestow.api.disruption import BudgetTable
 from kubestow.api.labels import join_errors
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import fit_error_text
@@ -96,12 +96,10 @@ class DryRun:
         start = 0
         while start < len(rows):
             stretch = evaluator.evaluate(rows[start:], self._statuses, self._missing(wanted))
-            tried_count = len(stretch.codes)
-            end = tried_count if wanted is None else self._end(stretch, wanted)
-            self._take(rows[start : start + end], stretch, wanted)
-            if wanted is not None and self._has_enough(wanted):
+            is_done = self._take(rows[start : start + len(stretch.codes)], stretch, wanted)
+            if is_done:
                 return
-            start += tried_count
+            start += len(stretch.codes)
 
     def candidates(self) -> Candidates:
         """Those that violate no budget first."""
@@ -151,34 +149,35 @@ class DryRun:
         # There may be plenty, and still not one that violates no budget.
         return missing if missing > 0 else wanted
 
-    def _has_enough(self, wanted: int) -> bool:
-        return self._clean.count > 0 and self._clean.count + self._violating.count >= wanted
-
-    def _end(self, stretch: Stretch, wanted: int) -> int:
-        """How many nodes of the stretch are looked at before the search stops."""
-        is_candidate = stretch.codes == 0
-        is_clean = is_candidate & (stretch.ranks[VIOLATIONS] == 0)
-        clean = self._clean.count + np.cumsum(is_clean)
-        both = self._clean.count + self._violating.count + np.cumsum(is_candidate)
-        # The list of those that violate a budget ends at `wanted`, but that alone is enough for the
-        # sum, so its length need not be cut here.
-        is_enough = (clean > 0) & (both >= wanted)
-        return int(is_enough.argmax()) + 1 if is_enough.any() else len(is_enough)
-
-    def _take(self, rows: IntpArray, stretch: Stretch, wanted: int | None) -> None:
-        codes, ranks = stretch.codes[: len(rows)], stretch.ranks[:, : len(rows)]
+    def _take(self, rows: IntpArray, stretch: Stretch, wanted: int | None) -> bool:
+        """Remember what came of these nodes up to the one that is enough; tells if there is one."""
+        positions = np.flatnonzero(stretch.codes == 0)
+        is_clean = stretch.ranks[VIOLATIONS, positions] == 0
+        last = self._last_needed(is_clean, wanted)
+        if last is not None:
+            positions, is_clean = positions[: last + 1], is_clean[: last + 1]
+            rows = rows[: positions[-1] + 1]
         self._rows.append(rows)
-        self._codes.append(codes)
-        is_candidate = codes == 0
-        is_clean = ranks[VIOLATIONS] == 0
-        for found, mask in (
-            (self._clean, is_candidate & is_clean),
-            (self._violating, is_candidate & ~is_clean),
+        self._codes.append(stretch.codes[: len(rows)])
+        for found, found_positions in (
+            (self._clean, positions[is_clean]),
+            (self._violating, positions[~is_clean]),
         ):
-            positions = np.flatnonzero(mask)
             if wanted is not None:
-                positions = positions[: wanted - found.count]
-            found.add(rows[positions], ranks[:, positions], stretch.victims_of)
+                found_positions = found_positions[: wanted - found.count]
+            found.add(rows[found_positions], stretch.ranks[:, found_positions], stretch.victims_of)
+        return last is not None
+
+    def _last_needed(self, is_clean: BoolArray, wanted: int | None) -> int | None:
+        """Which of the candidates just found is enough, None if not even all of them are."""
+        total = self._clean.count + self._violating.count
+        if wanted is None or total + len(is_clean) < wanted:
+            return None
+        # Spec 08 A6: any number of candidates is too few as long as all of them violate budgets.
+        is_enough = np.arange(total + 1, total + 1 + len(is_clean)) >= wanted
+        if self._clean.count == 0:
+            is_enough &= np.logical_or.accumulate(is_clean)
+        return int(is_enough.argmax()) if is_enough.any() else None
 
 
 class _Found:

@@ -2,10 +2,7 @@
 
 The same trial as in `one_node`, in step on all nodes: all less important pods off, then the first
 pod of every node put back, then the second of every node, and so on. Each step asks the filters
-once for all nodes (`asking`).
-
-This needs that no plugin keeps a state which follows pods coming and going (`can_take`); with such
-plugins at work, `one_node` does it.
+once for all nodes where numbers decide, and node by node only where they do not (`asking`).
 """
 
 from collections.abc import Sequence
@@ -17,18 +14,30 @@ from kubestow.api.importance import by_importance
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.nodes import SimulatedNode
-from kubestow.framework.diagnosis import PASSED, decode_status
 from kubestow.framework.plugin import StatusCodes
-from kubestow.framework.profile import plugin_name
-from kubestow.plugins.default_preemption.asking import Asker, FilterFault
-from kubestow.plugins.default_preemption.candidates import CRITERIA, PRIORITY_SHIFT
+from kubestow.framework.runner import run_add_pod, run_remove_pod
+from kubestow.plugins.default_preemption.asking import (
+    Asker,
+    FilterFault,
+    Spot,
+    TooMany,
+    stateful_plugins,
+)
+from kubestow.plugins.default_preemption.candidates import (
+    CRITERIA,
+    HIGHEST_PRIORITY,
+    PRIORITY_SHIFT,
+    PRIORITY_SUM,
+    VICTIM_COUNT,
+    VIOLATIONS,
+    YOUNGEST,
+)
 from kubestow.plugins.default_preemption.dry_run import (
     NO_VICTIMS,
     IntpArray,
     Question,
     Stretch,
 )
-from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES
 from kubestow.plugins.default_preemption.evictable import (
     NOT_STARTED,
     PRIORITY,
@@ -41,38 +50,44 @@ from kubestow.plugins.default_preemption.thinned import NeedsMore, Slots, Thinne
 
 # How many nodes are asked about at once before it is known how many of them could help.
 SCREENED_MAX: Final = 4096
-
-
-def can_take(question: Question) -> bool:
-    """Whether many nodes can be tried at once with the same outcome."""
-    skipped = question.state.skip_filter
-    return question.rules is DEFAULT_RULES and all(
-        plugin_name(plugin) in skipped for plugin in question.profile.pre_filter_extensions
-    )
+LOWEST: Final = np.iinfo(np.int64).min
 
 
 class ManyNodes:
-    """Tries nodes by the hundred."""
+    """Tries nodes by the hundred. Only for the default rules on victims."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
+        self._goes_by_node = bool(stateful_plugins(question))
 
     def evaluate(self, rows: IntpArray, statuses: StatusCodes, missing: int | None) -> Stretch:
         try:
-            return self._evaluate(rows[:SCREENED_MAX], statuses, missing)
+            return self._evaluate(rows, statuses, missing)
         except (FilterFault, NeedsMore):
             # A filter failed for all nodes together. Only one by one can it say which it means.
             return OneNode(self._question).evaluate(rows, statuses, missing)
 
     def _evaluate(self, rows: IntpArray, statuses: StatusCodes, missing: int | None) -> Stretch:
+        if missing is None:
+            return self._try(rows, statuses, missing, by_node_max=len(rows))
+        if not self._goes_by_node:
+            try:
+                return self._try(rows[:SCREENED_MAX], statuses, missing, by_node_max=missing)
+            except TooMany:
+                self._goes_by_node = True
+        return self._try(rows[:missing], statuses, missing, by_node_max=missing)
+
+    def _try(
+        self, rows: IntpArray, statuses: StatusCodes, missing: int | None, *, by_node_max: int
+    ) -> Stretch:
         question = self._question
         codes = np.full(len(rows), statuses.code_of(NO_VICTIMS), np.int64)
-        lower_counts = lower_sums(question.snapshot.view(rows), question.pod.priority)[0]
-        positions = np.flatnonzero(lower_counts)
-        asker = Asker(question)
+        sums = lower_sums(question.snapshot.view(rows), question.pod.priority)
+        positions = np.flatnonzero(sums[0])
+        asker = Asker(question, statuses)
         if len(positions):
             screened = _Thought(question, rows[positions])
-            codes[positions] = _decoded(question, screened.first_failures(asker), statuses)
+            codes[positions] = screened.first_failures(asker, by_node_max)
         fitting = np.flatnonzero(codes == 0)
         if missing is not None and len(fitting) > missing:
             # The others are most likely not needed. If they are, they will be asked about again.
@@ -108,19 +123,22 @@ class _Victims(NamedTuple):
         mask, slots = self.mask, self.slots
         priorities, starts = slots.figures[PRIORITY], slots.figures[START]
         starts = np.where(starts == NOT_STARTED, self.now_ns, starts)
-        lowest = np.iinfo(np.int64).min
-        highest = np.where(mask, priorities, lowest).max(axis=0)
-        earliest = np.where(mask & (priorities == highest), starts, NOT_STARTED).min(axis=0)
-        is_violating = np.arange(len(slots))[:, np.newaxis] < slots.violating_counts
-        return np.stack(
-            (
-                np.count_nonzero(mask & is_violating, axis=0),
-                highest,
-                ((priorities + PRIORITY_SHIFT) * mask).sum(axis=0),
-                np.count_nonzero(mask, axis=0),
-                -earliest,
-            )
-        )
+        ranks = np.zeros((CRITERIA, len(self.rows)), np.int64)
+        is_violating = slots.is_violating()
+        if is_violating is None:
+            # Pods lie in order of importance, so the first victim says it for all.
+            firsts, nodes = mask.argmax(axis=0), np.arange(len(self.rows))
+            highest, earliest = priorities[firsts, nodes], starts[firsts, nodes]
+        else:
+            ranks[VIOLATIONS] = np.count_nonzero(mask & is_violating, axis=0)
+            highest = np.where(mask, priorities, LOWEST).max(axis=0)
+            is_highest = mask & (priorities == highest)
+            earliest = np.where(is_highest, starts, NOT_STARTED).min(axis=0)
+        ranks[HIGHEST_PRIORITY] = highest
+        ranks[VICTIM_COUNT] = np.count_nonzero(mask, axis=0)
+        ranks[PRIORITY_SUM] = (priorities * mask).sum(axis=0) + PRIORITY_SHIFT * ranks[VICTIM_COUNT]
+        ranks[YOUNGEST] = -earliest
+        return ranks
 
 
 def _reprieve(question: Question, rows: IntpArray, asker: Asker) -> _Victims:
@@ -149,74 +167,92 @@ class _Thought:
         self._slots = slots
         self._view = ThinnedNodes(question.snapshot.view(rows), question.pod.priority, slots)
         self._crowd = _Crowd.of(question, rows)
-        self._simulated: dict[int, SimulatedNode] = {}
+        self._spots: dict[int, Spot] = {}
 
     # --- asking about them, with and without nominated pods (spec 04 §7) ---
 
-    def first_failures(self, asker: Asker) -> IntArray:
-        failures = asker.first_failures(self._view, self._node_at)
+    def first_failures(self, asker: Asker, by_node_max: int) -> IntArray:
+        failures = asker.first_failures(self._view, self._spot_at, by_node_max=by_node_max)
         crowd = self._crowd
         if crowd is not None:
             crowded = self._view.crowded(crowd.positions, crowd.pods)
-            found = asker.first_failures(crowded, self._crowded_node_at)
+            found = asker.first_failures(
+                crowded, self._crowded_spot_at, by_node_max=len(crowd.positions)
+            )
             # Nominated pods are counted in first, so what fails with them is what is said.
-            failing = found[0] != PASSED
-            failures[:, crowd.positions[failing]] = found[:, failing]
+            failures[crowd.positions[found != 0]] = found[found != 0]
         return failures
 
     def fails(self, asker: Asker, mask: BoolArray) -> BoolArray:
-        fails = asker.fails(self._view, self._node_at, mask)
+        fails = asker.fails(self._view, self._spot_at, mask)
         crowd = self._crowd
         if crowd is not None:
             crowded = self._view.crowded(crowd.positions, crowd.pods)
             mask = (mask & ~fails)[crowd.positions]
-            fails[crowd.positions] |= asker.fails(crowded, self._crowded_node_at, mask)
+            fails[crowd.positions] |= asker.fails(crowded, self._crowded_spot_at, mask)
         return fails
 
     # --- pods that come and go ---
 
     def put_back(self, slot: int) -> None:
         self._view.put_back(slot)
-        for position, node in self._simulated.items():
+        for position, spot in self._spots.items():
             pod = self._pod(slot, position)
             if pod is not None:
-                node.add_pod(pod)
+                self._add(spot, pod)
 
     def take_away(self, slot: int, mask: BoolArray) -> None:
         self._view.take_away(slot, mask)
-        for position, node in self._simulated.items():
+        for position, spot in self._spots.items():
             pod = self._pod(slot, position)
             if pod is not None and mask[position]:
-                node.remove_pod(pod)
+                self._remove(spot, pod)
 
     def _pod(self, slot: int, position: int) -> PodInfo | None:
         assert self._slots is not None
         pods = self._slots.of_nodes[position].pods
         return pods[slot] if slot < len(pods) else None
 
-    def _node_at(self, position: int) -> SimulatedNode:
-        node = self._simulated.get(position)
-        if node is None:
-            node = self._simulated[position] = self._simulate(position)
-        return node
+    # --- nodes one by one, made when a filter asks for them ---
 
-    def _simulate(self, position: int) -> SimulatedNode:
-        node = SimulatedNode(self._question.snapshot, int(self._rows[position]))
-        priority = self._question.pod.priority
+    def _spot_at(self, position: int) -> Spot:
+        spot = self._spots.get(position)
+        if spot is None:
+            spot = self._spots[position] = self._make_spot(position)
+        return spot
+
+    def _make_spot(self, position: int) -> Spot:
+        question = self._question
+        node = SimulatedNode(question.snapshot, int(self._rows[position]))
+        spot = Spot(node, question.state.clone())
+        priority = question.pod.priority
         for pod in [pod for pod in node.info.pods if pod.priority < priority]:
-            node.remove_pod(pod)
+            self._remove(spot, pod)
         for slot in self._view.slots_back(position):
             pod = self._pod(slot, position)
             assert pod is not None
-            node.add_pod(pod)
-        return node
+            self._add(spot, pod)
+        return spot
 
-    def _crowded_node_at(self, position: int) -> SimulatedNode:
+    def _crowded_spot_at(self, position: int) -> Spot:
         assert self._crowd is not None
-        node = self._node_at(int(self._crowd.positions[position])).clone()
+        plain = self._spot_at(int(self._crowd.positions[position]))
+        spot = Spot(plain.node.clone(), plain.state.clone())
         for pod in self._crowd.pods[position]:
-            node.add_pod(pod)
-        return node
+            self._add(spot, pod)
+        return spot
+
+    def _add(self, spot: Spot, pod: PodInfo) -> None:
+        spot.node.add_pod(pod)
+        question, row = self._question, spot.node.row
+        if run_add_pod(question.profile, spot.state, question.pod, pod, row) is not None:
+            raise FilterFault
+
+    def _remove(self, spot: Spot, pod: PodInfo) -> None:
+        spot.node.remove_pod(pod)
+        question, row = self._question, spot.node.row
+        if run_remove_pod(question.profile, spot.state, question.pod, pod, row) is not None:
+            raise FilterFault
 
 
 class _Crowd(NamedTuple):
@@ -245,17 +281,6 @@ class _Crowd(NamedTuple):
         if not ahead:
             return None
         return cls(np.array(list(ahead), np.intp), list(ahead.values()))
-
-
-def _decoded(question: Question, failures: IntArray, statuses: StatusCodes) -> IntArray:
-    """int64[node]: numbers of the statuses these failures stand for, 0 where all passed."""
-    numbers = np.zeros(failures.shape[1], np.int64)
-    for index in set[int](failures[0][failures[0] != PASSED].tolist()):
-        of_filter = failures[0] == index
-        for code in set[int](failures[1][of_filter].tolist()):
-            status = decode_status(question.profile.filter[index], question.state, code)
-            numbers[of_filter & (failures[1] == code)] = statuses.code_of(status)
-    return numbers
 
 
 def _no_victims(row: int) -> Sequence[PodInfo]:

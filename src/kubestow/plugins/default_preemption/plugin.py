@@ -23,7 +23,7 @@ from kubestow.plugins.default_preemption.eligibility import (
 )
 from kubestow.plugins.default_preemption.executor import Executor
 from kubestow.plugins.default_preemption.extenders import ask_extenders
-from kubestow.plugins.default_preemption.many_nodes import ManyNodes, can_take
+from kubestow.plugins.default_preemption.many_nodes import ManyNodes
 from kubestow.plugins.default_preemption.one_node import OneNode
 
 GATED: Final = Status.unresolvable("waiting for the preemption for this pod to be finished")
@@ -131,7 +131,8 @@ class DefaultPreemption:
             self.rules,
             handle.clock.now_ns(),
         )
-        evaluator = ManyNodes(question) if can_take(question) else OneNode(question)
+        is_default = self.rules is DEFAULT_RULES
+        evaluator = ManyNodes(question) if is_default else OneNode(question)
         wanted = candidate_count(
             len(rows),
             self._args.min_candidate_nodes_percentage,

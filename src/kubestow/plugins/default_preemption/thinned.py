@@ -55,36 +55,37 @@ class Asked:
 class Slots:
     """The evictable pods of some nodes side by side."""
 
-    __slots__ = ("exists", "figures", "of_nodes", "violating_counts")
+    __slots__ = ("exists", "figures", "of_nodes")
 
     def __init__(
         self,
         of_nodes: Sequence[Evictable],
         figures: IntArray,
         exists: BoolArray,
-        violating_counts: IntpArray,
     ) -> None:
         self.of_nodes = of_nodes
         self.figures = figures
         self.exists = exists
-        self.violating_counts = violating_counts
 
     @classmethod
     def of(cls, of_nodes: Sequence[Evictable]) -> "Slots":
-        """There must be at least one node."""
+        """There must be at least one node, and a pod on each."""
         node_count = len(of_nodes)
         counts = np.array([len(evictable.pods) for evictable in of_nodes], np.intp)
+        # int64[pod, figure], the pods of the first node first.
         listed = np.concatenate([evictable.figures for evictable in of_nodes])
         width = int(counts.max())
-        firsts = np.cumsum(counts) - counts
-        slots = np.arange(len(listed)) - np.repeat(firsts, counts)
-        figures = np.zeros((FIGURES, width, node_count), np.int64)
-        figures[:, slots, np.repeat(np.arange(node_count), counts)] = listed.T
+        if len(listed) == width * node_count:
+            by_node = listed.reshape(node_count, width, FIGURES)
+        else:
+            by_node = np.zeros((node_count, width, FIGURES), np.int64)
+            firsts = np.cumsum(counts) - counts
+            slots = np.arange(len(listed)) - np.repeat(firsts, counts)
+            by_node[np.repeat(np.arange(node_count), counts), slots] = listed
         return cls(
             of_nodes,
-            figures,
+            np.ascontiguousarray(by_node.transpose(2, 1, 0)),
             np.arange(width)[:, np.newaxis] < counts,
-            np.array([evictable.violating_count for evictable in of_nodes], np.intp),
         )
 
     def subset(self, positions: IntpArray) -> "Slots":
@@ -93,8 +94,12 @@ class Slots:
             [self.of_nodes[position] for position in listed],
             self.figures[:, :, positions],
             self.exists[:, positions],
-            self.violating_counts[positions],
         )
+
+    def is_violating(self) -> BoolArray | None:
+        """bool[slot, node]: the pods that would violate a budget; None if there is none."""
+        counts = [evictable.violating_count for evictable in self.of_nodes]
+        return np.arange(len(self))[:, np.newaxis] < counts if any(counts) else None
 
     def __len__(self) -> int:
         """How many slots there are."""
@@ -123,6 +128,7 @@ class ThinnedNodes(Nodes):
         "_priority",
         "_requested",
         "_slots",
+        "_sums",
         "asked",
     )
 
@@ -149,6 +155,7 @@ class ThinnedNodes(Nodes):
             present = np.zeros_like(slots.exists)
         self._present = present
         self._crowd = crowd
+        self._sums: IntArray | None = None
         self._amounts: dict[int, IntArray] = {}
         self._requested: dict[int, IntArray] = {}
         self._pod_count: IntArray | None = None
@@ -218,7 +225,7 @@ class ThinnedNodes(Nodes):
     def _count_requested(self, column: int) -> IntArray:
         requested = self._nodes.requested(column)
         if column < BASIC_COUNT:
-            requested = requested - lower_sums(self._nodes, self._priority)[column + 1]
+            requested = requested - self._lower_sums()[column + 1]
         else:
             name = self._columns.resources.names[column]
             requested = requested - lower_scalar_sums(self._nodes, self._priority, name)
@@ -227,6 +234,11 @@ class ThinnedNodes(Nodes):
         if self._crowd:
             requested += [self._requested_by(pods, column) for pods in self._crowd]
         return requested
+
+    def _lower_sums(self) -> IntArray:
+        if self._sums is None:
+            self._sums = lower_sums(self._nodes, self._priority)
+        return self._sums
 
     def _requested_by(self, pods: Sequence[PodInfo], column: int) -> int:
         requests = [pod.accounted.requested for pod in pods]
@@ -246,7 +258,7 @@ class ThinnedNodes(Nodes):
         self.asked.for_numbers = True
         pod_count = self._pod_count
         if pod_count is None:
-            pod_count = self._nodes.pod_count - lower_sums(self._nodes, self._priority)[0]
+            pod_count = self._nodes.pod_count - self._lower_sums()[0]
             if self._present is not None:
                 pod_count += np.count_nonzero(self._present, axis=0)
             if self._crowd:

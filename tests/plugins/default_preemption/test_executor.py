@@ -1,0 +1,318 @@
+"""How victims are evicted beside the scheduling loop (spec 08 A10)."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from kubestow.api.meta import Condition
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.memory_client import MemoryClient
+from kubestow.errors import ApiError, NotFoundError
+from kubestow.framework.status import Code
+from kubestow.framework.waiting import PodInPreBind
+from kubestow.plugins.default_preemption.executor import Executor
+from kubestow.testing import ManualClock, make_node, make_pod
+from kubestow.testing.small_cluster import SmallCluster
+
+DELETED = datetime(2024, 1, 1, tzinfo=UTC)
+NOW_S = 1_700_000_000
+P = make_pod("p", uid="u1", priority=10)
+
+
+class RecordingClient(MemoryClient):
+    """Writes down what it is asked to do; fails where it is told to, or calls back."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryCluster(ManualClock()))
+        self.calls: list[tuple[str, ...]] = []
+        self.conditions: list[Condition] = []
+        self.failures: dict[tuple[str, ...], Exception] = {}
+        self.on_call: Callable[[tuple[str, ...]], None] = lambda call: None
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        *,
+        condition: Condition | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        if condition is not None:
+            self.conditions.append(condition)
+            await self._called("condition", pod.metadata.name)
+        if nominated_node_name is not None:
+            assert nominated_node_name == ""
+            await self._called("clear", pod.metadata.name)
+
+    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
+        assert not same_uid
+        await self._called("delete", pod.metadata.name)
+
+    async def _called(self, *call: str) -> None:
+        self.calls.append(call)
+        self.on_call(call)
+        # Let the others have a turn, as a request over a network would.
+        await asyncio.sleep(0)
+        if call in self.failures:
+            raise self.failures[call]
+
+
+class Setting:
+    def __init__(
+        self, victims: Sequence[Pod], *, waiting: Sequence[Pod] = (), is_async: bool = True
+    ) -> None:
+        self.client = RecordingClient()
+        self.cluster = SmallCluster(
+            [make_node("n1")],
+            victims,
+            plugins=(),
+            waiting=[P, *waiting],
+            client=self.client,
+            now_s=NOW_S,
+        )
+        self.executor = Executor("DefaultPreemption", self.cluster.handle, is_async=is_async)
+        self.victims = [PodInfo(victim) for victim in victims]
+
+    def evict(self) -> None:
+        self.executor.evict(PodInfo(P), "n1", self.victims)
+
+    def run(self) -> None:
+        self.evict()
+        asyncio.run(self.cluster.run_work())
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        return [(event.regarding.metadata.name, event.note) for event in self.cluster.events.events]
+
+
+def victim(name: str, *, deleted: datetime | None = None) -> Pod:
+    return make_pod(name, node="n1", priority=1, deleted=deleted)
+
+
+def test_victims_that_are_leaving_are_not_touched() -> None:
+    # A10 example 1.
+    setting = Setting([victim("v1"), victim("v2", deleted=DELETED)])
+    setting.run()
+    assert setting.client.calls == [("condition", "v1"), ("delete", "v1")]
+    assert setting.notes == [("v1", "Preempted by pod u1 on node n1")]
+    (event,) = setting.cluster.events.events
+    assert (event.type, event.reason, event.action) == ("Normal", "Preempted", "Preempting")
+    assert event.related is None
+    assert setting.cluster.activated == []
+
+
+def test_the_condition_says_who_preempts() -> None:
+    setting = Setting([victim("v1")])
+    setting.run()
+    (written,) = setting.client.conditions
+    assert written == Condition(
+        type="DisruptionTarget",
+        status="True",
+        reason="PreemptionByScheduler",
+        message="default-scheduler: preempting to accommodate a higher priority pod",
+        last_transition_time=datetime.fromtimestamp(NOW_S, UTC),
+    )
+
+
+def test_a_condition_that_is_there_already_is_not_written_again() -> None:
+    condition = Condition(
+        type="DisruptionTarget",
+        status="True",
+        reason="PreemptionByScheduler",
+        message="default-scheduler: preempting to accommodate a higher priority pod",
+    )
+    setting = Setting([make_pod("v1", node="n1", priority=1, conditions=[condition])])
+    setting.run()
+    assert setting.client.calls == [("delete", "v1")]
+
+
+def test_nothing_to_do_where_all_victims_are_leaving() -> None:
+    # A10 example 2.
+    nominated = make_pod("q", priority=1, nominated_node="n1")
+    setting = Setting([victim("v1", deleted=DELETED)], waiting=[nominated])
+    setting.evict()
+    assert not setting.executor.is_preempting(P)
+    assert len(setting.cluster.pending_work) == 0
+
+
+def test_a_victim_waiting_at_permit_is_turned_back_in_memory() -> None:
+    # A10 example 3.
+    setting = Setting([victim("v1")])
+
+    async def scenario() -> None:
+        waiting_pods = setting.cluster.handle.waiting_pods
+        waiting_pods.add(setting.victims[0], {"Gang": 10.0})
+        setting.evict()
+        await setting.cluster.run_work()
+        waiting = waiting_pods.get(setting.victims[0].uid)
+        assert waiting is not None
+        status = await waiting.wait_outcome()
+        assert (status.code, status.message, status.plugin) == (
+            Code.ERROR,
+            "preempted",
+            "DefaultPreemption",
+        )
+
+    asyncio.run(scenario())
+    assert setting.client.calls == []
+    assert setting.notes == [("v1", "Preempted by pod u1 on node n1 (in kube-scheduler memory).")]
+
+
+def test_a_victim_allowed_a_moment_ago_is_deleted() -> None:
+    setting = Setting([victim("v1")])
+
+    async def scenario() -> None:
+        waiting_pods = setting.cluster.handle.waiting_pods
+        waiting_pods.add(setting.victims[0], {"Gang": 10.0})
+        waiting = waiting_pods.get(setting.victims[0].uid)
+        assert waiting is not None
+        waiting.allow("Gang")
+        setting.evict()
+        await setting.cluster.run_work()
+
+    asyncio.run(scenario())
+    assert setting.client.calls == [("condition", "v1"), ("delete", "v1")]
+    assert setting.notes == [("v1", "Preempted by pod u1 on node n1")]
+
+
+@pytest.mark.parametrize("is_prebound", [False, True])
+def test_a_victim_in_pre_bind_is_cancelled_unless_it_is_too_late(is_prebound: bool) -> None:
+    setting = Setting([victim("v1")])
+    entry = PodInPreBind(None)
+    if is_prebound:
+        entry.mark_prebound()
+    setting.cluster.handle.in_pre_bind[setting.victims[0].uid] = entry
+    setting.run()
+    if is_prebound:
+        assert setting.client.calls == [("condition", "v1"), ("delete", "v1")]
+    else:
+        assert entry.cancel_reason == "preempted by DefaultPreemption"
+        assert setting.client.calls == []
+        assert setting.notes == [
+            ("v1", "Preempted by pod u1 on node n1 (in kube-scheduler memory).")
+        ]
+
+
+def test_the_last_victim_goes_last() -> None:
+    setting = Setting([victim("v1"), victim("v2"), victim("v3")])
+    setting.run()
+    assert set(setting.client.calls[:2]) == {("condition", "v1"), ("condition", "v2")}
+    assert setting.client.calls[-2:] == [("condition", "v3"), ("delete", "v3")]
+
+
+def test_a_failure_spares_the_last_victim_and_wakes_the_preemptor() -> None:
+    # A10 example 4.
+    setting = Setting([victim("v1"), victim("v2"), victim("v3")])
+    setting.client.failures["delete", "v1"] = ApiError("no")
+    setting.run()
+    assert not any(name == "v3" for _, name in setting.client.calls)
+    assert setting.cluster.activated == [P]
+    assert not setting.executor.is_preempting(P)
+
+
+def test_the_preemptor_is_unmarked_before_it_is_woken() -> None:
+    setting = Setting([victim("v1")])
+    setting.client.failures["condition", "v1"] = ApiError("no")
+    marked: list[bool] = []
+    setting.cluster.handle.activate = lambda pods: marked.append(setting.executor.is_preempting(P))
+    setting.run()
+    assert marked == [False]
+
+
+@pytest.mark.parametrize("call", ["condition", "delete"])
+def test_a_victim_that_is_gone_is_done_without_an_event(call: str) -> None:
+    setting = Setting([victim("v1")])
+    setting.client.failures[call, "v1"] = NotFoundError("gone")
+    setting.run()
+    assert setting.notes == []
+    assert setting.cluster.activated == []
+
+
+def test_the_preemptor_waits_until_the_last_victim_is_on_its_way() -> None:
+    # A10 example 5.
+    setting = Setting([victim("v1"), victim("v2")])
+    seen: list[tuple[tuple[str, ...], bool]] = []
+
+    def look(call: tuple[str, ...]) -> None:
+        if call == ("delete", "v2"):
+            # The watch is quicker than the answer to the request.
+            setting.cluster.objects.pods.put(victim("v2", deleted=DELETED))
+        seen.append((call, setting.executor.is_preempting(P)))
+
+    setting.client.on_call = look
+    setting.run()
+    assert seen == [
+        (("condition", "v1"), True),
+        (("delete", "v1"), True),
+        (("condition", "v2"), True),
+        (("delete", "v2"), False),
+    ]
+    assert not setting.executor.is_preempting(P)
+
+
+def test_the_preemptor_need_not_wait_for_a_last_victim_that_is_gone() -> None:
+    setting = Setting([victim("v1")])
+    seen: list[bool] = []
+
+    def look(call: tuple[str, ...]) -> None:
+        setting.cluster.objects.pods.remove("default", "v1")
+        seen.append(setting.executor.is_preempting(P))
+
+    setting.client.on_call = look
+    setting.run()
+    assert seen == [False, False]
+
+
+def test_less_important_nominations_are_cleared_first() -> None:
+    waiting = [
+        make_pod("less", priority=9, nominated_node="n1"),
+        make_pod("equal", priority=10, nominated_node="n1"),
+        make_pod("elsewhere", priority=1, nominated_node="n2"),
+    ]
+    setting = Setting([victim("v1")], waiting=waiting)
+    # Nominated, but its status does not show it yet: there is nothing to clear.
+    unseen = make_pod("unseen", priority=1)
+    setting.cluster.wait(unseen)
+    setting.cluster.nominator.add(unseen, override="n1")
+    setting.run()
+    assert setting.client.calls == [("clear", "less"), ("condition", "v1"), ("delete", "v1")]
+
+
+def test_a_nomination_that_cannot_be_cleared_wakes_the_preemptor() -> None:
+    setting = Setting([victim("v1")], waiting=[make_pod("less", priority=9, nominated_node="n1")])
+    setting.client.failures["clear", "less"] = ApiError("no")
+    setting.run()
+    assert setting.cluster.activated == [P]
+
+
+def test_an_unexpected_fault_wakes_the_preemptor_too(caplog: pytest.LogCaptureFixture) -> None:
+    setting = Setting([victim("v1")])
+    setting.client.failures["delete", "v1"] = RuntimeError("bug")
+    setting.run()
+    assert setting.cluster.activated == [P]
+    assert "cannot evict all victims of pod default/p on node n1: bug" in caplog.text
+
+
+# --- without the gate SchedulerAsyncPreemption ---
+
+
+def test_synchronous_order_evicts_all_then_clears() -> None:
+    waiting = [make_pod("less", priority=9, nominated_node="n1")]
+    setting = Setting(
+        [victim("v1"), victim("v2", deleted=DELETED)], waiting=waiting, is_async=False
+    )
+    setting.evict()
+    assert not setting.executor.is_preempting(P)
+    asyncio.run(setting.cluster.run_work())
+    assert setting.client.calls == [("condition", "v1"), ("delete", "v1"), ("clear", "less")]
+
+
+def test_synchronous_failure_goes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    setting = Setting([victim("v1")], is_async=False)
+    setting.client.failures["delete", "v1"] = ApiError("refused")
+    setting.run()
+    assert setting.cluster.activated == []
+    assert "refused" in caplog.text

@@ -1,0 +1,165 @@
+"""The view of many nodes without some of their pods."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.nodes import Nodes, SimulatedNode
+from kubestow.cache.snapshot import Snapshot
+from kubestow.cache.tracked import Depends
+from kubestow.plugins.default_preemption.evictable import evictable_pods
+from kubestow.plugins.default_preemption.thinned import NeedsMore, Slots, ThinnedNodes
+from kubestow.testing import make_node, make_pod, make_snapshot
+
+PRIORITY = 5
+
+
+def snapshot_of(counts: list[int]) -> Snapshot:
+    """Nodes with so many pods each, every second of which may be evicted."""
+    return make_snapshot(
+        [
+            make_node(f"n{row}", allocatable={"x/gpu": 9}, labels={"zone": f"z{row % 2}"})
+            for row in range(len(counts))
+        ],
+        [
+            make_pod(
+                f"p{row}-{number}",
+                node=f"n{row}",
+                priority=9 if number % 2 else number % 3,
+                cpu=f"{10 + number}m",
+                memory=str(100 + row),
+                requests={"x/gpu": number % 2, "ephemeral-storage": 1},
+            )
+            for row, count in enumerate(counts)
+            for number in range(count)
+        ],
+    )
+
+
+def thinned(snapshot: Snapshot) -> ThinnedNodes:
+    evictable = evictable_pods(snapshot.view(), PRIORITY, None, 0)
+    return ThinnedNodes(snapshot.view(), PRIORITY, Slots.of(evictable))
+
+
+def simulated(snapshot: Snapshot) -> list[SimulatedNode]:
+    nodes = [SimulatedNode(snapshot, row) for row in range(len(snapshot))]
+    for node in nodes:
+        for pod in [pod for pod in node.info.pods if pod.priority < PRIORITY]:
+            node.remove_pod(pod)
+    return nodes
+
+
+def assert_same_numbers(view: ThinnedNodes, nodes: list[SimulatedNode]) -> None:
+    assert view.pod_count.tolist() == [int(node.pod_count[0]) for node in nodes]
+    for column in range(4):
+        expected = [int(node.requested(column)[0]) for node in nodes]
+        assert view.requested(column).tolist() == expected
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.data())
+def test_numbers_are_those_of_simulated_nodes(counts: list[int], data: st.DataObject) -> None:
+    snapshot = snapshot_of(counts)
+    view, nodes = thinned(snapshot), simulated(snapshot)
+    evictable = evictable_pods(snapshot.view(), PRIORITY, None, 0)
+    if data.draw(st.booleans(), label="numbers are asked for before pods come back"):
+        assert_same_numbers(view, nodes)
+    for slot in range(max(len(pods.pods) for pods in evictable)):
+        view.put_back(slot)
+        mask = np.array(
+            [
+                slot < len(pods.pods) and data.draw(st.booleans(), label="taken away again")
+                for pods in evictable
+            ]
+        )
+        view.take_away(slot, mask)
+        for pods, node, is_away in zip(evictable, nodes, mask, strict=True):
+            if slot < len(pods.pods) and not is_away:
+                node.add_pod(pods.pods[slot])
+    assert_same_numbers(view, nodes)
+    positions = np.flatnonzero([data.draw(st.booleans()) for _ in counts])
+    assert_same_numbers(view.subset(positions), [nodes[position] for position in positions])
+
+
+def test_a_crowd_is_counted_in() -> None:
+    snapshot = snapshot_of([3, 3, 3])
+    view, nodes = thinned(snapshot), simulated(snapshot)
+    extra = PodInfo(make_pod(cpu="1", requests={"x/gpu": 2, "ephemeral-storage": 3}))
+    view.put_back(0)
+    crowded = view.crowded(np.array([2, 0]), [[extra], [extra, extra]])
+    evictable = evictable_pods(snapshot.view(), PRIORITY, None, 0)
+    for row, count in ((0, 2), (2, 1)):
+        nodes[row].add_pod(evictable[row].pods[0])
+        for _ in range(count):
+            nodes[row].add_pod(extra)
+    assert_same_numbers(crowded, [nodes[2], nodes[0]])
+    assert_same_numbers(crowded.subset(np.array([1])), [nodes[0]])
+
+
+# --- what the view answers, and what it does not ---
+
+SAME_AS_PLAIN = {
+    "allowed_pods",
+    "features",
+    "names",
+    "taint_lists",
+    "taint_set",
+    "unschedulable",
+}
+PLAIN_CALLS = {
+    "allocatable": (0,),
+    "images": (),
+    "label_ids": ("zone",),
+    "label_values": ("zone",),
+    "node_objects": (),
+    "resource_column": ("x/gpu",),
+}
+NUMBERS = {"pod_count", "requested"}
+REFUSED = {"has_affinity", "has_required_anti_affinity", "rows", "snapshot"}
+REFUSED_CALLS = {"infos": (), "non_zero_requested": (0,)}
+
+
+def test_everything_a_view_can_be_asked_for_has_its_place() -> None:
+    """Whoever lets `Nodes` tell more has to say here what a thinned view makes of it."""
+    known = {*SAME_AS_PLAIN, *PLAIN_CALLS, *NUMBERS, *REFUSED, *REFUSED_CALLS, "subset", "tracked"}
+    assert {name for name in dir(Nodes) if not name.startswith("_")} == known
+
+
+def test_what_node_objects_say_is_told_and_not_noted() -> None:
+    snapshot = snapshot_of([2, 2])
+    view, plain = thinned(snapshot), snapshot.view()
+    for name in SAME_AS_PLAIN:
+        assert list(getattr(view, name)) == list(getattr(plain, name)), name
+    for name, arguments in PLAIN_CALLS.items():
+        told, expected = getattr(view, name)(*arguments), getattr(plain, name)(*arguments)
+        assert np.array_equal(told, expected), name
+    numbers = view.tracked("rows", Depends.NODE, lambda nodes: np.arange(len(nodes)))
+    assert numbers.tolist() == [0, 1]
+    assert len(view) == 2
+    assert not view.asked.for_numbers
+    assert not view.asked.for_more
+
+
+def test_numbers_are_told_and_noted() -> None:
+    for ask in (lambda view: view.pod_count, lambda view: view.requested(0)):
+        view = thinned(snapshot_of([2, 2]))
+        ask(view.subset(np.array([1])))
+        assert view.asked.for_numbers
+        assert not view.asked.for_more
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED | REFUSED_CALLS.keys()))
+def test_more_than_numbers_is_refused_and_noted(name: str) -> None:
+    view = thinned(snapshot_of([2, 2]))
+    part = view.subset(np.array([1]))
+    with pytest.raises(NeedsMore):
+        getattr(part, name)(*REFUSED_CALLS.get(name, ()))
+    assert view.asked.for_more
+
+
+def test_arrays_over_pods_are_refused() -> None:
+    view = thinned(snapshot_of([2]))
+    with pytest.raises(NeedsMore):
+        view.tracked("pods", Depends.PODS, lambda nodes: nodes.pod_count)
+    assert view.asked.for_more
