@@ -4,6 +4,7 @@
     ├── InputError            what the user gave us cannot be used
     │   ├── DecodeError       an object or file that does not decode
     │   └── ConfigError       a configuration that does not make sense
+    │       └── FlagError     a command line that does not parse: showing the usage helps
     ├── ApiError              the API server said no (status code, reason, message)
     │   ├── NotFoundError     404
     │   ├── ConflictError     409: stale resource version, or it exists already
@@ -35,6 +36,10 @@ class DecodeError(InputError):
 
 class ConfigError(InputError):
     """A configuration that does not make sense."""
+
+
+class FlagError(ConfigError):
+    """A command line that does not parse; whoever typed it is helped by the usage."""
 
 
 class ApiError(KubestowError):
