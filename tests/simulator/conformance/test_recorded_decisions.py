@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.simulator.conformance import Recording, Report, load_recording, replay_scenario
 from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
 
@@ -28,8 +26,7 @@ def replay(recording: Recording) -> Report:
     asyncio.set_event_loop(loop)
     try:
         for scenario in recording.scenarios:
-            client = MemoryClient(MemoryCluster(clock, admission=False))
-            replay_scenario(scenario, report, client=client, clock=clock)
+            replay_scenario(scenario, report, clock=clock)
     finally:
         asyncio.set_event_loop(None)
         loop.close()

@@ -9,8 +9,6 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.errors import InputError
 from kubestow.service.output import OutputFormat, print_data, progress_bar, stdout
 from kubestow.simulator.conformance import Recording, Report, load_recording, replay_scenario
@@ -72,8 +70,7 @@ def _replay_all(recordings: list[Recording], report: Report) -> None:
             task = progress.add_task("", total=count)
             for recording in recordings:
                 for scenario in recording.scenarios:
-                    client = MemoryClient(MemoryCluster(clock, admission=False))
-                    replay_scenario(scenario, report, client=client, clock=clock)
+                    replay_scenario(scenario, report, clock=clock)
                     progress.advance(task)
     finally:
         asyncio.set_event_loop(None)

@@ -1,6 +1,7 @@
 """Sets one decision beside the recorded one, part by part."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -40,6 +41,7 @@ from kubestow.simulator.conformance.report import (
     Comparer,
 )
 from kubestow.simulator.conformance.world import World
+
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 
 
@@ -179,7 +181,12 @@ def all_verdicts(world: World, decision: Decision) -> dict[str, Status | None]:
     result: dict[str, Status | None] = {}
     rows = range(len(snapshot))
     if outcome.node_names is not None:
-        result = dict.fromkeys(snapshot.names, decision.diagnosis.absent)
+        absent = decision.diagnosis.absent
+        if decision.via_nominated_node:
+            # The search that would have given them their status was not needed.
+            restricting = " ".join(sorted(outcome.restricting))
+            absent = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{restricting}]")
+        result = dict.fromkeys(snapshot.names, absent)
         rows = [row for row in rows if snapshot.names[row] in outcome.node_names]
     if not rows:
         return result
@@ -263,6 +270,8 @@ def _compare_scores(
     nodes = world.snapshot.view(np.array(rows, np.intp))
     state = CycleState()
     run_pre_filter(profile, state, pod, world.snapshot.view())
+    with suppress(FilterError):
+        run_filters(profile, state, pod, nodes)  # Some scores are made of what Filter found.
     try:
         scores = run_scores(profile, state, pod, nodes)
     except ScoreError as error:
@@ -332,7 +341,9 @@ def compare_failure(comparer: Comparer, expected: Json, decision: Decision) -> N
     _compare_post_filter(comparer, expected["postFilter"], decision)
 
 
-def compare_preemption(comparer: Comparer, recorded: Json, world: World, decision: Decision) -> None:
+def compare_preemption(
+    comparer: Comparer, recorded: Json, world: World, decision: Decision
+) -> None:
     """Where evicting pods would help, whom it would hit, and why it would not help elsewhere."""
     plugin = world.profile_of(decision.pod).plugins.get(DefaultPreemption.name)
     if not isinstance(plugin, DefaultPreemption) or not comparer.wants(POST_FILTER):

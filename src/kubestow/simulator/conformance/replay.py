@@ -12,13 +12,18 @@ from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import Clock
-from kubestow.cluster.client import ClusterClient
 from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import Registry
 from kubestow.framework.runner import run_reserve
 from kubestow.framework.status import Status
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.conformance.compare import compare_attempt, compare_reserve, compare_world
+from kubestow.simulator.conformance.devices import FAMILY as DEVICES_FAMILY
+from kubestow.simulator.conformance.devices import (
+    bind_devices,
+    compare_devices,
+    compare_reserved_devices,
+)
 from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import Report
 from kubestow.simulator.conformance.sampled import compare_sampled_attempt
@@ -31,13 +36,12 @@ def replay_scenario(
     scenario: Json,
     report: Report,
     *,
-    client: ClusterClient,
     clock: Clock,
     registry: Registry = REGISTRY,
 ) -> None:
     """Replay one scenario and count what differs."""
     family, name = scenario["family"], scenario["name"]
-    world = World(scenario, client=client, clock=clock, registry=registry)
+    world = World(scenario, clock=clock, registry=registry)
     world.snapshot.refresh(world.cache)
     compare_world(report.comparer(family, name), scenario, world)
     for expected in scenario["expected"]:
@@ -51,9 +55,16 @@ def replay_scenario(
             compare_sampled_attempt(comparer, expected, world, decision)
         else:
             compare_attempt(comparer, expected, world, decision)
+        if family == DEVICES_FAMILY:
+            compare_devices(comparer, expected, world, decision)
+        world.finish_begun()
         status = move_on(scenario, expected, world, decision)
         if family != SAMPLING:
             compare_reserve(comparer, expected, world, decision, status)
+        if family == DEVICES_FAMILY:
+            compare_reserved_devices(comparer, expected, decision)
+            node_name = (expected.get("result") or {}).get("node", "")
+            bind_devices(comparer, expected, world, decision, node_name)
 
 
 def move_on(scenario: Json, expected: Json, world: World, decision: Decision) -> Status | None:

@@ -4,6 +4,7 @@ No queue runs here and nothing is written to an API server: the recorded sequenc
 tried next and what becomes of it.
 """
 
+import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +20,9 @@ from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS, Clock
-from kubestow.cluster.client import ClusterClient
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.memory_client import MemoryClient
+from kubestow.cluster.resources import RESOURCE_CLAIMS
 from kubestow.config.profile import ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.profiles import Registry, build_profiles
@@ -58,7 +61,6 @@ class World:
         self,
         scenario: Json,
         *,
-        client: ClusterClient,
         clock: Clock,
         registry: Registry = REGISTRY,
     ) -> None:
@@ -67,8 +69,12 @@ class World:
         self.snapshot = Snapshot()
         self.nominator = Nominator(find=self._find, pod_lister=self.objects.pods.get)
         self.incoming: dict[str, PodInfo] = {}
-        self._client = client
+        self._begun: list[Coroutine[Any, Any, None]] = []
         self._clock = clock
+        # What plugins write lands here; the recorded sequence decides what becomes of pods.
+        self._cluster = MemoryCluster(clock, admission=False)
+        self._client = MemoryClient(self._cluster)
+        self._follows_claims = bool(scenario["objects"].get("deviceclasses"))
         self._load(scenario)
         self.profiles = self._build_profiles(scenario, registry)
         percentage = scenario.get("scheduler", {}).get("percentageOfNodesToScore", 100)
@@ -108,11 +114,39 @@ class World:
         self.cache.remove_pod(pod)
         self.objects.pods.remove(pod.metadata.namespace, pod.metadata.name)
 
+    def forget(self, assumed: PodInfo) -> None:
+        """What `assume` did, undone."""
+        self.cache.forget_pod(assumed.pod)
+
+    def finish_begun(self) -> None:
+        """Let what plugins left to run beside the loop, such as giving up a claim, come to its
+        end."""
+        while self._begun:
+            asyncio.get_event_loop().run_until_complete(self._begun.pop(0))
+        self.follow_cluster()
+
+    def follow_cluster(self) -> None:
+        """Do what the informer of claims does after plugins have written some."""
+        store = self.objects.resource_claims
+        written = {stored.key: stored.typed for stored in self._cluster.objects_of(RESOURCE_CLAIMS)}
+        for claim in store.list():
+            if (claim.metadata.namespace, claim.metadata.name) not in written:
+                store.remove(claim.metadata.namespace, claim.metadata.name)
+        for (namespace, name), claim in written.items():
+            if store.get(namespace, name) is not claim:
+                store.put(claim)
+
     # --- setting up ---
 
     def _load(self, scenario: Json) -> None:
         recorded: Mapping[str, list[Json]] = scenario["objects"]
+        if self._follows_claims:
+            # PreBind writes claims and pods, so the cluster has to have them.
+            self._cluster.load([*recorded.get("resourceclaims", ()), *scenario["incoming"]])
+            self.follow_cluster()
         for key, (store, kind) in _STORES.items():
+            if kind == "ResourceClaim" and self._follows_claims:
+                continue
             for obj in self._typed(kind, recorded.get(key, ())):
                 getattr(self.objects, store).put(obj)
         for node in self._typed("Node", recorded.get("nodes", ())):
@@ -147,11 +181,14 @@ class World:
             clock=self._clock,
             client=self._client,
             events=_NoEvents(),
-            spawn=_never_run,
+            spawn=self._run_later if self._follows_claims else _never_run,
         )
         handle.nominator = self.nominator
         handle.activate = _ignore_pods
         return handle
+
+    def _run_later(self, work: Coroutine[Any, Any, None]) -> None:
+        self._begun.append(work)
 
     def _find(self, key: str) -> PodInfo | None:
         return self.incoming.get(key)

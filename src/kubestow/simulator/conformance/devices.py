@@ -1,0 +1,174 @@
+"""Devices in recorded decisions: what claims would get, did get, and what was written of it."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubestow.api.decode import to_document
+from kubestow.api.device import ResourceClaim
+from kubestow.api.meta import object_ref
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.quantity import parse_quantity
+from kubestow.engine.decision import Decision
+from kubestow.framework.runner import run_unreserve
+from kubestow.framework.status import Status
+from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.simulator.conformance.compare import as_json
+from kubestow.simulator.conformance.recording import Json
+from kubestow.simulator.conformance.report import DEVICES, Comparer
+from kubestow.simulator.conformance.world import World
+
+EXTENDED_RESOURCES: Final = "<extended-resources>"
+_MADE_HERE: Final = "-extended-resources-"
+FAMILY: Final = "dra"
+
+
+def compare_devices(comparer: Comparer, expected: Json, world: World, decision: Decision) -> None:
+    """What can be said before the pod is placed: PreEnqueue, and what each node would give."""
+    plugin = _plugin(world, decision)
+    if plugin is None:
+        return
+    gate = plugin.pre_enqueue(decision.pod.pod)
+    got_gate = None if gate is None else as_json(gate.with_plugin(plugin.name))
+    comparer.equal(DEVICES, "preEnqueue", expected.get("preEnqueue"), got_gate)
+    attempt = _attempt(decision)
+    for node_name, claims in expected.get("allocations", {}).items():
+        got = _would_get(attempt, node_name) if attempt is not None else None
+        comparer.equal(DEVICES, f"allocations {node_name}", claims, got)
+
+
+def compare_reserved_devices(comparer: Comparer, expected: Json, decision: Decision) -> None:
+    """What Reserve put down for the claims of the pod."""
+    attempt = _attempt(decision)
+    if "result" not in expected or attempt is None:
+        return
+    got = [
+        _reserved(attempt, index, claim)
+        for index, claim in enumerate(attempt.claims)
+        if index in attempt.reserved
+    ]
+    recorded = [_comparable(entry) for entry in expected.get("allocated", ())]
+    comparer.equal(DEVICES, "allocated", recorded, [_comparable(entry) for entry in got])
+
+
+def bind_devices(
+    comparer: Comparer, expected: Json, world: World, decision: Decision, node_name: str
+) -> None:
+    """Write the claims as PreBind does, where the recording did; undo everything if that fails."""
+    plugin, attempt = _plugin(world, decision), _attempt(decision)
+    if plugin is None or attempt is None or "preBind" not in expected:
+        return
+    pod = decision.pod
+    status = asyncio.get_event_loop().run_until_complete(
+        _pre_bind(plugin, decision, pod, node_name)
+    )
+    world.finish_begun()
+    comparer.equal(DEVICES, "preBind", expected["preBind"], as_json(status))
+    if status is not None:
+        run_unreserve(world.profile_of(pod), decision.state, pod, node_name)
+        world.forget(pod.assigned_to(node_name))
+        world.finish_begun()
+    _compare_bound(comparer, expected, world)
+
+
+async def _pre_bind(
+    plugin: DynamicResources, decision: Decision, pod: PodInfo, node_name: str
+) -> Status | None:
+    try:
+        return await plugin.pre_bind(decision.state, pod, node_name)
+    except Exception as error:
+        return Status.from_error(error)
+
+
+def _compare_bound(comparer: Comparer, expected: Json, world: World) -> None:
+    for recorded in expected.get("bound", ()):
+        claim = _find_claim(world, recorded["claim"])
+        got = None if claim is None else _written(claim)
+        if got is not None and _MADE_HERE in recorded["claim"]:
+            # The name and UID of a claim made for extended resources are drawn at random.
+            got |= {key: recorded[key] for key in ("claim", "uid") if key in recorded}
+        comparer.equal(DEVICES, f"bound {recorded['claim']}", _without_empty(recorded), got)
+
+
+def _find_claim(world: World, key: str) -> ResourceClaim | None:
+    namespace, _, name = key.partition("/")
+    claims = world.objects.resource_claims
+    if _MADE_HERE not in name:
+        return claims.get(namespace, name)
+    prefix = name.partition(_MADE_HERE)[0] + _MADE_HERE
+    return next(
+        (one for one in claims.list_namespace(namespace) if one.metadata.name.startswith(prefix)),
+        None,
+    )
+
+
+def _written(claim: ResourceClaim) -> Json:
+    written: Json = {"claim": object_ref(claim.metadata)}
+    if claim.metadata.finalizers:
+        written["finalizers"] = list(claim.metadata.finalizers)
+    if claim.status.reserved_for:
+        written["reservedFor"] = [consumer.name for consumer in claim.status.reserved_for]
+    return written
+
+
+def _would_get(attempt: Attempt, node_name: str) -> dict[str, list[str]] | None:
+    found = attempt.allocations.get(node_name)
+    if found is None:
+        return None
+    return {
+        _claim_name(attempt, claim): [
+            f"{result.request} {result.driver}/{result.pool}/{result.device}"
+            for result in allocation.result.devices.results
+        ]
+        for claim, allocation in zip(found.claims, found.allocations, strict=True)
+    }
+
+
+def _reserved(attempt: Attempt, index: int, claim: ResourceClaim) -> Json:
+    entry: Json = {
+        "claim": _claim_name(attempt, claim),
+        "allocation": to_document(attempt.reserved[index]),
+    }
+    if index == attempt.special:
+        document = to_document(claim)
+        entry["requests"] = document.get("spec", {}).get("devices", {}).get("requests", [])
+        entry["requestMappings"] = [to_document(mapping) for mapping in attempt.mappings]
+    return _without_empty(entry)
+
+
+def _without_empty(document: Json) -> Json:
+    return {key: value for key, value in document.items() if value != []}
+
+
+def _comparable(value: Any) -> Any:
+    """The value with quantities as numbers: `1Gi` and `1024Mi` are no difference."""
+    if isinstance(value, Mapping):
+        return {
+            key: {name: parse_quantity(text).nano for name, text in part.items()}
+            if key in ("consumedCapacity",) and isinstance(part, Mapping)
+            else _comparable(part)
+            for key, part in value.items()
+            # Drawn at random, each by its own rule; which results have one is told by the rest.
+            if key != "shareID"
+        }
+    if isinstance(value, list):
+        return [_comparable(part) for part in value]
+    return value
+
+
+def _claim_name(attempt: Attempt, claim: ResourceClaim) -> str:
+    special = attempt.special_claim
+    if special is not None and claim.metadata.name == special.metadata.name:
+        return f"{claim.metadata.namespace}/{EXTENDED_RESOURCES}"
+    return object_ref(claim.metadata)
+
+
+def _attempt(decision: Decision) -> Attempt | None:
+    attempt = decision.state.get(DynamicResources.name)
+    return attempt if isinstance(attempt, Attempt) else None
+
+
+def _plugin(world: World, decision: Decision) -> DynamicResources | None:
+    plugin = world.profile_of(decision.pod).plugins.get(DynamicResources.name)
+    return plugin if isinstance(plugin, DynamicResources) else None
