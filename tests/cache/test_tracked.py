@@ -108,6 +108,17 @@ def test_a_log_that_was_cut_is_no_reason_for_old_values() -> None:
     assert truth.computed == [list(range(10))]
 
 
+def test_marks_stay_valid_when_no_row_is_left() -> None:
+    log = ChangeLog()
+    log.note(0, Depends.PODS)
+    seen = log.mark(Depends.PODS)
+    log.reorder(intp(), 1)
+    log.reorder(intp(-1), 0)
+    log.note(0, Depends.PODS)
+    assert log.since(Depends.PODS, seen) == [0]
+    assert log.since(Depends.PODS, 0) is None
+
+
 def test_a_short_log_is_left_alone() -> None:
     log = ChangeLog()
     log.note(1, Depends.PODS)

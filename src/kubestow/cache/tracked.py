@@ -58,11 +58,12 @@ class ChangeLog:
         today = np.zeros(old_count, np.intp)
         kept = np.flatnonzero(source >= 0)
         today[source[kept]] = kept
-        if not np.array_equal(today[source[kept]], kept):
-            # One row became two, which the log cannot say: whoever is behind computes anew.
+        if len(source) == 0 or not np.array_equal(today[source[kept]], kept):
+            # One row became two, or none is left to stand for those that are gone. The log cannot
+            # say that: whoever is behind computes anew.
             self.trim(0)
         for rows in self._rows:
-            rows[:] = today[rows].tolist() if len(source) else []
+            rows[:] = today[rows].tolist()
 
     def trim(self, longest: int) -> None:
         """Forget the log where it has grown too long to be worth reading."""
