@@ -281,10 +281,17 @@ def test_less_important_nominations_are_cleared_first() -> None:
     assert setting.client.calls == [("clear", "less"), ("condition", "v1"), ("delete", "v1")]
 
 
-def test_a_nomination_that_cannot_be_cleared_wakes_the_preemptor() -> None:
-    setting = Setting([victim("v1")], waiting=[make_pod("less", priority=9, nominated_node="n1")])
-    setting.client.failures["clear", "less"] = ApiError("no")
+def test_a_nomination_that_cannot_be_cleared_spares_nobody_but_wakes_the_preemptor() -> None:
+    waiting = [make_pod(name, priority=9, nominated_node="n1") for name in ("q1", "q2")]
+    setting = Setting([victim("v1")], waiting=waiting)
+    setting.client.failures["clear", "q1"] = ApiError("no")
     setting.run()
+    assert setting.client.calls == [
+        ("clear", "q1"),
+        ("clear", "q2"),
+        ("condition", "v1"),
+        ("delete", "v1"),
+    ]
     assert setting.cluster.activated == [P]
 
 
@@ -293,7 +300,7 @@ def test_an_unexpected_fault_wakes_the_preemptor_too(caplog: pytest.LogCaptureFi
     setting.client.failures["delete", "v1"] = RuntimeError("bug")
     setting.run()
     assert setting.cluster.activated == [P]
-    assert "cannot evict all victims of pod default/p on node n1: bug" in caplog.text
+    assert "cannot make all room for pod default/p on node n1: bug" in caplog.text
 
 
 # --- without the gate SchedulerAsyncPreemption ---
@@ -316,3 +323,12 @@ def test_synchronous_failure_goes_to_the_log(caplog: pytest.LogCaptureFixture) -
     setting.run()
     assert setting.cluster.activated == []
     assert "refused" in caplog.text
+
+
+def test_synchronous_failure_to_clear_is_of_no_consequence() -> None:
+    waiting = [make_pod("less", priority=9, nominated_node="n1")]
+    setting = Setting([victim("v1")], waiting=waiting, is_async=False)
+    setting.client.failures["clear", "less"] = ApiError("no")
+    setting.run()
+    assert setting.notes == [("v1", "Preempted by pod u1 on node n1")]
+    assert setting.cluster.activated == []

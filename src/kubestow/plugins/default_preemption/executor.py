@@ -78,15 +78,15 @@ class Executor:
     async def _evict_in_background(self, eviction: Eviction) -> None:
         uid = eviction.preemptor.metadata.uid
         *others, last = eviction.victims
-        has_failed = False
+        has_failed = True
         try:
-            await self._clear_nominations(eviction)
+            is_cleared = await self._clear_nominations(eviction)
             await _all_or_first_error(self._evict_one(eviction, victim) for victim in others)
             self._preempting[uid] = (last.metadata.namespace, last.metadata.name)
             await self._evict_one(eviction, last)
+            has_failed = not is_cleared
         except Exception as error:  # Whatever it was, the preemptor tries again.
             self._log(eviction, error)
-            has_failed = True
         finally:
             self._preempting.pop(uid, None)
         if has_failed:
@@ -98,13 +98,14 @@ class Executor:
             await _all_or_first_error(
                 self._evict_one(eviction, victim) for victim in eviction.victims
             )
-            await self._clear_nominations(eviction)
         except Exception as error:  # As above, though it is not woken in this mode.
             self._log(eviction, error)
+        else:
+            await self._clear_nominations(eviction)
 
     def _log(self, eviction: Eviction, error: Exception) -> None:
         log.error(
-            "cannot evict all victims of pod %s on node %s: %s",
+            "cannot make all room for pod %s on node %s: %s",
             object_ref(eviction.preemptor.metadata),
             eviction.node_name,
             error,
@@ -114,13 +115,23 @@ class Executor:
 
     # --- one pod ---
 
-    async def _clear_nominations(self, eviction: Eviction) -> None:
-        """Less important pods promised this node must look for another one."""
+    async def _clear_nominations(self, eviction: Eviction) -> bool:
+        """Have less important pods that were promised this node look for another one.
+
+        One that cannot be told keeps nobody from being evicted; returns whether all were.
+        """
         nominated = self._handle.nominator.nominated_pods_for_node(eviction.node_name)
         less_important = [pod.pod for pod in nominated if pod.priority < eviction.priority]
+        is_cleared = True
         for pod in less_important:
-            if pod.status.nominated_node_name:
+            if not pod.status.nominated_node_name:
+                continue
+            try:
                 await self._handle.client.patch_pod_status(pod, nominated_node_name="")
+            except Exception as error:  # As above.
+                self._log(eviction, error)
+                is_cleared = False
+        return is_cleared
 
     async def _evict_one(self, eviction: Eviction, victim: Pod) -> None:
         note = f"Preempted by pod {eviction.preemptor.metadata.uid} on node {eviction.node_name}"
