@@ -97,6 +97,9 @@ class DynamicResources:
             return Status.unresolvable(str(error))
         return None
 
+    def share(self, pod: PodInfo) -> int | None:
+        return 0 if _asks_for_no_devices(pod) else None
+
     def sign(self, pod: PodInfo) -> SignFragments | Status:
         return NOT_SIGNABLE if pod.pod.spec.resource_claims else {}
 

@@ -334,10 +334,9 @@ class Search:
         if not self._features.partitionable or not published.device.consumes_counters:
             return False
         # A device that is shared already has paid.
-        return not (
-            self._is_shareable(published)
-            and (self._allocated.consumed(published.id) or self._consumed.get(published.id))
-        )
+        consumed = self._consumed.get(published.id, _NOTHING)
+        is_shared = any(self._allocated.consumed(published.id).values()) or any(consumed.values())
+        return not (self._is_shareable(published) and is_shared)
 
     def _tolerates(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         if not self._features.taints or not published.device.taints:
@@ -355,14 +354,12 @@ class Search:
         picks = self._picks[claim_index]
         if self._is_shareable(published):
             picks.append(Pick(plan, published, taken))
-            _add(self._consumed.setdefault(published.id, {}), taken, 1)
+            consumed = self._consumed.setdefault(published.id, {})
+            _add(consumed, taken, 1)
 
             def forget_share() -> None:
                 picks.pop()
-                consumed = self._consumed[published.id]
                 _add(consumed, taken, -1)
-                if not any(consumed.values()):
-                    del self._consumed[published.id]
 
             return forget_share
         picks.append(Pick(plan, published, None))

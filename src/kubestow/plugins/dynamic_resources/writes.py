@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubestow.api.decode import to_document
 from kubestow.api.device import (
     AllocationResult,
     ResourceClaim,
@@ -95,7 +96,7 @@ class ClaimWriter:
         status = PodExtendedResourceClaimStatus(
             request_mappings=mappings, resource_claim_name=claim.metadata.name
         )
-        patch = {"status": {"extendedResourceClaimStatus": msgspec.to_builtins(status)}}
+        patch = {"status": {"extendedResourceClaimStatus": to_document(status)}}
         meta = pod.metadata
         try:
             await self._client.patch(Pod, meta.namespace, meta.name, patch, subresource="status")

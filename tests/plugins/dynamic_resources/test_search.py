@@ -1,0 +1,765 @@
+"""Which devices the claims of a pod get on a node (spec 08 B7.2 to B7.7, B13)."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubestow.api.device import (
+    ALL,
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceToleration,
+    ResourceClaim,
+    ResourceSlice,
+)
+from kubestow.api.node import Node
+from kubestow.api.quantity import parse_quantity
+from kubestow.cache.objects import ObjectStore
+from kubestow.errors import PluginError
+from kubestow.plugins._shared.devices.claims import Claims
+from kubestow.plugins._shared.devices.inventory import DeviceInventory, PublishedDevice
+from kubestow.plugins.dynamic_resources import results
+from kubestow.plugins.dynamic_resources.pools import NodePools, node_pools
+from kubestow.plugins.dynamic_resources.requests import ClaimPlan, plan_claim
+from kubestow.plugins.dynamic_resources.search import Features, Pick, Search
+from kubestow.testing import make_node
+from kubestow.testing.devices import (
+    make_allocation,
+    make_alternative,
+    make_alternatives,
+    make_claim,
+    make_device,
+    make_device_class,
+    make_request,
+    make_slice,
+)
+
+NODE = make_node("n1")
+CLASSES: dict[str, DeviceClass] = {
+    "any": make_device_class("any"),
+    "big": make_device_class("big", 'device.attributes["d.com"].size == "big"'),
+}
+MATCH_NUMA = DeviceConstraint(match_attribute="d.com/numa")
+DISTINCT_NUMA = DeviceConstraint(distinct_attribute="d.com/numa")
+MODEL = 'device.attributes["d.com"].model == "A"'
+
+
+def never() -> None:
+    """A deadline that does not come."""
+
+
+def make_search(
+    slices: Iterable[ResourceSlice],
+    claims: Iterable[ResourceClaim],
+    *,
+    allocated: Iterable[ResourceClaim] = (),
+    node: Node = NODE,
+    deadline: Callable[[], None] = never,
+) -> tuple[Search, NodePools]:
+    slice_store, claim_store = ObjectStore[ResourceSlice](), ObjectStore[ResourceClaim]()
+    for each in slices:
+        slice_store.put(each)
+    for claim in allocated:
+        claim_store.put(claim)
+    pools = node_pools(DeviceInventory(slice_store), node)
+
+    def reaches(published: PublishedDevice) -> bool:
+        return published.reach.includes(node)
+
+    search = Search(
+        [plan_claim(claim, CLASSES.get) for claim in claims],
+        pools,
+        Claims(claim_store).allocated,
+        reaches,
+        Features(),
+        deadline,
+    )
+    return search, pools
+
+
+def allocate(
+    slices: Iterable[ResourceSlice] | ResourceSlice,
+    *claims: ResourceClaim,
+    allocated: Iterable[str] = (),
+) -> list[str] | None:
+    """The devices chosen, as `request:device` in order; None if there is no way."""
+    slices = [slices] if isinstance(slices, ResourceSlice) else slices
+    taken = [
+        make_claim(f"taken-{device}", allocation=make_allocation(f"pool/{device}"))
+        for device in allocated
+    ]
+    search, _ = make_search(slices, claims, allocated=taken)
+    picks = search.run()
+    return None if picks is None else shown(picks)
+
+
+def shown(picks: Sequence[Sequence[Pick]]) -> list[str]:
+    return [
+        f"{pick.plan.full_name}:{pick.published.device.name}" for claim in picks for pick in claim
+    ]
+
+
+def numa(**nodes: int | None) -> ResourceSlice:
+    """Devices by name, each with its NUMA node if it has one."""
+    return make_slice(
+        *(
+            make_device(name, attributes={} if value is None else {"numa": value})
+            for name, value in nodes.items()
+        )
+    )
+
+
+# --- Worked examples --------------------------------------------------------------------------
+
+
+def test_pools_are_used_in_order() -> None:
+    slices = [make_slice(f"d{n}", pool=f"pool-{n}") for n in (3, 1, 2)]
+    assert allocate(slices, make_claim("c", make_request(count=2))) == ["r:d1", "r:d2"]
+
+
+def test_pools_with_binding_conditions_are_used_last() -> None:
+    slow = make_device("d1", binding_conditions=["Ready"])
+    slices = [make_slice(slow, pool="pool-1"), make_slice("d2", pool="pool-2")]
+    slices.append(make_slice("d3", pool="pool-3"))
+    assert allocate(slices, make_claim("c", make_request(count=2))) == ["r:d2", "r:d3"]
+
+
+MODELS = make_slice(
+    make_device("d1", attributes={"model": "A"}), make_device("d2", attributes={"model": "B"})
+)
+FAST = make_slice("d1", make_device("d2", attributes={"fast": True}))
+FAST_REQUEST = make_claim("c", make_request("r", 'device.attributes["d.com"].fast'))
+THREE = make_slice("d1", "d2", "d3")
+
+
+@pytest.mark.parametrize(
+    ("slices", "claim", "allocated", "expected"),
+    [
+        pytest.param(
+            MODELS,
+            make_claim("c", make_request("r0"), make_request("r1", MODEL)),
+            "",
+            ["r0:d2", "r1:d1"],
+            id="B13-2-backtracking",
+        ),
+        pytest.param(
+            numa(d1=0, d2=1, d3=0),
+            make_claim("c", make_request(count=2), constraints=[MATCH_NUMA]),
+            "",
+            ["r:d1", "r:d3"],
+            id="B13-3-match",
+        ),
+        pytest.param(
+            numa(d1=None, d2=1, d3=1),
+            make_claim("c", make_request(count=2), constraints=[MATCH_NUMA]),
+            "",
+            ["r:d2", "r:d3"],
+            id="B13-3-match-without-attribute",
+        ),
+        pytest.param(
+            numa(d1=1, d2=2, d3=1),
+            make_claim("c", make_request(count=3), constraints=[DISTINCT_NUMA]),
+            "",
+            ["r:d1", "r:d2", "r:d3"],
+            id="B13-4-distinct-remembers-one-value",
+        ),
+        pytest.param(
+            numa(d1=1, d2=1, d3=2),
+            make_claim("c", make_request(count=2), constraints=[DISTINCT_NUMA]),
+            "",
+            ["r:d1", "r:d3"],
+            id="B13-4-distinct-neighbours",
+        ),
+        pytest.param(
+            make_slice(make_device("small1"), make_device("small2")),
+            make_claim(
+                "c",
+                make_alternatives(
+                    "r",
+                    make_alternative("big", 'device.attributes["d.com"].?big.orValue(false)'),
+                    make_alternative("small", count=2),
+                ),
+            ),
+            "",
+            ["r/small:small1", "r/small:small2"],
+            id="B13-5-second-choice",
+        ),
+        pytest.param(
+            THREE, make_claim("c", make_request(mode=ALL)), "", ["r:d1", "r:d2", "r:d3"], id="all"
+        ),
+        pytest.param(
+            THREE,
+            make_claim("c", make_request(mode=ALL)),
+            "d2",
+            None,
+            id="B13-8-all-but-one-in-use",
+        ),
+        pytest.param(
+            THREE,
+            make_claim("c", make_request("r", "false", mode=ALL)),
+            "",
+            None,
+            id="all-of-nothing",
+        ),
+        pytest.param(
+            FAST, FAST_REQUEST, "d1", ["r:d2"], id="B13-11-not-asked-about-devices-in-use"
+        ),
+        pytest.param(THREE, make_claim("c", make_request(count=4)), "", None, id="too-few"),
+        pytest.param(THREE, make_claim("c"), "", [], id="no-requests"),
+        pytest.param(
+            THREE,
+            make_claim("c", make_request("r0", count=2), make_request("r1", count=2)),
+            "",
+            None,
+            id="devices-are-used-once",
+        ),
+        pytest.param(
+            THREE,
+            make_claim("c", make_request("r0"), make_request("admin", admin=True)),
+            "d1",
+            ["r0:d2", "admin:d1"],
+            id="administrators-share-with-others",
+        ),
+        pytest.param(
+            make_slice("d1"),
+            make_claim("c", make_request("admin", admin=True), make_request("r0")),
+            "",
+            None,
+            id="but-not-with-later-requests",
+        ),
+        pytest.param(
+            make_slice("d1"),
+            make_claim("c", make_request("r0"), make_request("admin", admin=True)),
+            "",
+            None,
+            id="nor-within-their-claim",
+        ),
+    ],
+)
+def test_example(
+    slices: ResourceSlice, claim: ResourceClaim, allocated: str, expected: list[str] | None
+) -> None:
+    assert allocate(slices, claim, allocated=allocated.split()) == expected
+
+
+def test_administrators_of_another_claim_may_have_the_same_device() -> None:
+    claims = [
+        make_claim("one", make_request("r")),
+        make_claim("two", make_request("a", admin=True)),
+    ]
+    assert allocate(make_slice("d1"), *claims) == ["r:d1", "a:d1"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        (["r0", "r1/b"], ["r0:d2", "r1/b:d3"]),
+        (["r0", "r1"], ["r0:d2", "r1/b:d3"]),
+        (["r0", "r1/a"], ["r0:d1", "r1/b:d2"]),
+        (["r0"], ["r0:d1", "r1/b:d2"]),
+    ],
+)
+def test_constraints_name_the_requests_they_are_for(
+    requests: Sequence[str], expected: list[str]
+) -> None:
+    choice = make_alternatives("r1", make_alternative("a", "false"), make_alternative("b"))
+    constraint = DeviceConstraint(requests=tuple(requests), match_attribute="d.com/numa")
+    claim = make_claim("c", make_request("r0"), choice, constraints=[constraint])
+    assert allocate(numa(d1=0, d2=1, d3=1), claim) == expected
+
+
+# --- Errors -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("slices", "claim", "text"),
+    [
+        pytest.param(
+            [FAST],
+            FAST_REQUEST,
+            "claim default/c: selector #0: CEL runtime error: no such key: fast",
+            id="B13-11-selector-fails",
+        ),
+        pytest.param(
+            [FAST],
+            make_claim("c", make_request("r", 'device.attributes["d.com"].fast', mode=ALL)),
+            "claim default/c: selector #0: CEL runtime error: no such key: fast",
+            id="B13-11-all-asks-everything",
+        ),
+        pytest.param(
+            [MODELS],
+            make_claim("c", make_request(device_class="big")),
+            "class big: selector #0: CEL runtime error: no such key: size",
+            id="selector-of-the-class",
+        ),
+        pytest.param(
+            [THREE, make_slice("x", driver="other.com", slice_count=2)],
+            make_claim("c", make_request(mode=ALL)),
+            "claim default/c, request r: asks for all devices, but resource pool other.com/pool "
+            "is currently being updated",
+            id="B13-8-another-pool-is-incomplete",
+        ),
+        pytest.param(
+            [THREE, make_slice("x", "x", driver="other.com")],
+            make_claim("c", make_request(mode=ALL)),
+            "claim default/c, request r: asks for all devices, but resource pool other.com/pool "
+            "is currently invalid",
+            id="another-pool-is-invalid",
+        ),
+        pytest.param(
+            [numa(d1=0, d2=1)],
+            make_claim("c", make_request(mode=ALL), constraints=[MATCH_NUMA]),
+            "claim default/c, request r: cannot add device d.com/pool/d2 because a claim "
+            "constraint would not be satisfied",
+            id="all-against-a-constraint",
+        ),
+        pytest.param(
+            [THREE],
+            make_claim("c", make_request("a", count=20), make_request("b", count=13)),
+            "claim default/c: number of requested devices 33 exceeds the claim limit of 32",
+            id="too-many-devices",
+        ),
+        pytest.param(
+            [THREE],
+            make_claim("c", make_request(), constraints=[DeviceConstraint()]),
+            "claim default/c, constraint #0: empty constraint (unsupported constraint type?)",
+            id="empty-constraint",
+        ),
+        pytest.param(
+            [THREE],
+            make_claim("c", make_request(mode="Most")),
+            "claim default/c, request r: unsupported count mode Most",
+            id="unknown-mode",
+        ),
+        pytest.param(
+            [THREE],
+            make_claim("c", make_alternatives("r", make_alternative("s", device_class="gone"))),
+            "claim default/c, request s: could not retrieve device class gone: "
+            'deviceclass.resource.k8s.io "gone" not found',
+            id="class-is-gone",
+        ),
+    ],
+)
+def test_error(slices: list[ResourceSlice], claim: ResourceClaim, text: str) -> None:
+    with pytest.raises(PluginError) as caught:
+        allocate(slices, claim)
+    assert str(caught.value) == text
+
+
+def test_a_selector_error_comes_before_a_complaint_about_a_later_pool() -> None:
+    slices = [make_slice("d1", pool="a"), make_slice("d2", pool="b", slice_count=2)]
+    claim = make_claim("c", make_request("r", 'device.attributes["d.com"].x', mode=ALL))
+    with pytest.raises(PluginError, match="no such key: x"):
+        allocate(slices, claim)
+
+
+def test_a_claim_that_grows_too_large_takes_its_next_alternative() -> None:
+    many = make_slice(*(f"d{n:02}" for n in range(40)))
+    choice = make_alternatives("r1", make_alternative("a", count=20), make_alternative("b"))
+    found = allocate(many, make_claim("c", make_request("r0", count=20), choice))
+    assert found is not None
+    assert found[-1] == "r1/b:d20"
+
+
+def test_the_deadline_ends_the_search() -> None:
+    class Late(Exception):
+        pass
+
+    def late() -> None:
+        raise Late
+
+    search, _ = make_search([THREE], [make_claim("c", make_request())], deadline=late)
+    with pytest.raises(Late):
+        search.run()
+
+
+def test_errors_of_preparation_come_before_the_deadline() -> None:
+    def late() -> None:
+        raise AssertionError("the clock was looked at")
+
+    claim = make_claim("c", make_request(count=33))
+    search, _ = make_search([THREE], [claim], deadline=late)
+    with pytest.raises(PluginError, match="exceeds the claim limit"):
+        search.run()
+
+
+# --- Capacity, counters, taints ----------------------------------------------------------------
+
+POLICY = CapacityRequestPolicy(
+    default=parse_quantity("1Gi"),
+    valid_range=CapacityRequestPolicyRange(min=parse_quantity("1Gi"), step=parse_quantity("1Gi")),
+)
+SHARED = make_slice(
+    make_device("d1", capacity={"memory": "16Gi"}, policies={"memory": POLICY}, shareable=True)
+)
+
+
+def shared_picks(*requests: DeviceRequest, consumed: str = "") -> list[int] | None:
+    """What each request takes of the memory of one shared device, in bytes."""
+    taken: list[ResourceClaim] = []
+    if consumed:
+        first, _ = make_search(
+            [SHARED], [make_claim("x", make_request(capacity={"memory": consumed}))]
+        )
+        picks = first.run()
+        assert picks is not None
+        taken = [_claim_of(picks[0])]
+    search, _ = make_search([SHARED], [make_claim("c", *requests)], allocated=taken)
+    found = search.run()
+    if found is None:
+        return None
+    return [(pick.taken or {})["memory"] // 10**9 for pick in found[0]]
+
+
+def _claim_of(picks: Sequence[Pick]) -> ResourceClaim:
+    plan = ClaimPlan(make_claim("earlier"), (), ())
+    allocation = results.make_allocation(plan, picks, "n1")
+    return make_claim("earlier", allocation=results.with_share_ids(allocation, ["share"]))
+
+
+GI = 2**30
+
+
+@pytest.mark.parametrize(
+    ("wanted", "consumed", "expected"),
+    [
+        pytest.param("1.5Gi", "14Gi", [2 * GI], id="B13-7-rounded-up-and-accepted"),
+        pytest.param("2.5Gi", "14Gi", None, id="B13-7-rounded-up-and-rejected"),
+        pytest.param("100Mi", "", [GI], id="raised-to-the-minimum"),
+        pytest.param(None, "15Gi", [GI], id="default"),
+        pytest.param(None, "16Gi", None, id="used-up"),
+    ],
+)
+def test_capacity_of_a_shared_device(
+    wanted: str | None, consumed: str, expected: list[int] | None
+) -> None:
+    capacity = None if wanted is None else {"memory": wanted}
+    assert shared_picks(make_request(capacity=capacity), consumed=consumed) == expected
+
+
+def test_requests_of_one_pod_share_a_device() -> None:
+    first, second = (make_request(name, capacity={"memory": "8Gi"}) for name in ("r0", "r1"))
+    assert shared_picks(first, second) == [8 * GI, 8 * GI]
+    assert shared_picks(first, second, make_request("r2")) is None
+
+
+def test_one_request_gets_a_shared_device_once() -> None:
+    assert shared_picks(make_request(count=2)) is None
+
+
+@pytest.mark.parametrize(
+    ("capacity", "expected"),
+    [
+        ({"memory": "40Gi"}, ["r:d1"]),
+        ({"memory": "41Gi"}, None),
+        ({"cores": "1"}, None),
+        (None, ["r:d1"]),
+    ],
+)
+def test_capacity_of_an_exclusive_device(
+    capacity: dict[str, str] | None, expected: list[str] | None
+) -> None:
+    slices = make_slice(make_device("d1", capacity={"memory": "40Gi"}))
+    assert allocate(slices, make_claim("c", make_request(capacity=capacity))) == expected
+
+
+PARTITIONS = [
+    make_slice(name="counters", slice_count=2, counters={"set": {"memory": "40Gi"}}),
+    make_slice(
+        *(
+            make_device(name, consumes={"set": {"memory": memory}})
+            for name, memory in (("full", "40Gi"), ("half1", "20Gi"), ("half2", "20Gi"))
+        ),
+        make_device("free"),
+        slice_count=2,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("allocated", "count", "expected"),
+    [
+        pytest.param(["half1"], 1, ["r:half2"], id="B13-6-what-is-left"),
+        pytest.param([], 2, ["r:full", "r:free"], id="full"),
+        pytest.param(["full", "half1"], 1, ["r:free"], id="overdrawn-blocks-all-that-draw"),
+        pytest.param([], 3, ["r:half1", "r:half2", "r:free"], id="backtracking"),
+    ],
+)
+def test_counters_are_shared(allocated: list[str], count: int, expected: list[str] | None) -> None:
+    claim = make_claim("c", make_request(count=count))
+    assert allocate(PARTITIONS, claim, allocated=allocated) == expected
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "expected"),
+    [
+        ((), "r:d3"),
+        ([DeviceToleration(key="a", operator="Exists")], "r:d1"),
+        ([DeviceToleration(key="a", value="1")], "r:d1"),
+        ([DeviceToleration(key="a", operator="Equal", value="2")], "r:d3"),
+        ([DeviceToleration(key="a", operator="Exists", effect="NoExecute")], "r:d2"),
+        ([DeviceToleration(operator="Exists")], "r:d1"),
+        ([DeviceToleration(key="a", operator="Like", value="1")], "r:d3"),
+    ],
+)
+def test_taints_have_to_be_tolerated(
+    tolerations: Sequence[DeviceToleration], expected: str
+) -> None:
+    slices = make_slice(
+        make_device("d1", taints=["a=1:NoSchedule"]),
+        make_device("d2", taints=["a=1:NoExecute"]),
+        make_device("d3", taints=["a=1:None"]),
+    )
+    assert allocate(slices, make_claim("c", make_request(tolerations=tolerations))) == [expected]
+
+
+# --- Properties -------------------------------------------------------------------------------
+
+ATTRIBUTES = st.fixed_dictionaries({}, optional={"numa": st.integers(0, 1), "fast": st.booleans()})
+EXPRESSIONS = st.sampled_from(
+    (
+        "true",
+        'has(device.attributes["d.com"].numa)',
+        'device.attributes["d.com"].?fast.orValue(false)',
+        'device.attributes["d.com"].?numa.orValue(1) == 1',
+    )
+)
+FAILING = 'device.attributes["d.com"].fast'
+TOLERATIONS = st.sampled_from(((), (DeviceToleration(operator="Exists"),)))
+CONSTRAINTS = st.lists(st.sampled_from((MATCH_NUMA, DISTINCT_NUMA)), max_size=1)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> list[ResourceSlice]:
+    devices = [
+        make_device(
+            f"d{number}",
+            attributes=draw(ATTRIBUTES),
+            consumes=draw(
+                st.sampled_from(({}, {"set": {"memory": "1"}}, {"set": {"memory": "2"}}))
+            ),
+            capacity=draw(st.sampled_from(({}, {"memory": "2"}))),
+            taints=draw(st.sampled_from(((), ("a:NoSchedule",)))),
+            shareable=draw(st.sampled_from((None, None, True))),
+        )
+        for number in range(draw(st.integers(0, 5)))
+    ]
+    counters = make_slice(name="counters", slice_count=2, counters={"set": {"memory": "3"}})
+    return [counters, make_slice(*devices, name="devices", slice_count=2)]
+
+
+@st.composite
+def claim_lists(
+    draw: st.DrawFn, *, expressions: st.SearchStrategy[str], modes: Sequence[str], count_max: int
+) -> list[ResourceClaim]:
+    def details() -> dict[str, object]:
+        return {
+            "count": draw(st.integers(1, count_max)),
+            "mode": draw(st.sampled_from(modes)),
+            "tolerations": draw(TOLERATIONS),
+            "capacity": draw(st.sampled_from((None, {"memory": "1"}))),
+        }
+
+    def alternative(name: str) -> DeviceSubRequest:
+        return make_alternative(name, draw(expressions), **details())
+
+    def request(name: str) -> DeviceRequest:
+        if draw(st.integers(0, 2)) == 0:
+            return make_alternatives(name, alternative("a"), alternative("b"))
+        admin = draw(st.sampled_from((None, None, True)))
+        return make_request(name, draw(expressions), admin=admin, **details())
+
+    return [
+        make_claim(
+            f"c{number}",
+            *(request(f"r{index}") for index in range(draw(st.integers(0, 2)))),
+            constraints=draw(CONSTRAINTS),
+        )
+        for number in range(draw(st.integers(1, 2)))
+    ]
+
+
+ALLOCATED = st.lists(st.sampled_from([f"pool/d{n}" for n in range(5)]), max_size=2, unique=True)
+
+
+def taken_claims(devices: Iterable[str]) -> list[ResourceClaim]:
+    return [make_claim(f"t-{d[5:]}", allocation=make_allocation(d)) for d in devices]
+
+
+@given(
+    slices=clusters(),
+    claims=claim_lists(
+        expressions=st.one_of(EXPRESSIONS, st.just(FAILING)),
+        modes=("ExactCount", "ExactCount", ALL),
+        count_max=3,
+    ),
+    allocated=ALLOCATED,
+)
+def test_looking_ahead_changes_nothing(
+    slices: list[ResourceSlice], claims: list[ResourceClaim], allocated: list[str]
+) -> None:
+    class PlainSearch(Search):
+        def _look_ahead(self) -> None:
+            """As upstream: try everything."""
+
+    def outcome(cls: type[Search]) -> object:
+        search, _ = make_search(slices, claims, allocated=taken_claims(allocated))
+        search.__class__ = cls
+        try:
+            picks = search.run()
+        except PluginError as error:
+            return str(error)
+        return None if picks is None else shown(picks)
+
+    assert outcome(Search) == outcome(PlainSearch)
+
+
+@given(
+    slices=clusters(),
+    claims=claim_lists(expressions=EXPRESSIONS, modes=("ExactCount",), count_max=1),
+    allocated=ALLOCATED,
+)
+def test_single_devices_are_the_first_that_fit_together(
+    slices: list[ResourceSlice], claims: list[ResourceClaim], allocated: list[str]
+) -> None:
+    check_against_reading(slices, claims, allocated)
+
+
+@given(
+    slices=clusters(),
+    claims=claim_lists(expressions=EXPRESSIONS, modes=("ExactCount",), count_max=3),
+    allocated=ALLOCATED,
+)
+def test_several_devices_are_the_first_that_fit_together(
+    slices: list[ResourceSlice], claims: list[ResourceClaim], allocated: list[str]
+) -> None:
+    # What `distinctAttribute` remembers depends on what was tried before, not on the choice alone.
+    claims = [
+        make_claim(
+            claim.metadata.name,
+            *claim.spec.devices.requests,
+            constraints=[c for c in claim.spec.devices.constraints if c.match_attribute],
+        )
+        for claim in claims
+    ]
+    check_against_reading(slices, claims, allocated)
+
+
+def check_against_reading(
+    slices: list[ResourceSlice], claims: list[ResourceClaim], allocated: list[str]
+) -> None:
+    taken = taken_claims(allocated)
+    search, pools = make_search(slices, claims, allocated=taken)
+    picks = search.run()
+    devices = [published for published, _ in pools.devices]
+    expected = next(
+        (choice for choice in all_choices(claims, devices) if is_valid(choice, devices, allocated)),
+        None,
+    )
+    assert (None if picks is None else shown(picks)) == (
+        None if expected is None else [f"{name}:{d.device.name}" for _, name, _, d in expected]
+    )
+
+
+# A choice: claim, request name, request, device; in the order of the slots.
+Choice = list[tuple[ResourceClaim, str, object, PublishedDevice]]
+
+
+def all_choices(
+    claims: Sequence[ResourceClaim], devices: Sequence[PublishedDevice]
+) -> Iterator[Choice]:
+    """Every way to give devices to requests, in the order in which they are tried."""
+    requests = [(claim, request) for claim in claims for request in claim.spec.devices.requests]
+
+    def rest(index: int) -> Iterator[Choice]:
+        if index == len(requests):
+            yield []
+            return
+        claim, request = requests[index]
+        options = (
+            [(request.name, request.exactly)]
+            if request.exactly
+            else [(f"{request.name}/{each.name}", each) for each in request.first_available]
+        )
+        for name, details in options:
+            assert details is not None
+            for chosen in combinations(devices, details.count):
+                for others in rest(index + 1):
+                    yield [(claim, name, details, device) for device in chosen] + others
+
+    return rest(0)
+
+
+def is_valid(choice: Choice, devices: Sequence[PublishedDevice], allocated: Sequence[str]) -> bool:
+    """One look at a complete choice, rule by rule (B7.4)."""
+    in_use = {name.removeprefix("pool/") for name in allocated}
+    left = 3 - sum(cost(d) for d in devices if d.device.name in in_use)
+    taken: dict[str, list[str]] = {}
+    memory: dict[str, int] = {}
+    values: dict[str, dict[str, int]] = {}
+    for claim, name, details, published in choice:
+        device, claim_name = published.device, claim.metadata.name
+        is_admin = bool(getattr(details, "admin_access", None))
+        takers = taken.get(device.name, [])
+        if claim_name in takers if is_admin else takers or device.name in in_use:
+            return False
+        expression = details.selectors[0].cel.expression
+        if not reads_true(expression, device.attributes):
+            return False
+        if details.capacity is not None and not device.capacity:
+            return False
+        amount = 0
+        if device.capacity:
+            amount = 2 if details.capacity is None else 1
+            if memory.get(device.name, 0) + amount > 2:
+                return False
+        is_shared = bool(device.allow_multiple_allocations)
+        if cost(published) and not (is_shared and memory.get(device.name)):
+            left -= cost(published)
+            if left < 0:
+                return False
+        if device.taints and not details.tolerations:
+            return False
+        for constraint in claim.spec.devices.constraints:
+            attribute = device.attributes.get("numa")
+            if attribute is None or attribute.int_value is None:
+                return False
+            seen = values.setdefault(claim_name, {})
+            if constraint.match_attribute:
+                if any(value != attribute.int_value for value in seen.values()):
+                    return False
+            elif attribute.int_value in seen.values():
+                return False
+            seen[name.partition("/")[0]] = attribute.int_value
+        if is_shared:
+            memory[device.name] = memory.get(device.name, 0) + amount
+        else:
+            taken.setdefault(device.name, []).append(claim_name)
+    return True
+
+
+def cost(published: PublishedDevice) -> int:
+    return sum(
+        int(counter.value.value())
+        for consumption in published.device.consumes_counters
+        for counter in consumption.counters.values()
+    )
+
+
+def reads_true(expression: str, attributes: dict[str, object]) -> bool:
+    numa_value = getattr(attributes.get("numa"), "int_value", None)
+    fast = getattr(attributes.get("fast"), "bool_value", None)
+    if expression == "true":
+        return True
+    if "has" in expression:
+        return numa_value is not None
+    if "fast" in expression:
+        return bool(fast)
+    return numa_value in (None, 1)
