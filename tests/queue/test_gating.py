@@ -115,11 +115,12 @@ def test_a_plugin_that_rejected_the_pod_already_is_not_counted_again(
     assert not metrics.unschedulable
 
 
+@pytest.mark.parametrize("fault", [PluginError, KeyError, ZeroDivisionError])
 def test_a_failing_check_gates_the_pod_and_is_logged(
-    queued_pod: QueuedPod, caplog: pytest.LogCaptureFixture
+    queued_pod: QueuedPod, caplog: pytest.LogCaptureFixture, fault: type[Exception]
 ) -> None:
     def broken(pod: Pod) -> Status | None:
-        raise PluginError("lister broke")
+        raise fault("lister broke")
 
     gatekeeper = Gatekeeper(
         {PROFILE: [("A", broken)]},

@@ -10,6 +10,7 @@ import msgspec
 
 from kubestow.api.meta import Condition, object_ref
 from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
 from kubestow.clock import Clock
 from kubestow.cluster.documents import whole_seconds_at
 from kubestow.cluster.pod_status import changed_condition
@@ -87,7 +88,9 @@ class FailureHandler:
         if known.metadata.uid != pod.metadata.uid:
             self._queue.done(queued_pod.uid)
             return False
-        queued_pod.pod_info.update(known)
+        # Spec 02 §14: anew, not `update`. What was derived from the older version (a request that
+        # was resized since, affinity terms) must not survive the attempt.
+        queued_pod.pod_info = PodInfo(known)
         try:
             self._queue.add_unschedulable_if_not_present(queued_pod, self._queue.scheduling_cycle)
         except QueueError as error:

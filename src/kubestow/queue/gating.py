@@ -6,7 +6,6 @@ from typing import Final
 
 from kubestow.api.pod import Pod
 from kubestow.clock import Clock
-from kubestow.errors import PluginError
 from kubestow.framework.events import ClusterEvent
 from kubestow.framework.status import SUCCESS, Code, Status
 from kubestow.queue.metrics import NO_METRICS, QueueMetrics
@@ -94,5 +93,5 @@ def _with_first(
 def _run(plugin: str, check: PreEnqueueFunction, pod: Pod) -> Status | None:
     try:
         return check(pod)
-    except PluginError as error:
+    except Exception as error:  # A fault in one plugin must not stop the scheduler.
         return Status.from_error(error).with_plugin(plugin)
