@@ -10,8 +10,8 @@ computed again, by the same function that made it. Nobody pays for what nobody r
 Two logs are kept: rows whose Node object changed, and rows that changed at all (pods or node).
 """
 
-from collections.abc import Callable
-from enum import Enum
+from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from kubestow.arrays import ALL_ROWS, Rows
 A = TypeVar("A", bound=np.generic)
 
 
-class Depends(Enum):
+class Depends(IntEnum):
     """What an array is computed from: the Node objects alone, or the pods on the nodes as well."""
 
     NODE = 0
@@ -44,9 +44,9 @@ class ChangeLog:
         self._first: list[int] = [0, 0]
 
     def note(self, row: int, depends: Depends) -> None:
-        self._rows[Depends.PODS.value].append(row)
+        self._rows[Depends.PODS].append(row)
         if depends is Depends.NODE:
-            self._rows[Depends.NODE.value].append(row)
+            self._rows[Depends.NODE].append(row)
 
     def reorder(self, source: npt.NDArray[np.intp], old_count: int) -> None:
         """The rows were laid anew: row i is what was row `source[i]`, or new where that is -1."""
@@ -74,12 +74,12 @@ class ChangeLog:
 
     def mark(self, depends: Depends) -> int:
         """The end of the log: what a reader has seen when it is up to date."""
-        return self._first[depends.value] + len(self._rows[depends.value])
+        return self._first[depends] + len(self._rows[depends])
 
     def since(self, depends: Depends, mark: int) -> list[int] | None:
         """Rows changed after the mark; None if the log does not reach back that far."""
-        start = mark - self._first[depends.value]
-        return self._rows[depends.value][start:] if start >= 0 else None
+        start = mark - self._first[depends]
+        return self._rows[depends][start:] if start >= 0 else None
 
     def reorders_since(self, epoch: int) -> list[npt.NDArray[np.intp]] | None:
         """The re-orderings after that epoch, oldest first; None if some are forgotten."""
@@ -96,14 +96,23 @@ class Tracked(Generic[A]):
     The last axis is the row; there may be others before it.
     """
 
-    __slots__ = ("_compute", "_depends", "_epoch", "_log", "_mark", "_values")
+    __slots__ = ("_compute", "_compute_row", "_depends", "_epoch", "_log", "_mark", "_values")
 
     def __init__(
-        self, log: ChangeLog, depends: Depends, compute: Callable[[Rows], npt.NDArray[A]]
+        self,
+        log: ChangeLog,
+        depends: Depends,
+        compute: Callable[[Rows], npt.NDArray[A]],
+        compute_row: Callable[[int], Sequence[int]] | None = None,
     ) -> None:
+        """`compute_row`, where given, does the same as `compute` for a single row, as numbers.
+
+        One row is what changes between two pods that are placed one after the other.
+        """
         self._log = log
         self._depends = depends
         self._compute = compute
+        self._compute_row = compute_row
         self._recompute()
 
     @property
@@ -117,14 +126,18 @@ class Tracked(Generic[A]):
             self._follow_reorders()
         mark = self._log.mark(self._depends)
         if self._mark != mark:
-            rows = self._log.since(self._depends, self._mark)
-            if rows is None or len(rows) * 2 > self._values.shape[-1]:
-                self._recompute()
-            else:
-                changed = np.array(list(dict.fromkeys(rows)), np.intp)
-                self._values[..., changed] = self._compute(changed)
-                self._mark = mark
+            self._catch_up(self._log.since(self._depends, self._mark))
+            self._mark = mark
         return self._values
+
+    def _catch_up(self, rows: list[int] | None) -> None:
+        if rows is None or len(rows) * 2 > self._values.shape[-1]:
+            self._recompute()
+        elif len(rows) == 1 and self._compute_row is not None:
+            self._values[..., rows[0]] = self._compute_row(rows[0])
+        else:
+            changed = np.array(list(dict.fromkeys(rows)), np.intp)
+            self._values[..., changed] = self._compute(changed)
 
     def _follow_reorders(self) -> None:
         for source in self._log.reorders_since(self._epoch) or ():

@@ -92,6 +92,9 @@ def _make_plugin(
         return plugin_class(_checked_args(plugin_class, args, gates), handle)
     except ConfigError as error:
         raise ConfigError(f'initializing plugin "{name}": {error}') from error
+    except Exception as error:  # A plugin from outside may fail in any way; the user hears which.
+        problem = f"{type(error).__name__}: {error}"
+        raise ConfigError(f'initializing plugin "{name}": {problem}') from error
 
 
 def _checked_args(plugin_class: PluginClass, args: object, gates: FeatureGates) -> object:

@@ -31,6 +31,7 @@ from kubestow.framework.diagnosis import PASSED
 from kubestow.framework.plugin import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
+    ConditionallySharing,
     PreFilterPlugin,
     PreScorePlugin,
     Restriction,
@@ -78,22 +79,28 @@ class Sharing:
             )
             for name, _ in steps
         )
+        plugins = {name: profile.plugins[name] for name in names}
+        self._never = frozenset(
+            name for name, plugin in plugins.items() if not isinstance(plugin, SharingPlugin)
+        )
+        self._always = frozenset(names) - self._never
+        # Most plugins share whatever the pod asks for; only the others are asked in every cycle.
         self._askers = [
-            (name, plugin.share if isinstance(plugin, SharingPlugin) else None)
-            for name in names
-            for plugin in [profile.plugins[name]]
+            (name, plugin.share)
+            for name, plugin in plugins.items()
+            if isinstance(plugin, SharingPlugin) and isinstance(plugin, ConditionallySharing)
         ]
 
     def token(self, pod: PodInfo) -> Token:
-        """What each plugin says to sharing, in a fixed order; None for those to be asked anew."""
-        return tuple([None if share is None else share(pod) for _, share in self._askers])
+        """What each plugin that has to be asked says to sharing, in a fixed order."""
+        return tuple([share(pod) for _, share in self._askers])
 
     def shared_names(self, token: Token) -> frozenset[str]:
-        return frozenset(
-            name
-            for (name, _), answer in zip(self._askers, token, strict=True)
-            if answer is not None
+        """The plugins that share, given their answers."""
+        refusing = (
+            name for (name, _), answer in zip(self._askers, token, strict=True) if answer is None
         )
+        return self._always.difference(refusing)
 
 
 class ShapeRecords:
@@ -193,11 +200,16 @@ class ShapeRecord:
         self._row_scores = [
             (step, step.plugin) for step in self._pod_scores if isinstance(step.plugin, RowScore)
         ]
-        self._has_row_forms = len(self._row_filters) == len(self._pod_filters) and len(
+        has_row_forms = len(self._row_filters) == len(self._pod_filters) and len(
             self._row_scores
         ) == len(self._pod_scores)
         self._fixed = Tracked[np.int64](snapshot.log, Depends.NODE, self._compute_fixed)
-        self._local = Tracked[np.int64](snapshot.log, Depends.PODS, self._compute_local)
+        self._local = Tracked[np.int64](
+            snapshot.log,
+            Depends.PODS,
+            self._compute_local,
+            self._compute_row if has_row_forms else None,
+        )
 
     def is_valid(self, token: Token) -> bool:
         # The number of nodes is part of some scores.
@@ -223,17 +235,15 @@ class ShapeRecord:
 
     def _compute_local(self, rows: Rows) -> IntArray:
         fixed = self._fixed.values()
-        if self._has_row_forms and not isinstance(rows, slice) and len(rows) == 1:
-            return self._compute_row(int(rows[0]), fixed)
         nodes = self.snapshot.view(rows)
         result = fixed[:, rows].copy()
         self._add_filters(result, self._pod_filters, nodes)
         self._add_scores(result, self._pod_scores, nodes)
         return result
 
-    def _compute_row(self, row: int, fixed: IntArray) -> IntArray:
+    def _compute_row(self, row: int) -> tuple[int, int, int]:
         """One node changed, as after every pod that was placed: plain numbers are quickest."""
-        failed_by, code, score = fixed[:, row].tolist()
+        failed_by, code, score = self._fixed.values()[:, row].tolist()
         info = self.snapshot.node_infos[row]
         for step, plugin in self._row_filters:
             if failed_by == PASSED or failed_by > step.filter_index:
@@ -242,7 +252,7 @@ class ShapeRecord:
                     failed_by, code = step.filter_index, found
         for step, plugin in self._row_scores:
             score += plugin.score_row(self.state, info) * step.weight
-        return np.array([[failed_by], [code], [score]], np.int64)
+        return failed_by, code, score
 
     def _add_filters(self, result: IntArray, steps: Sequence[FilterStep], nodes: Nodes) -> None:
         for step in steps:

@@ -204,6 +204,11 @@ class SharingPlugin(Protocol):
     filter_depends: ClassVar[Depends]
     score_depends: ClassVar[Depends]
 
+
+@runtime_checkable
+class ConditionallySharing(Protocol):
+    """A sharing plugin that does not share for every pod."""
+
     def share(self, pod: PodInfo) -> Hashable | None:
         """What PreFilter and PreScore would come to depends on this answer and the shape alone.
 

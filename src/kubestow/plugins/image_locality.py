@@ -53,9 +53,6 @@ class ImageLocality:
         clamped = np.clip(sums, _SUM_MIN, largest)
         return MAX_NODE_SCORE * (clamped - _SUM_MIN) // (largest - _SUM_MIN)
 
-    def share(self, pod: PodInfo) -> int:
-        return 0
-
     def sign(self, pod: PodInfo) -> SignFragments:
         spec = pod.pod.spec
         names = {

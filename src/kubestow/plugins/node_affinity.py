@@ -122,9 +122,6 @@ class NodeAffinity:
 
     # --- signing and waking ---
 
-    def share(self, pod: PodInfo) -> int:
-        return 0
-
     def sign(self, pod: PodInfo) -> SignFragments:
         selector = pod.pod.spec.node_selector
         return {

@@ -55,9 +55,6 @@ class NodeDeclaredFeatures:
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _LACKING
 
-    def share(self, pod: PodInfo) -> int:
-        return 0
-
     def sign(self, pod: PodInfo) -> SignFragments:
         required = required_features(pod.pod) if self._is_enabled else 0
         return {"v1.Pod.Spec.RequiredFeatures()": required}

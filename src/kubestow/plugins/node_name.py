@@ -37,8 +37,5 @@ class NodeName:
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _OTHER_NODE
 
-    def share(self, pod: PodInfo) -> int:
-        return 0
-
     def sign(self, pod: PodInfo) -> SignFragments:
         return {"v1.Pod.Spec.NodeName": pod.pod.spec.node_name}

@@ -60,9 +60,6 @@ class NodePorts:
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _TAKEN
 
-    def share(self, pod: PodInfo) -> int:
-        return 0
-
     def sign(self, pod: PodInfo) -> SignFragments:
         # Spec 05 §14: of all init containers, and the numbers alone, unlike what Filter looks at.
         spec = pod.pod.spec

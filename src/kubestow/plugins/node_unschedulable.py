@@ -47,9 +47,6 @@ class NodeUnschedulable:
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _CORDONED
 
-    def share(self, pod: PodInfo) -> int:
-        return 0
-
     def sign(self, pod: PodInfo) -> SignFragments:
         return sign_tolerations(pod)
 

@@ -69,9 +69,6 @@ class TaintToleration:
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalise(scores, reverse=True)
 
-    def share(self, pod: PodInfo) -> int:
-        return 0
-
     def sign(self, pod: PodInfo) -> SignFragments:
         return sign_tolerations(pod)
 

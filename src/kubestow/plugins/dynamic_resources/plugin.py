@@ -51,8 +51,9 @@ class DynamicResources:
     name: ClassVar[str] = "DynamicResources"
     args_type: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
     evaluates_each_node: ClassVar[bool] = True
-    filter_depends: ClassVar[Depends] = Depends.PODS
-    score_depends: ClassVar[Depends] = Depends.PODS
+    # Of pods that share: they ask for no devices, so nothing here depends on anything.
+    filter_depends: ClassVar[Depends] = Depends.NODE
+    score_depends: ClassVar[Depends] = Depends.NODE
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, DynamicResourcesArgs):

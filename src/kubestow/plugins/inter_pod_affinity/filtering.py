@@ -164,10 +164,7 @@ def _marked(codes: IntArray | None, failed: BoolArray, code: int) -> IntArray | 
     """The codes, with this one where the check failed; None as long as no node fails."""
     if not failed.any():
         return codes
-    if codes is None:
-        return failed * np.int64(code)
-    codes[failed] = code
-    return codes
+    return failed * np.int64(code) if codes is None else np.where(failed, code, codes)
 
 
 def _any(masks: Iterable[BoolArray]) -> BoolArray:

@@ -5,12 +5,14 @@ that its services and its controller imply. Both kinds are brought into one form
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
 
 from kubestow.api.labels import Selector, SelectorError, equality, parse_label_selector
 from kubestow.api.meta import ApiObject, OwnerReference
+from kubestow.api.node_selector import ANY_NODE
 from kubestow.api.owners import controller_of, default_selector
 from kubestow.api.pod import Pod, TopologySpreadConstraint
 from kubestow.api.pod_info import PodClass, PodInfo
@@ -50,23 +52,24 @@ class Constraint(msgspec.Struct, frozen=True, kw_only=True):
 
     def measure(self, namespace: str) -> InAll:
         """What is counted: never pods of other namespaces (spec 06 §6.3.4)."""
-        # A selector that matches everything counts nothing, though it does match the pod itself.
-        if self.selector.is_empty:
-            return NO_PODS
-        return InAll((PodSet(frozenset((namespace,)), self.selector),))
+        return _measure(namespace, self.selector)
 
     def eligibility(
-        self, pod: PodInfo, keys: tuple[str, ...], *, comparison_operators: bool
+        self,
+        pod: PodInfo,
+        keys: tuple[str, ...],
+        *,
+        comparison_operators: bool,
+        counts_unlabelled: bool = False,
     ) -> Eligibility:
         """Which nodes' pods count; `keys` are labels they must have."""
-        eligibility = Eligibility(keys)
-        if self.honors_affinity:
-            eligibility = eligibility._replace(affinity=pod.required_node_affinity)
-        if self.honors_taints:
-            eligibility = eligibility._replace(
-                tolerations=pod.pod.spec.tolerations, comparison_operators=comparison_operators
-            )
-        return eligibility
+        return Eligibility(
+            keys,
+            pod.required_node_affinity if self.honors_affinity else ANY_NODE,
+            pod.pod.spec.tolerations if self.honors_taints else None,
+            comparison_operators,
+            counts_unlabelled,
+        )
 
 
 class Constraints:
@@ -167,6 +170,19 @@ class DefaultSelectors:
             replica_set=objects.replica_sets.get,
             stateful_set=objects.stateful_sets.get,
         )
+
+
+def topology_keys(constraints: Iterable[Constraint]) -> tuple[str, ...]:
+    """The keys of the constraints, each once, in an order that does not depend on theirs."""
+    return tuple(sorted({constraint.topology_key for constraint in constraints}))
+
+
+@lru_cache(SELECTORS_MAX)
+def _measure(namespace: str, selector: Selector) -> InAll:
+    # A selector that matches everything counts nothing, though it does match the pod itself.
+    if selector.is_empty:
+        return NO_PODS
+    return InAll((PodSet(frozenset((namespace,)), selector),))
 
 
 def _narrowed(selector: Selector, keys: Iterable[str], labels: Mapping[str, str]) -> Selector:

@@ -1,6 +1,6 @@
 """Which nodes would make the spread of pods too uneven (spec 06 §6.3.5, §6.3.6)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,7 @@ from kubestow.framework.status import Status
 from kubestow.plugins._shared.domain_counts import DomainCounts
 from kubestow.plugins._shared.domains import ABSENT
 from kubestow.plugins._shared.topology_counts import TopologyCounts
-from kubestow.plugins.pod_topology_spread.constraints import Constraint
+from kubestow.plugins.pod_topology_spread.constraints import Constraint, topology_keys
 
 UNEVEN: Final = 1
 UNLABELLED: Final = 2
@@ -41,14 +41,11 @@ class HardConstraint:
         constraint = self._constraint
         # skew = count + itself - lowest, and must not exceed max_skew.
         highest = constraint.max_skew + self._lowest() - self._matches_itself
-        ids = self._counts.column.ids[rows]
-        codes = (self._counts.values.take(ids) > highest).astype(np.int64)
-        unlabelled = ids == ABSENT
-        if unlabelled.any():
-            codes[unlabelled] = UNLABELLED
-        elif not codes.any():
-            return None
-        return codes
+        uneven = self._counts.at(rows) > highest
+        column = self._counts.column
+        if column.populations[ABSENT]:
+            return np.where(column.ids[rows] == ABSENT, UNLABELLED, uneven * UNEVEN)
+        return uneven.astype(np.int64) if uneven.any() else None
 
     def add(self, other: PodInfo, row: int, sign: int) -> None:
         # Spec 06 §6.3.6: unlike the counts, this takes terminating pods and a selector that matches
@@ -99,13 +96,12 @@ class FilterState:
 
 def filter_state(
     pod: PodInfo,
-    constraints: Iterable[Constraint],
+    constraints: Sequence[Constraint],
     counts: TopologyCounts,
     *,
     comparison_operators: bool,
 ) -> FilterState:
-    constraints = tuple(constraints)
-    keys = tuple(sorted({constraint.topology_key for constraint in constraints}))
+    keys = topology_keys(constraints)
     return FilterState(
         (
             _hard_constraint(pod, constraint, keys, counts, comparison_operators)

@@ -2,18 +2,19 @@
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray
+from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.cache.nodes import Nodes
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.plugins._shared.domains import ABSENT, EMPTY, DomainColumn
 from kubestow.plugins._shared.topology_counts import TopologyCounts
-from kubestow.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
+from kubestow.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, topology_keys
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -32,12 +33,14 @@ class SoftConstraint(NamedTuple):
 class ScoreState(NamedTuple):
     """The soft constraints of an attempt.
 
-    ignored   bool[feasible node]: the node lacks a key that it needs; None if no node does
     keys      columns of the keys a node needs not to be ignored
+    rows      of the feasible nodes
+    ignored   bool[feasible node]: the node lacks a key that it needs; None if no node does
     """
 
     constraints: tuple[SoftConstraint, ...]
     keys: tuple[DomainColumn, ...]
+    rows: Rows
     ignored: BoolArray | None
 
 
@@ -51,9 +54,9 @@ def score_state(
     comparison_operators: bool,
 ) -> ScoreState:
     """`nodes` are the feasible ones: sizes come from them, counts from all nodes."""
-    names = tuple(sorted({constraint.topology_key for constraint in constraints}))
+    names = topology_keys(constraints)
     keys = tuple(counts.column(name) for name in names) if requires_all_keys else ()
-    ignored = _lacking(keys, nodes)
+    ignored = _lacking(keys, nodes.rows)
     preparer = _Preparer(
         pod,
         nodes,
@@ -62,20 +65,15 @@ def score_state(
         ignored=ignored,
         comparison_operators=comparison_operators,
     )
-    return ScoreState(tuple(map(preparer.prepare, constraints)), keys, ignored)
+    return ScoreState(tuple(map(preparer.prepare, constraints)), keys, nodes.rows, ignored)
 
 
 def raw_scores(state: ScoreState, nodes: Nodes) -> IntArray:
     """int64[node]: the higher, the more uneven; 0 for ignored nodes."""
     rows = nodes.rows
-    total = np.zeros(len(nodes), np.float64)
-    for column, costs, is_by_row in state.constraints:
-        ids = column.ids[rows]
-        cost = costs[rows] if is_by_row else costs.take(ids)
-        # A key the node lacks contributes nothing, not even the allowance for the skew.
-        total += np.where(ids == ABSENT, 0.0, cost) if is_by_row else cost
-    scores = _rounded(total)
-    ignored = _lacking(state.keys, nodes)
+    # Summed in the order of the constraints: doubles do not add up the same in any other.
+    scores = _rounded(reduce(np.add, (_costs_at(each, rows) for each in state.constraints)))
+    ignored = state.ignored if rows is state.rows else _lacking(state.keys, rows)
     if ignored is not None:
         scores[ignored] = 0
     return scores
@@ -123,8 +121,11 @@ class _Preparer:
             costs = _costs(tally.rows, self._node_count(), constraint.max_skew)
             return SoftConstraint(column, costs, is_by_row=True)
         eligibility = constraint.eligibility(
-            pod, self._needed, comparison_operators=self._comparison_operators
-        )._replace(counts_unlabelled=not self._needed)
+            pod,
+            self._needed,
+            comparison_operators=self._comparison_operators,
+            counts_unlabelled=not self._needed,
+        )
         sums = tally.sums(counts.column(constraint.topology_key, eligibility))
         costs = _costs(sums.values, self._domain_count(column), constraint.max_skew)
         costs[ABSENT] = 0.0
@@ -135,13 +136,18 @@ class _Preparer:
         return len(self._nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
 
     def _domain_count(self, column: DomainColumn) -> int:
-        """How many domains the feasible nodes have that are not ignored."""
+        """How many domains the feasible nodes have that are not ignored.
+
+        Spec 06 §6.3.7: nodes without the label form the domain "", where they are not ignored.
+        """
+        if self._ignored is None and len(self._nodes) == len(column.ids):
+            is_new = bool(column.populations[ABSENT]) and not column.populations[EMPTY]
+            return column.domain_count + is_new
         ids = column.ids[self._nodes.rows]
         if self._ignored is not None:
             ids = ids[~self._ignored]
         populated = np.zeros(len(column.populations), np.bool_)
         populated[ids] = True
-        # Spec 06 §6.3.7: nodes without the label form the domain "", where they are not ignored.
         populated[EMPTY] |= populated[ABSENT]
         return int(np.count_nonzero(populated[EMPTY:]))
 
@@ -153,19 +159,29 @@ def _costs(counts: IntArray, size: int, max_skew: int) -> FloatArray:
     return counts * weight + np.float64(max_skew - 1)
 
 
-def _lacking(keys: Sequence[DomainColumn], nodes: Nodes) -> BoolArray | None:
+def _costs_at(constraint: SoftConstraint, rows: Rows) -> FloatArray:
+    """float64[node]; a node without the key pays nothing, not even the allowance for the skew."""
+    column, costs, is_by_row = constraint
+    if not is_by_row:
+        return costs.take(column.ids[rows])
+    if not column.populations[ABSENT]:
+        return costs[rows]
+    return np.where(column.ids[rows] == ABSENT, 0.0, costs[rows])
+
+
+def _lacking(keys: Sequence[DomainColumn], rows: Rows) -> BoolArray | None:
     """bool[node]: which nodes lack one of the keys; None if none does."""
     lacking: BoolArray | None = None
     for column in keys:
-        missing = column.ids[nodes.rows] == ABSENT
+        if not column.populations[ABSENT]:
+            continue
+        missing = column.ids[rows] == ABSENT
         if missing.any():
             lacking = missing if lacking is None else lacking | missing
     return lacking
 
 
-def _rounded(values: FloatArray) -> IntArray:
+def _rounded(sums: FloatArray) -> IntArray:
     """To the nearest integer, halves away from zero; np.rint would send them to the even one."""
-    whole = np.trunc(values)
-    rest = values - whole
-    whole += np.where(np.abs(rest) >= 0.5, np.copysign(1.0, values), 0.0)
-    return whole.astype(np.int64)
+    # Adding a half is exact here: a sum is 0 or, as every weight is ln 2 or more, above a half.
+    return np.floor(sums + 0.5).astype(np.int64)
