@@ -1,0 +1,121 @@
+"""Statuses are written beside the loop, those of one pod in order."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from kubestow.api.pod import Pod
+from kubestow.engine.failure import StatusPatch
+from kubestow.engine.status_writer import ClientStatusWriter
+from kubestow.errors import ApiError, NotFoundError
+from kubestow.testing import make_pod
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class SlowServer:
+    """Takes a second for each request; the node name of a patch says how it ends."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: object, nominated_node_name: str
+    ) -> None:
+        self.log.append(f"{pod.metadata.name} {nominated_node_name} begins")
+        await asyncio.sleep(1)
+        if nominated_node_name == "gone":
+            raise NotFoundError("pods not found")
+        if nominated_node_name == "refused":
+            raise ApiError("no")
+        if nominated_node_name == "broken":
+            raise ValueError("a mistake of ours")
+        self.log.append(f"{pod.metadata.name} {nominated_node_name} ends")
+
+
+def writer_on(server: SlowServer) -> tuple[ClientStatusWriter, list[asyncio.Task[None]]]:
+    tasks: list[asyncio.Task[None]] = []
+
+    def spawn(work: Coroutine[Any, Any, None]) -> None:
+        tasks.append(asyncio.ensure_future(work))
+
+    return ClientStatusWriter(server, spawn), tasks  # type: ignore[arg-type]
+
+
+def patch(text: str) -> StatusPatch:
+    return StatusPatch(nominated_node_name=text)
+
+
+def test_writes_of_one_pod_keep_their_order_and_others_do_not_wait(run: Run) -> None:
+    async def go() -> None:
+        server = SlowServer()
+        writer, tasks = writer_on(server)
+        a, b = make_pod("a"), make_pod("b")
+        writer.write_status(a, patch("1"))
+        writer.write_status(a, patch("2"))
+        writer.write_status(b, patch("1"))
+        await asyncio.gather(*tasks)
+        assert server.log == [
+            "a 1 begins",
+            "b 1 begins",
+            "a 1 ends",
+            "a 2 begins",
+            "b 1 ends",
+            "a 2 ends",
+        ]
+        assert len(tasks) == 2
+
+    run(go())
+
+
+def test_what_comes_while_writing_is_written_after(run: Run) -> None:
+    async def go() -> None:
+        server = SlowServer()
+        writer, tasks = writer_on(server)
+        pod = make_pod("a")
+        writer.write_status(pod, patch("1"))
+        await asyncio.sleep(0.5)
+        writer.write_status(pod, patch("2"))
+        await asyncio.gather(*tasks)
+        writer.write_status(pod, patch("3"))  # everything before has ended
+        await asyncio.gather(*tasks)
+        assert server.log[-2:] == ["a 3 begins", "a 3 ends"]
+        assert len(tasks) == 2
+
+    run(go())
+
+
+@pytest.mark.parametrize(
+    ("ending", "is_logged"), [("gone", False), ("refused", True)], ids=["gone", "refused"]
+)
+def test_a_refusal_does_not_stop_what_comes_after(
+    run: Run, caplog: pytest.LogCaptureFixture, ending: str, is_logged: bool
+) -> None:
+    async def go() -> None:
+        server = SlowServer()
+        writer, tasks = writer_on(server)
+        pod = make_pod("a")
+        writer.write_status(pod, patch(ending))
+        writer.write_status(pod, patch("2"))
+        await asyncio.gather(*tasks)
+        assert server.log[-1] == "a 2 ends"
+        assert ("Error updating pod default/a: no" in caplog.text) is is_logged
+
+    run(go())
+
+
+def test_a_mistake_does_not_silence_the_pod_for_ever(run: Run) -> None:
+    async def go() -> None:
+        server = SlowServer()
+        writer, tasks = writer_on(server)
+        pod = make_pod("a")
+        writer.write_status(pod, patch("broken"))
+        (outcome,) = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(outcome, ValueError)
+        writer.write_status(pod, patch("2"))
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert server.log[-1] == "a 2 ends"
+
+    run(go())
