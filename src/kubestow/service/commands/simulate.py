@@ -1,19 +1,25 @@
 """`kubestow simulate`: place a workload on a cluster, both given as files, in virtual time."""
 
+import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from kubestow.api.files import load_documents
+from kubestow.config.decoding import load_config
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.config.validation import check_config
 from kubestow.engine.decision import Decision
-from kubestow.errors import InputError
-from kubestow.service.output import OutputFormat, print_data, progress_bar, stdout
+from kubestow.errors import ConfigError, InputError
+from kubestow.plugins.loading import LoadedPlugins, load_plugins
+from kubestow.plugins.registry import REGISTRY
+from kubestow.service.output import OutputFormat, print_data, progress_bar, stderr, stdout
 from kubestow.simulator.simulation import (
     LIMIT_S,
     NodeOutcome,
@@ -24,6 +30,7 @@ from kubestow.simulator.simulation import (
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 _ROWS_MAX = 40
+_ERROR_LENGTH_MAX = 1_000
 
 
 def simulate(
@@ -43,15 +50,24 @@ def simulate(
     limit: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="Stop after this much virtual time.")
     ] = LIMIT_S,
+    config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Configuration of the scheduler: a KubeSchedulerConfiguration v1, YAML or JSON.",
+        ),
+    ] = None,
     percentage: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--percentage-of-nodes-to-score",
             min=0,
             max=100,
-            help="How many percent of the nodes are enough to choose from; 0 adapts to the size.",
+            help="How many percent of the nodes are enough to choose from; 0 adapts to the size. "
+            "Overrides the configuration.",
         ),
-    ] = 0,
+    ] = None,
     fail_on_pending: Annotated[
         bool, typer.Option(help="Exit with code 1 when pods stay pending.")
     ] = False,
@@ -70,7 +86,9 @@ def simulate(
     documents = [document.raw for document in load_documents(files)]
     if not documents:
         raise InputError(f"no objects in {', '.join(map(str, files))}")
-    config = SchedulerConfig(percentage_of_nodes_to_score=percentage)
+    config, registry = _load_config(config_file)
+    if percentage is not None:
+        config = msgspec.structs.replace(config, percentage_of_nodes_to_score=percentage)
     with progress_bar("Placing pods") as progress:
         task = progress.add_task("", total=None)
 
@@ -78,7 +96,7 @@ def simulate(
             progress.advance(task, 1 if decision.is_scheduled else 0)
 
         async def run() -> SimulationResult:
-            simulation = Simulation(documents, config, on_decision=note)
+            simulation = Simulation(documents, config, registry=registry, on_decision=note)
             progress.update(task, total=simulation.waiting_count)
             return await simulation.run(limit_s=limit)
 
@@ -88,6 +106,23 @@ def simulate(
     else:
         print_result(result, is_wide=output is OutputFormat.WIDE)
     raise typer.Exit(1 if fail_on_pending and result.pending else 0)
+
+
+def _load_config(path: Path | None) -> LoadedPlugins:
+    """The configuration and all plugins it may name; errors name the file and fit on a line."""
+    if path is None:
+        return LoadedPlugins(SchedulerConfig(), REGISTRY)
+    try:
+        config = load_config(path)
+        check_config(config)
+        loaded = load_plugins(config)
+    except ConfigError as error:
+        # Upstream's text for keys written twice has line breaks, and one contains the whole file.
+        text = textwrap.shorten(str(error), _ERROR_LENGTH_MAX, placeholder=" …")
+        raise ConfigError(f'configuration "{path}": {text}') from error
+    if config.extenders:
+        stderr().print("Extenders are not called in a simulation.")
+    return loaded
 
 
 def print_result(result: SimulationResult, *, is_wide: bool) -> None:

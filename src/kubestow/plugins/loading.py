@@ -1,0 +1,183 @@
+"""Finds plugins that are not built in.
+
+A configuration enables them in one of two ways:
+
+    name: RackSpread                    an installed package offers it as an entry point:
+                                        [project.entry-points."kubestow.plugins"]
+                                        RackSpread = "acme_plugins.rack:RackSpread"
+    name: acme_plugins.rack:RackSpread  the class itself, from any module that can be imported
+
+From then on the plugin goes by its own name, in messages as in the rest of the configuration.
+"""
+
+import importlib
+import importlib.metadata
+from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint
+from types import ModuleType
+from typing import Any, Final, NamedTuple, cast
+
+import msgspec
+
+from kubestow.config.profile import (
+    PluginConfig,
+    PluginRef,
+    Plugins,
+    PluginSet,
+    ProfileConfig,
+    enabled_names,
+)
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.errors import ConfigError
+from kubestow.plugins.registry import REGISTRY, PluginClass
+
+ENTRY_POINT_GROUP: Final = "kubestow.plugins"
+
+
+class LoadedPlugins(NamedTuple):
+    """A configuration that names plugins only by their own names, and all plugins it may name."""
+
+    config: SchedulerConfig
+    registry: dict[str, PluginClass]
+
+
+def load_plugins(
+    config: SchedulerConfig,
+    registry: Mapping[str, PluginClass] = REGISTRY,
+    entry_points: Iterable[EntryPoint] | None = None,
+) -> LoadedPlugins:
+    """Load what the profiles enable and the registry does not have; raises ConfigError.
+
+    A plain name that no package offers is left alone: building the profile says that it does not
+    exist, and where it was wanted. `entry_points` are those of all installed packages unless given.
+    """
+    offered = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+    offered = list(offered if entry_points is None else entry_points)
+    known = dict(registry)
+    own_names: dict[str, str] = {}
+    for name in dict.fromkeys(_enabled_in(config)):
+        if name not in registry:
+            plugin = _load_reference(name) if ":" in name else _load_offered(name, offered)
+            if plugin is not None:
+                _register(plugin, known)
+                own_names[name] = plugin.name
+    return LoadedPlugins(_renamed(config, own_names), known)
+
+
+def _enabled_in(config: SchedulerConfig) -> Iterable[str]:
+    for profile in config.profiles:
+        yield from enabled_names(profile.plugins)
+
+
+def _register(plugin: PluginClass, registry: dict[str, PluginClass]) -> None:
+    if registry.setdefault(plugin.name, plugin) is not plugin:
+        raise ConfigError(f"a plugin named {plugin.name} already exists")
+
+
+# --- finding ---
+
+
+def _load_offered(name: str, offered: Iterable[EntryPoint]) -> PluginClass | None:
+    found = [entry_point for entry_point in offered if entry_point.name == name]
+    if not found:
+        return None
+    targets = sorted({entry_point.value for entry_point in found})
+    if len(targets) > 1:
+        raise ConfigError(
+            f'cannot load plugin "{name}": several packages offer it as an entry point of '
+            f'"{ENTRY_POINT_GROUP}": {", ".join(targets)}; name the class you mean instead'
+        )
+    what = f'plugin "{name}" (entry point of "{ENTRY_POINT_GROUP}")'
+    plugin = _load(targets[0], what)
+    if plugin.name != name:
+        raise ConfigError(f'cannot load {what}: the class {targets[0]} is named "{plugin.name}"')
+    return plugin
+
+
+def _load_reference(reference: str) -> PluginClass:
+    return _load(reference, f'plugin "{reference}"')
+
+
+def _load(reference: str, what: str) -> PluginClass:
+    module_name, _, class_path = reference.partition(":")
+    if not module_name or not class_path:
+        raise ConfigError(f'cannot load {what}: expected "module:Class", found "{reference}"')
+    found: Any = _import(module_name.strip(), what)
+    for part in class_path.strip().split("."):
+        if not hasattr(found, part):
+            raise ConfigError(f"cannot load {what}: {_missing(module_name, class_path, found)}")
+        found = getattr(found, part)
+    return _checked(found, what)
+
+
+def _import(module_name: str, what: str) -> ModuleType:
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and _is_part_of(module_name, error.name):
+            hint = "is it installed, or its folder on PYTHONPATH?"
+            raise ConfigError(f'cannot load {what}: no module "{error.name}"; {hint}') from error
+        raise ConfigError(f"cannot load {what}: {_failed(module_name, error)}") from error
+    except Exception as error:  # Importing runs the module, which may fail in any way.
+        raise ConfigError(f"cannot load {what}: {_failed(module_name, error)}") from error
+
+
+def _is_part_of(module_name: str, missing: str) -> bool:
+    """Whether the missing module is the one we asked for, or a package it should be in."""
+    return module_name == missing or module_name.startswith(f"{missing}.")
+
+
+def _failed(module_name: str, error: Exception) -> str:
+    return f'importing module "{module_name}" failed: {type(error).__name__}: {error}'
+
+
+def _missing(module_name: str, class_path: str, found: object) -> str:
+    classes = sorted(
+        name
+        for name, value in vars(found).items()
+        if isinstance(value, type) and value.__module__ == module_name
+    )
+    text = f'module "{module_name}" has no "{class_path}"'
+    return f"{text}; its classes are {', '.join(classes)}" if classes else text
+
+
+def _checked(found: object, what: str) -> PluginClass:
+    if not isinstance(found, type):
+        raise ConfigError(f"cannot load {what}: found a {type(found).__name__}, expected a class")
+    name = getattr(found, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f'cannot load {what}: the class has no "name"; give it a text')
+    if not hasattr(found, "args_type"):
+        hint = "set it to the type of its arguments, or to None if it takes none"
+        raise ConfigError(f'cannot load {what}: the class has no "args_type"; {hint}')
+    return cast(PluginClass, found)
+
+
+# --- renaming ---
+
+
+def _renamed(config: SchedulerConfig, own_names: Mapping[str, str]) -> SchedulerConfig:
+    if all(name == own for name, own in own_names.items()):
+        return config
+    profiles = tuple(_renamed_profile(profile, own_names) for profile in config.profiles)
+    return msgspec.structs.replace(config, profiles=profiles)
+
+
+def _renamed_profile(profile: ProfileConfig, own_names: Mapping[str, str]) -> ProfileConfig:
+    def renamed(refs: Iterable[PluginRef]) -> tuple[PluginRef, ...]:
+        return tuple(PluginRef(own_names.get(ref.name, ref.name), ref.weight) for ref in refs)
+
+    def renamed_set(plugin_set: PluginSet) -> PluginSet:
+        return PluginSet(enabled=renamed(plugin_set.enabled), disabled=renamed(plugin_set.disabled))
+
+    fields = Plugins.__struct_fields__
+    return msgspec.structs.replace(
+        profile,
+        plugins=Plugins(
+            **{field: renamed_set(getattr(profile.plugins, field)) for field in fields}
+        ),
+        plugin_config=tuple(
+            PluginConfig(name=own_names.get(entry.name, entry.name), args=entry.args)
+            for entry in profile.plugin_config
+        ),
+    )

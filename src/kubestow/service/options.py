@@ -1,0 +1,408 @@
+"""A command line in kube-scheduler's style as one validated whole (spec 09 §1 steps 1 to 8, §2).
+
+    arguments ── flags ──► gates ──► logging ──► everything else ──► configuration, flags on top
+
+Order matters, because a user sees the first step that fails: a flag that does not parse ends it at
+once, what is wrong with values is collected, and only then is the configuration file read.
+`SchedulerOptions` holds everything a scheduler process is told; nothing above it looks at flags
+except to show them.
+
+Not here: loading plugins from outside (`plugins.loading`), connecting, serving.
+"""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubestow.config.decoding import load_config
+from kubestow.config.defaults import complete_config
+from kubestow.config.feature_gates import FeatureGates, parse_gates
+from kubestow.config.field_errors import forbidden, invalid, raise_if_any
+from kubestow.config.flags import ParsedFlags, apply_flags, parse_flags
+from kubestow.config.scalars import Duration
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.config.validation import check_config, validate_config
+from kubestow.errors import ConfigError
+from kubestow.service.usage import usage_text
+
+PROGRAM: Final = "kube-scheduler"
+# What we behave as, and say that we are.
+UPSTREAM_VERSION: Final = "v1.36.4"
+
+_MINOR: Final = 36
+_OLDEST_MINOR: Final = 33  # that can be emulated
+_PREVIOUS: Final = f"1.{_MINOR - 1}"
+_TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
+_METRIC_LABEL: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*")
+
+
+class Answer(NamedTuple):
+    """The command line asked for a text (`--help`, `--version`), not for a scheduler."""
+
+    text: str
+
+
+class SniCertificate(NamedTuple):
+    """A certificate for clients that ask for one of these names; none means those it carries."""
+
+    cert_file: str
+    key_file: str
+    names: tuple[str, ...] = ()
+
+
+class ServingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    bind_address: str
+    # 0 serves nothing.
+    port: int
+    is_http2_disabled: bool
+    http2_max_streams_per_connection: int
+    cert_dir: str
+    cert_file: str
+    key_file: str
+    sni_certificates: tuple[SniCertificate, ...]
+    cipher_suites: tuple[str, ...]
+    curve_preferences: tuple[int, ...]
+    # `VersionTLS10` to `VersionTLS13`; empty means TLS 1.2.
+    min_version: str
+    permit_port_sharing: bool
+    permit_address_sharing: bool
+
+
+class AuthenticationOptions(msgspec.Struct, frozen=True, kw_only=True):
+    kubeconfig: str
+    skip_lookup: bool
+    tolerate_lookup_failure: bool
+    token_cache_ttl: Duration
+    client_ca_file: str
+    requestheader_client_ca_file: str
+    requestheader_allowed_names: tuple[str, ...]
+    requestheader_extra_prefixes: tuple[str, ...]
+    requestheader_groups: tuple[str, ...]
+    requestheader_uids: tuple[str, ...]
+    requestheader_usernames: tuple[str, ...]
+
+
+class AuthorizationOptions(msgspec.Struct, frozen=True, kw_only=True):
+    kubeconfig: str
+    # Exact paths; a `*` at the end stands for anything.
+    always_allow_paths: tuple[str, ...]
+    allow_cache_ttl: Duration
+    deny_cache_ttl: Duration
+
+
+class MetricsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    show_hidden_for_version: str
+    disabled: tuple[str, ...]
+    # `metric,label` → the values it may have, separated by commas.
+    allowed_labels: Mapping[str, str]
+    allowed_labels_manifest: str
+
+
+class LoggingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    format: str
+    flush_frequency: Duration
+    verbosity: int
+    # `pattern=N,pattern=N`
+    vmodule: str
+    is_stream_split: bool
+    info_buffer_size: str
+
+
+class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """All a scheduler process is told. The configuration is complete and, if it came from a file,
+    validated; without a file `config.connection.check_election` has yet to be asked."""
+
+    config: SchedulerConfig
+    gates: FeatureGates
+    # Overrides the address of the API server, wherever that came from.
+    master: str
+    pod_max_in_unschedulable_pods: Duration
+    serving: ServingOptions
+    authentication: AuthenticationOptions
+    authorization: AuthorizationOptions
+    metrics: MetricsOptions
+    logging: LoggingOptions
+    config_file: str
+    write_config_to: str
+    emulated_version: str
+    # What we say that we are.
+    reported_version: str
+    # For the log of all flags and `/flagz`.
+    flags: ParsedFlags
+
+
+def parse_options(arguments: Sequence[str], *, program: str = PROGRAM) -> SchedulerOptions | Answer:
+    """The options in a command line (without the program's name).
+
+    Raises ConfigError with everything that is wrong, as upstream prints it; a FlagError where the
+    usage should be shown with it.
+    """
+    flags = parse_flags(arguments)
+    if flags.switch("help"):
+        return Answer(usage_text(program))
+    if any(flags.arguments):
+        got = " ".join(f'"{argument}"' for argument in flags.arguments)
+        raise ConfigError(f'"{program}" does not take any arguments, got [{got}]')
+    gates = parse_gates(flags.texts("feature-gates"))
+    versions = _Versions.of(flags)
+    answer = _version_answer(flags)
+    if answer is not None:
+        return answer
+    logging = _logging(flags)
+    raise_if_any(_logging_errors(logging, flags, gates))
+    raise_if_any(_option_errors(flags, gates, versions))
+    return SchedulerOptions(
+        config=_config(flags, gates),
+        gates=gates,
+        master=flags.text("master"),
+        pod_max_in_unschedulable_pods=flags.duration("pod-max-in-unschedulable-pods-duration"),
+        serving=_serving(flags),
+        authentication=_authentication(flags),
+        authorization=_authorization(flags),
+        metrics=_metrics(flags),
+        logging=logging,
+        config_file=flags.text("config"),
+        write_config_to=flags.text("write-config-to"),
+        emulated_version=versions.emulated,
+        reported_version=_reported_version(flags),
+        flags=flags,
+    )
+
+
+# --- the configuration ---
+
+
+def _config(flags: ParsedFlags, gates: FeatureGates) -> SchedulerConfig:
+    path = flags.text("config")
+    if not path:
+        # Spec 09 §2.1: without a file nobody validates what the flags made of the defaults.
+        return apply_flags(complete_config(SchedulerConfig(), gates), flags, is_from_file=False)
+    config = apply_flags(load_config(path, gates), flags, is_from_file=True)
+    check_config(config, gates)
+    return config
+
+
+# --- versions ---
+
+
+class _Versions(NamedTuple):
+    emulated: str
+    # Empty if nobody asked for one.
+    min_compatibility: str
+
+    @classmethod
+    def of(cls, flags: ParsedFlags) -> "_Versions":
+        emulated = _version_of("emulated-version", flags) or f"1.{_MINOR}"
+        return cls(emulated, _version_of("min-compatibility-version", flags))
+
+    def errors(self) -> list[str]:
+        errors: list[str] = []
+        if not _OLDEST_MINOR <= _minor_of(self.emulated) <= _MINOR:
+            between = f"[1.{_OLDEST_MINOR}, {UPSTREAM_VERSION[1:].rpartition('.')[0]}.0]"
+            errors.append(f"emulation version {self.emulated} is not between {between}")
+        compatible = self.min_compatibility
+        if compatible and not _OLDEST_MINOR <= _minor_of(compatible) <= _minor_of(self.emulated):
+            between = f"[1.{_OLDEST_MINOR}, {self.emulated}]"
+            errors.append(f"minCompatibilityVersion version {compatible} is not between {between}")
+        return errors
+
+
+def _version_of(name: str, flags: ParsedFlags) -> str:
+    """The version a flag sets for us; empty if it sets none."""
+    version = ""
+    for entry in flags.texts(name):
+        component, separator, value = entry.strip().rpartition("=")
+        if separator and component != "kube":
+            raise ConfigError(f"component not registered: {component}")
+        if not re.fullmatch(r"v?[0-9]+\.[0-9]+(\.[0-9]+)?", value):
+            raise ConfigError(f'illegal version string "{value}"')
+        version = value.removeprefix("v")
+    return version
+
+
+def _minor_of(version: str) -> int:
+    """The minor number; of another major version one that nothing allows."""
+    major, minor = version.split(".")[:2]
+    return int(minor) if major == "1" else -1
+
+
+def _version_answer(flags: ParsedFlags) -> Answer | None:
+    wanted = flags.text("version")
+    if wanted == "true":
+        return Answer(f"Kubernetes {UPSTREAM_VERSION}")
+    if wanted == "raw":
+        major, minor, _ = UPSTREAM_VERSION[1:].split(".")
+        parts = (
+            f'Major:"{major}", Minor:"{minor}", GitVersion:"{UPSTREAM_VERSION}", '
+            f'Compiler:"{sys.implementation.name}", Platform:"{sys.platform}"'
+        )
+        return Answer(f"version.Info{{{parts}}}")
+    return None
+
+
+def _reported_version(flags: ParsedFlags) -> str:
+    version = flags.text("version")
+    return version if version.startswith("v") else UPSTREAM_VERSION
+
+
+# --- what is checked before the configuration is read ---
+
+
+def _option_errors(flags: ParsedFlags, gates: FeatureGates, versions: _Versions) -> list[str]:
+    return [
+        *versions.errors(),
+        *gates.dependency_errors(),
+        *validate_config(complete_config(SchedulerConfig(), gates), gates),
+        *_serving_errors(flags),
+        *_authentication_errors(flags),
+        *_metrics_errors(flags),
+    ]
+
+
+def _serving_errors(flags: ParsedFlags) -> list[str]:
+    errors: list[str] = []
+    port, limits = flags.number("secure-port"), "65535, inclusive."
+    if port > 65535:
+        # Spec 09 §2: it says so although 0 is allowed.
+        errors.append(
+            f"--secure-port {port} must be between 1 and {limits} It cannot be turned off with 0"
+        )
+    elif port < 0:
+        errors.append(
+            f"--secure-port {port} must be between 0 and {limits} 0 for turning off secure port"
+        )
+    version = flags.text("tls-min-version")
+    if version not in _TLS_VERSIONS:
+        errors.append(f'unknown tls version "{version}"')
+    return errors
+
+
+def _authentication_errors(flags: ParsedFlags) -> list[str]:
+    kinds = ("username", "uid", "group")
+    names = [f"requestheader-{kind}-headers" for kind in kinds]
+    names += ["requestheader-extra-headers-prefix", "requestheader-allowed-names"]
+    return [
+        f'empty value in "{name}"'
+        for name in names
+        if any(not text.strip() for text in flags.texts(name))
+    ]
+
+
+def _metrics_errors(flags: ParsedFlags) -> list[str]:
+    errors: list[str] = []
+    version = flags.text("show-hidden-metrics-for-version")
+    if version not in ("", _PREVIOUS):
+        errors.append(
+            "--show-hidden-metrics-for-version must be omitted or have the value "
+            f"'{_PREVIOUS}'. Only the previous minor version is allowed"
+        )
+    labels = flags.pairs("allow-metric-labels")
+    if any(not _METRIC_LABEL.fullmatch(key) for key in labels):
+        errors.append(
+            "--allow-metric-labels must have a list of kv pair with format "
+            "`metricName,labelName=labelValue, labelValue,...`"
+        )
+    if labels and flags.text("allow-metric-labels-manifest"):
+        errors.append(
+            "--allow-metric-labels and --allow-metric-labels-manifest are mutually exclusive"
+        )
+    return errors
+
+
+def _logging_errors(options: LoggingOptions, flags: ParsedFlags, gates: FeatureGates) -> list[str]:
+    errors: list[str] = []
+    if options.format not in ("text", "json"):
+        errors.append(invalid("format", options.format, "Unsupported log format"))
+    elif options.format == "json" and not gates.enabled("LoggingBetaOptions"):
+        rule = "Log format json is disabled, see LoggingBetaOptions feature"
+        errors.append(forbidden("format", rule))
+    if options.flush_frequency <= 0:
+        rule = "Must be greater than zero"
+        errors.append(invalid("flushFrequency", options.flush_frequency, rule))
+    if options.vmodule and options.format != "text":
+        errors.append(forbidden("vmodule", "Only supported for text log format"))
+    if not gates.enabled("LoggingAlphaOptions"):
+        rule = "Feature LoggingAlphaOptions is disabled"
+        for kind in ("text", "json"):
+            if flags.switch(f"log-{kind}-split-stream"):
+                errors.append(forbidden(f"options.{kind}.splitStream", rule))
+            if flags.text(f"log-{kind}-info-buffer-size") != "0":
+                errors.append(forbidden(f"options.{kind}.infoBufferSize", rule))
+    return errors
+
+
+# --- flags to options ---
+
+
+def _serving(flags: ParsedFlags) -> ServingOptions:
+    return ServingOptions(
+        bind_address=flags.text("bind-address"),
+        port=flags.number("secure-port"),
+        is_http2_disabled=flags.switch("disable-http2-serving"),
+        http2_max_streams_per_connection=flags.number("http2-max-streams-per-connection"),
+        cert_dir=flags.text("cert-dir"),
+        cert_file=flags.text("tls-cert-file"),
+        key_file=flags.text("tls-private-key-file"),
+        sni_certificates=tuple(map(_sni_certificate, flags.texts("tls-sni-cert-key"))),
+        cipher_suites=flags.texts("tls-cipher-suites"),
+        curve_preferences=tuple(map(int, flags.texts("tls-curve-preferences"))),
+        min_version=flags.text("tls-min-version"),
+        permit_port_sharing=flags.switch("permit-port-sharing"),
+        permit_address_sharing=flags.switch("permit-address-sharing"),
+    )
+
+
+def _sni_certificate(text: str) -> SniCertificate:
+    files, _, names = text.partition(":")
+    cert_file, _, key_file = files.partition(",")
+    stripped = tuple(name.strip() for name in names.split(",") if name.strip())
+    return SniCertificate(cert_file.strip(), key_file.strip(), stripped)
+
+
+def _authentication(flags: ParsedFlags) -> AuthenticationOptions:
+    return AuthenticationOptions(
+        kubeconfig=flags.text("authentication-kubeconfig"),
+        skip_lookup=flags.switch("authentication-skip-lookup"),
+        tolerate_lookup_failure=flags.switch("authentication-tolerate-lookup-failure"),
+        token_cache_ttl=flags.duration("authentication-token-webhook-cache-ttl"),
+        client_ca_file=flags.text("client-ca-file"),
+        requestheader_client_ca_file=flags.text("requestheader-client-ca-file"),
+        requestheader_allowed_names=flags.texts("requestheader-allowed-names"),
+        requestheader_extra_prefixes=flags.texts("requestheader-extra-headers-prefix"),
+        requestheader_groups=flags.texts("requestheader-group-headers"),
+        requestheader_uids=flags.texts("requestheader-uid-headers"),
+        requestheader_usernames=flags.texts("requestheader-username-headers"),
+    )
+
+
+def _authorization(flags: ParsedFlags) -> AuthorizationOptions:
+    return AuthorizationOptions(
+        kubeconfig=flags.text("authorization-kubeconfig"),
+        always_allow_paths=flags.texts("authorization-always-allow-paths"),
+        allow_cache_ttl=flags.duration("authorization-webhook-cache-authorized-ttl"),
+        deny_cache_ttl=flags.duration("authorization-webhook-cache-unauthorized-ttl"),
+    )
+
+
+def _metrics(flags: ParsedFlags) -> MetricsOptions:
+    return MetricsOptions(
+        show_hidden_for_version=flags.text("show-hidden-metrics-for-version"),
+        disabled=flags.texts("disabled-metrics"),
+        allowed_labels=flags.pairs("allow-metric-labels"),
+        allowed_labels_manifest=flags.text("allow-metric-labels-manifest"),
+    )
+
+
+def _logging(flags: ParsedFlags) -> LoggingOptions:
+    kind = "json" if flags.text("logging-format") == "json" else "text"
+    return LoggingOptions(
+        format=flags.text("logging-format"),
+        flush_frequency=flags.duration("log-flush-frequency"),
+        verbosity=flags.number("v"),
+        vmodule=flags.text("vmodule"),
+        is_stream_split=flags.switch(f"log-{kind}-split-stream"),
+        info_buffer_size=flags.text(f"log-{kind}-info-buffer-size"),
+    )
