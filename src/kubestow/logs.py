@@ -1,0 +1,59 @@
+"""Log lines with fields: what happened as a fixed text, the particulars beside it.
+
+A line is found by its text and counted by its text, so names and numbers do not belong in it. How
+the fields are printed is for the process to decide (`service.logging`).
+
+Verbosity follows the rest of Kubernetes: 0 is always printed, `-v=2` adds what operators want to
+see, 10 is everything. It is a level of the standard library: INFO less the verbosity, so a logger
+knows cheaply whether anybody listens.
+
+Not here: handlers, formats, and who is asked how much to print (`service.logging`).
+"""
+
+import logging
+from typing import Final, NamedTuple
+
+# The attribute of a LogRecord that holds the fields; absent on plain lines.
+FIELDS: Final = "fields"
+# Levels must stay above 0, which means "not set".
+VERBOSITY_MAX: Final = logging.INFO - 1
+
+
+class ObjectName(NamedTuple):
+    """An object in a log line: `"namespace/name"` in text, both apart in JSON."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def level_of(verbosity: int) -> int:
+    """The level of the standard library for a verbosity."""
+    return logging.INFO - max(0, min(verbosity, VERBOSITY_MAX))
+
+
+def is_heard(log: logging.Logger, verbosity: int) -> bool:
+    """Whether a line of this verbosity is printed; for callers whose fields are dear."""
+    return log.isEnabledFor(level_of(verbosity))
+
+
+def tell(log: logging.Logger, message: str, /, *, v: int = 0, **fields: object) -> None:
+    """Say what happened."""
+    level = level_of(v)
+    if log.isEnabledFor(level):
+        log.log(level, message, extra={FIELDS: fields}, stacklevel=2)
+
+
+def warn(log: logging.Logger, message: str, /, **fields: object) -> None:
+    """Say what may become a problem."""
+    log.warning(message, extra={FIELDS: fields}, stacklevel=2)
+
+
+def fail(
+    log: logging.Logger, message: str, error: BaseException | str | None = None, /, **fields: object
+) -> None:
+    """Say what went wrong, with the error behind it as the first field."""
+    shown = {"err": str(error)} if error is not None else {}
+    log.error(message, extra={FIELDS: {**shown, **fields}}, stacklevel=2)
