@@ -2,10 +2,11 @@
 
     eligibility ─► dry run: which nodes, which victims ─► extenders ─► pick one ─► executor evicts
                      ├── one_node     exactly, on a simulated node
-                     └── many_nodes   the same for many nodes at once, where numbers decide
+                     └── many_nodes   the same for many nodes in step
 
-`evictable` knows the pods of a node in order of importance, `thinned` shows filters many nodes
-without them, `candidates` holds what was found and ranks it; `plugin` ties it to the framework.
+`evictable` knows the pods of a node in order of importance, `thinned` shows many nodes without
+them, `asking` asks filters about those, `candidates` holds what was found and ranks it; `plugin`
+ties it to the framework.
 """
 
 from kubestow.plugins.default_preemption.plugin import DefaultPreemption
