@@ -6,6 +6,7 @@ of those a plugin registered for (spec 03 §11.2).
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +29,7 @@ from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.events import Resource
+from kubestow.plugins._shared.devices import KnownDevices
 
 _RESOURCES: Final[Mapping[type[ApiObject], str]] = {
     PersistentVolume: Resource.PERSISTENT_VOLUME,
@@ -54,6 +56,7 @@ class ClusterWatcher:
         rng: np.random.Generator,
     ) -> None:
         self._scheduler = scheduler
+        self._objects = scheduler.objects
         # Any: informers of different kinds in one list.
         self._informers: list[Informer[Any]] = [
             Informer(
@@ -101,6 +104,10 @@ class ClusterWatcher:
                 handlers.node_deleted(node)
 
             informer.add_handler(Handler(handlers.node_added, handlers.node_updated, node_gone))
+        elif informer.cls is ResourceClaim and (known := KnownDevices.existing(self._objects)):
+            # Spec 03 §11.7: claims are ahead of the informer by what the scheduler wrote itself,
+            # and the queue hears of each change once.
+            known.claims.subscribe(partial(handlers.object_changed, Resource.RESOURCE_CLAIM))
         elif informer.cls in _RESOURCES:
             informer.add_handler(self._notifier(_RESOURCES[informer.cls]))
 

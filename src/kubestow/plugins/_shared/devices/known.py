@@ -28,10 +28,15 @@ class KnownDevices:
     @classmethod
     def of(cls, objects: ClusterObjects, gates: FeatureGates) -> "KnownDevices":
         """The picture that goes with these stores, made when somebody first asks."""
-        known = _KNOWN.get(objects)
+        known = cls.existing(objects)
         if known is None:
             known = _KNOWN[objects] = cls(objects, gates)
         return known
+
+    @staticmethod
+    def existing(objects: ClusterObjects) -> "KnownDevices | None":
+        """The same, None if no plugin has asked for it."""
+        return _KNOWN.get(objects)
 
 
 _KNOWN: Final[WeakKeyDictionary[ClusterObjects, KnownDevices]] = WeakKeyDictionary()
