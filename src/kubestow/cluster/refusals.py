@@ -20,6 +20,16 @@ def not_found(resource: ApiResource, name: str) -> NotFoundError:
     return NotFoundError(f'{resource.qualified_name} "{name}" not found')
 
 
+def no_such_resource() -> NotFoundError:
+    """The address names something the server does not serve at all."""
+    return NotFoundError("the server could not find the requested resource")
+
+
+def not_allowed(message: str) -> ApiError:
+    """The resource is there, but cannot do this."""
+    return ApiError(message, code=405, reason="MethodNotAllowed")
+
+
 def already_exists(resource: ApiResource, name: str) -> ConflictError:
     return ConflictError(
         f'{resource.qualified_name} "{name}" already exists', reason="AlreadyExists"

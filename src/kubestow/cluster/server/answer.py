@@ -1,0 +1,21 @@
+"""What a request gets back, before anybody speaks HTTP."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubestow.api.meta import JsonObject
+
+JSON: Final = "application/json"
+
+
+class Answer(NamedTuple):
+    body: bytes
+    status: int = 200
+    content_type: str = JSON
+    headers: Mapping[str, str] = {}
+
+
+def json_answer(document: JsonObject, *, status: int = 200) -> Answer:
+    return Answer(msgspec.json.encode(document), status=status)
