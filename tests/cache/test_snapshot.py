@@ -241,6 +241,19 @@ def test_a_ghost_that_was_updated_forces_a_rebuild_but_is_never_listed() -> None
         assert watch.snapshot.row_of("n1") is None
 
 
+def test_a_change_of_pods_is_no_change_of_the_node() -> None:
+    watch = watched("n1", "n2")
+    watch.refresh()
+    log = watch.snapshot.log
+    mark = log.mark(Depends.NODE)
+    watch.cache.add_pod(PodInfo(make_pod(node="n1")))
+    assert watch.refresh() == ["n1"]
+    assert log.since(Depends.NODE, mark) == []
+    watch.cache.update_node(make_node("n2"), make_node("n2"))
+    assert watch.refresh() == ["n2"]
+    assert log.since(Depends.NODE, mark) == [1]
+
+
 # --- reading ---
 
 

@@ -80,11 +80,11 @@ def test_11_4_preemption_is_an_error() -> None:
 def test_the_first_outcome_counts() -> None:
     def act(waiting: WaitingPod) -> None:
         assert waiting.reject("A", "first")
+        assert waiting.pending_plugins == []
         assert not waiting.reject("B", "second")
         assert not waiting.preempt("C", "third")
         waiting.allow("A")
         waiting.allow("B")
-        assert waiting.pending_plugins == []
 
     status, now_s = outcome_of({"A": 10.0, "B": 20.0}, act)
     assert status == Status(Code.UNSCHEDULABLE, "first", plugin="A")
