@@ -70,6 +70,7 @@ def serve() -> Serve:
             yield server
         finally:
             await runner.cleanup()
+            await _settle()
 
     return start
 
@@ -118,9 +119,15 @@ def serve_raw() -> ServeRaw:
             listener.close()
             for task in list(tasks):
                 task.cancel()
-            await asyncio.sleep(0)
+            await _settle()
 
     return start
+
+
+async def _settle() -> None:
+    """Let closed connections go, so that none is left when the loop ends."""
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 class Pauses:
