@@ -15,7 +15,7 @@ from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer, Inf
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.memory_client import MemoryClient
 from kubestow.cluster.resources import NODES, PODS
-from kubestow.errors import ApiError
+from kubestow.errors import ApiError, UnreachableError
 from kubestow.testing.clock import ManualClock
 
 Build = Callable[..., JsonObject]
@@ -222,6 +222,46 @@ def test_a_watch_that_ends_at_once_counts_as_an_error(rig: Rig):
         await settle()
         assert len(rig.delays) == 1
         assert rig.informer.statistics().list_count == 2
+
+    with_running(rig, body)
+
+
+@pytest.mark.parametrize(
+    ("error", "list_count"),
+    [
+        pytest.param(ApiError("busy", code=429), 1, id="busy"),
+        pytest.param(UnreachableError("refused", cause="refused"), 1, id="refused"),
+        pytest.param(UnreachableError("reset", cause="broken off"), 2, id="broken-off"),
+        pytest.param(ApiError("broken"), 2, id="broken"),
+    ],
+)
+def test_a_watch_that_cannot_be_opened_is_tried_again_or_ends_in_a_list(
+    cluster: MemoryCluster,
+    clock: ManualClock,
+    pod_document: Build,
+    error: ApiError,
+    list_count: int,
+):
+    class Busy(MemoryClient):
+        is_busy = True
+
+        async def watch(self, *args: Any, **options: Any) -> Any:
+            if self.is_busy:
+                self.is_busy = False
+                raise error
+            return await super().watch(*args, **options)
+
+    rig = Rig(cluster, clock, Busy(cluster))
+
+    async def body() -> None:
+        await settle()
+        clock.advance_s(300)
+        cluster.close_watches()
+        cluster.create(PODS, pod_document("a"))
+        await settle()
+        assert rig.recorder.taken() == [("add", "a")]
+        assert len(rig.delays) == 1
+        assert rig.informer.statistics().list_count == list_count
 
     with_running(rig, body)
 

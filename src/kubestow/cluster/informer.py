@@ -5,8 +5,8 @@ handler is called, in order, one event after the other; a batch of events is han
 the loop. When the server has forgotten the version followed, it lists again and reports what went
 missing meanwhile as deletions whose final state is unknown.
 
-    list ──► watch ──ended in time──► watch again from the last version
-      ▲        └──410, error──► back off ──┐
+    list ──► watch ──ended in time──► watch again from the last version ◄──┐
+      ▲        └──410, error──► back off ──┐          └──busy──► back off ──┘
       └────────────────────────────────────┘
 
 An exception of a handler ends `run`: a scheduler that has missed an event must not go on.
@@ -25,7 +25,7 @@ from kubestow.api.meta import ApiObject
 from kubestow.clock import Clock
 from kubestow.cluster.backoff import Backoff
 from kubestow.cluster.client import ClusterClient, ObjectEvent, ObjectWatch
-from kubestow.errors import ApiError, GoneError
+from kubestow.errors import ApiError, GoneError, UnreachableError
 
 logger = logging.getLogger(__name__)
 
@@ -119,15 +119,7 @@ class Informer(Generic[T]):
                 try:
                     await self._list_and_follow()
                 except ApiError as error:
-                    delay_s = self._backoff.next_delay_s(self._clock.monotonic_s())
-                    logger.warning(
-                        "watch of %s from version %s ended: %s; listing again in %.1f s",
-                        self.cls.__name__,
-                        self._resource_version or "(none)",
-                        error,
-                        delay_s,
-                    )
-                    await self._sleep(delay_s)
+                    await self._back_off(error, then="listing")
         finally:
             self._end_watch()
 
@@ -153,17 +145,39 @@ class Informer(Generic[T]):
         while True:
             assert self._watch is not None
             await self._follow(self._watch)
-            self._watch = await self._client.watch(
-                self.cls,
-                resource_version=self._resource_version,
-                field_selector=self._field_selector,
-                label_selector=self._label_selector,
-            )
+            self._watch = await self._watch_again()
+
+    async def _watch_again(self) -> ObjectWatch[T]:
+        while True:
+            try:
+                return await self._client.watch(
+                    self.cls,
+                    resource_version=self._resource_version,
+                    field_selector=self._field_selector,
+                    label_selector=self._label_selector,
+                )
+            except ApiError as error:
+                if not _is_passing(error):
+                    raise
+                await self._back_off(error, then="watching")
+
+    async def _back_off(self, error: ApiError, *, then: str) -> None:
+        delay_s = self._backoff.next_delay_s(self._clock.monotonic_s())
+        logger.warning(
+            "watch of %s from version %s ended: %s; %s again in %.1f s",
+            self.cls.__name__,
+            self._resource_version or "(none)",
+            error,
+            then,
+            delay_s,
+        )
+        await self._sleep(delay_s)
 
     async def _list(self) -> None:
         self._end_watch()
         try:
-            listing = await self._fetch(self._resource_version)
+            # At first any version will do, however old: the watch brings the rest.
+            listing = await self._fetch(self._resource_version or "0")
         except GoneError:
             # Only now is it certain that the server cannot continue from what we have.
             listing = await self._fetch("")
@@ -241,6 +255,13 @@ class Informer(Generic[T]):
         for handler in self._handlers:
             if handler.on_delete is not None:
                 handler.on_delete(last, is_final_state_unknown)
+
+
+def _is_passing(error: ApiError) -> bool:
+    """Whether the server could not even be asked: what we know of its objects is still good."""
+    if isinstance(error, UnreachableError):
+        return error.cause == "refused"
+    return error.code == 429
 
 
 class InformerGroup:

@@ -41,9 +41,7 @@ class ScriptedServer:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.json() if request.body_exists and await request.read() else None
         query = dict(request.query)
-        self.requests.append(
-            Seen(request.method, request.path, query, dict(request.headers), body)
-        )
+        self.requests.append(Seen(request.method, request.path, query, dict(request.headers), body))
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, web.Response):
             return answer
@@ -164,9 +162,7 @@ def connect(pauses: Pauses) -> Connect:
             config = ServerConfig(
                 server=url, credentials=credentials or FixedCredentials(bearer("secret"))
             )
-        session = ApiSession(
-            config, SystemClock(), **{"qps": -1.0, "sleep": pauses, **options}
-        )
+        session = ApiSession(config, SystemClock(), **{"qps": -1.0, "sleep": pauses, **options})
         return HttpClient(session, rng=np.random.default_rng(0), sleep=pauses)
 
     return build

@@ -147,7 +147,7 @@ def test_a_plugin_that_fails(tmp_path: Path):
 
 def test_a_plugin_that_is_not_there_comes_with_its_hint():
     settings = ExecSettings(command="/nowhere/x", api_version=V1, install_hint="get it from y")
-    with pytest.raises(ConfigError, match="(?s)No such file.*get it from y"):
+    with pytest.raises(ConfigError, match=r"(?s)No such file.*get it from y"):
         asyncio.run(ExecPlugin(settings, ManualClock()).identify())
 
 

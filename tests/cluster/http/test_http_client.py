@@ -315,28 +315,26 @@ def test_a_watch_goes_on_where_it_is_told(serve: Any, connect: Any):
     run(serve, connect, answers, body)
 
 
-def test_closing_a_watch_ends_the_request(serve: Any, connect: Any):
+def test_closing_a_watch_ends_the_request(serve_raw: Any, connect: Any):
     async def main() -> None:
-        ended = asyncio.Event()
+        ended: asyncio.Queue[None] = asyncio.Queue()
 
-        async def answer(request: web.Request) -> web.StreamResponse:
-            response = web.StreamResponse()
-            await response.prepare(request)
-            assert request.transport is not None
-            while not request.transport.is_closing():
-                await asyncio.sleep(0)
-            ended.set()
-            return response
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            try:
+                await reader.read()
+            finally:
+                ended.put_nowait(None)
 
-        async with serve(answer) as server:
+        async with serve_raw(talk) as server:
             client = connect(server.url)
             watch = await client.watch(Pod, resource_version="1")
             watch.close()
-            await ended.wait()
+            await ended.get()
             another = await client.watch(Pod, resource_version="1")
             client.close()
-            ended.clear()
-            await ended.wait()
+            await ended.get()
             another.close()
 
     asyncio.run(main())

@@ -208,7 +208,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, changes: Any, context: str, messa
 
 
 def test_files_that_cannot_be_read(tmp_path: Path):
-    with pytest.raises(ConfigError, match="cannot read the kubeconfig .*No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read the kubeconfig .*No such file"):
         load(str(tmp_path / "none"))
     path = tmp_path / "config"
     path.write_text("users:\n  - token: hush\n  x")

@@ -151,7 +151,7 @@ def test_a_client_in_a_hurry_does_not_wait(serve: Any, connect: Any, pauses: Any
 
         async with serve(never) as server:
             session = connect(server.url, timeout_s=0.05).session
-            with pytest.raises(UnreachableError, match="GET /x: no answer within 0.05 s"):
+            with pytest.raises(UnreachableError, match=r"GET /x: no answer within 0\.05 s"):
                 await session.request("GET", "/x")
             assert pauses.delays_s == []
             answered.set()
