@@ -354,7 +354,7 @@ def compare_preemption(
     names = world.snapshot.names
     found = dry_run.candidates_by_row()
     candidates = [found[position] for position in range(len(found))]
-    got = [
+    got: list[Json] = [
         {
             "node": names[candidate.row],
             "victims": [victim.key for victim in candidate.victims],
@@ -364,9 +364,11 @@ def compare_preemption(
     ]
     expected = [{"pdbViolations": 0, **entry} for entry in recorded.get("candidates", ())]
     comparer.equal(POST_FILTER, "candidates", expected, got)
-    best = [got[position]["node"] for position in found.best().tolist()] if candidates else []
+    positions: list[int] = found.best().tolist() if candidates else []
+    best: list[str] = [got[position]["node"] for position in positions]
     comparer.equal(POST_FILTER, "bestNodes", sorted(recorded.get("bestNodes", ())), sorted(best))
-    victims = next((one["victims"] for one in got if one["node"] == recorded["nominatedNode"]), [])
+    nominated = [one for one in got if one["node"] == recorded["nominatedNode"]]
+    victims: list[str] = nominated[0]["victims"] if nominated else []
     comparer.equal(POST_FILTER, "victims", recorded.get("victims", []), victims)
     statuses = {name: as_json(status) for name, status in dry_run.statuses().items()}
     comparer.equal(POST_FILTER, "dryRun", recorded.get("dryRun", {}), statuses)
