@@ -1,7 +1,7 @@
 """How many pods a second `simulate` places, from the queue to the binding, in process.
 
-Run it with `make bench-simulate`, or one shape with `python tests/bench/simulate_throughput.py SHAPE`.
-Each shape runs in a process of its own, so that the peak memory is its own.
+Run it with `make bench-simulate`, or one shape with `python tests/bench/simulate_throughput.py
+SHAPE`. Each shape runs in a process of its own, so that the peak memory is its own.
 """
 
 import multiprocessing

@@ -5,7 +5,7 @@ What runs here is the scheduler of the service, talking to a store in memory ins
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Final, Protocol
 
@@ -66,7 +66,7 @@ class EmbeddedCluster:
         self._tasks: list[asyncio.Task[None]] = []
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncGenerator[None, None]:
         """Start everything; on leaving, stop it and let what is under way end."""
         parts = (self.watcher, self.recorder, *self._controllers)
         tasks = self._tasks = [asyncio.create_task(part.run()) for part in parts]

@@ -46,7 +46,7 @@ class FakeKubelets:
 
     def _start(self, pod: Pod) -> None:
         now = whole_seconds(self._clock.now_ns())
-        status = {"phase": "Running", "startTime": now}
+        status: dict[str, object] = {"phase": "Running", "startTime": now}
         self._patch_status(pod, status)
 
     def _end_later(self, pod: Pod) -> None:

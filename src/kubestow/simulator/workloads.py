@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from kubestow.api.meta import JsonObject
+from kubestow.cluster.documents import as_object, is_object
 from kubestow.errors import InputError
 
 # Kinds that stand for pods, and how many replicas they mean when they do not say.
@@ -100,13 +101,13 @@ def _daemons(document: JsonObject, node_names: Iterable[str]) -> Iterator[JsonOb
 
 
 def _pod(owner: JsonObject, name: str) -> JsonObject:
-    template = _spec(owner).get("template")
-    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+    template = as_object(_spec(owner).get("template"))
+    if not is_object(template.get("spec")):
         raise InputError(
             f'{owner.get("kind")} "{_namespace(owner)}/{_name(owner)}" has no spec.template.spec, '
             "so its pods are not known"
         )
-    metadata: JsonObject = dict(template.get("metadata") or {})
+    metadata = dict(as_object(template.get("metadata")))
     metadata.update(
         name=name,
         namespace=_namespace(owner),
@@ -124,11 +125,9 @@ def _pod(owner: JsonObject, name: str) -> JsonObject:
 
 
 def _labelled(template: JsonObject, labels: JsonObject) -> JsonObject:
-    metadata = template.get("metadata") or {}
-    return {
-        **template,
-        "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}},
-    }
+    metadata = as_object(template.get("metadata"))
+    all_labels = {**as_object(metadata.get("labels")), **labels}
+    return {**template, "metadata": {**metadata, "labels": all_labels}}
 
 
 def _owners_of_pods(documents: Iterable[JsonObject]) -> set[tuple[str, str, str]]:

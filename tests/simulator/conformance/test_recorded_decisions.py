@@ -1,7 +1,7 @@
 """Decisions recorded from kube-scheduler v1.36 are ours, too.
 
-A sample of every family is part of the project; the full folder is replayed where it lies beside the
-checkout.
+A sample of every family is part of the project; the full folder is replayed where it lies beside
+the checkout.
 """
 
 import asyncio

@@ -40,6 +40,7 @@ class NodeResourcesFit:
 
     filter_depends: ClassVar[Depends] = Depends.PODS
     score_depends: ClassVar[Depends] = Depends.PODS
+
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, NodeResourcesFitArgs):
             raise ConfigError(

@@ -29,6 +29,7 @@ class Strategy(NamedTuple):
     score_nodes: NodesStrategy
     score_node: NodeStrategy
 
+
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"
 REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"

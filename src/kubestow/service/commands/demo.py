@@ -180,7 +180,7 @@ def _pods_by_app(info: NodeInfo) -> str:
     for pod in info.pods:
         app = pod.pod.metadata.labels.get("app", "?")
         counts[app] = counts.get(app, 0) + 1
-    return "  ".join(f"{app}×{count}" for app, count in sorted(counts.items()))
+    return "  ".join(f"{app} x{count}" for app, count in sorted(counts.items()))
 
 
 def _pods(store: MemoryCluster) -> list[Pod]:

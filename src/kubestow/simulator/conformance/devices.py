@@ -9,6 +9,7 @@ from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import object_ref
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.quantity import parse_quantity
+from kubestow.cluster.documents import is_list, is_object
 from kubestow.engine.decision import Decision
 from kubestow.framework.runner import run_unreserve
 from kubestow.framework.status import Status
@@ -52,14 +53,12 @@ def compare_reserved_devices(comparer: Comparer, expected: Json, decision: Decis
     comparer.equal(DEVICES, "allocated", recorded, [_comparable(entry) for entry in got])
 
 
-def bind_devices(
-    comparer: Comparer, expected: Json, world: World, decision: Decision, node_name: str
-) -> None:
+def bind_devices(comparer: Comparer, expected: Json, world: World, decision: Decision) -> None:
     """Write the claims as PreBind does, where the recording did; undo everything if that fails."""
     plugin, attempt = _plugin(world, decision), _attempt(decision)
     if plugin is None or attempt is None or "preBind" not in expected:
         return
-    pod = decision.pod
+    pod, node_name = decision.pod, str(expected["result"]["node"])
     status = asyncio.get_event_loop().run_until_complete(
         _pre_bind(plugin, decision, pod, node_name)
     )
@@ -141,20 +140,24 @@ def _without_empty(document: Json) -> Json:
     return {key: value for key, value in document.items() if value != []}
 
 
-def _comparable(value: Any) -> Any:
-    """The value with quantities as numbers: `1Gi` and `1024Mi` are no difference."""
-    if isinstance(value, Mapping):
+def _comparable(value: Any) -> Any:  # of any JSON values
+    """The value with quantities as numbers: `1Gi` and `1024Mi` are no difference.
+
+    Ids of shares are left out: each side draws them by its own rule.
+    """
+    if is_object(value):
         return {
-            key: {name: parse_quantity(text).nano for name, text in part.items()}
-            if key in ("consumedCapacity",) and isinstance(part, Mapping)
-            else _comparable(part)
+            key: _amounts(part) if key == "consumedCapacity" else _comparable(part)
             for key, part in value.items()
-            # Drawn at random, each by its own rule; which results have one is told by the rest.
             if key != "shareID"
         }
-    if isinstance(value, list):
+    if is_list(value):
         return [_comparable(part) for part in value]
     return value
+
+
+def _amounts(capacity: Mapping[str, str]) -> dict[str, int]:
+    return {name: parse_quantity(text).nano for name, text in capacity.items()}
 
 
 def _claim_name(attempt: Attempt, claim: ResourceClaim) -> str:

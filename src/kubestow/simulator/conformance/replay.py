@@ -63,8 +63,7 @@ def replay_scenario(
             compare_reserve(comparer, expected, world, decision, status)
         if family == DEVICES_FAMILY:
             compare_reserved_devices(comparer, expected, decision)
-            node_name = (expected.get("result") or {}).get("node", "")
-            bind_devices(comparer, expected, world, decision, node_name)
+            bind_devices(comparer, expected, world, decision)
 
 
 def move_on(scenario: Json, expected: Json, world: World, decision: Decision) -> Status | None:

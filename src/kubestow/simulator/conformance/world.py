@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kubestow.api.decode import KINDS, convert
+from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminal
@@ -133,7 +134,7 @@ class World:
             if (claim.metadata.namespace, claim.metadata.name) not in written:
                 store.remove(claim.metadata.namespace, claim.metadata.name)
         for (namespace, name), claim in written.items():
-            if store.get(namespace, name) is not claim:
+            if isinstance(claim, ResourceClaim) and store.get(namespace, name) is not claim:
                 store.put(claim)
 
     # --- setting up ---
