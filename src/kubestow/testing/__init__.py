@@ -16,6 +16,7 @@ from kubestow.testing.builders import (
 from kubestow.testing.clock import ManualClock
 from kubestow.testing.handles import RecordedEvents, make_handle
 from kubestow.testing.plugin_runs import run_filter, run_hint, run_pre_filter, run_score
+from kubestow.testing.profiles import make_plugin, make_profile
 from kubestow.testing.snapshots import make_cache, make_snapshot
 
 __all__ = [
@@ -26,8 +27,10 @@ __all__ = [
     "make_handle",
     "make_node",
     "make_node_affinity",
+    "make_plugin",
     "make_pod",
     "make_port",
+    "make_profile",
     "make_resources",
     "make_snapshot",
     "make_taint",
