@@ -7,7 +7,7 @@ What runs here is the scheduler of the service, talking to a store in memory ins
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -31,6 +31,14 @@ class Controller(Protocol):
     """Something that acts on the cluster beside the scheduler."""
 
     async def run(self) -> None: ...
+
+
+@runtime_checkable
+class BusyController(Protocol):
+    """A controller that also acts when time has passed, not only when something happened."""
+
+    @property
+    def is_busy(self) -> bool: ...
 
 
 class EmbeddedCluster:
@@ -98,7 +106,14 @@ class EmbeddedCluster:
     def _is_at_rest(self) -> bool:
         queue = self.scheduler.queue.statistics()
         waiting = queue.active + queue.backoff + queue.error_backoff + queue.in_flight
-        return waiting == 0 and self.scheduler.is_idle
+        return waiting == 0 and self.scheduler.is_idle and not self._is_anything_due()
+
+    def _is_anything_due(self) -> bool:
+        """Whether a controller will act by itself after some time, as a kubelet ends a pod."""
+        return any(
+            isinstance(controller, BusyController) and controller.is_busy
+            for controller in self._controllers
+        )
 
     def _sink_of(self, profile_name: str) -> "_ProfileEvents":
         return _ProfileEvents(self.recorder, profile_name)

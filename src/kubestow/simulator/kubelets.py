@@ -23,6 +23,11 @@ class FakeKubelets:
         self._starts_pods = starts_pods
         self._ending: dict[str, asyncio.TimerHandle] = {}
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether some pod is still ending."""
+        return bool(self._ending)
+
     async def run(self) -> None:
         watch = self._cluster.watch(PODS)
         try:

@@ -1,0 +1,57 @@
+"""Time jumps from timer to timer, and never stands still for nothing."""
+
+import asyncio
+
+import pytest
+
+from kubestow.simulator.virtual_time import (
+    EPOCH,
+    StalledError,
+    VirtualClock,
+    run_in_virtual_time,
+)
+
+
+def test_an_hour_passes_at_once() -> None:
+    async def sleep_long() -> float:
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await asyncio.sleep(3600)
+        return loop.time() - before
+
+    assert run_in_virtual_time(sleep_long()) == pytest.approx(3600)
+
+
+def test_timers_fire_in_order() -> None:
+    async def race() -> list[str]:
+        order: list[str] = []
+
+        async def runner(name: str, pause_s: float) -> None:
+            await asyncio.sleep(pause_s)
+            order.append(name)
+
+        await asyncio.gather(runner("slow", 5), runner("quick", 1), runner("middle", 3))
+        return order
+
+    assert run_in_virtual_time(race()) == ["quick", "middle", "slow"]
+
+
+def test_the_clock_follows_the_loop_and_never_repeats_itself() -> None:
+    async def read() -> list[int]:
+        clock = VirtualClock(asyncio.get_running_loop())
+        first, second = clock.now_ns(), clock.now_ns()
+        await asyncio.sleep(2)
+        return [first, second, clock.now_ns()]
+
+    first, second, third = run_in_virtual_time(read())
+    assert first == round(EPOCH.timestamp()) * 10**9
+    assert second > first
+    assert third == first + 2 * 10**9
+
+
+def test_waiting_for_nothing_is_told_instead_of_hanging() -> None:
+    async def wait_for_ever() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(StalledError):
+        run_in_virtual_time(wait_for_ever())
