@@ -22,11 +22,19 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import ASSIGNED_POD_DELETE
 from kubestow.framework.handle import EventSink
+from kubestow.framework.metrics import (
+    BIND,
+    POST_BIND,
+    PRE_BIND,
+    PRE_BIND_PRE_FLIGHT,
+    UNRESERVE,
+)
 from kubestow.framework.plugin import PreBindPlugin
 from kubestow.framework.profile import Profile, plugin_name
-from kubestow.framework.runner import failure, guarded, run_unreserve
+from kubestow.framework.runner import failure, guarded, label_of, run_unreserve
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
+from kubestow.logs import ObjectName, is_heard, tell
 from kubestow.queue import QueuedPod, SchedulingQueue
 
 log = logging.getLogger(__name__)
@@ -39,6 +47,8 @@ class Placement(NamedTuple):
     state: CycleState
     queued_pod: QueuedPod  # the copy whose pod names the node
     node_name: str
+    evaluated_count: int = 0
+    feasible_count: int = 0
 
     @property
     def pod(self) -> PodInfo:
@@ -70,13 +80,35 @@ class Binder:
         self._on_bound = on_bound
         self._in_pre_bind = in_pre_bind
         self._looks_ahead = looks_ahead
+        # How many pods are being bound right now.
+        self.running_count = 0
 
     async def bind(self, placement: Placement) -> None:
+        self.running_count += 1
+        try:
+            await self._bind(placement)
+        finally:
+            self.running_count -= 1
+
+    async def _bind(self, placement: Placement) -> None:
+        meter = placement.state.meter
+        if meter is not None:
+            meter.resume()
         status = await self._try_bind(placement)
         if status is not None:
             self._fail(placement, status)
             return
         pod = placement.pod
+        if is_heard(log, 2):
+            tell(
+                log,
+                "Successfully bound pod to node",
+                v=2,
+                pod=ObjectName(pod.namespace, pod.name),
+                node=placement.node_name,
+                evaluatedNodes=placement.evaluated_count,
+                feasibleNodes=placement.feasible_count,
+            )
         self._events.record(
             pod.pod,
             type="Normal",
@@ -89,11 +121,16 @@ class Binder:
             guarded(
                 lambda plugin=plugin: plugin.post_bind(placement.state, pod, placement.node_name)
             )
+        if meter is not None:
+            meter.point_ended(POST_BIND, Code.SUCCESS.label)
         if placement.state.pods_to_activate:
             self._queue.activate(placement.state.pods_to_activate.values())
 
     async def _try_bind(self, placement: Placement) -> Status | None:
+        meter = placement.state.meter
         preflight = run_pre_flight(placement) if self._looks_ahead else None
+        if meter is not None and self._looks_ahead:
+            meter.point_ended(PRE_BIND_PRE_FLIGHT, label_of(preflight))
         if preflight is not None and preflight.code == Code.ERROR:
             return preflight
         has_work = preflight is None
@@ -108,9 +145,15 @@ class Binder:
         self._queue.done(placement.pod.uid)
         if has_work:
             status = await self._pre_bind(placement)
+            if meter is not None:
+                meter.point_ended(PRE_BIND, label_of(status))
             if status is not None:
                 return status
-        return await run_bind(placement)
+        tell(log, "Attempting to bind pod to node", v=3, pod=placement.pod.key)
+        status = await run_bind(placement)
+        if meter is not None:
+            meter.point_ended(BIND, label_of(status))
+        return status
 
     def _announce_node(self, placement: Placement) -> None:
         """Let others see which node is coming, while the slow part of binding runs (§12.2)."""
@@ -127,6 +170,8 @@ class Binder:
             status = await waiting.wait_outcome()
         finally:
             self._waiting_pods.remove(uid)
+        if placement.state.meter is not None:
+            placement.state.meter.wait_ended(status.code.label)
         if status.is_success:
             return None
         if status.is_rejected:
@@ -156,13 +201,18 @@ class Binder:
         pod = placement.pod
         # Handling the failure puts the newest version of the pod in its place, without the node.
         assumed = pod.pod
+        meter = placement.state.meter
+        if meter is not None:
+            meter.resume()
         run_unreserve(placement.profile, placement.state, pod, placement.node_name)
+        if meter is not None:
+            meter.point_ended(UNRESERVE, Code.SUCCESS.label)
         # A wait that never began must not hold back the next attempt.
         self._waiting_pods.remove(pod.uid)
         is_forgotten = self._forget(pod)
         if is_forgotten and not status.is_rejected:
             self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
-        self._failures.handle(placement.queued_pod, status, CLEAR_NOMINATION)
+        self._failures.handle(placement.queued_pod, status, CLEAR_NOMINATION, meter)
         if is_forgotten and status.is_rejected:
             # The pod itself must not wake from the room it just gave back.
             def is_another(waiting: Pod) -> bool:
@@ -300,6 +350,8 @@ async def run_bind(placement: Placement) -> Status | None:
             status = await plugin.bind(placement.state, placement.pod, placement.node_name)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
             status = Status.from_error(error)
+        if placement.state.sampler is not None:
+            placement.state.sampler.plugin_ended(name, BIND, label_of(status))
         if status is None or status.is_success:
             return None
         if status.code == Code.SKIP:

@@ -22,12 +22,15 @@ from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.select_host import HostSelector
 from kubestow.engine.shapes import AskEverybodyError, ShapeRecords
 from kubestow.errors import PluginError
+from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, UNKNOWN, decode_status
 from kubestow.framework.handle import Nominator
+from kubestow.framework.metrics import FILTER, POST_FILTER, PRE_FILTER, SCORE, CycleMeter
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import (
     FilterError,
     ScoreError,
+    label_of,
     run_filters_with_nominated,
     run_post_filter,
 )
@@ -60,18 +63,22 @@ class Decider:
         self._records = ShapeRecords(snapshot) if shares_work else None
         self.next_start_index = 0
 
-    def decide(self, profile: Profile, pod: PodInfo) -> Decision:
+    def decide(self, profile: Profile, pod: PodInfo, meter: CycleMeter | None = None) -> Decision:
         """Choose a node for the pod on the snapshot as it is."""
         start_index = self.next_start_index
         if self._records is not None and len(self._snapshot):
             try:
-                return self._decide(profile, pod, self._records.evaluation(profile, pod))
+                return self._decide(profile, pod, self._records.evaluation(profile, pod), meter)
             except AskEverybodyError:
                 self.next_start_index = start_index
-        return self._decide(profile, pod, PlainEvaluation(profile, pod, self._snapshot))
+        return self._decide(profile, pod, PlainEvaluation(profile, pod, self._snapshot), meter)
 
-    def _decide(self, profile: Profile, pod: PodInfo, evaluation: Evaluation) -> Decision:
+    def _decide(
+        self, profile: Profile, pod: PodInfo, evaluation: Evaluation, meter: CycleMeter | None
+    ) -> Decision:
         snapshot = self._snapshot
+        if meter is not None:
+            _attach(meter, evaluation.state)
         decision = Decision(pod, profile.name, snapshot.names, evaluation.state)
         decision.start_index = self.next_start_index
         if len(snapshot) == 0:
@@ -103,6 +110,8 @@ class Decider:
         diagnosis = decision.diagnosis
         diagnosis.attach(decision.state, profile.filter)
         outcome = decision.pre_filter = evaluation.pre_filter()
+        if decision.state.meter is not None:
+            decision.state.meter.point_ended(PRE_FILTER, label_of(outcome.status))
         diagnosis.unschedulable_plugins.update(outcome.restricting)
         if outcome.status is not None:
             if not outcome.status.is_rejected:
@@ -116,10 +125,14 @@ class Decider:
         candidates = self._candidates(decision)
         decision.nodes_to_find = self._nodes_to_find(profile, len(candidates))
         search = _Search(self._snapshot, profile, decision, evaluation, self._nominated_rows())
+        error = None
         try:
-            return search.run(candidates, self.next_start_index)
+            error = search.run(candidates, self.next_start_index)
+            return error
         finally:
             search.conclude()
+            if decision.state.meter is not None:
+                decision.state.meter.point_ended(FILTER, label_of(error))
             self.next_start_index = (self.next_start_index + decision.evaluated_count) % len(
                 self._snapshot
             )
@@ -138,6 +151,10 @@ class Decider:
             SimulatedNode(self._snapshot, row),
             self._nominator.nominated_pods_for_node(name),
         )
+        if decision.state.meter is not None:
+            # A scan of its own, and only a fault makes it anything but a success (spec 04 §2.9).
+            is_fault = status is not None and not status.is_rejected
+            decision.state.meter.point_ended(FILTER, label_of(status if is_fault else None))
         if status is None:
             decision.feasible = np.array([row], np.intp)
             decision.evaluated_count = 1
@@ -190,7 +207,11 @@ class Decider:
         try:
             decision.scores = evaluation.scores(decision.feasible_rows)
         except ScoreError as error:
+            if decision.state.meter is not None:
+                decision.state.meter.point_ended(SCORE, error.status.code.label)
             return error.status
+        if decision.state.meter is not None:
+            decision.state.meter.point_ended(SCORE, Code.SUCCESS.label)
         row = decision.feasible_row(self._selector.select(decision.scores.total))
         decision.node_name = self._snapshot.names[row]
         return None
@@ -203,6 +224,8 @@ class Decider:
             decision.nomination = CLEAR_NOMINATION
             return decision.fail_to_fit()
         result, status = run_post_filter(profile, decision.state, decision.pod, diagnosis)
+        if decision.state.meter is not None:
+            decision.state.meter.point_ended(POST_FILTER, status.code.label)
         decision.post_filter, decision.post_filter_status = result, status
         diagnosis.post_filter_message = status.message
         if result is not None:
@@ -361,6 +384,13 @@ class _Search:
                 diagnosis.set_explicit(int(numbers[position]), status)
                 # Not so for the pod's own nominated node: that it pends there is forgotten (§5).
                 diagnosis.add_plugin_of(status)
+
+
+def _attach(meter: CycleMeter, state: CycleState) -> None:
+    """From here on the attempt is measured; what came before belongs to no extension point."""
+    state.meter = meter
+    state.sampler = meter if meter.is_sampled else None
+    meter.resume()
 
 
 def _with_explicit(failed_by: IntArray, explicit: Mapping[int, Status | None]) -> IntArray:

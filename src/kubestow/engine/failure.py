@@ -8,16 +8,20 @@ from typing import Final, Protocol
 
 import msgspec
 
-from kubestow.api.meta import Condition, object_ref
+from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import Clock
 from kubestow.cluster.documents import whole_seconds_at
 from kubestow.cluster.pod_status import changed_condition
+from kubestow.engine.decide import NO_NODES_TEXT
 from kubestow.engine.decision import FitError, Nomination
+from kubestow.engine.metrics import ERROR, UNSCHEDULABLE
 from kubestow.errors import QueueError
 from kubestow.framework.handle import EventSink
+from kubestow.framework.metrics import CycleMeter
 from kubestow.framework.status import Status
+from kubestow.logs import ObjectName, fail, is_heard, tell
 from kubestow.queue import QueuedPod, SchedulingQueue
 
 log = logging.getLogger(__name__)
@@ -59,8 +63,17 @@ class FailureHandler:
         self._writer = writer
         self._clock = clock
 
-    def handle(self, queued_pod: QueuedPod, status: Status, nomination: Nomination | None) -> None:
+    def handle(
+        self,
+        queued_pod: QueuedPod,
+        status: Status,
+        nomination: Nomination | None,
+        meter: CycleMeter | None = None,
+    ) -> None:
+        if meter is not None:
+            meter.attempt_ended(UNSCHEDULABLE if status.is_rejected else ERROR)
         error = status.as_error()
+        _log_failure(queued_pod.pod, error)
         diagnosis = error.diagnosis if isinstance(error, FitError) else None
         if diagnosis is not None:
             queued_pod.reject(
@@ -83,6 +96,11 @@ class FailureHandler:
         pod = queued_pod.pod
         known = self._pods.get(pod.metadata.namespace, pod.metadata.name)
         if known is None or known.spec.node_name:
+            if known is None:
+                tell(log, "Pod doesn't exist in informer cache", pod=_name(pod))
+            else:
+                text = "Pod has been assigned to node. Abort adding it back to queue."
+                tell(log, text, pod=_name(pod), node=known.spec.node_name)
             self._queue.done(queued_pod.uid)
             return True
         if known.metadata.uid != pod.metadata.uid:
@@ -95,7 +113,7 @@ class FailureHandler:
             self._queue.add_unschedulable_if_not_present(queued_pod, self._queue.scheduling_cycle)
         except QueueError as error:
             # It was added anew meanwhile; the rest of the failure is told all the same.
-            log.error("cannot requeue pod %s: %s", object_ref(pod.metadata), error)
+            log.error("cannot requeue pod %s: %s", _name(pod), error)
         return True
 
     def _report(self, pod: Pod, status: Status, nomination: Nomination | None) -> None:
@@ -119,6 +137,7 @@ class FailureHandler:
             nominated_node_name=_changed_nomination(pod, nomination),
         )
         if patch.condition is not None or patch.nominated_node_name is not None:
+            tell(log, "Updating pod condition and nominated node name", v=3, pod=_name(pod))
             self._writer.write_status(pod, patch)
 
 
@@ -126,3 +145,19 @@ def _changed_nomination(pod: Pod, nomination: Nomination | None) -> str | None:
     if nomination is None or nomination.node_name == pod.status.nominated_node_name:
         return None
     return nomination.node_name
+
+
+def _log_failure(pod: Pod, error: Exception | None) -> None:
+    """Spec 09 §10: what fits nowhere is everyday life, everything else an error."""
+    if isinstance(error, FitError):
+        if is_heard(log, 2):  # The text of a large cluster's failure is dear.
+            tell(log, "Unable to schedule pod; no fit; waiting", v=2, pod=_name(pod), err=error)
+    elif error is not None and str(error) == NO_NODES_TEXT:
+        text = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
+        tell(log, text, v=2, pod=_name(pod))
+    elif error is not None:
+        fail(log, "Error scheduling pod; retrying", error, pod=_name(pod))
+
+
+def _name(pod: Pod) -> ObjectName:
+    return ObjectName(pod.metadata.namespace, pod.metadata.name)

@@ -25,18 +25,21 @@ from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.handlers import EventHandlers
+from kubestow.engine.metrics import SCHEDULED, SchedulerMetrics
 from kubestow.engine.profiles import Registry, build_profiles
 from kubestow.engine.status_writer import ClientStatusWriter
 from kubestow.errors import CacheError
 from kubestow.framework.handle import EventSink, Handle
 from kubestow.framework.hints import build_hint_map
+from kubestow.framework.metrics import NO_PLUGIN_METRICS, PERMIT, RESERVE, UNRESERVE, CycleMeter
 from kubestow.framework.profile import Profile, plugin_name
-from kubestow.framework.runner import run_permit, run_reserve, run_unreserve
+from kubestow.framework.runner import label_of, run_permit, run_reserve, run_unreserve
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PERMIT_WAIT_S_MAX, PodInPreBind, WaitingPods
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import NO_METRICS, QueuedPod, QueueMetrics, SchedulingQueue
 from kubestow.queue.active import key_from_plugin
+from kubestow.queue.queue import MAX_UNSCHEDULABLE_NS
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +63,15 @@ class Scheduler:
         registry: Registry = REGISTRY,
         gates: FeatureGates = DEFAULT_GATES,
         queue_metrics: QueueMetrics = NO_METRICS,
+        metrics: SchedulerMetrics | None = None,
+        max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS,
         listeners: Iterable[DecisionListener] = (),
     ) -> None:
-        """`events` makes the event sink of a profile; the reporter of an event is the profile."""
+        """`events` makes the event sink of a profile; the reporter of an event is the profile.
+
+        A pod that was rejected longer ago than `max_unschedulable_ns` is tried again without a
+        reason.
+        """
         self.clock = clock
         self.objects = objects
         self.cache = Cache()
@@ -75,6 +84,7 @@ class Scheduler:
             config.scheduler_name: events(config.scheduler_name) for config in config.profiles
         }
         self._client = client
+        self._metrics = metrics
         # Plugins need the nominator, which is the queue's, and the queue needs the plugins' hints:
         # handles are filled in once both exist.
         self._handles: list[Handle] = []
@@ -82,7 +92,7 @@ class Scheduler:
         self.profiles = build_profiles(
             config.profiles, registry, self._make_handle, gates, config.extenders
         )
-        self.queue = self._make_queue(config, gates, queue_metrics)
+        self.queue = self._make_queue(config, gates, queue_metrics, max_unschedulable_ns)
         for handle in self._handles:
             handle.nominator = self.queue.nominator
             handle.activate = self.queue.activate
@@ -92,7 +102,11 @@ class Scheduler:
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
         )
         self.handlers = EventHandlers(
-            self.cache, self.queue, self.waiting_pods, self.profiles.keys()
+            self.cache,
+            self.queue,
+            self.waiting_pods,
+            self.profiles.keys(),
+            metrics,
         )
         self._writer = ClientStatusWriter(client, self.spawn)
         self._failures = {
@@ -150,6 +164,11 @@ class Scheduler:
         """Whether nothing runs beside the loop: all bindings and writes have ended."""
         return not self._tasks
 
+    @property
+    def binding_count(self) -> int:
+        """How many pods are being bound right now."""
+        return sum(binder.running_count for binder in self._binders.values())
+
     # --- one pod ---
 
     def schedule_one(self, queued_pod: QueuedPod) -> Decision | None:
@@ -160,12 +179,17 @@ class Scheduler:
         if profile is None or self._skips(queued_pod.pod, profile):
             self.queue.done(queued_pod.uid)
             return None
-        decision = self._decide(profile, queued_pod)
+        metrics = self._metrics
+        meter = None if metrics is None else metrics.start_attempt(profile.name)
+        decision = self._decide(profile, queued_pod, meter)
+        if metrics is not None and meter is not None:
+            meter.algorithm_ended()
+            metrics.decided(decision)
         for listener in self.listeners:
             listener(decision, queued_pod)
         if decision.status is not None:
             failures = self._failures[profile.name]
-            failures.handle(queued_pod, decision.status, decision.nomination)
+            failures.handle(queued_pod, decision.status, decision.nomination, meter)
         else:
             self._place(profile, queued_pod, decision)
         return decision
@@ -185,23 +209,32 @@ class Scheduler:
         except CacheError:
             return False  # Spec 04 §3: a pod without UID is tried all the same.
 
-    def _decide(self, profile: Profile, queued_pod: QueuedPod) -> Decision:
+    def _decide(
+        self, profile: Profile, queued_pod: QueuedPod, meter: CycleMeter | None
+    ) -> Decision:
         try:
             self.snapshot.refresh(self.cache)
         except CacheError as error:
             decision = Decision(queued_pod.pod_info, profile.name, self.snapshot.names)
             return decision.fail(Status.from_error(error), CLEAR_NOMINATION)
-        return self.decider.decide(profile, queued_pod.pod_info)
+        return self.decider.decide(profile, queued_pod.pod_info, meter)
 
     def _place(self, profile: Profile, queued_pod: QueuedPod, decision: Decision) -> None:
         """Count the pod on its node, let plugins reserve and permit, and start binding (§10,
         §11)."""
         state, node_name = decision.state, decision.node_name
         assumed = queued_pod.copy_for_assume(queued_pod.pod_info.assigned_to(node_name))
-        placement = Placement(profile, state, assumed, node_name)
+        placement = Placement(
+            profile,
+            state,
+            assumed,
+            node_name,
+            decision.evaluated_count,
+            decision.feasible_count,
+        )
         status = self._assume(placement)
         if status is not None:
-            self._failures[profile.name].handle(assumed, status, CLEAR_NOMINATION)
+            self._failures[profile.name].handle(assumed, status, CLEAR_NOMINATION, state.meter)
             return
         if state.pods_to_activate:
             self.queue.activate(state.pods_to_activate.values())
@@ -215,18 +248,27 @@ class Scheduler:
         except CacheError as error:
             return Status.from_error(error)
         self.queue.nominator.delete(pod.pod)
+        meter = placement.state.meter
+        if meter is not None:
+            meter.resume()
         status = run_reserve(placement.profile, placement.state, pod, node_name)
+        if meter is not None:
+            meter.point_ended(RESERVE, label_of(status))
         if status is None:
             outcome = run_permit(
                 placement.profile, placement.state, pod, node_name, PERMIT_WAIT_S_MAX
             )
             status = outcome.status
+            if meter is not None:
+                meter.point_ended(PERMIT, label_of(status))
             if status is not None and status.code == Code.WAIT:
                 self.waiting_pods.add(pod, outcome.timeouts_s)
                 status = None
         if status is None:
             return None
         run_unreserve(placement.profile, placement.state, pod, node_name)
+        if meter is not None:
+            meter.point_ended(UNRESERVE, Code.SUCCESS.label)
         try:
             self.cache.forget_pod(pod.pod)
         except CacheError as error:
@@ -235,6 +277,10 @@ class Scheduler:
 
     def _bound(self, placement: Placement) -> None:
         self.bound_count += 1
+        if placement.state.meter is not None:
+            placement.state.meter.attempt_ended(SCHEDULED)
+        if self._metrics is not None:
+            self._metrics.pod_bound(placement.queued_pod)
 
     # --- putting it together ---
 
@@ -250,12 +296,17 @@ class Scheduler:
             in_pre_bind=self._in_pre_bind,
             spawn=self.spawn,
             feature_gates=self._gates,
+            metrics=self._metrics or NO_PLUGIN_METRICS,
         )
         self._handles.append(handle)
         return handle
 
     def _make_queue(
-        self, config: SchedulerConfig, gates: FeatureGates, metrics: QueueMetrics
+        self,
+        config: SchedulerConfig,
+        gates: FeatureGates,
+        metrics: QueueMetrics,
+        max_unschedulable_ns: int,
     ) -> SchedulingQueue:
         first = next(iter(self.profiles.values()))
         return SchedulingQueue(
@@ -272,6 +323,7 @@ class Scheduler:
             },
             initial_backoff_ns=config.pod_initial_backoff_seconds * NANOSECONDS,
             max_backoff_ns=config.pod_max_backoff_seconds * NANOSECONDS,
+            max_unschedulable_ns=max_unschedulable_ns,
             pop_from_backoff=gates.enabled("SchedulerPopFromBackoffQ"),
             metrics=metrics,
         )

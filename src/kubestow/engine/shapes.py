@@ -28,6 +28,7 @@ from kubestow.cache.tracked import Depends, Tracked
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
+from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.plugin import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
@@ -48,6 +49,7 @@ from kubestow.framework.runner import (
     Scores,
     Verdicts,
     filter_of,
+    label_of,
     normalize_of,
     score_of,
 )
@@ -313,6 +315,8 @@ class SharedEvaluation:
         record, skipped = self._record, self.state.skip_filter
         for name, plugin in record.alone_pre_filter:
             answer = _pre_filter(plugin, self.state, self._pod, record.snapshot.view())
+            if self.state.sampler is not None:
+                self.state.sampler.plugin_ended(name, PRE_FILTER, label_of(answer))
             if answer is None:
                 continue
             if not isinstance(answer, Status) or answer.code != Code.SKIP:
@@ -345,12 +349,18 @@ class SharedEvaluation:
         return Verdicts(failed_by, codes)
 
     def scores(self, rows: Rows) -> Scores:
+        record = self._record
+        nodes = record.snapshot.view(rows) if record.alone_score else None
+        if nodes is not None:
+            self._prepare_alone(nodes)
+        if self.state.meter is not None:
+            self.state.meter.point_ended(PRE_SCORE, Code.SUCCESS.label)
         total = self._local[_SCORE, rows].copy()
         try:
-            for kept in self._record.normalized:
+            for kept in record.normalized:
                 total += self._normalized(kept, rows)
-            if self._record.alone_score:
-                self._add_alone(total, rows)
+            if nodes is not None:
+                self._add_alone(total, nodes)
         except ScoreError as error:
             raise AskEverybodyError from error
         return Scores(total, lambda: self._parts(rows))
@@ -362,13 +372,14 @@ class SharedEvaluation:
         scores = normalize_of(kept.step, self.state, self._pod, kept.raw()[rows])
         return _checked(scores) * kept.step.weight
 
-    def _add_alone(self, total: IntArray, rows: Rows) -> None:
-        record, state = self._record, self.state
-        nodes = record.snapshot.view(rows)
-        for name, plugin in record.alone_pre_score:
-            if not _prepare_score(name, plugin, state, self._pod, nodes):
+    def _prepare_alone(self, nodes: Nodes) -> None:
+        for name, plugin in self._record.alone_pre_score:
+            if not _prepare_score(name, plugin, self.state, self._pod, nodes):
                 raise AskEverybodyError
-        for step in record.alone_score:
+
+    def _add_alone(self, total: IntArray, nodes: Nodes) -> None:
+        state = self.state
+        for step in self._record.alone_score:
             if step.name not in state.skip_score:
                 raw = score_of(step, state, self._pod, nodes)
                 total += _checked(normalize_of(step, state, self._pod, raw)) * step.weight
@@ -422,6 +433,8 @@ def _prepare_score(
         status = plugin.pre_score(state, pod, nodes)
     except Exception:  # As above.
         return False
+    if state.sampler is not None:
+        state.sampler.plugin_ended(name, PRE_SCORE, label_of(status))
     if status is not None and status.code == Code.SKIP:
         state.skip_score.add(name)
         return True

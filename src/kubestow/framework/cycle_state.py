@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from kubestow.api.pod import Pod
 from kubestow.errors import PluginError
+from kubestow.framework.metrics import CycleMeter
 
 PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
 
@@ -17,8 +18,10 @@ class CycleState:
 
     __slots__ = (
         "_data",
+        "meter",
         "parallel_pre_bind",
         "pods_to_activate",
+        "sampler",
         "skip_filter",
         "skip_post_filter",
         "skip_pre_bind",
@@ -33,6 +36,8 @@ class CycleState:
         self.parallel_pre_bind: set[str] = set()
         self.skip_post_filter = False
         self.pods_to_activate: dict[str, Pod] = {}
+        self.meter: CycleMeter | None = None
+        self.sampler: CycleMeter | None = None
 
     def write(self, key: str, value: Any) -> None:
         self._data[key] = value
@@ -60,10 +65,14 @@ class CycleState:
         copy.parallel_pre_bind = set()
         copy.skip_post_filter = self.skip_post_filter
         copy.pods_to_activate = {}
+        copy.meter = copy.sampler = None
         return copy
 
     def clone(self) -> "CycleState":
-        """A copy whose stored values may change freely; the sets are shared with the original."""
+        """A copy whose stored values may change freely; the sets are shared with the original.
+
+        Simulations are not measured: the copy has no meter.
+        """
         copy = CycleState()
         copy._data = {
             key: value.clone() if hasattr(value, "clone") else value

@@ -80,6 +80,14 @@ class Diagnosis:
             return len(self.explicit)
         return int(np.count_nonzero(self._failed_by >= 0)) + len(self.explicit)
 
+    def rejected_counts(self) -> dict[int, int]:
+        """How many nodes each filter rejected, by the filter's index."""
+        if self._failed_by is None:
+            return {}
+        rejected = self._failed_by[self._failed_by >= 0]
+        counts: list[int] = np.bincount(rejected).tolist()
+        return {index: count for index, count in enumerate(counts) if count}
+
     @property
     def node_count(self) -> int:
         return len(self.node_names)

@@ -12,6 +12,7 @@ from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.framework.extender import PreemptExtender
+from kubestow.framework.metrics import NO_PLUGIN_METRICS, PluginMetrics
 from kubestow.framework.profile import Profile
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
 
@@ -73,3 +74,4 @@ class Handle:
     in_pre_bind: dict[str, PodInPreBind] = field(default_factory=dict[str, PodInPreBind])
     feature_gates: FeatureGates = DEFAULT_GATES
     extenders: Sequence[PreemptExtender] = ()
+    metrics: PluginMetrics = NO_PLUGIN_METRICS

@@ -7,7 +7,7 @@ never takes the scheduler down.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,17 @@ from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, Diagnosis, decode_status, filter_failure
+from kubestow.framework.metrics import (
+    FILTER,
+    NORMALIZE,
+    PERMIT,
+    POST_FILTER,
+    PRE_FILTER,
+    PRE_SCORE,
+    RESERVE,
+    SCORE,
+    UNRESERVE,
+)
 from kubestow.framework.plugin import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
@@ -30,6 +41,9 @@ from kubestow.framework.profile import Profile, ScoreStep, plugin_name
 from kubestow.framework.status import Code, Status
 
 T = TypeVar("T")
+
+_SUCCESS: Final = Code.SUCCESS.label
+_ERROR: Final = Code.ERROR.label
 
 
 def guarded(call: Callable[[], T]) -> T | Status:
@@ -45,6 +59,17 @@ def failure(prefix: str, plugin: str, status: Status) -> Status:
     error = status.as_error()
     text = str(error) if error is not None else "%!w(<nil>)"
     return Status(Code.ERROR, error=PluginError(f'{prefix} "{plugin}": {text}'), plugin=plugin)
+
+
+def label_of(answer: object) -> str:
+    """How metrics call an answer: the code of a status; anything else is a success."""
+    return answer.code.label if isinstance(answer, Status) else _SUCCESS
+
+
+def _measure(state: CycleState, plugin: str, point: str, label: str = _SUCCESS) -> None:
+    """Note how long a plugin took, in attempts that are sampled."""
+    if state.sampler is not None:
+        state.sampler.plugin_ended(plugin, point, label)
 
 
 # --- PreFilter ---
@@ -69,11 +94,14 @@ def run_pre_filter(
     restricting: list[str] = []
     pending: Status | None = None
     state.skip_filter = skipped = set[str]()
+    sampler = state.sampler
     for name, plugin in profile.pre_filter_steps:
         try:
             answer = plugin.pre_filter(state, pod, nodes)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
             answer = Status.from_error(error)
+        if sampler is not None:
+            sampler.plugin_ended(name, PRE_FILTER, label_of(answer))
         if answer is None:
             continue
         if isinstance(answer, Restriction):
@@ -181,7 +209,9 @@ def filter_of(
     try:
         result = plugin.filter(state, pod, nodes)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        _measure(state, name, FILTER, _ERROR)
         raise FilterError(filter_failure(name, Status.from_error(error))) from error
+    _measure(state, name, FILTER)
     if result is not None:
         fault = _array_fault(name, "codes", result, len(nodes))
         if fault is not None:
@@ -273,6 +303,7 @@ def run_post_filter(
         name = plugin_name(plugin)
         answer = guarded(lambda plugin=plugin: plugin.post_filter(state, pod, diagnosis))
         result, status = answer if isinstance(answer, tuple) else (None, answer)
+        _measure(state, name, POST_FILTER, status.code.label)
         if status.is_success or status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return result, status.with_plugin(name)
         if not status.is_rejected:
@@ -327,6 +358,8 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) 
     """PreScore, Score and Normalize over the feasible nodes, and their weighted sum (spec 04
     §8)."""
     run_pre_score(profile, state, pod, nodes)
+    if state.meter is not None:
+        state.meter.point_ended(PRE_SCORE, _SUCCESS)
     steps = [step for step in profile.score_steps if step.name not in state.skip_score]
     # All plugins score before the first normalizes, and all normalize before any range is checked:
     # which failure is told depends on it.
@@ -347,11 +380,14 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) 
 
 def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
     state.skip_score = skipped = set[str]()
+    sampler = state.sampler
     for name, plugin in profile.pre_score_steps:
         try:
             status = plugin.pre_score(state, pod, nodes)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
             status = Status.from_error(error)
+        if sampler is not None:
+            sampler.plugin_ended(name, PRE_SCORE, label_of(status))
         if status is None or status.is_success:
             continue
         if status.code != Code.SKIP:
@@ -364,7 +400,9 @@ def score_of(step: ScoreStep, state: CycleState, pod: PodInfo, nodes: Nodes) -> 
     try:
         scores = step.plugin.score(state, pod, nodes)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        _measure(state, step.name, SCORE, _ERROR)
         raise _score_error("running Score plugins", step.name, error) from error
+    _measure(state, step.name, SCORE)
     if isinstance(scores, int | np.integer):
         return np.full(len(nodes), scores, np.int64)
     fault = _array_fault(step.name, "scores", scores, len(nodes))
@@ -380,7 +418,9 @@ def normalize_of(step: ScoreStep, state: CycleState, pod: PodInfo, raw: IntArray
     try:
         scores = step.normalizer.normalize(state, pod, raw)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        _measure(state, step.name, NORMALIZE, _ERROR)
         raise _score_error("running Normalize on Score plugins", step.name, error) from error
+    _measure(state, step.name, NORMALIZE)
     fault = _array_fault(step.name, "scores", scores, len(raw))
     if fault is not None:
         raise _score_error("running Normalize on Score plugins", step.name, fault)
@@ -417,6 +457,7 @@ def _check_ranges(steps: Sequence[ScoreStep], normalized: Sequence[IntArray]) ->
 def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
     for plugin in profile.reserve:
         answer = guarded(lambda plugin=plugin: plugin.reserve(state, pod, node_name))
+        _measure(state, plugin_name(plugin), RESERVE, label_of(answer))
         if answer is None or answer.is_success:
             continue
         name = plugin_name(plugin)
@@ -429,7 +470,8 @@ def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: st
 def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
     """Undo every Reserve, last first, also those that never ran."""
     for plugin in reversed(profile.reserve):
-        guarded(lambda plugin=plugin: plugin.unreserve(state, pod, node_name))
+        answer = guarded(lambda plugin=plugin: plugin.unreserve(state, pod, node_name))
+        _measure(state, plugin_name(plugin), UNRESERVE, label_of(answer))
 
 
 class PermitOutcome(NamedTuple):
@@ -448,6 +490,7 @@ def run_permit(
         name = plugin_name(plugin)
         answer = guarded(lambda plugin=plugin: plugin.permit(state, pod, node_name))
         status, timeout_s = answer if isinstance(answer, tuple) else (answer, 0.0)
+        _measure(state, name, PERMIT, label_of(status))
         if status is None or status.is_success:
             continue
         if status.is_rejected:

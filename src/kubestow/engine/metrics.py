@@ -1,0 +1,35 @@
+"""What the engine tells whoever counts (spec 04 §2.9, 03 §11.8, 09 §8.1).
+
+A scheduler without a recorder has None in its place: nothing is timed then, and nothing called.
+"""
+
+from typing import Final, Protocol
+
+from kubestow.engine.decision import Decision
+from kubestow.framework.metrics import CycleMeter, PluginMetrics
+from kubestow.queue import QueuedPod
+
+# Values of the label `result` of an attempt.
+SCHEDULED: Final = "scheduled"
+UNSCHEDULABLE: Final = "unschedulable"
+ERROR: Final = "error"
+
+
+class SchedulerMetrics(PluginMetrics, Protocol):
+    """The recorder of one scheduler. It must be quick: it is called many times per pod."""
+
+    def start_attempt(self, profile_name: str) -> CycleMeter: ...
+
+    def decided(self, decision: Decision) -> None:
+        """The scheduling algorithm has an answer; says how often which plugin was asked."""
+        ...
+
+    def pod_bound(self, queued_pod: QueuedPod) -> None: ...
+
+    def now_s(self) -> float:
+        """The time on the recorder's own clock."""
+        ...
+
+    def event_handled(self, event: str, started_s: float) -> None:
+        """An informer's event that came at `started_s` has gone through cache and queue."""
+        ...

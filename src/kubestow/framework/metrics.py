@@ -1,0 +1,113 @@
+"""What the framework and the plugins tell whoever counts (spec 04 §2.9, 09 §8.1).
+
+Each attempt at a pod that is counted has a `CycleMeter`, a stopwatch that travels with the attempt
+in its `CycleState`: through the scheduling cycle and, in a task of its own, the binding cycle.
+
+    state.meter      measures the extension points of every attempt
+    state.sampler    the same meter, in one attempt of ten: single plugin calls as well
+
+Both are None when nobody counts, and a look at them is all that counting costs then.
+
+Not here: names of metrics, buckets, how they are published (`service.metrics`); what the engine
+reports of attempts and events (`engine.metrics`).
+"""
+
+from typing import Final, Protocol
+
+# Values of the label `extension_point`.
+PRE_FILTER: Final = "PreFilter"
+FILTER: Final = "Filter"
+POST_FILTER: Final = "PostFilter"
+PRE_SCORE: Final = "PreScore"
+SCORE: Final = "Score"
+NORMALIZE: Final = "ScoreExtensionNormalize"
+RESERVE: Final = "Reserve"
+UNRESERVE: Final = "Unreserve"
+PERMIT: Final = "Permit"
+PRE_BIND_PRE_FLIGHT: Final = "PreBindPreFlight"
+PRE_BIND: Final = "PreBind"
+BIND: Final = "Bind"
+POST_BIND: Final = "PostBind"
+
+
+class CycleMeter(Protocol):
+    """The stopwatch of one attempt. Each `…_ended` measures from where the last one stopped."""
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether single plugin calls are to be measured as well."""
+        ...
+
+    def resume(self) -> None:
+        """What passed since the last stop belongs to nobody: waiting, or work of others."""
+        ...
+
+    def point_ended(self, point: str, status: str) -> None:
+        """All plugins of an extension point were run; `status` is the label of a status code."""
+        ...
+
+    def plugin_ended(self, plugin: str, point: str, status: str) -> None:
+        """One plugin was called, for one node or for many."""
+        ...
+
+    def wait_ended(self, status: str) -> None:
+        """A pod that was held back at Permit goes on, or not."""
+        ...
+
+    def algorithm_ended(self) -> None:
+        """A node was chosen or none was found, PostFilter included."""
+        ...
+
+    def attempt_ended(self, result: str) -> None:
+        """The attempt is over: the pod is bound, or handed to the failure handler."""
+        ...
+
+
+class PluginMetrics(Protocol):
+    """What plugins count themselves."""
+
+    def preemption_attempted(self) -> None: ...
+
+    def preemption_actuated(self, victim_count: int) -> None:
+        """Victims were chosen and are being evicted."""
+        ...
+
+    def preemption_task_ended(self) -> None:
+        """Evictions that ran beside the scheduling loop are done."""
+        ...
+
+    def volume_stage_failed(self, operation: str) -> None:
+        """Volumes could not be handled in stage `predicate`, `assume` or `bind`."""
+        ...
+
+    def claim_created(self, *, is_success: bool) -> None:
+        """A resource claim for extended resources was created, or could not be."""
+        ...
+
+    def device_conditions_ended(
+        self, profile_name: str, driver: str, status: str, duration_s: float
+    ) -> None:
+        """Waiting for binding conditions of a device ended with `success`, `failure`, `timeout` or
+        `error`."""
+        ...
+
+
+class NoPluginMetrics:
+    """Counts nothing."""
+
+    def preemption_attempted(self) -> None: ...
+
+    def preemption_actuated(self, victim_count: int) -> None: ...
+
+    def preemption_task_ended(self) -> None: ...
+
+    def volume_stage_failed(self, operation: str) -> None: ...
+
+    def claim_created(self, *, is_success: bool) -> None: ...
+
+    def device_conditions_ended(
+        self, profile_name: str, driver: str, status: str, duration_s: float
+    ) -> None: ...
+
+
+NO_PLUGIN_METRICS: Final = NoPluginMetrics()
