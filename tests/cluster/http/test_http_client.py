@@ -333,9 +333,10 @@ def test_closing_a_watch_ends_the_request(serve_raw: Any, connect: Any):
             watch.close()
             await ended.get()
             another = await client.watch(Pod, resource_version="1")
+            reading = asyncio.create_task(another.next_batch())
             client.close()
+            assert await reading == []
             await ended.get()
-            another.close()
 
     asyncio.run(main())
 

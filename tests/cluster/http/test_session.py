@@ -284,19 +284,59 @@ def test_a_token_cannot_smuggle_in_headers(serve: Any, connect: Any):
     asyncio.run(main())
 
 
+class Listener:
+    """Notes what a session tells its observer."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[object, ...]] = []
+
+    def answered(
+        self, method: str, code: int, duration_s: float, *, sent_bytes: int, received_bytes: int
+    ) -> None:
+        self.heard.append((method, code, sent_bytes, received_bytes))
+
+    def unanswered(self, method: str) -> None:
+        self.heard.append((method, "unanswered"))
+
+    def held_back(self, method: str, duration_s: float) -> None:
+        self.heard.append((method, "held back"))
+
+    def repeated(self, method: str, code: int | None) -> None:
+        self.heard.append((method, "repeated", code))
+
+
 def test_an_observer_hears_of_every_answer(serve: Any, pauses: Any):
     async def main() -> None:
-        heard: list[tuple[str, int]] = []
+        listener = Listener()
         async with serve(LATER, ok) as server:
             session = ApiSession(
                 ServerConfig(server=server.url),
                 SystemClock(),
                 sleep=pauses,
-                observer=lambda method, code, duration_s: heard.append((method, code)),
+                observer=listener,
             )
-            await session.request("PUT", "/x")
-            assert heard == [("PUT", 429), ("PUT", 200)]
+            body = await session.request("PUT", "/x", b"{}")
+            assert [entry for entry in listener.heard if "held back" not in entry] == [
+                ("PUT", 429, 2, 0),
+                ("PUT", "repeated", 429),
+                ("PUT", 200, 2, len(body)),
+            ]
+            assert listener.heard.count(("PUT", "held back")) == 2
             assert session.statistics().request_count == 2
             session.close()
+
+    asyncio.run(main())
+
+
+def test_an_observer_hears_of_no_answer():
+    async def main() -> None:
+        listener = Listener()
+        session = ApiSession(
+            ServerConfig(server="http://127.0.0.1:1"), SystemClock(), qps=-1, observer=listener
+        )
+        with pytest.raises(UnreachableError):
+            await session.request("POST", "/x")
+        assert listener.heard == [("POST", "unanswered")]
+        session.close()
 
     asyncio.run(main())

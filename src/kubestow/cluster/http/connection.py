@@ -89,6 +89,19 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def fail(self, message: str) -> None:
+        """End the connection at once; who waits for an answer or reads a stream hears why."""
+        error = UnreachableError(message, cause="broken off")
+        sink, self._sink = self._sink, None
+        self._parser = None
+        answer, self._answer = self._answer, None
+        self.close()
+        if answer is None:
+            if sink is not None:
+                sink.end(error)
+        elif not answer.done():
+            answer.set_exception(error)
+
     # --- For the event loop -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -104,7 +117,7 @@ class Connection(asyncio.Protocol):
         try:
             parser.feed(data)
         except WireError as error:
-            self._fail(f"{self.peer} sent what is no HTTP answer: {error}")
+            self.fail(f"{self.peer} sent what is no HTTP answer: {error}")
             return
         if parser.head is not None:
             self._advance(parser, parser.head)
@@ -116,7 +129,7 @@ class Connection(asyncio.Protocol):
         try:
             parser.feed_eof()
         except WireError as error:
-            self._fail(f"the connection to {self.peer} broke off: {exc or error}")
+            self.fail(f"the connection to {self.peer} broke off: {exc or error}")
         else:
             assert parser.head is not None
             self._advance(parser, parser.head)
@@ -144,15 +157,3 @@ class Connection(asyncio.Protocol):
         answer, self._answer = self._answer, None
         if answer is not None and not answer.done():
             answer.set_result(response)
-
-    def _fail(self, message: str) -> None:
-        error = UnreachableError(message, cause="broken off")
-        sink, self._sink = self._sink, None
-        self._parser = None
-        answer, self._answer = self._answer, None
-        self.close()
-        if answer is None:
-            if sink is not None:
-                sink.end(error)
-        elif not answer.done():
-            answer.set_exception(error)

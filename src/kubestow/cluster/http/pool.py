@@ -72,9 +72,10 @@ class ConnectionPool:
         self._idle.clear()
 
     def close(self) -> None:
+        """End what is idle and all streams; requests under way come to their end."""
         self.drop_idle()
         for connection in [*self._streams]:
-            self.end_stream(connection)
+            connection.fail("this client was closed")
 
     def _take_idle(self) -> Connection | None:
         oldest_s = self._clock.monotonic_s() - IDLE_S_MAX

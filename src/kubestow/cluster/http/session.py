@@ -10,7 +10,7 @@ The way of a request is short on purpose: a scheduler sends a thousand a second.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -36,8 +36,27 @@ BROKEN_OFF_DELAY_S: Final = 1.0
 LONG_WAIT_S: Final = 1.0  # for the rate limit; longer ones are logged
 JSON: Final = "application/json"
 
-# Called after each answer with the method, the code and the seconds it took.
-RequestObserver = Callable[[str, int, float], None]
+
+class RequestObserver(Protocol):
+    """Whoever counts requests. Called on the way of every request, so it must be quick."""
+
+    def answered(
+        self, method: str, code: int, duration_s: float, *, sent_bytes: int, received_bytes: int
+    ) -> None:
+        """An answer came; of one without end nothing has been received yet."""
+        ...
+
+    def unanswered(self, method: str) -> None:
+        """No answer came: the connection was refused, broke off, or took too long."""
+        ...
+
+    def held_back(self, method: str, duration_s: float) -> None:
+        """A request passed our own rate limit after that time."""
+        ...
+
+    def repeated(self, method: str, code: int | None) -> None:
+        """A request is sent again after such an answer; None after no answer at all."""
+        ...
 
 
 class SessionStatistics(msgspec.Struct, frozen=True):
@@ -123,13 +142,16 @@ class ApiSession:
         has_new_identity = False
         while True:
             if not self._rate_limit.is_unlimited:
-                await self._wait_turn()
+                await self._wait_turn(method)
             if self._clock.monotonic_s() >= self._valid_until_s:
                 await self._identify(self._identity)
             identity = self._identity
             try:
                 response, connection = await self._send(method, path, body, content_type, sink)
             except UnreachableError as error:
+                if self._observer is not None:
+                    self._observer.unanswered(method)
+                code = None
                 if method != "GET" or error.cause != "broken off" or retry_count >= RETRIES_MAX:
                     raise
                 delay_s = BROKEN_OFF_DELAY_S
@@ -149,6 +171,8 @@ class ApiSession:
                 delay_s = later_s
             retry_count += 1
             self._retry_count += 1
+            if self._observer is not None:
+                self._observer.repeated(method, code)
             logger.debug("%s %s: asking again in %g s", method, path, delay_s)
             await self._sleep(delay_s)
 
@@ -180,11 +204,19 @@ class ApiSession:
                 raise UnreachableError(message) from error
         if self._observer is not None:
             duration_s = self._clock.monotonic_s() - started_s
-            self._observer(method, response.head.status, duration_s)
+            self._observer.answered(
+                method,
+                response.head.status,
+                duration_s,
+                sent_bytes=len(body),
+                received_bytes=len(response.body),
+            )
         return response, connection
 
-    async def _wait_turn(self) -> None:
+    async def _wait_turn(self, method: str) -> None:
         waited_s = await self._rate_limit.wait_turn()
+        if self._observer is not None:
+            self._observer.held_back(method, waited_s)
         self._throttled_s += waited_s
         if waited_s > LONG_WAIT_S:
             logger.info("waited %.1f s for our own rate limit (clientConnection.qps)", waited_s)
