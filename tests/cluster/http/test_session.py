@@ -317,7 +317,7 @@ def test_an_observer_hears_of_every_answer(serve: Any, pauses: Any):
             )
             body = await session.request("PUT", "/x", b"{}")
             assert [entry for entry in listener.heard if "held back" not in entry] == [
-                ("PUT", 429, 2, 0),
+                ("PUT", 429, 2, 72),
                 ("PUT", "repeated", 429),
                 ("PUT", 200, 2, len(body)),
             ]
