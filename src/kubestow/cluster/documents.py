@@ -91,6 +91,16 @@ def microseconds_at(now_ns: int) -> datetime:
     return _second(second).replace(microsecond=rest_ns // 1000)
 
 
+def seconds_of(timestamp: object) -> float | None:
+    """Seconds since 1970 of a time as documents write it; None if there is none."""
+    if not isinstance(timestamp, str) or not timestamp:
+        return None
+    try:
+        return datetime.fromisoformat(timestamp).timestamp()
+    except ValueError:
+        return None
+
+
 # Thousands of writes happen within the same second.
 @lru_cache(64)
 def _second(second: int) -> datetime:

@@ -2,78 +2,214 @@
 
 One task plays the kubelets of all nodes. It follows the pods and does what a kubelet reports back
 to the API server, nothing more: there are no containers.
+
+    bound ──start delay──► Running ──its run is over──► Succeeded, Failed, or started again
+                              └──────deleted──► grace period (or less) ──► gone
+
+Not here: how long a pod's run would be (`pretended_process`), what its status says
+(`kubelet_status`), the nodes themselves (`node_registration`).
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
+from ipaddress import IPv4Network
+from typing import Final
 
+from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminal
 from kubestow.clock import Clock
-from kubestow.cluster.documents import whole_seconds
+from kubestow.cluster.documents import objects_in, value_at, whole_seconds
+from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.resources import PODS
-from kubestow.errors import NotFoundError
+from kubestow.cluster.resources import NODES, PODS
+from kubestow.cluster.store import StoredObject
+from kubestow.errors import ApiError, NotFoundError
+from kubestow.simulator import kubelet_status
+from kubestow.simulator.pretended_process import Run, run_of
+
+POD_NETWORK: Final = IPv4Network("10.244.0.0/16")
+RESTART_S: Final = 10.0
+RESTART_S_MAX: Final = 300.0
 
 
 class FakeKubelets:
-    def __init__(self, cluster: MemoryCluster, clock: Clock, *, starts_pods: bool = True) -> None:
-        """Without `starts_pods` pods stay Pending on their node; they only ever end."""
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        clock: Clock,
+        *,
+        starts_pods: bool = True,
+        start_delay_s: float = 0.0,
+        stop_s: float | None = None,
+        recorder: EventRecorder | None = None,
+    ) -> None:
+        """Without `starts_pods` pods stay Pending on their node; they only ever end.
+
+        `stop_s` is how long containers take to stop; None means their whole grace period.
+        """
         self._cluster = cluster
         self._clock = clock
         self._starts_pods = starts_pods
+        self._start_delay_s = start_delay_s
+        self._stop_s = stop_s
+        self._recorder = recorder
+        self._started_count = 0
+        # What happens next to each pod, by UID; its end is a thing of its own.
+        self._next: dict[str, asyncio.TimerHandle] = {}
         self._ending: dict[str, asyncio.TimerHandle] = {}
 
     @property
     def is_busy(self) -> bool:
-        """Whether some pod is still ending."""
-        return bool(self._ending)
+        """Whether some pod is still to start or to end by itself, or is ending."""
+        return bool(self._next or self._ending)
 
     async def run(self) -> None:
         watch = self._cluster.watch(PODS)
         try:
             while batch := await watch.next_batch():
                 for event in batch:
-                    pod = event.stored.typed
-                    if event.type in ("ADDED", "MODIFIED") and isinstance(pod, Pod):
-                        self._look_at(pod)
+                    if event.type == "DELETED":
+                        self._forget(event.stored.uid)
+                    elif (newest := self._newest(event.stored)) is not None:
+                        # An older state would start a pod that was started since.
+                        self._look_at(newest)
         finally:
             watch.close()
-            for timer in self._ending.values():
+            for timer in (*self._next.values(), *self._ending.values()):
                 timer.cancel()
 
-    def _look_at(self, pod: Pod) -> None:
+    def _newest(self, stored: StoredObject) -> StoredObject | None:
+        """The pod as it is now; None if it is gone."""
+        newest = self._cluster.find(PODS, *stored.key)
+        return newest if newest is not None and newest.uid == stored.uid else None
+
+    def _look_at(self, stored: StoredObject) -> None:
+        pod = stored.typed
+        assert isinstance(pod, Pod), pod
         if not pod.spec.node_name:
             return
         if pod.metadata.deletion_timestamp is not None:
             self._end_later(pod)
-        elif self._starts_pods and not is_terminal(pod) and pod.status.start_time is None:
-            self._start(pod)
+        elif self._starts_pods and not is_terminal(pod) and stored.uid not in self._next:
+            if pod.status.start_time is None:
+                self._later(stored, self._start_delay_s, self._start)
+            elif pod.status.phase == "Running":
+                self._await_end(stored)
 
-    def _start(self, pod: Pod) -> None:
-        now = whole_seconds(self._clock.now_ns())
-        status: dict[str, object] = {"phase": "Running", "startTime": now}
-        self._patch_status(pod, status)
+    # --- A pod's run --------------------------------------------------------------------------
+
+    def _later(
+        self, stored: StoredObject, delay_s: float, work: Callable[[StoredObject], None]
+    ) -> None:
+        """Do something to the newest state of a pod; at once if there is no delay."""
+        if delay_s <= 0:
+            work(stored)
+            return
+        loop = asyncio.get_running_loop()
+        self._next[stored.uid] = loop.call_later(delay_s, self._do, stored, work)
+
+    def _do(self, stored: StoredObject, work: Callable[[StoredObject], None]) -> None:
+        self._next.pop(stored.uid, None)
+        newest = self._newest(stored)
+        if newest is not None and "deletionTimestamp" not in newest.metadata:
+            work(newest)
+
+    def _start(self, stored: StoredObject) -> None:
+        restarts = kubelet_status.restart_count(stored.document)
+        self._run_containers(stored, restarts)
+
+    def _restart(self, stored: StoredObject) -> None:
+        self._run_containers(stored, kubelet_status.restart_count(stored.document) + 1)
+
+    def _run_containers(self, stored: StoredObject, restarts: int) -> None:
+        document = stored.document
+        status = kubelet_status.running(
+            document,
+            now=self._now(),
+            pod_ip=value_at(document, "status", "podIP") or self._new_address(),
+            host_ip=self._host_address(value_at(document, "spec", "nodeName")),
+            restarts=restarts,
+        )
+        self._patch_status(stored, status)
+        for container in objects_in(value_at(document, "spec", "containers")):
+            self._record(stored, "Started", f"Started container {container.get('name', '')}")
+
+    def _await_end(self, stored: StoredObject) -> None:
+        run = run_of(stored.document)
+        if run is None:
+            return
+        # A run of no length still takes a turn: whoever follows the pod sees that it ran.
+        self._later(stored, max(run.seconds, 0.001), lambda newest: self._finish(newest, run))
+
+    def _finish(self, stored: StoredObject, run: Run) -> None:
+        document, now = stored.document, self._now()
+        policy = value_at(document, "spec", "restartPolicy")
+        if policy == "Never" or (policy == "OnFailure" and run.exit_code == 0):
+            status = kubelet_status.ended(document, now=now, exit_code=run.exit_code)
+            self._patch_status(stored, status)
+            return
+        restarts = kubelet_status.restart_count(document)
+        waiting = kubelet_status.waiting_for_restart(document, now=now, exit_code=run.exit_code)
+        # The timer first: the write below is seen by this very task.
+        self._later(stored, min(RESTART_S * 2**restarts, RESTART_S_MAX), self._restart)
+        self._patch_status(stored, waiting)
+        self._record(stored, "BackOff", "Back-off restarting failed container", is_warning=True)
+
+    # --- A pod's end --------------------------------------------------------------------------
 
     def _end_later(self, pod: Pod) -> None:
-        """Containers take the pod's whole grace period to end."""
+        """Containers take the pod's whole grace period to end, or as long as they are said to."""
         uid = pod.metadata.uid
         if uid not in self._ending:
             grace_s = pod.metadata.deletion_grace_period_seconds or 0
+            delay_s = grace_s if self._stop_s is None else min(grace_s, self._stop_s)
             loop = asyncio.get_running_loop()
-            self._ending[uid] = loop.call_later(grace_s, self._end, pod)
+            self._ending[uid] = loop.call_later(delay_s, self._end, pod)
 
     def _end(self, pod: Pod) -> None:
-        self._ending.pop(pod.metadata.uid, None)
+        self._forget(pod.metadata.uid)
         with suppress(NotFoundError):  # Somebody may have been faster.
             self._cluster.finish_termination(pod.metadata.namespace, pod.metadata.name)
 
-    def _patch_status(self, pod: Pod, status: dict[str, object]) -> None:
-        with suppress(NotFoundError):  # The pod may have gone away meanwhile.
-            self._cluster.patch(
-                PODS,
-                pod.metadata.namespace,
-                pod.metadata.name,
-                {"status": status},
-                "merge",
-                subresource="status",
+    def _forget(self, uid: str) -> None:
+        for timers in (self._next, self._ending):
+            if (timer := timers.pop(uid, None)) is not None:
+                timer.cancel()
+
+    # --- Parts --------------------------------------------------------------------------------
+
+    def _now(self) -> str:
+        return whole_seconds(self._clock.now_ns())
+
+    def _new_address(self) -> str:
+        """An address for a pod. Nothing listens there; in a large cluster they come again."""
+        self._started_count += 1
+        host_count = POD_NETWORK.num_addresses - 2
+        return str(POD_NETWORK[1 + (self._started_count - 1) % host_count])
+
+    def _host_address(self, node_name: str) -> str:
+        node = self._cluster.find(NODES, "", node_name)
+        if node is not None:
+            for address in objects_in(value_at(node.document, "status", "addresses")):
+                if address.get("type") == "InternalIP":
+                    return address.get("address", "")
+        return "127.0.0.1"
+
+    def _patch_status(self, stored: StoredObject, status: JsonObject) -> None:
+        with suppress(ApiError):  # The pod may have gone away or come anew meanwhile.
+            patch: JsonObject = {"metadata": {"uid": stored.uid}, "status": status}
+            self._cluster.patch(PODS, *stored.key, patch, "merge", subresource="status")
+
+    def _record(
+        self, stored: StoredObject, reason: str, note: str, *, is_warning: bool = False
+    ) -> None:
+        if self._recorder is not None:
+            self._recorder.record(
+                stored.typed,
+                reporter="kubelet",
+                type="Warning" if is_warning else "Normal",
+                reason=reason,
+                action=reason,
+                note=note,
             )

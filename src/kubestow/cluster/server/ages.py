@@ -3,10 +3,10 @@
 The older something is, the fewer digits it gets, with the same limits as in any cluster.
 """
 
-from datetime import datetime
 from typing import Final
 
 from kubestow.clock import NANOSECONDS
+from kubestow.cluster.documents import seconds_of
 
 UNKNOWN: Final = "<unknown>"
 _MINUTE_S: Final = 60
@@ -19,16 +19,6 @@ def age(timestamp: object, now_ns: int) -> str:
     """How long ago a time of a document was."""
     then_s = seconds_of(timestamp)
     return UNKNOWN if then_s is None else duration(int(now_ns / NANOSECONDS - then_s))
-
-
-def seconds_of(timestamp: object) -> float | None:
-    """Seconds since 1970 of a time as documents write it; None if there is none."""
-    if not isinstance(timestamp, str) or not timestamp:
-        return None
-    try:
-        return datetime.fromisoformat(timestamp).timestamp()
-    except ValueError:
-        return None
 
 
 def duration(seconds: int) -> str:

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from kubestow.api.meta import JsonObject
 from kubestow.clock import NANOSECONDS
-from kubestow.cluster.documents import as_list, as_object, objects_in, value_at
+from kubestow.cluster.documents import as_list, as_object, objects_in, seconds_of, value_at
 from kubestow.cluster.resources import ApiResource
 from kubestow.cluster.server import pod_cells
-from kubestow.cluster.server.ages import UNKNOWN, age, duration, seconds_of
+from kubestow.cluster.server.ages import UNKNOWN, age, duration
 from kubestow.cluster.server.table import CellOf, Column, Columns
 
 NONE: Final = "<none>"

@@ -33,3 +33,8 @@ def write_kubeconfig(path: Path, config: JsonObject) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         os.fchmod(descriptor, 0o600)
         yaml.safe_dump(config, file, sort_keys=False)
+
+
+def remove_kubeconfig(path: Path) -> None:
+    """Remove the file: the server it speaks of is gone."""
+    path.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,10 +22,12 @@ from kubestow.cluster.resources import PODS
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
 from kubestow.queue import QueuedPod
+from kubestow.service.commands.demo_serve import serve_demo
 from kubestow.service.output import stdout
 from kubestow.simulator.demo import Scene, scenes
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.kubelets import FakeKubelets
+from kubestow.simulator.served import ServedOptions
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
 _FEED_LINES = 10
@@ -45,14 +48,38 @@ def demo(
             "The default suits the eye, and is 0 without a terminal.",
         ),
     ] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve an empty cluster to kubectl until Ctrl-C.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="With --serve: the port; 0 takes a free one.")
+    ] = 0,
+    nodes: Annotated[
+        int, typer.Option(min=0, max=10_000, help="With --serve: how many nodes there are.")
+    ] = 10,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(help="With --serve: where to write the kubeconfig. It goes at the end."),
+    ] = None,
+    for_s: Annotated[
+        float | None,
+        typer.Option("--for", min=0, help="With --serve: end after so many seconds."),
+    ] = None,
 ) -> None:
     """Watch the scheduler at work in an embedded cluster. Nothing outside is touched.
 
-    Ends by itself after a few seconds with where the pods went and why the others wait.
+    Ends by itself after a few seconds with where the pods went and why the others wait. With
+    --serve the cluster is empty, runs in real time, and kubectl can use it.
 
     Example: kubestow demo --speed 10
+
+    Example: kubestow demo --serve --nodes 5
     """
     console = stdout()
+    if serve:
+        options = ServedOptions(port=port, nodes=nodes)
+        serve_demo(console, options, kubeconfig_path=kubeconfig, for_s=for_s)
+        return
     if speed is None:
         speed = 3.0 if console.is_terminal else 0.0
     run_in_virtual_time(_play(console, is_watched=speed > 0), speed=speed or None)

@@ -1,0 +1,356 @@
+"""Jobs: pods that are to end, until enough of them have ended well.
+
+    running ── enough succeeded ──────────────────────────► Complete ──ttl──► deleted
+            ├── more failed than the backoff limit ───────► Failed   ──ttl──► deleted
+            ├── active longer than its deadline ──────────► Failed
+            └── suspended: its pods are deleted until it is resumed
+
+A failed pod is replaced after a pause that doubles with each failure. A pod counts once, when it is
+seen to have ended, and stays counted when it is deleted. Of a pod that is deleted while it runs,
+neither is counted; it is replaced.
+"""
+
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from kubestow.api.meta import JsonObject
+from kubestow.clock import NANOSECONDS, Clock
+from kubestow.cluster.documents import (
+    as_object,
+    objects_in,
+    replaced_at,
+    seconds_of,
+    value_at,
+    whole_seconds,
+)
+from kubestow.cluster.events import EventRecorder
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.resources import PODS
+from kubestow.cluster.store import StoredObject
+from kubestow.errors import ApiError, NotFoundError
+from kubestow.simulator.controllers.owner_controller import RETRY_S, OwnerController
+from kubestow.simulator.controllers.pods import (
+    is_active,
+    is_finished,
+    is_terminating,
+    least_missed,
+    pod_from_template,
+    ready_since_s,
+)
+
+BACKOFF_S: Final = 10.0
+BACKOFF_S_MAX: Final = 600.0
+BURST: Final = 100
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+_INDEX_VARIABLE: Final[JsonObject] = {
+    "name": "JOB_COMPLETION_INDEX",
+    "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}},
+}
+
+
+class _Wish(NamedTuple):
+    """What a job's spec asks for."""
+
+    parallelism: int
+    completions: int | None
+    backoff_limit: int
+    deadline_s: int | None
+    ttl_s: int | None
+    is_indexed: bool
+    is_suspended: bool
+
+
+class _Ended(NamedTuple):
+    """What has become of a job's pods so far."""
+
+    succeeded: int
+    failed: int
+    indexes: frozenset[str]
+    last_failure_s: float
+
+
+class JobController(OwnerController):
+    def __init__(self, cluster: MemoryCluster, clock: Clock, recorder: EventRecorder) -> None:
+        super().__init__(
+            cluster,
+            clock,
+            recorder,
+            name="job-controller",
+            owners="jobs.batch",
+            dependents="pods",
+        )
+        # By the job's UID: UIDs of ended pods, with their index if they ended well.
+        self._succeeded: dict[str, dict[str, str]] = {}
+        self._failed: dict[str, dict[str, float]] = {}
+
+    def reconcile(self, owner: StoredObject, dependents: list[StoredObject]) -> float | None:
+        wish = _wish_of(owner)
+        if _is_over(owner):
+            return self._expire(owner, wish)
+        if is_terminating(owner):
+            return None
+        ended = self._count(owner, dependents)
+        active = [pod for pod in dependents if is_active(pod)]
+        verdict = self._verdict(owner, wish, ended, active)
+        if verdict is not None:
+            self._end(owner, ended, active, verdict)
+            return self._expire(owner, wish)
+        if wish.is_suspended:
+            self._delete(owner, active)
+            self._report(owner, ended, [], is_suspended=True)
+            return None
+        delays = [self._staff(owner, wish, ended, active), self._until_deadline_s(owner, wish)]
+        self._report(owner, ended, active)
+        return min((s for s in delays if s is not None), default=None)
+
+    # --- Counting -----------------------------------------------------------------------------
+
+    def _count(self, owner: StoredObject, pods: list[StoredObject]) -> _Ended:
+        succeeded = self._succeeded.setdefault(owner.uid, {})
+        failed = self._failed.setdefault(owner.uid, {})
+        for pod in filter(is_finished, pods):
+            if value_at(pod.document, "status", "phase") == "Succeeded":
+                succeeded.setdefault(pod.uid, _index_of(pod))
+            else:
+                failed.setdefault(pod.uid, self._now_s())
+        indexes = frozenset(succeeded.values())
+        count = len(indexes) if _wish_of(owner).is_indexed else len(succeeded)
+        return _Ended(count, len(failed), indexes, max(failed.values(), default=0.0))
+
+    def _verdict(
+        self, owner: StoredObject, wish: _Wish, ended: _Ended, active: list[StoredObject]
+    ) -> "_Verdict | None":
+        """How the job has ended; None while it has not."""
+        if ended.failed > wish.backoff_limit:
+            return _TOO_MANY_FAILURES
+        deadline_s = self._until_deadline_s(owner, wish)
+        if deadline_s is not None and deadline_s <= 0:
+            return _TOO_LATE
+        if wish.completions is None:
+            return _COMPLETE if ended.succeeded and not active else None
+        return _COMPLETE if ended.succeeded >= wish.completions else None
+
+    def _until_deadline_s(self, owner: StoredObject, wish: _Wish) -> float | None:
+        started_s = seconds_of(value_at(owner.document, "status", "startTime"))
+        if wish.deadline_s is None or wish.is_suspended:
+            return None
+        return (self._now_s() if started_s is None else started_s) + wish.deadline_s - self._now_s()
+
+    def _now_s(self) -> float:
+        return self.clock.now_ns() / NANOSECONDS
+
+    # --- Pods ---------------------------------------------------------------------------------
+
+    def _staff(
+        self, owner: StoredObject, wish: _Wish, ended: _Ended, active: list[StoredObject]
+    ) -> float | None:
+        """Make or delete pods; when to go on, if it is not done."""
+        wanted = wish.parallelism
+        if wish.completions is not None:
+            wanted = min(wanted, wish.completions - ended.succeeded)
+        elif ended.succeeded:
+            # The work is done; who is still busy may finish.
+            wanted = min(wanted, len(active))
+        missing = wanted - len(active)
+        if missing < 0:
+            self._delete(owner, least_missed(active, -missing))
+            return None
+        if missing == 0:
+            return None
+        wait_s = self._pause_s(ended) - self._now_s()
+        if wait_s > 0:
+            return wait_s
+        return self._create(owner, wish, ended, active, missing)
+
+    def _pause_s(self, ended: _Ended) -> float:
+        """Until when a job that had failures waits before its next pod."""
+        if not ended.failed:
+            return 0.0
+        return ended.last_failure_s + min(BACKOFF_S * 2 ** (ended.failed - 1), BACKOFF_S_MAX)
+
+    def _create(
+        self,
+        owner: StoredObject,
+        wish: _Wish,
+        ended: _Ended,
+        active: list[StoredObject],
+        missing: int,
+    ) -> float | None:
+        taken = ended.indexes | {_index_of(pod) for pod in active}
+        free = (str(index) for index in range(wish.completions or 0) if str(index) not in taken)
+        for _ in range(min(missing, BURST)):
+            document = _pod_of(owner, next(free, "") if wish.is_indexed else "")
+            try:
+                pod = self.cluster.create(PODS, document)
+            except ApiError as error:
+                self.record(owner, "FailedCreate", f"Error creating: {error}", type="Warning")
+                return RETRY_S
+            self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
+        return 0.0 if missing > BURST else None
+
+    def _delete(self, owner: StoredObject, pods: list[StoredObject]) -> None:
+        for pod in pods:
+            with suppress(NotFoundError):
+                self.cluster.delete(PODS, *pod.key, uid=pod.uid)
+                self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+
+    # --- Status -------------------------------------------------------------------------------
+
+    def _report(
+        self,
+        owner: StoredObject,
+        ended: _Ended,
+        active: list[StoredObject],
+        *,
+        is_suspended: bool = False,
+    ) -> None:
+        status = self._status(owner, ended, active)
+        suspended = next(
+            (one for one in objects_in(status.get("conditions")) if one["type"] == "Suspended"),
+            None,
+        )
+        if is_suspended:
+            status.pop("startTime", None)
+        elif "startTime" not in status:
+            status["startTime"] = whole_seconds(self.clock.now_ns())
+        if is_suspended != (suspended is not None and suspended["status"] == "True"):
+            reason, note = (
+                ("JobSuspended", "Job suspended") if is_suspended else ("JobResumed", "Job resumed")
+            )
+            condition = self._condition("Suspended", "True" if is_suspended else "False")
+            others = [one for one in objects_in(status.get("conditions")) if one is not suspended]
+            status["conditions"] = [*others, {**condition, "reason": reason, "message": note}]
+            self.record(owner, reason.removeprefix("Job"), note)
+        self.write_status(owner, status)
+
+    def _status(self, owner: StoredObject, ended: _Ended, active: list[StoredObject]) -> JsonObject:
+        status = dict(as_object(owner.document.get("status")))
+        counts = {
+            "active": len(active),
+            "ready": sum(ready_since_s(pod) is not None for pod in active),
+            "succeeded": ended.succeeded,
+            "failed": ended.failed,
+        }
+        for field, count in counts.items():
+            if count or field == "ready":
+                status[field] = count
+            else:
+                status.pop(field, None)
+        if _wish_of(owner).is_indexed:
+            status["completedIndexes"] = _ranges(ended.indexes)
+        return status
+
+    def _end(
+        self, owner: StoredObject, ended: _Ended, active: list[StoredObject], verdict: "_Verdict"
+    ) -> None:
+        self._delete(owner, active)
+        status = self._status(owner, ended, [])
+        before = [one for one in objects_in(status.get("conditions")) if one["type"] != "Suspended"]
+        texts = {"reason": verdict.reason, "message": verdict.message}
+        status["conditions"] = [
+            *before,
+            *({**self._condition(type, "True"), **texts} for type in verdict.conditions),
+        ]
+        if verdict is _COMPLETE:
+            status["completionTime"] = whole_seconds(self.clock.now_ns())
+        self.write_status(owner, status)
+        kind = "Normal" if verdict is _COMPLETE else "Warning"
+        reason = "Completed" if verdict is _COMPLETE else verdict.reason
+        note = "Job completed" if verdict is _COMPLETE else verdict.message
+        self.record(owner, reason, note, type=kind)
+
+    def _condition(self, type: str, status: str) -> JsonObject:
+        now = whole_seconds(self.clock.now_ns())
+        return {"type": type, "status": status, "lastProbeTime": now, "lastTransitionTime": now}
+
+    def _expire(self, owner: StoredObject, wish: _Wish) -> float | None:
+        """Delete a job that is over when its time is up; until then, how long that is."""
+        self._succeeded.pop(owner.uid, None)
+        self._failed.pop(owner.uid, None)
+        found = self.cluster.find(self.owners, *owner.key)
+        if wish.ttl_s is None or found is None:
+            return None
+        ended_s = max(
+            seconds_of(one.get("lastTransitionTime")) or 0.0
+            for one in objects_in(value_at(found.document, "status", "conditions"))
+        )
+        wait_s = ended_s + wish.ttl_s - self._now_s()
+        if wait_s <= 0:
+            with suppress(NotFoundError):
+                self.cluster.delete(self.owners, *owner.key, uid=owner.uid)
+            return None
+        return wait_s
+
+
+class _Verdict(NamedTuple):
+    conditions: tuple[str, ...]
+    reason: str
+    message: str
+
+
+_COMPLETE: Final = _Verdict(
+    ("SuccessCriteriaMet", "Complete"),
+    "CompletionsReached",
+    "Reached expected number of succeeded pods",
+)
+_TOO_MANY_FAILURES: Final = _Verdict(
+    ("FailureTarget", "Failed"),
+    "BackoffLimitExceeded",
+    "Job has reached the specified backoff limit",
+)
+_TOO_LATE: Final = _Verdict(
+    ("FailureTarget", "Failed"),
+    "DeadlineExceeded",
+    "Job was active longer than specified deadline",
+)
+
+
+def _wish_of(job: StoredObject) -> _Wish:
+    spec = as_object(job.document.get("spec"))
+    return _Wish(
+        parallelism=1 if spec.get("parallelism") is None else spec["parallelism"],
+        completions=spec.get("completions"),
+        backoff_limit=6 if spec.get("backoffLimit") is None else spec["backoffLimit"],
+        deadline_s=spec.get("activeDeadlineSeconds"),
+        ttl_s=spec.get("ttlSecondsAfterFinished"),
+        is_indexed=spec.get("completionMode") == "Indexed",
+        is_suspended=bool(spec.get("suspend")),
+    )
+
+
+def _is_over(job: StoredObject) -> bool:
+    return any(
+        condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True"
+        for condition in objects_in(value_at(job.document, "status", "conditions"))
+    )
+
+
+def _index_of(pod: StoredObject) -> str:
+    return as_object(pod.metadata.get("annotations")).get(INDEX, "")
+
+
+def _pod_of(job: StoredObject, index: str) -> JsonObject:
+    template = as_object(value_at(job.document, "spec", "template"))
+    if not index:
+        return pod_from_template(job, template)
+    for field in ("labels", "annotations"):
+        template = replaced_at(template, ("metadata", field, INDEX), index)
+    containers = [
+        {**container, "env": [*objects_in(container.get("env")), _INDEX_VARIABLE]}
+        for container in objects_in(value_at(template, "spec", "containers"))
+    ]
+    template = replaced_at(template, ("spec", "containers"), containers)
+    return pod_from_template(job, template, prefix=f"{job.name}-{index}-")
+
+
+def _ranges(indexes: frozenset[str]) -> str:
+    """`0-2,5,7,8`: the indexes that are done; only three in a row are a range."""
+    runs: list[list[int]] = []
+    for number in sorted(int(index) for index in indexes if index):
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(
+        f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs
+    )

@@ -1,0 +1,226 @@
+"""What all controllers here have in common: an owner, the objects it controls, and a loop.
+
+The loop collects what changed, then looks at each owner once, however many events there were.
+Before it looks it takes in every write so far, its own included: a controller never acts twice on
+the same lack.
+
+    events ──► dirty owners ──► reconcile(owner, dependents) ──► writes ──► events …
+                   ▲                        └── "look again in 5 s" ──► timer
+                   └────────────────────────────────────────────────────┘
+
+Not here: what an owner wants (`replica_set`, `deployment`, `job`).
+"""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from kubestow.api.decode import convert
+from kubestow.api.labels import Selector, parse_label_selector
+from kubestow.api.meta import JsonObject, LabelSelector
+from kubestow.clock import Clock
+from kubestow.cluster.documents import as_object, is_object, objects_in, value_at
+from kubestow.cluster.events import EventKind, EventRecorder
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.store import Key, StoredObject
+from kubestow.cluster.watch import WatchEvent, WatchGroup
+from kubestow.errors import ApiError, ConflictError, NotFoundError
+
+logger = logging.getLogger(__name__)
+
+# How soon a controller tries again what the server refused.
+RETRY_S: Final = 5.0
+
+
+class OwnerController(ABC):
+    """Keeps the objects of one resource in step with those they control."""
+
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        clock: Clock,
+        recorder: EventRecorder,
+        *,
+        name: str,
+        owners: str,
+        dependents: str,
+    ) -> None:
+        """`owners` and `dependents` are qualified names of resources, such as `jobs.batch`."""
+        self.cluster: Final = cluster
+        self.clock: Final = clock
+        self.name: Final = name
+        self.owners: Final = cluster.resources.named(owners)
+        self.dependents: Final = cluster.resources.named(dependents)
+        self._recorder = recorder
+        # By the owner's UID, and by key within; a dependent without a controller by its namespace.
+        self._owned: dict[str, dict[Key, StoredObject]] = {}
+        self._orphans: dict[str, dict[Key, StoredObject]] = {}
+        self._controller_uid: dict[Key, str] = {}
+        self._dirty: dict[Key, None] = {}
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._group: WatchGroup | None = None
+
+    @abstractmethod
+    def reconcile(self, owner: StoredObject, dependents: list[StoredObject]) -> float | None:
+        """Bring what is a step closer to what is wanted; seconds until the next look, or None."""
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        watches = (self.cluster.watch(self.owners), self.cluster.watch(self.dependents))
+        group = self._group = WatchGroup(watches)
+        try:
+            while not group.is_closed:
+                await group.wait()
+                self._learn(group.events_nowait())
+                while self._dirty:
+                    self._look_at(next(iter(self._dirty)), group)
+                    # Others get their turn: a large workload is many writes.
+                    await asyncio.sleep(0)
+                    self._learn(group.events_nowait())
+        finally:
+            group.close()
+            for timer in self._timers.values():
+                timer.cancel()
+
+    def _look_at(self, key: Key, group: WatchGroup) -> None:
+        self._learn(group.events_nowait())
+        self._dirty.pop(key, None)
+        if (timer := self._timers.pop(key, None)) is not None:
+            timer.cancel()
+        owner = self.cluster.find(self.owners, *key)
+        if owner is None:
+            return
+        try:
+            delay_s = self.reconcile(owner, list(self._owned.get(owner.uid, {}).values()))
+        except ApiError as error:
+            # Somebody else wrote meanwhile, or the server refuses what the owner asks for: the
+            # owner's next change, or a little time, may help. The other owners are not concerned.
+            logger.debug("%s: %s %s: %s", self.name, self.owners.kind, "/".join(key), error)
+            delay_s = RETRY_S
+        if delay_s is not None:
+            loop = asyncio.get_running_loop()
+            self._timers[key] = loop.call_later(max(delay_s, 0), self._look_again, key)
+
+    def _look_again(self, key: Key) -> None:
+        self._timers.pop(key, None)
+        self._dirty[key] = None
+        if self._group is not None:
+            self._group.wake()
+
+    # --- Who belongs to whom ------------------------------------------------------------------
+
+    def _learn(self, events: Iterable[WatchEvent]) -> None:
+        for event in events:
+            if event.stored.resource is self.owners:
+                self._dirty[event.stored.key] = None
+            if event.stored.resource is self.dependents:
+                self._learn_of_dependent(event)
+
+    def _learn_of_dependent(self, event: WatchEvent) -> None:
+        stored = event.stored
+        key, (namespace, _) = stored.key, stored.key
+        self._forget(key)
+        reference = controller_reference(stored.document)
+        if reference is not None:
+            if reference.get("kind") != self.owners.kind:
+                return
+            self._dirty[namespace, reference.get("name", "")] = None
+        if event.type == "DELETED":
+            return
+        if reference is None:
+            self._orphans.setdefault(namespace, {})[key] = stored
+            self._notice_orphan(stored)
+            return
+        uid: str = reference.get("uid", "")
+        self._owned.setdefault(uid, {})[key] = stored
+        self._controller_uid[key] = uid
+
+    def _forget(self, key: Key) -> None:
+        uid = self._controller_uid.pop(key, None)
+        if uid is not None:
+            owned = self._owned[uid]
+            owned.pop(key, None)
+            if not owned:
+                del self._owned[uid]
+        else:
+            self._orphans.get(key[0], {}).pop(key, None)
+
+    def _notice_orphan(self, orphan: StoredObject) -> None:
+        """Whoever selects it may want to adopt it."""
+        labels = as_object(orphan.metadata.get("labels"))
+        if not labels or "deletionTimestamp" in orphan.metadata:
+            return
+        for owner in self.cluster.objects_of(self.owners):
+            if owner.key[0] == orphan.key[0] and selector_of(owner.document).matches(labels):
+                self._dirty[owner.key] = None
+
+    # --- For those who know what an owner wants -----------------------------------------------
+
+    def adopt(self, owner: StoredObject) -> bool:
+        """Take over what the owner selects and nobody controls; True if there was any."""
+        selector = selector_of(owner.document)
+        adopted = False
+        for orphan in list(self._orphans.get(owner.key[0], {}).values()):
+            if "deletionTimestamp" in orphan.metadata:
+                continue
+            if not selector.matches(as_object(orphan.metadata.get("labels"))):
+                continue
+            if value_at(orphan.document, "status", "phase") in ("Succeeded", "Failed"):
+                continue
+            references = objects_in(orphan.metadata.get("ownerReferences"))
+            metadata: JsonObject = {
+                "uid": orphan.uid,
+                "ownerReferences": [*references, owner_reference(owner)],
+            }
+            with suppress(NotFoundError, ConflictError):
+                self.cluster.patch(self.dependents, *orphan.key, {"metadata": metadata}, "merge")
+                adopted = True
+        return adopted
+
+    def record(
+        self, owner: StoredObject, reason: str, note: str, *, type: EventKind = "Normal"
+    ) -> None:
+        """Tell those who ask why: `kubectl describe` shows it."""
+        self._recorder.record(
+            owner.typed, reporter=self.name, type=type, reason=reason, action=reason, note=note
+        )
+
+    def write_status(self, owner: StoredObject, status: JsonObject) -> None:
+        """Replace the owner's status; nothing happens if it says the same already."""
+        if as_object(owner.document.get("status")) == status:
+            return
+        with suppress(NotFoundError):
+            self.cluster.change(
+                self.owners,
+                *owner.key,
+                lambda document: {**document, "status": status},
+                subresource="status",
+            )
+
+
+def owner_reference(owner: StoredObject) -> JsonObject:
+    """How a dependent names the object that controls it."""
+    return {
+        "apiVersion": owner.resource.api_version,
+        "kind": owner.resource.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def controller_reference(document: JsonObject) -> JsonObject | None:
+    for reference in objects_in(value_at(document, "metadata", "ownerReferences")):
+        if reference.get("controller"):
+            return reference
+    return None
+
+
+def selector_of(document: JsonObject) -> Selector:
+    """What an owner selects; nothing, if it does not say."""
+    selector = value_at(document, "spec", "selector")
+    return parse_label_selector(convert(LabelSelector, selector) if is_object(selector) else None)

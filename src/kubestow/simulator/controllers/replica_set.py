@@ -1,0 +1,95 @@
+"""ReplicaSets: as many pods as wanted, no more and no less."""
+
+from contextlib import suppress
+from typing import Final
+
+from kubestow.api.meta import JsonObject
+from kubestow.clock import NANOSECONDS, Clock
+from kubestow.cluster.documents import as_object, value_at
+from kubestow.cluster.events import EventRecorder
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.resources import PODS
+from kubestow.cluster.store import StoredObject
+from kubestow.errors import ApiError, NotFoundError
+from kubestow.simulator.controllers.owner_controller import RETRY_S, OwnerController
+from kubestow.simulator.controllers.pods import (
+    is_active,
+    is_terminating,
+    least_missed,
+    pod_from_template,
+    ready_since_s,
+)
+
+# How many pods are made or deleted before others get their turn.
+BURST: Final = 100
+
+
+class ReplicaSetController(OwnerController):
+    def __init__(self, cluster: MemoryCluster, clock: Clock, recorder: EventRecorder) -> None:
+        super().__init__(
+            cluster,
+            clock,
+            recorder,
+            name="replicaset-controller",
+            owners="replicasets.apps",
+            dependents="pods",
+        )
+
+    def reconcile(self, owner: StoredObject, dependents: list[StoredObject]) -> float | None:
+        if self.adopt(owner):
+            return 0.0
+        active = [pod for pod in dependents if is_active(pod)]
+        delay_s: float | None = None
+        if not is_terminating(owner):
+            missing = _wanted(owner) - len(active)
+            if missing > 0:
+                delay_s = self._create(owner, missing)
+            elif missing < 0:
+                self._delete(owner, least_missed(active, min(-missing, BURST)))
+                delay_s = 0.0 if -missing > BURST else None
+        ripening_s = self._report(owner, active, sum(map(is_terminating, dependents)))
+        return min((s for s in (delay_s, ripening_s) if s is not None), default=None)
+
+    def _create(self, owner: StoredObject, missing: int) -> float | None:
+        """Make pods; when to go on, if some are still missing."""
+        template = as_object(value_at(owner.document, "spec", "template"))
+        for _ in range(min(missing, BURST)):
+            try:
+                pod = self.cluster.create(PODS, pod_from_template(owner, template))
+            except ApiError as error:
+                self.record(owner, "FailedCreate", f"Error creating: {error}", type="Warning")
+                return RETRY_S
+            self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
+        return 0.0 if missing > BURST else None
+
+    def _delete(self, owner: StoredObject, pods: list[StoredObject]) -> None:
+        for pod in pods:
+            with suppress(NotFoundError):
+                self.cluster.delete(PODS, *pod.key, uid=pod.uid)
+                self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+
+    def _report(
+        self, owner: StoredObject, active: list[StoredObject], terminating_count: int
+    ) -> float | None:
+        """Write the counts; when a pod that is ready will count as available."""
+        min_ready_s: int = value_at(owner.document, "spec", "minReadySeconds") or 0
+        now_s = self.clock.now_ns() / NANOSECONDS
+        ready = [since_s for pod in active if (since_s := ready_since_s(pod)) is not None]
+        ripe = [since_s for since_s in ready if since_s + min_ready_s <= now_s]
+        status: JsonObject = {"replicas": len(active)}
+        counts = {
+            "fullyLabeledReplicas": len(active),
+            "readyReplicas": len(ready),
+            "availableReplicas": len(ripe) if min_ready_s else len(ready),
+            "terminatingReplicas": terminating_count,
+            "observedGeneration": owner.metadata.get("generation") or 0,
+        }
+        status |= {key: value for key, value in counts.items() if value}
+        self.write_status(owner, status)
+        unripe = [since_s for since_s in ready if since_s + min_ready_s > now_s]
+        return min(unripe) + min_ready_s - now_s if min_ready_s and unripe else None
+
+
+def _wanted(owner: StoredObject) -> int:
+    replicas = value_at(owner.document, "spec", "replicas")
+    return 1 if replicas is None else replicas

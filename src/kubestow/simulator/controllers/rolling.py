@@ -1,0 +1,81 @@
+"""How far a rolling update may go in one step: arithmetic on replica counts.
+
+At no time are there more than `desired + max_surge` pods, or fewer than `desired - max_unavailable`
+available ones, as far as the update has a say in it. Pure.
+"""
+
+from typing import Final, NamedTuple
+
+from kubestow.api.meta import JsonObject
+from kubestow.cluster.documents import as_object, value_at
+
+_PERCENT: Final = "%"
+
+
+class Limits(NamedTuple):
+    max_surge: int
+    max_unavailable: int
+
+
+class Replicas(NamedTuple):
+    """One ReplicaSet: what it was told to have, and how many of these can be used."""
+
+    wanted: int
+    available: int
+
+
+def limits_of(deployment: JsonObject, desired: int) -> Limits:
+    """Percentages of the desired count: a surge is rounded up, what may be missing down."""
+    if value_at(deployment, "spec", "strategy", "type") != "RollingUpdate":
+        return Limits(0, desired)
+    rolling = as_object(value_at(deployment, "spec", "strategy", "rollingUpdate"))
+    surge = _share(rolling.get("maxSurge", "25%"), desired, rounds_up=True)
+    unavailable = _share(rolling.get("maxUnavailable", "25%"), desired, rounds_up=False)
+    # With neither, nothing could ever move.
+    if surge == 0 and unavailable == 0:
+        unavailable = 1
+    return Limits(surge, min(unavailable, desired))
+
+
+def new_wanted(desired: int, limits: Limits, new: Replicas, old: list[Replicas]) -> int:
+    """What the new ReplicaSet should be told to have next."""
+    if new.wanted >= desired:
+        return desired
+    total = new.wanted + sum(replicas.wanted for replicas in old)
+    room = desired + limits.max_surge - total
+    return new.wanted + max(0, min(room, desired - new.wanted))
+
+
+def old_wanted(desired: int, limits: Limits, new: Replicas, old: list[Replicas]) -> list[int]:
+    """What the old ones, oldest first, should be told to have next."""
+    wanted = [replicas.wanted for replicas in old]
+    min_available = desired - limits.max_unavailable
+    total = new.wanted + sum(wanted)
+    # Pods of the new one that are not there yet count as missing already.
+    spare = total - min_available - (new.wanted - new.available)
+    if spare <= 0:
+        return wanted
+    # First those that cannot be used anyway.
+    for index, replicas in enumerate(old):
+        broken = min(spare, max(0, wanted[index] - replicas.available))
+        wanted[index] -= broken
+        spare -= broken
+    available = new.available + sum(
+        min(replicas.available, count) for replicas, count in zip(old, wanted, strict=True)
+    )
+    spare = available - min_available
+    for index, count in enumerate(wanted):
+        given_up = min(max(spare, 0), count)
+        wanted[index] -= given_up
+        spare -= given_up
+    return wanted
+
+
+def _share(value: object, desired: int, *, rounds_up: bool) -> int:
+    if isinstance(value, int):
+        return value
+    text = str(value)
+    if not text.endswith(_PERCENT) or not text[:-1].isdecimal():
+        return 0
+    hundredths = int(text[:-1]) * desired
+    return -(-hundredths // 100) if rounds_up else hundredths // 100

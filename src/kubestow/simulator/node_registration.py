@@ -1,0 +1,99 @@
+"""What the kubelet of a new node would report first: that it is ready, where and what it is.
+
+A node that brings a Ready condition is left as it is. So `kubectl apply` of a node with nothing but
+its capacity is enough to get one that pods can run on.
+"""
+
+from contextlib import suppress
+from ipaddress import IPv4Network
+from typing import Final
+
+from kubestow import __version__
+from kubestow.api.meta import JsonObject
+from kubestow.clock import Clock
+from kubestow.cluster.documents import as_object, objects_in, value_at, whole_seconds
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.resources import NODES
+from kubestow.cluster.store import StoredObject
+from kubestow.errors import NotFoundError
+
+NODE_NETWORK: Final = IPv4Network("172.18.0.0/16")
+KUBELET_VERSION: Final = "v1.36.0"
+HOSTNAME: Final = "kubernetes.io/hostname"
+_PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
+
+
+class NodeRegistration:
+    def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._count = 0
+
+    async def run(self) -> None:
+        """Register nodes until cancelled."""
+        watch = self._cluster.watch(NODES)
+        try:
+            while batch := await watch.next_batch():
+                for event in batch:
+                    if event.type == "ADDED":
+                        self.register(event.stored)
+        finally:
+            watch.close()
+
+    def register(self, node: StoredObject) -> None:
+        """Fill in what a node does not say of itself."""
+        conditions = objects_in(value_at(node.document, "status", "conditions"))
+        if any(condition.get("lastHeartbeatTime") for condition in conditions):
+            return
+        status = as_object(node.document.get("status"))
+        given = {condition.get("type", ""): condition for condition in conditions}
+        patch: JsonObject = {"conditions": self._conditions(given)}
+        if not status.get("addresses"):
+            patch["addresses"] = [
+                {"type": "InternalIP", "address": self._new_address()},
+                {"type": "Hostname", "address": node.name},
+            ]
+        if not status.get("nodeInfo"):
+            patch["nodeInfo"] = _node_info()
+        with suppress(NotFoundError):
+            labels = {HOSTNAME: node.name, **as_object(node.metadata.get("labels"))}
+            self._cluster.patch(NODES, "", node.name, {"metadata": {"labels": labels}}, "merge")
+            self._cluster.patch(
+                NODES, "", node.name, {"status": patch}, "merge", subresource="status"
+            )
+
+    def _conditions(self, given: dict[str, JsonObject]) -> list[JsonObject]:
+        now = whole_seconds(self._clock.now_ns())
+        wanted = {type: ("False", f"KubeletHasNo{type}") for type in _PRESSURES}
+        wanted["Ready"] = ("True", "KubeletReady")
+        found = dict(given)
+        for type, (status, reason) in wanted.items():
+            found[type] = {
+                "type": type,
+                "status": status,
+                "reason": reason,
+                "message": "reported for a kubelet that is not there",
+                "lastTransitionTime": now,
+                **given.get(type, {}),
+                "lastHeartbeatTime": now,
+            }
+        return list(found.values())
+
+    def _new_address(self) -> str:
+        self._count += 1
+        return str(NODE_NETWORK[1 + self._count % (NODE_NETWORK.num_addresses - 2)])
+
+
+def _node_info() -> JsonObject:
+    return {
+        "kubeletVersion": KUBELET_VERSION,
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux",
+        "architecture": "amd64",
+        "osImage": f"kubestow {__version__}",
+        "kernelVersion": "none",
+        "containerRuntimeVersion": "none://0",
+        "machineID": "",
+        "systemUUID": "",
+        "bootID": "",
+    }

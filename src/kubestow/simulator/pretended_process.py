@@ -1,0 +1,66 @@
+"""How long the containers of a pod would run, and how they would end, if there were any.
+
+A pod that is restarted whenever it ends runs until it is deleted. Others end by themselves: after
+the time they say, or after a few seconds.
+
+    kubestow.io/run-seconds: "20"      an annotation of the pod
+    kubestow.io/exit-code: "1"         another one
+    command: [sleep, "20"]             or the command, if it is as plain as this
+    command: [sh, -c, "sleep 5; exit 3"]
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from kubestow.api.meta import JsonObject
+from kubestow.cluster.documents import as_list, as_object, objects_in, value_at
+
+RUN_SECONDS: Final = "kubestow.io/run-seconds"
+EXIT_CODE: Final = "kubestow.io/exit-code"
+DEFAULT_S: Final = 5.0
+
+_SLEEP: Final = re.compile(r"\bsleep\s+(\d+(?:\.\d+)?)\b")
+_EXIT: Final = re.compile(r"\bexit\s+(\d+)\b")
+
+
+class Run(NamedTuple):
+    seconds: float
+    exit_code: int
+
+
+def run_of(pod: JsonObject) -> Run | None:
+    """How the pod's containers end; None if they run until somebody stops them."""
+    annotations = as_object(value_at(pod, "metadata", "annotations"))
+    seconds, exit_code = _number(annotations.get(RUN_SECONDS)), _number(annotations.get(EXIT_CODE))
+    is_endless = value_at(pod, "spec", "restartPolicy") in (None, "", "Always")
+    if is_endless and seconds is None and exit_code is None:
+        return None
+    words = _words(pod)
+    if seconds is None:
+        seconds = _found(_SLEEP, words)
+    if seconds is None:
+        seconds = 0.0 if words in ("true", "false") else DEFAULT_S
+    if exit_code is None:
+        exit_code = 1.0 if words == "false" else _found(_EXIT, words)
+    return Run(seconds, int(exit_code or 0))
+
+
+def _words(pod: JsonObject) -> str:
+    """What the first container is told to run, as one line."""
+    containers = objects_in(value_at(pod, "spec", "containers"))
+    if not containers:
+        return ""
+    parts = [*as_list(containers[0].get("command")), *as_list(containers[0].get("args"))]
+    return " ".join(str(part) for part in parts)
+
+
+def _found(pattern: re.Pattern[str], words: str) -> float | None:
+    found = pattern.search(words)
+    return None if found is None else float(found[1])
+
+
+def _number(text: object) -> float | None:
+    try:
+        return float(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
