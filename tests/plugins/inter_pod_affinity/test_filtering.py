@@ -114,6 +114,12 @@ HOSTILE = make_pod(node="n3", affinity=make_affinity(apart=[make_pod_term(ZONE, 
             id="A7-one-pod-matches-both",
         ),
         pytest.param(
+            A6,
+            [on("n4", app="web", tier="fe")],
+            ["aff", "aff", "aff", "aff"],
+            id="no-bootstrap-once-a-match-is-seen-by-one-key",
+        ),
+        pytest.param(
             APART, [on("n1", app="web")], ["anti", "anti", "ok", "ok"], id="A8-anti-affinity"
         ),
         pytest.param(

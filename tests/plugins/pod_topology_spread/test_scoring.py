@@ -196,6 +196,13 @@ def test_default_constraints(
     assert dict(zip(snapshot.names, zip(raw, final, strict=True), strict=True)) == expected
 
 
+def test_feasible_nodes_without_zone_are_a_domain_of_their_own() -> None:
+    # Zones a and "" are left: 3·ln 4 + 2 + 3·ln 4 + 4 = 14.32 for n1, 2·ln 4 + 2 = 4.77 for n3.
+    rows = [G6.row_of(name) for name in ("n1", "n3")]
+    nodes = G6.view(np.array(rows))
+    assert run_score(plugin(), web(), nodes, normalize=False) == [14, 5]
+
+
 @pytest.mark.parametrize(
     "pod",
     [
