@@ -11,7 +11,7 @@ import typer
 
 from kubestow import __version__
 from kubestow.errors import KubestowError
-from kubestow.service.commands import conformance, demo, simulate
+from kubestow.service.commands import bench, conformance, demo, simulate
 
 app = typer.Typer(
     name="kubestow",
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command(name="demo")(demo.demo)
 app.command(name="simulate")(simulate.simulate)
 app.command(name="conformance")(conformance.conformance)
+app.command(name="bench")(bench.bench)
 
 
 def _print_version(is_wanted: bool) -> None:

@@ -1,0 +1,230 @@
+"""`kubestow bench`: the benchmark workloads, in process."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.table import Table
+
+from kubestow.errors import InputError
+from kubestow.service.output import progress_bar, stderr, stdout
+from kubestow.service.sampling_profiler import SamplingProfiler
+from kubestow.simulator.bench import WORKLOADS, Measurement, Workload, measure
+from kubestow.simulator.bench.upstream import UPSTREAM, calibrate, scaled
+
+# Without --pods a workload of the default set measures no more than this many, so that the whole
+# set ends within minutes. The rate does not depend on it; --pods 0 takes each workload's own
+# number.
+_PODS_BY_DEFAULT = 2000
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """One measurement beside upstream's figure for the same work, scaled to this machine."""
+
+    measurement: Measurement
+    upstream_pods_per_s: float
+    ratio: float
+
+
+def bench(
+    workload: Annotated[
+        str, typer.Option(metavar="REGEX", help="Only workloads whose name matches.")
+    ] = "",
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Build each workload with this many nodes.")
+    ] = None,
+    pods: Annotated[
+        int,
+        typer.Option(min=0, help="Measure at most this many pods; 0 takes each workload's own."),
+    ] = _PODS_BY_DEFAULT,
+    percent: Annotated[
+        int,
+        typer.Option(
+            min=0, max=100, help="percentageOfNodesToScore; 0 adapts to the size, as by default."
+        ),
+    ] = 0,
+    repeat: Annotated[int, typer.Option(min=1, help="Run each so often and keep the best.")] = 1,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="table|json|perf-json", help="How to print.")
+    ] = "table",
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write where the time goes as folded stacks, which flame graph tools read.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option(help="Also decide a sample of the pods without any reuse, and compare.")
+    ] = False,
+) -> None:
+    """Measure how fast pods are decided on, beside kube-scheduler's own figures.
+
+    Each workload runs in a process of its own, so that its peak memory is its own. Upstream's
+    figures come from another machine and are scaled by a calibration loop.
+
+    Example: kubestow bench --workload 'SchedulingBasic|TopologySpreading' --percent 100
+    """
+    if output not in ("table", "json", "perf-json"):
+        raise InputError(f'-o: there is no format "{output}"; use table, json or perf-json')
+    chosen = _choose(workload)
+    calibration_s = calibrate()
+    reports: list[Report] = []
+    with progress_bar("Measuring") as progress, _profiled(profile):
+        task = progress.add_task("", total=len(chosen) * repeat)
+        for one in chosen:
+            best: Measurement | None = None
+            for _ in range(repeat):
+                count = min(pods or one.measured_pods, one.measured_pods)
+                done = _run(one, percent, nodes, count, check, in_process=profile is not None)
+                progress.advance(task)
+                if best is None or done.pods_per_s > best.pods_per_s:
+                    best = done
+            assert best is not None
+            reports.append(_report(best, calibration_s))
+            _print_line(reports[-1], output)
+    if output == "table":
+        _print_table(reports, calibration_s)
+    differing = sum(report.measurement.differing for report in reports)
+    if differing:
+        stderr().print(f"{differing} decisions differ from those made without reuse")
+    raise typer.Exit(1 if differing else 0)
+
+
+def _choose(pattern: str) -> list[Workload]:
+    try:
+        wanted = re.compile(pattern)
+    except re.error as error:
+        raise InputError(f'--workload: "{pattern}" is no regular expression: {error}') from error
+    chosen = [
+        one for one in WORKLOADS if wanted.search(one.name) and (pattern or "large" not in one.tags)
+    ]
+    if not chosen:
+        names = ", ".join(one.name for one in WORKLOADS)
+        raise InputError(f'--workload: nothing matches "{pattern}"; there are {names}')
+    return chosen
+
+
+def _run(
+    workload: Workload,
+    percent: int,
+    nodes: int | None,
+    pods: int,
+    check: bool,
+    *,
+    in_process: bool,
+) -> Measurement:
+    index = WORKLOADS.index(workload)
+    arguments = (index, percent, nodes, pods, 50 if check else 0)
+    if in_process:
+        return _measure(*arguments)
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(_measure, arguments)
+
+
+def _measure(
+    index: int, percent: int, nodes: int | None, pods: int, check_every: int
+) -> Measurement:
+    return measure(
+        WORKLOADS[index], percentage=percent, nodes=nodes, pods=pods, check_every=check_every
+    )
+
+
+def _report(measurement: Measurement, calibration_s: float) -> Report:
+    baseline = UPSTREAM[measurement.workload]
+    looks_at_all = measurement.percentage_of_nodes_to_score == 100
+    upstream = scaled(baseline.all_nodes if looks_at_all else baseline.adaptive, calibration_s)
+    return Report(
+        measurement=measurement,
+        upstream_pods_per_s=round(upstream, 1),
+        ratio=round(measurement.pods_per_s / upstream, 1),
+    )
+
+
+def _print_line(report: Report, output: str) -> None:
+    if output == "table":
+        return
+    data = msgspec.to_builtins(report.measurement)
+    if output == "json":
+        data |= {"upstream_pods_per_s": report.upstream_pods_per_s, "ratio": report.ratio}
+    else:
+        # The shape of the data items upstream's own suite writes.
+        data = {
+            "version": "v1",
+            "dataItems": [
+                {
+                    "data": {"Average": report.measurement.pods_per_s},
+                    "unit": "pods/s",
+                    "labels": {
+                        "Name": report.measurement.workload,
+                        "Metric": "SchedulingThroughput",
+                    },
+                },
+                {
+                    "data": {
+                        "Average": report.measurement.us_per_pod / 1000,
+                        "Perc50": report.measurement.p50_us / 1000,
+                        "Perc99": report.measurement.p99_us / 1000,
+                    },
+                    "unit": "ms",
+                    "labels": {
+                        "Name": report.measurement.workload,
+                        "Metric": "scheduler_scheduling_algorithm_duration_seconds",
+                    },
+                },
+            ],
+        }
+    sys.stdout.write(msgspec.json.encode(data).decode() + "\n")
+    sys.stdout.flush()
+
+
+def _print_table(reports: list[Report], calibration_s: float) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("WORKLOAD", no_wrap=True)
+    for column in (
+        "NODES",
+        "INIT",
+        "PODS",
+        "PODS/S",
+        "µs/POD",
+        "P50",
+        "P99",
+        "MiB",
+        "UPSTREAM",
+        "",
+    ):
+        table.add_column(column, justify="right", no_wrap=True)
+    for report in reports:
+        one = report.measurement
+        table.add_row(
+            one.workload,
+            *map(str, (one.nodes, one.init_pods, one.measure_pods)),
+            *(f"{value:.0f}" for value in (one.pods_per_s, one.us_per_pod, one.p50_us, one.p99_us)),
+            f"{one.peak_memory_mib:.0f}",
+            f"{report.upstream_pods_per_s:.0f}",
+            f"{report.ratio:.1f}x",
+        )
+    console = stdout()
+    console.print(table)
+    console.print(
+        f"\nupstream: kube-scheduler v1.36.4, pods/s, scaled to this machine "
+        f"(calibration {calibration_s * 1000:.1f} ms)"
+    )
+
+
+@contextmanager
+def _profiled(path: Path | None) -> Iterator[None]:
+    if path is None:
+        yield
+        return
+    profiler = SamplingProfiler()
+    with profiler:
+        yield
+    path.write_text(profiler.folded())
+    stderr().print(f"wrote {profiler.sample_count} samples to {path}")

@@ -1,0 +1,268 @@
+"""Runs a workload the way the upstream figures were taken (spec 10 §6.1).
+
+Timed, per pod: the snapshot is brought up to date, the pod is decided on, and if it fits it is
+assumed and reserved. Not timed: the queue, binding, the API. A pod that has to evict others takes
+two cycles, both timed; its victims are removed in between.
+"""
+
+import gc
+import resource
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.cache import Cache
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
+from kubestow.clock import Clock, SystemClock
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.memory_client import MemoryClient
+from kubestow.config.profile import ProfileConfig
+from kubestow.engine.decide import Decider
+from kubestow.engine.decision import Decision
+from kubestow.engine.profiles import build_profiles
+from kubestow.framework.handle import Handle
+from kubestow.framework.profile import Profile
+from kubestow.framework.runner import run_reserve
+from kubestow.plugins.default_preemption import DefaultPreemption
+from kubestow.plugins.registry import REGISTRY
+from kubestow.queue.nominator import Nominator
+from kubestow.simulator.bench.workloads import Cluster, Workload
+
+# Upstream's figures end a run after about this long.
+TIMED_S_MAX: Final = 20.0
+
+
+class Measurement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one run came to. Field names are those of the JSON lines."""
+
+    workload: str
+    nodes: int
+    init_pods: int
+    measure_pods: int
+    percentage_of_nodes_to_score: int
+    pods_per_s: float = msgspec.field(name="pods_per_s")
+    us_per_pod: float = msgspec.field(name="us_per_pod")
+    p50_us: float = msgspec.field(name="p50_us")
+    p99_us: float = msgspec.field(name="p99_us")
+    peak_memory_mib: float = msgspec.field(name="peak_memory_mib")
+    scheduled: int = 0
+    # How many decisions were compared with those of asking every plugin, and how many differed.
+    checked: int = 0
+    differing: int = 0
+
+
+class Bench:
+    """A scheduler's deciding half with the workload's cluster around it."""
+
+    def __init__(self, cluster: Cluster, *, percentage: int, clock: Clock) -> None:
+        self.clock = clock
+        self.cache = Cache()
+        self.snapshot = Snapshot()
+        self._objects = ClusterObjects()
+        self.nominator = Nominator(find=self._find, pod_lister=self._objects.pods.get)
+        self._waiting: dict[str, PodInfo] = {}
+        self._client = MemoryClient(MemoryCluster(clock))
+        for node in cluster.nodes:
+            self.cache.add_node(node)
+        self._objects.put(*cluster.objects)
+        for pod in cluster.running:
+            self._objects.pods.put(pod)
+            self.cache.add_pod(PodInfo(pod))
+        self.profile: Profile = build_profiles([ProfileConfig()], REGISTRY, self._handle)[
+            "default-scheduler"
+        ]
+        self.decider = Decider(
+            self.snapshot, self.nominator, percentage_of_nodes_to_score=percentage
+        )
+        self.plain = Decider(
+            self.snapshot,
+            self.nominator,
+            percentage_of_nodes_to_score=percentage,
+            shares_work=False,
+        )
+
+    def enqueue(self, pod: Pod) -> PodInfo:
+        """What the queue does with a new pod, as far as later steps rely on it."""
+        info = PodInfo(pod)
+        # The queue holds the pod's derived values ready; they are not part of a cycle.
+        _ = (info.shape, info.accounted, info.host_ports, info.pvc_keys, info.pod_class)
+        self._objects.pods.put(pod)
+        self._waiting[info.key] = info
+        return info
+
+    def cycle(self, pod: PodInfo) -> Decision:
+        """One scheduling cycle: what is timed."""
+        self.snapshot.refresh(self.cache)
+        decision = self.decider.decide(self.profile, pod)
+        if decision.is_scheduled:
+            assumed = pod.assigned_to(decision.node_name)
+            self.cache.assume_pod(assumed)
+            self.nominator.delete(pod.pod)
+            run_reserve(self.profile, decision.state, assumed, decision.node_name)
+        return decision
+
+    def make_room(self, pod: PodInfo, node_name: str, victims: Iterable[Pod]) -> PodInfo:
+        """Evict whom preemption chose, and give the pod its nomination."""
+        for victim in victims:
+            self.cache.remove_pod(victim)
+            self._objects.pods.remove(victim.metadata.namespace, victim.metadata.name)
+        status = msgspec.structs.replace(pod.pod.status, nominated_node_name=node_name)
+        nominated = self.enqueue(msgspec.structs.replace(pod.pod, status=status))
+        self.nominator.add(nominated.pod)
+        return nominated
+
+    def _find(self, key: str) -> PodInfo | None:
+        return self._waiting.get(key)
+
+    def _handle(self, profile_name: str) -> Handle:
+        handle = Handle(
+            profile_name=profile_name,
+            snapshot=self.snapshot,
+            objects=self._objects,
+            clock=self.clock,
+            client=self._client,
+            events=_NoEvents(),
+            spawn=_never_run,
+        )
+        handle.nominator = self.nominator
+        handle.activate = _ignore
+        return handle
+
+
+def measure(
+    workload: Workload,
+    *,
+    percentage: int = 0,
+    nodes: int | None = None,
+    pods: int | None = None,
+    check_every: int = 0,
+    on_pod: Callable[[], None] | None = None,
+) -> Measurement:
+    """Build the workload and time it. `check_every` n compares every n-th decision."""
+    cluster = workload.build(
+        nodes or workload.nodes, workload.init_pods, pods or workload.measured_pods
+    )
+    clock = SystemClock()
+    bench = Bench(cluster, percentage=percentage, clock=clock)
+    bench.snapshot.refresh(bench.cache)
+    infos = [bench.enqueue(pod) for pod in cluster.measured]
+    gc.collect()
+    gc.freeze()  # What was built stays; the collector need not walk it in every cycle.
+    try:
+        run = _Run(bench, clock, check_every)
+        for info in infos:
+            run.place(info)
+            if on_pod is not None:
+                on_pod()
+            if run.timed_s > TIMED_S_MAX:
+                break
+    finally:
+        gc.unfreeze()
+    return run.result(workload, cluster, percentage)
+
+
+class _Run:
+    def __init__(self, bench: Bench, clock: Clock, check_every: int) -> None:
+        self._bench = bench
+        self._clock = clock
+        self._check_every = check_every
+        self._times_s: list[float] = []
+        self.timed_s = 0.0
+        self._scheduled = 0
+        self._checked = 0
+        self._differing = 0
+
+    def place(self, pod: PodInfo) -> None:
+        elapsed_s, decision = self._timed_cycle(pod)
+        nomination = decision.nomination
+        if decision.status is not None and nomination is not None and nomination.node_name:
+            victims = _victims_of(self._bench, decision)
+            nominated = self._bench.make_room(pod, nomination.node_name, victims)
+            more_s, decision = self._timed_cycle(nominated)
+            elapsed_s += more_s
+        self._times_s.append(elapsed_s)
+        self.timed_s += elapsed_s
+        self._scheduled += decision.is_scheduled
+
+    def _timed_cycle(self, pod: PodInfo) -> tuple[float, Decision]:
+        if self._check_every and len(self._times_s) % self._check_every == 0:
+            return self._checked_cycle(pod)
+        started_s = self._clock.monotonic_s()
+        decision = self._bench.cycle(pod)
+        return self._clock.monotonic_s() - started_s, decision
+
+    def _checked_cycle(self, pod: PodInfo) -> tuple[float, Decision]:
+        """The same cycle, after the same pod was decided on by asking every plugin."""
+        bench = self._bench
+        bench.snapshot.refresh(bench.cache)
+        bench.plain.next_start_index = bench.decider.next_start_index
+        expected = bench.plain.decide(bench.profile, pod)
+        started_s = self._clock.monotonic_s()
+        decision = bench.cycle(pod)
+        elapsed_s = self._clock.monotonic_s() - started_s
+        self._checked += 1
+        self._differing += not _is_same(expected, decision)
+        return elapsed_s, decision
+
+    def result(self, workload: Workload, cluster: Cluster, percentage: int) -> Measurement:
+        times = np.array(self._times_s)
+        peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return Measurement(
+            workload=workload.name,
+            nodes=len(cluster.nodes),
+            init_pods=len(cluster.running),
+            measure_pods=len(times),
+            percentage_of_nodes_to_score=percentage,
+            pods_per_s=round(len(times) / self.timed_s, 1),
+            us_per_pod=round(self.timed_s / len(times) * 1e6, 1),
+            p50_us=round(float(np.percentile(times, 50)) * 1e6, 1),
+            p99_us=round(float(np.percentile(times, 99)) * 1e6, 1),
+            peak_memory_mib=round(peak_kib / 1024, 1),
+            scheduled=self._scheduled,
+            checked=self._checked,
+            differing=self._differing,
+        )
+
+
+def _victims_of(bench: Bench, decision: Decision) -> list[Pod]:
+    plugin = bench.profile.plugins[DefaultPreemption.name]
+    assert isinstance(plugin, DefaultPreemption)
+    assert decision.nomination is not None
+    row = bench.snapshot.row_of(decision.nomination.node_name)
+    found = plugin.evaluate_all(decision.state, decision.pod, decision.diagnosis)
+    candidates = found.candidates_by_row()
+    position = int(np.flatnonzero(candidates.rows == row)[0])
+    return [victim.pod for victim in candidates[position].victims]
+
+
+def _is_same(one: Decision, other: Decision) -> bool:
+    return (
+        one.node_name == other.node_name
+        and one.message == other.message
+        and one.evaluated_count == other.evaluated_count
+        and np.array_equal(one.feasible, other.feasible)
+        and (one.scores is None) == (other.scores is None)
+        and (
+            one.scores is None
+            or other.scores is None
+            or np.array_equal(one.scores.total, other.scores.total)
+        )
+    )
+
+
+class _NoEvents:
+    def record(self, regarding: Pod, **said: Any) -> None:
+        """Nobody reads events here."""
+
+
+def _never_run(work: Coroutine[Any, Any, None]) -> None:
+    work.close()
+
+
+def _ignore(pods: Iterable[Pod]) -> None:
+    """There is no queue to activate pods in."""
