@@ -276,6 +276,7 @@ def test_more_new_orders_than_the_log_remembers_can_be_missed() -> None:
         for i in range(12):
             name = NAMES[(i + round_of_twelve) % 5]
             cluster.apply("remove node", name)
+            cluster.snapshot.refresh(cluster.cache)
             cluster.apply("put node", make_node(name, labels={"zone": f"z{i % 3}", "rack": "r1"}))
             cluster.apply("add pod", make_pod(node=name, labels={"app": "web"}))
             cluster.apply("add pod", make_pod(node=name, affinity=AFFINITIES[2]))
