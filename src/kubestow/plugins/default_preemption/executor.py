@@ -54,7 +54,10 @@ class Executor:
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Iterable[PodInfo]) -> None:
         """See to it that the victims go; returns at once."""
+        victims = tuple(victims)
         staying = [victim.pod for victim in victims if not is_terminating(victim.pod)]
+        if staying or not self._is_async:
+            self._handle.metrics.preemption_actuated(len(victims))
         eviction = Eviction(preemptor.pod, preemptor.priority, node_name, staying)
         if not self._is_async:
             self._handle.spawn(self._evict_at_once(eviction))
@@ -89,6 +92,7 @@ class Executor:
             self._log(eviction, error)
         finally:
             self._preempting.pop(uid, None)
+            self._handle.metrics.preemption_task_ended()
         if has_failed:
             # Nothing else might wake it: some of the pods it waits for are not going.
             self._handle.activate((eviction.preemptor,))

@@ -65,6 +65,7 @@ class DefaultPreemption:
     def post_filter(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
+        self._handle.metrics.preemption_attempted()
         try:
             result, status = self._preempt(state, pod, diagnosis)
         except Exception as error:  # An extender or a rule from outside; fails this attempt only.

@@ -77,6 +77,7 @@ class VolumeBinding:
         if args.bind_timeout_seconds < 0:
             raise ConfigError("invalid BindTimeoutSeconds, should not be a negative value")
         self._shape = _shape_of(args, is_on=handle.feature_gates.enabled("StorageCapacityScoring"))
+        self._metrics = handle.metrics
         objects = handle.objects
         self._stored_claims = objects.persistent_volume_claims
         self._classes = objects.storage_classes
@@ -125,7 +126,10 @@ class VolumeBinding:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         search = self._attempt(state).search
-        return None if search is None else search.codes(nodes)
+        codes = None if search is None else search.codes(nodes)
+        if codes is not None and (codes < 0).any():
+            self._metrics.volume_stage_failed("predicate")
+        return codes
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         search = self._attempt(state).search
@@ -157,6 +161,7 @@ class VolumeBinding:
         try:
             attempt.reservations[node_name] = self._binder.reserve(decision, node_name)
         except PluginError as error:
+            self._metrics.volume_stage_failed("assume")
             return Status.from_error(error)
         return None
 
@@ -185,6 +190,7 @@ class VolumeBinding:
         try:
             await self._binder.bind(reservation, pod.pod, node_name)
         except (ApiError, PluginError) as error:
+            self._metrics.volume_stage_failed("bind")
             return Status.from_error(error)
         return None
 
