@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -219,7 +219,7 @@ def _print_table(reports: list[Report], calibration_s: float) -> None:
 
 
 @contextmanager
-def _profiled(path: Path | None) -> Iterator[None]:
+def _profiled(path: Path | None) -> Generator[None, None, None]:
     if path is None:
         yield
         return

@@ -1,7 +1,7 @@
 """The workloads of upstream's suite that have an algorithm-only figure (spec 10 §4, §6)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kubestow.api.decode import convert
@@ -35,7 +35,7 @@ class Workload:
     init_pods: int
     measured_pods: int
     build: Callable[[int, int, int], Cluster]
-    tags: frozenset[str] = field(default_factory=frozenset)
+    tags: frozenset[str] = frozenset()
 
 
 def _nodes(count: int, zones: Sequence[str] = (), **options: Any) -> list[Node]:
