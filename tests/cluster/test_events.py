@@ -12,7 +12,8 @@ from kubestow.cluster.events import EventRecorder, cut_note
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.memory_client import MemoryClient
 from kubestow.cluster.resources import EVENTS, PODS
-from kubestow.errors import ApiError
+from kubestow.errors import ApiError, NotFoundError, UnreachableError
+from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.clock import ManualClock
 
 Build = Callable[..., JsonObject]
@@ -149,3 +150,256 @@ def test_a_refused_event_is_counted_and_the_next_one_sent(
     assert len(stored_events(cluster)) == 1
     statistics = recorder.statistics()
     assert (statistics.failed_count, statistics.sent_count) == (1, 1)
+
+
+def test_a_name_that_would_be_too_long_is_replaced(
+    cluster: MemoryCluster, client: MemoryClient, clock: ManualClock, pod_document: Build
+):
+    pod = cluster.create(PODS, pod_document("x" * 250)).typed
+    recorder = EventRecorder(client, clock, hostname="h")
+    recorder.record(pod, **SCHEDULED)
+    asyncio.run(recorder.flush())
+    (event,) = stored_events(cluster)
+    assert len(event["metadata"]["name"]) == 36
+
+
+# --- Series (spec 09 §9.3) --------------------------------------------------------------------
+
+FAILED: dict[str, Any] = {
+    "reporter": "default-scheduler",
+    "type": "Warning",
+    "reason": "FailedScheduling",
+    "action": "Scheduling",
+    "note": "0/1 nodes are available: 1 Insufficient cpu.",
+}
+
+
+FORGOTTEN = NotFoundError("events are kept for an hour")
+
+
+class Scripted(MemoryClient):
+    """Notes what is written, after what the test has to say about it."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        super().__init__(cluster)
+        self.cluster = cluster
+        self.written: list[tuple[str, Any]] = []
+        self.failures: list[Exception | None] = []
+
+    async def create_event(self, event: Event) -> None:
+        count = event.series.count if event.series is not None else 1
+        self._write("create", count)
+        await super().create_event(event)
+
+    async def patch(self, cls: Any, namespace: str, name: str, patch: Any, *rest: Any, **more: Any):
+        self._write("patch", patch["series"]["count"])
+        return await super().patch(cls, namespace, name, patch, *rest, **more)
+
+    def _write(self, what: str, count: int) -> None:
+        self.written.append((what, count))
+        failure = self.failures.pop(0) if self.failures else None
+        if failure is FORGOTTEN:
+            for event in stored_events(self.cluster):
+                self.cluster.delete(EVENTS, "default", event["metadata"]["name"])
+        if failure is not None:
+            raise failure
+
+
+def test_examples_2_and_3_only_the_same_version_of_a_pod_makes_a_series(
+    cluster: MemoryCluster, clock: ManualClock, pod: ApiObject
+):
+    client = Scripted(cluster)
+    recorder = EventRecorder(client, clock, hostname="h")
+
+    def fail(pod: ApiObject, note: str = "no") -> None:
+        clock.advance_s(1)
+        recorder.record(pod, **{**FAILED, "note": note})
+        asyncio.run(recorder.flush())
+
+    fail(pod)
+    patch = {"metadata": {"annotations": {"x": "y"}}}
+    newer = cluster.patch(PODS, "default", "web-0", patch).typed
+    fail(newer)
+    fail(newer, note="the note of the first stays")
+    fail(newer)
+    assert client.written == [("create", 1), ("create", 1), ("patch", 2)]
+    first, second = stored_events(cluster)
+    assert "series" not in first
+    assert second["series"] == {"count": 2, "lastObservedTime": "2023-11-14T22:13:23.000000Z"}
+    assert second["note"] == "no"
+    assert recorder.statistics().series_count == 2
+
+
+def test_a_pod_is_bound_once_and_that_is_not_remembered(
+    cluster: MemoryCluster, client: MemoryClient, clock: ManualClock, pod: ApiObject
+):
+    recorder = EventRecorder(client, clock, hostname="h")
+    recorder.record(pod, **SCHEDULED)
+    asyncio.run(recorder.flush())
+    assert recorder.statistics().series_count == 0
+
+
+@pytest.mark.parametrize(
+    ("failures", "written", "failed_count"),
+    [
+        pytest.param(
+            [None, FORGOTTEN],
+            [("create", 1), ("patch", 2), ("create", 2)],
+            0,
+            id="the-server-forgot-the-event",
+        ),
+        pytest.param(
+            [ApiError("no", code=403), NotFoundError("never was")],
+            [("create", 1), ("patch", 2), ("create", 2)],
+            1,
+            id="the-server-never-took-it",
+        ),
+        pytest.param(
+            [None, NotFoundError("not there yet")],
+            [("create", 1), ("patch", 2), ("create", 2), ("patch", 2)],
+            0,
+            id="it-exists-after-all",
+        ),
+        pytest.param(
+            [None, ApiError("no", code=422)], [("create", 1), ("patch", 2)], 1, id="refused"
+        ),
+        pytest.param(
+            [UnreachableError("lost"), UnreachableError("lost")],
+            [("create", 1), ("create", 1), ("create", 1), ("patch", 2)],
+            0,
+            id="no-answer-at-first",
+        ),
+    ],
+)
+def test_what_becomes_of_a_series_that_meets_resistance(
+    clock: ManualClock,
+    pod_document: Build,
+    failures: list[Exception | None],
+    written: list[tuple[str, int]],
+    failed_count: int,
+):
+    cluster = MemoryCluster(clock)
+    pod = cluster.create(PODS, pod_document("web-0")).typed
+    client = Scripted(cluster)
+    client.failures = list(failures)
+    delays: list[float] = []
+
+    async def sleep(delay_s: float) -> None:
+        delays.append(delay_s)
+        if delay_s >= 60:
+            await asyncio.Event().wait()  # nobody waits for the series to end
+
+    async def main() -> None:
+        recorder = EventRecorder(client, clock, hostname="h", sleep=sleep)
+        task = asyncio.create_task(recorder.run())
+        for _ in range(2):
+            recorder.record(pod, **FAILED)
+            for _ in range(10):
+                await asyncio.sleep(0)
+        assert recorder.statistics().failed_count == failed_count
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
+    assert client.written == written
+    assert all(10.0 <= delay_s <= 12.5 for delay_s in delays if delay_s < 60)
+
+
+def test_a_server_that_never_answers_is_asked_twelve_times(cluster: MemoryCluster, pod: ApiObject):
+    client = Scripted(cluster)
+    client.failures = [UnreachableError("silence")] * 100
+
+    async def main() -> None:
+        clock = VirtualClock(asyncio.get_running_loop())
+        recorder = EventRecorder(client, clock, hostname="h")
+        task = asyncio.create_task(recorder.run())
+        recorder.record(pod, **FAILED)
+        await asyncio.sleep(200)
+        assert len(client.written) == 12
+        assert recorder.statistics().failed_count == 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run_in_virtual_time(main())
+
+
+def test_flushing_does_not_wait_for_a_server_that_is_gone(
+    cluster: MemoryCluster, clock: ManualClock, pod: ApiObject
+):
+    client = Scripted(cluster)
+    client.failures = [UnreachableError("silence")] * 2
+    recorder = EventRecorder(client, clock, hostname="h")
+    recorder.record(pod, **SCHEDULED)
+    recorder.record(pod, **FAILED)
+    asyncio.run(recorder.flush())
+    assert client.written == [("create", 1), ("create", 1)]
+
+
+def test_a_series_is_written_now_and_then_and_when_it_is_over(
+    cluster: MemoryCluster, pod: ApiObject, pod_document: Build
+):
+    client = Scripted(cluster)
+    other = cluster.create(PODS, pod_document("other")).typed
+
+    async def main() -> None:
+        clock = VirtualClock(asyncio.get_running_loop())
+        recorder = EventRecorder(client, clock, hostname="h")
+        task = asyncio.create_task(recorder.run())
+        recorder.record(other, **FAILED)
+        for _ in range(40):  # once a minute
+            recorder.record(pod, **FAILED)
+            await asyncio.sleep(60)
+        # The refresh after half an hour; the single event is long forgotten.
+        assert client.written == [("create", 1), ("create", 1), ("patch", 2), ("patch", 30)]
+        assert recorder.statistics().series_count == 1
+        await asyncio.sleep(12 * 60)
+        assert client.written[4:] == [("patch", 40)]
+        assert recorder.statistics().series_count == 0
+        # It begins anew.
+        recorder.record(pod, **FAILED)
+        await asyncio.sleep(1)
+        assert client.written[5:] == [("create", 1)]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run_in_virtual_time(main())
+
+
+def test_a_few_are_sent_at_a_time_and_repetitions_wait_for_the_first(
+    cluster: MemoryCluster, clock: ManualClock, pod: ApiObject, pod_document: Build
+):
+    pods = [cluster.create(PODS, pod_document(f"p{index}")).typed for index in range(20)]
+
+    class Slow(Scripted):
+        gate = asyncio.Event()
+        under_way = 0
+        most = 0
+
+        async def create_event(self, event: Event) -> None:
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+            await self.gate.wait()
+            self.under_way -= 1
+            await super().create_event(event)
+
+    async def main() -> None:
+        client = Slow(cluster)
+        recorder = EventRecorder(client, clock, hostname="h")
+        task = asyncio.create_task(recorder.run())
+        recorder.record(pod, **FAILED)
+        recorder.record(pod, **FAILED)
+        for other in pods:
+            recorder.record(other, **SCHEDULED)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert client.most == 8
+        client.gate.set()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert client.most == 8
+        assert client.written.count(("create", 1)) == 21
+        assert client.written.count(("patch", 2)) == 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())

@@ -1,30 +1,45 @@
 """The event recorder: what `kubectl describe pod` shows of the scheduler's doings.
 
-Recording never delays the one who records: an event goes into a buffer and a task of its own sends
+Recording never delays the one who records: an event goes into a buffer and tasks of their own send
 it. When the server is slower than the scheduler, the oldest events are dropped and counted; a
 scheduler that waits for its own log is worse than a log with a gap.
 
-Not here: which events there are and when (`engine`); repeating events as a series.
+    record ──► buffer ──► a few senders ──refused──► logged and dropped
+                  │          └──no answer──► again after some seconds, up to twelve times
+                  └──full──► the oldest goes
+
+Not here: which events there are and when (`engine`); what counts as the same event
+(`event_series`).
 """
 
 import asyncio
 import logging
+import uuid
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Final, Literal, NamedTuple
 
 import msgspec
+import numpy as np
 
 from kubestow.api.coordination import Event
 from kubestow.api.meta import ApiObject, ObjectMeta, ObjectReference
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.documents import microseconds_at
-from kubestow.errors import ApiError
+from kubestow.cluster.event_series import FINISH_S, REFRESH_S, Series, SeriesCache
+from kubestow.errors import ApiError, NotFoundError, UnreachableError
 
 logger = logging.getLogger(__name__)
 
 NOTE_BYTES_MAX: Final = 1024
 BUFFER_MAX: Final = 1000
+SENDERS_MAX: Final = 8  # requests at a time
+# Spec 09 §9.3: how often an event is sent to a server that does not answer, and how far apart.
+TRIES_MAX: Final = 12
+RETRY_S: Final = 10.0
+RETRY_JITTER: Final = 0.25
+_NAME_LENGTH_MAX: Final = 253
 _CUT_MARK: Final = " ..."
 
 EventKind = Literal["Normal", "Warning"]
@@ -36,6 +51,7 @@ class RecorderStatistics(msgspec.Struct, frozen=True):
     failed_count: int
     dropped_count: int
     waiting_count: int
+    series_count: int
 
 
 class _Recorded(NamedTuple):
@@ -60,11 +76,17 @@ class EventRecorder:
         *,
         hostname: str,
         buffer_max: int = BUFFER_MAX,
+        rng: np.random.Generator | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._client = client
         self._clock = clock
         self._hostname = hostname
         self._buffer_max = buffer_max
+        self._rng = rng or np.random.default_rng(0)
+        self._sleep = sleep
+        self._series = SeriesCache()
+        self._sender_count = 0
         self._waiting: deque[_Recorded] = deque()
         self._wakeup = asyncio.Event()
         self._last_stamp_ns = 0
@@ -114,32 +136,97 @@ class EventRecorder:
             failed_count=self._failed_count,
             dropped_count=self._dropped_count,
             waiting_count=len(self._waiting),
+            series_count=len(self._series),
         )
 
     async def run(self) -> None:
         """Send events until cancelled."""
-        while True:
-            await self._wakeup.wait()
-            self._wakeup.clear()
-            await self.flush()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._tend_series(), name="event series")
+            while True:
+                await self._wakeup.wait()
+                self._wakeup.clear()
+                while self._sender_count < min(SENDERS_MAX, len(self._waiting)):
+                    self._sender_count += 1
+                    tasks.create_task(self._send_waiting(), name="event sender")
 
     async def flush(self) -> None:
-        """Send what is waiting, oldest first."""
+        """Send what is waiting, oldest first; a server that does not answer is asked only once."""
         while self._waiting:
-            recorded = self._waiting.popleft()
+            await self._send(self._waiting.popleft(), tries_max=1)
+
+    async def _send_waiting(self) -> None:
+        try:
+            while self._waiting:
+                await self._send(self._waiting.popleft(), tries_max=TRIES_MAX)
+        finally:
+            self._sender_count -= 1
+
+    async def _send(self, recorded: _Recorded, *, tries_max: int) -> None:
+        """Tell the server of an event, if it has to know."""
+        series = self._series.count(self._event(recorded), recorded.now_ns)
+        if series.is_being_sent:
+            return  # whoever does it goes on with what came meanwhile
+        series.is_being_sent = True
+        try:
+            while series.has_news:
+                sent_count = series.sent_count
+                await self._write(series, tries_max=tries_max)
+                # What was refused is not tried again.
+                series.sent_count = max(series.sent_count, sent_count + 1)
+        finally:
+            series.is_being_sent = False
+
+    async def _write(self, series: Series, *, tries_max: int) -> None:
+        """Create the event or patch its series. Nothing depends on an event: failures are logged.
+
+        A server that refuses one would refuse it again; one that does not answer may be back soon.
+        """
+        metadata = series.event.metadata
+        failure = None
+        for attempt in range(tries_max):
+            if attempt:
+                await self._sleep(RETRY_S * (1.0 + RETRY_JITTER * self._rng.random()))
             try:
-                await self._client.create_event(self._event(recorded))
+                await self._create_or_patch(series)
             except ApiError as error:
-                # Nothing depends on an event; a server that refuses one would refuse it again.
-                self._failed_count += 1
-                logger.warning(
-                    "event %s about %s was refused: %s",
-                    recorded.reason,
-                    recorded.regarding.metadata.name,
-                    error,
-                )
+                failure = error
+                if not isinstance(error, UnreachableError) and not _exists_after_all(series, error):
+                    break
             else:
                 self._sent_count += 1
+                return
+        self._failed_count += 1
+        logger.warning(
+            "event %s (%s) was not accepted: %s", metadata.name, series.event.reason, failure
+        )
+
+    async def _create_or_patch(self, series: Series) -> None:
+        if series.count == 1:
+            await self._client.create_event(series.event)
+            series.sent_count = 1
+            return
+        metadata = series.event.metadata
+        try:
+            await self._client.patch(Event, metadata.namespace, metadata.name, series.patch())
+        except NotFoundError:
+            # The server has forgotten the event, or never took it.
+            await self._client.create_event(series.event_with_series())
+        series.sent_count = 2
+
+    async def _tend_series(self) -> None:
+        """Write series every now and then, and for the last time when they are over."""
+        refreshed_s = self._clock.monotonic_s()
+        while True:
+            await self._sleep(FINISH_S)
+            await self._write_all(self._series.finish(self._clock.now_ns()))
+            if self._clock.monotonic_s() - refreshed_s >= REFRESH_S:
+                refreshed_s = self._clock.monotonic_s()
+                await self._write_all(self._series.repeated())
+
+    async def _write_all(self, many: list[Series]) -> None:
+        for series in many:
+            await self._write(series, tries_max=TRIES_MAX)
 
     def _event(self, recorded: _Recorded) -> Event:
         metadata = recorded.regarding.metadata
@@ -147,7 +234,7 @@ class EventRecorder:
             api_version="events.k8s.io/v1",
             kind="Event",
             metadata=ObjectMeta(
-                name=f"{metadata.name}.{recorded.stamp_ns:x}",
+                name=self._name(metadata.name, recorded.stamp_ns),
                 namespace=metadata.namespace or "default",
             ),
             event_time=microseconds_at(recorded.now_ns),
@@ -160,6 +247,17 @@ class EventRecorder:
             note=cut_note(recorded.note),
             type=recorded.type,
         )
+
+    def _name(self, regarding_name: str, stamp_ns: int) -> str:
+        name = f"{regarding_name}.{stamp_ns:x}"
+        if len(name) <= _NAME_LENGTH_MAX:
+            return name
+        return str(uuid.UUID(bytes=self._rng.bytes(16), version=4))
+
+
+def _exists_after_all(series: Series, error: ApiError) -> bool:
+    """Whether the event to be patched was not there, and was when we wanted to create it."""
+    return series.count > 1 and error.reason == "AlreadyExists"
 
 
 def cut_note(note: str) -> str:

@@ -1,0 +1,113 @@
+"""Events that repeat, counted as one series (spec 09 §9.3).
+
+The same thing happening again to the same version of an object is no new event: the second time the
+first event gets a count, after that the count grows in memory and is written now and then.
+
+    first ──► create ──again──► patch: count 2 ──again──► count in memory
+                │                                          ├── every 30 min: patch
+                └── quiet for 6 min: forgotten             └── quiet for 6 min: patch, forgotten
+
+Not here: sending anything (`events`).
+"""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubestow.api.coordination import Event, EventSeries
+from kubestow.api.meta import JsonObject, ObjectReference
+from kubestow.clock import NANOSECONDS
+from kubestow.cluster.documents import microseconds_at
+
+FINISH_S: Final = 360.0  # a series this quiet is over; looked for as often
+REFRESH_S: Final = 1800.0
+
+# A pod is bound once: to remember each for six minutes would cost memory and never find a match.
+_ONCE: Final = frozenset({"Scheduled"})
+
+
+class SeriesKey(NamedTuple):
+    """What makes two events the same; the note is not part of it."""
+
+    type: str
+    action: str
+    reason: str
+    reporting_controller: str
+    reporting_instance: str
+    regarding: ObjectReference
+    related: ObjectReference | None
+
+
+class Series:
+    """An event and how often it has happened."""
+
+    __slots__ = ("count", "event", "is_being_sent", "key", "last_ns", "sent_count")
+
+    def __init__(self, key: SeriesKey, event: Event, now_ns: int) -> None:
+        self.key: Final = key
+        self.event: Final = event
+        self.count = 1
+        self.last_ns = now_ns
+        self.sent_count = 0  # as far as the server knows: 0 nothing, 1 the event, 2 its series
+        self.is_being_sent = False
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the server has to be told now: of the event itself, and that it repeats."""
+        return self.sent_count < min(self.count, 2)
+
+    def patch(self) -> JsonObject:
+        last = microseconds_at(self.last_ns)
+        text = f"{last:%Y-%m-%dT%H:%M:%S.%f}Z"
+        return {"series": {"count": self.count, "lastObservedTime": text}}
+
+    def event_with_series(self) -> Event:
+        series = EventSeries(count=self.count, last_observed_time=microseconds_at(self.last_ns))
+        return msgspec.structs.replace(self.event, series=series)
+
+
+class SeriesCache:
+    """The events of the last minutes."""
+
+    def __init__(self) -> None:
+        self._series: dict[SeriesKey, Series] = {}
+
+    def __len__(self) -> int:
+        return len(self._series)
+
+    def count(self, event: Event, now_ns: int) -> Series:
+        """The series this event belongs to, with the event counted."""
+        key = key_of(event)
+        found = self._series.get(key)
+        if found is not None:
+            found.count += 1
+            found.last_ns = now_ns
+            return found
+        series = Series(key, event, now_ns)
+        if event.reason not in _ONCE:
+            self._series[key] = series
+        return series
+
+    def repeated(self) -> list[Series]:
+        """The series to be written every now and then."""
+        return [series for series in self._series.values() if series.count > 1]
+
+    def finish(self, now_ns: int) -> list[Series]:
+        """Forget what has been quiet for long; return the series to be written a last time."""
+        quiet_ns = now_ns - int(FINISH_S * NANOSECONDS)
+        finished = [series for series in self._series.values() if series.last_ns < quiet_ns]
+        for series in finished:
+            del self._series[series.key]
+        return [series for series in finished if series.count > 1]
+
+
+def key_of(event: Event) -> SeriesKey:
+    return SeriesKey(
+        event.type,
+        event.action,
+        event.reason,
+        event.reporting_controller,
+        event.reporting_instance,
+        event.regarding,
+        event.related,
+    )
