@@ -24,6 +24,7 @@ from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import Action, ClusterEvent, Hint, Resource
 from kubestow.framework.status import Code, Status
 from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.testing import (
     ManualClock,
     make_handle,
@@ -358,13 +359,15 @@ def asking(amount: int = 1, *claims: str) -> Pod:
 def allocations(lab: Lab, pod: Pod) -> dict[str, dict[str, list[str]]]:
     state = CycleState()
     lab.filter(pod, state)
-    found = state.read(lab.plugin.name).allocations
+    attempt: Attempt = state.read(lab.plugin.name)
+    found = {name: attempt.allocations.get(name) for name in lab.snapshot.names}
     return {
-        node: {
+        name: {
             claim.metadata.name: [result.device for result in each.result.devices.results]
-            for claim, each in zip(found[node].claims, found[node].allocations, strict=True)
+            for claim, each in zip(would_get.claims, would_get.allocations, strict=True)
         }
-        for node in found
+        for name, would_get in found.items()
+        if would_get is not None
     }
 
 

@@ -5,7 +5,9 @@ import pytest
 from kubestow.api.device import ResourceClaim
 from kubestow.api.pod import Container, Pod
 from kubestow.cache.objects import ObjectStore
+from kubestow.plugins._shared.devices.allocated import AllocatedDevices
 from kubestow.plugins._shared.devices.claims import EXTENDED_RESOURCE_ANNOTATION, Claims
+from kubestow.plugins._shared.devices.inventory import PoolKey
 from kubestow.plugins.dynamic_resources.extended_resources import (
     SPECIAL_NAME,
     is_in_memory,
@@ -130,7 +132,11 @@ def special(pod: Pod, *stored: ResourceClaim) -> ResourceClaim:
     store = ObjectStore[ResourceClaim]()
     for claim in stored:
         store.put(claim)
-    return special_claim(pod, Claims(store))
+    return special_claim(pod, Claims(store, AllocatedDevices(ignore)))
+
+
+def ignore(pool: PoolKey) -> None:
+    """Nobody keeps anything about pools here."""
 
 
 def test_a_new_claim_exists_in_memory_only() -> None:

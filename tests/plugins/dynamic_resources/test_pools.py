@@ -6,6 +6,7 @@ from kubestow.api.device import ResourceSlice
 from kubestow.api.pod import NodeSelector
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
+from kubestow.plugins._shared.devices.changes import DeviceChanges
 from kubestow.plugins._shared.devices.inventory import DeviceInventory
 from kubestow.plugins.dynamic_resources.pools import NodePools, PoolCache, node_pools
 from kubestow.testing import make_node, make_term
@@ -22,7 +23,7 @@ def make_inventory(*slices: ResourceSlice) -> DeviceInventory:
     store = ObjectStore[ResourceSlice]()
     for each in slices:
         store.put(each)
-    return DeviceInventory(store)
+    return DeviceInventory(store, DeviceChanges())
 
 
 def pools_of(*slices: ResourceSlice) -> NodePools:
@@ -173,7 +174,7 @@ def test_a_selector_that_does_not_parse_fails_every_node() -> None:
 def test_pools_are_kept_until_slices_or_labels_change() -> None:
     store = ObjectStore[ResourceSlice]()
     store.put(make_slice("a", node_selector=selector("rack In 7")))
-    cache = PoolCache(DeviceInventory(store))
+    cache = PoolCache(DeviceInventory(store, DeviceChanges()))
     pools = cache.of(NODE)
     assert cache.of(NODE) is pools
     assert cache.of(make_node("n1", cpu="1", labels={"rack": "7"})) is pools

@@ -20,7 +20,8 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.errors import PluginError
 from kubestow.plugins._shared.devices import KnownDevices
-from kubestow.plugins.dynamic_resources.allocator import ClaimShape, DeviceAllocator
+from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator
+from kubestow.plugins.dynamic_resources.requests import plan_claim
 from kubestow.plugins.dynamic_resources.results import (
     ClaimAllocation,
     preference_score,
@@ -57,7 +58,7 @@ def allocate(
     objects.put(*classes, *slices)
     known = KnownDevices.of(objects, DEFAULT_GATES)
     allocator = DeviceAllocator(known, Features(), ManualClock(), timeout_s=10)
-    allocations = allocator.allocate(NODE, ClaimShape([claim]))
+    allocations = allocator.allocate(NODE, [plan_claim(claim, known.classes.get)])
     assert allocations is not None
     return allocations[0]
 

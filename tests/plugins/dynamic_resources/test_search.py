@@ -23,6 +23,8 @@ from kubestow.api.node import Node
 from kubestow.api.quantity import parse_quantity
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
+from kubestow.plugins._shared.devices.allocated import AllocatedDevices
+from kubestow.plugins._shared.devices.changes import DeviceChanges
 from kubestow.plugins._shared.devices.claims import Claims
 from kubestow.plugins._shared.devices.inventory import DeviceInventory, PublishedDevice
 from kubestow.plugins.dynamic_resources import results
@@ -68,7 +70,8 @@ def make_search(
         slice_store.put(each)
     for claim in allocated:
         claim_store.put(claim)
-    pools = node_pools(DeviceInventory(slice_store), node)
+    inventory = DeviceInventory(slice_store, DeviceChanges())
+    pools = node_pools(inventory, node)
 
     def reaches(published: PublishedDevice) -> bool:
         return published.reach.includes(node)
@@ -76,7 +79,7 @@ def make_search(
     search = Search(
         [plan_claim(claim, CLASSES.get) for claim in claims],
         pools,
-        Claims(claim_store).allocated,
+        Claims(claim_store, AllocatedDevices(inventory.note_change)).allocated,
         reaches,
         Features(),
         deadline,

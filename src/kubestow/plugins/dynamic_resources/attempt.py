@@ -4,13 +4,13 @@ Not copied for simulations: what a dry run finds out about a node replaces what 
 (spec 08 A6).
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from kubestow.api.device import AllocationResult, ResourceClaim
 from kubestow.api.node_selector import CompiledNodeSelector
 from kubestow.framework.plugin import StatusCodes
-from kubestow.plugins.dynamic_resources.allocator import ClaimShape
 from kubestow.plugins.dynamic_resources.extended_resources import Mappings
+from kubestow.plugins.dynamic_resources.requests import ClaimPlan
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation
 
 
@@ -27,17 +27,37 @@ class NodeAllocation(NamedTuple):
     mappings: Mappings = ()
 
 
+class Demand(NamedTuple):
+    """What is to be searched for on a node: depends on which resources devices serve there."""
+
+    plans: tuple[ClaimPlan, ...]
+    mappings: Mappings
+
+    @property
+    def claims(self) -> tuple[ResourceClaim, ...]:
+        return tuple(plan.claim for plan in self.plans)
+
+
+class NodeAllocations(Protocol):
+    """What the pod would get on the nodes that passed; valid during the cycle."""
+
+    def get(self, node_name: str, /) -> NodeAllocation | None: ...
+
+
+_NOTHING: Final[NodeAllocations] = dict[str, NodeAllocation]()
+
+
 class Attempt:
     """One pod's claims, and what is known of them.
 
-    claims        of the pod, as they were at PreFilter; those that PreBind wrote, as they are now
-    special       index of the claim for extended resources, the last one; -1 if there is none
-    selectors     index → nodes on which an allocated claim can be used
-    unallocated   indices of claims that need devices
-    broken        indices of claims whose devices will not become ready
-    unavailable   indices of claims that kept some node from being used
-    allocations   node → what the pod would get there
-    reserved      index → what the claim got on the node that was chosen
+    claims          of the pod, as at PreFilter; those that PreBind wrote, as they are now
+    special         index of the claim for extended resources, the last one; -1 if there is none
+    selectors       index → nodes on which an allocated claim can be used
+    unallocated     indices of claims that need devices
+    broken          indices of claims whose devices will not become ready
+    unavailable     indices of claims that kept some node from being used
+    allocations     what the pod would get on each node
+    reserved        index → what the claim got on the node that was chosen
     """
 
     __slots__ = (
@@ -45,11 +65,11 @@ class Attempt:
         "broken",
         "claims",
         "codes",
+        "demands",
         "extended",
         "mappings",
         "reserved",
         "selectors",
-        "shapes",
         "special",
         "special_uid",
         "unallocated",
@@ -65,13 +85,14 @@ class Attempt:
         self.unallocated: list[int] = []
         self.broken: set[int] = set()
         self.unavailable: set[int] = set()
-        self.allocations: dict[str, NodeAllocation] = {}
+        self.allocations: NodeAllocations = _NOTHING
         self.reserved: dict[int, AllocationResult] = {}
         self.mappings: Mappings = ()
         # What the pod asks for of resources that devices may serve.
         self.extended: tuple[str, ...] = ()
-        # What to search for, by the resources that devices serve on a node.
-        self.shapes: dict[tuple[str, ...], tuple[ClaimShape, Mappings]] = {}
+        # By the resources that devices serve on a node.
+        self.demands: dict[tuple[str, ...], Demand] = {}
+        # Numbers of errors; rejections have fixed ones.
         self.codes = StatusCodes()
 
     @property

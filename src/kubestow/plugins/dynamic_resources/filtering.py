@@ -1,24 +1,30 @@
-"""Filter: whether a node can give the pod its devices (spec 08 B6, B11)."""
+"""Filter: which nodes can give the pod its devices (spec 08 B6, B11)."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
+
+import numpy as np
 
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
 from kubestow.errors import PluginError
 from kubestow.framework.status import Status
 from kubestow.plugins._shared.devices import KnownDevices
-from kubestow.plugins.dynamic_resources.allocator import (
-    ClaimShape,
-    DeviceAllocator,
-    InvalidPools,
-    TimedOut,
-)
-from kubestow.plugins.dynamic_resources.attempt import Attempt, NodeAllocation
+from kubestow.plugins._shared.devices.per_node import NodeSlots, grown
+from kubestow.plugins._shared.node_match import matches_selector
+from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator, InvalidPools, TimedOut
+from kubestow.plugins.dynamic_resources.answers import AnswerBook, Answers, Found
+from kubestow.plugins.dynamic_resources.attempt import Attempt, Demand, NodeAllocation
 from kubestow.plugins.dynamic_resources.extended_resources import (
     Mappings,
     special_requests,
     with_requests,
 )
+from kubestow.plugins.dynamic_resources.requests import plan_claim
+from kubestow.plugins.dynamic_resources.results import preference_score
 
 LEFT_OVER_CLAIM: Final = Status.unresolvable("cannot schedule extended resource claim")
 MISSING_RESOURCE: Final = Status.unresolvable("cannot fit resource")
@@ -26,36 +32,105 @@ NO_DEVICES: Final = Status.unresolvable("cannot allocate all claims")
 INVALID_POOLS: Final = Status.unresolvable("invalid resource pools were encountered")
 UNAVAILABLE: Final = Status.unresolvable("resourceclaim not available on the node")
 
+# Rejections have the same numbers for all pods; errors get negative ones of their attempt.
+REJECTIONS: Final = (LEFT_OVER_CLAIM, MISSING_RESOURCE, NO_DEVICES, INVALID_POOLS, UNAVAILABLE)
+_CODES: Final = {status: code for code, status in enumerate(REJECTIONS, start=1)}
+
 
 class NodeFilter:
     def __init__(self, known: KnownDevices, allocator: DeviceAllocator) -> None:
         self._known = known
         self._allocator = allocator
+        self._book = AnswerBook(known)
 
-    def check(self, attempt: Attempt, pod: Pod, node: Node) -> Status | None:
-        """The verdict on one node; what the pod would get there is noted in the attempt."""
-        attempt.allocations.pop(node.metadata.name, None)
-        served: tuple[str, ...] = ()
+    def codes(self, attempt: Attempt, pod: Pod, nodes: Nodes) -> IntArray:
+        """int64[node]: the verdicts; what the pod would get is noted in the attempt."""
         special = attempt.special_claim
-        if special is not None:
-            if special.spec.devices.requests:
-                return LEFT_OVER_CLAIM
+        if special is not None and special.spec.devices.requests:
+            return np.full(len(nodes), _CODES[LEFT_OVER_CLAIM], np.int64)
+        if not attempt.unallocated:
+            codes = np.zeros(len(nodes), np.int64)
+            _reject_unavailable(attempt, nodes, codes)
+            return codes
+        slots = self._known.slots.of(nodes)
+        passed = self._passed_nodes(attempt, pod)
+        self._bring_up_to_date(passed.answers, attempt, pod, slots)
+        codes = passed.answers.codes[slots]
+        if attempt.selectors or attempt.broken:
+            _reject_unavailable(attempt, nodes, codes)
+        passed.note(slots, codes)
+        return codes
+
+    def scores(self, attempt: Attempt, pod: Pod, nodes: Nodes) -> IntArray:
+        """int64[node]: how good the alternatives are that the pod would get (B9)."""
+        if not attempt.unallocated:
+            return np.zeros(len(nodes), np.int64)
+        if not isinstance(attempt.allocations, _PassedNodes):
+            self.codes(attempt, pod, nodes)
+        answers = self._passed_nodes(attempt, pod).answers
+        # Devices that a claim has had before count alike on all nodes.
+        earlier = sum(
+            preference_score(claim, claim.status.allocation)
+            for claim in attempt.claims
+            if claim.status.allocation is not None
+        )
+        slots = self._known.slots.of(nodes)
+        return np.where(answers.is_found[slots], answers.scores[slots] + earlier, 0)
+
+    def _passed_nodes(self, attempt: Attempt, pod: Pod) -> "_PassedNodes":
+        passed = attempt.allocations
+        if not isinstance(passed, _PassedNodes):
+            answers = self._book.look_up(attempt, pod)
+            passed = attempt.allocations = _PassedNodes(
+                answers, self._known.slots, partial(self._demand, attempt, pod)
+            )
+        return passed
+
+    def _bring_up_to_date(
+        self, answers: Answers, attempt: Attempt, pod: Pod, slots: IntArray
+    ) -> None:
+        missing = answers.missing(slots)
+        if self._allocator.never_finishes:
+            missing = slots.tolist()  # Nothing is found, not even what is known already.
+        for slot in missing:
+            outcome = self._ask(attempt, pod, self._known.slots.node(slot))
+            if isinstance(outcome, Found):
+                claims = self._demand(attempt, pod, outcome.served).claims
+                score = sum(
+                    preference_score(claim, allocation.result)
+                    for claim, allocation in zip(claims, outcome.allocations, strict=True)
+                )
+                answers.keep_found(slot, outcome, score)
+            elif outcome is None:
+                answers.keep(slot, 0)
+            else:
+                code = _CODES.get(outcome)
+                if code is None:
+                    answers.keep(slot, attempt.codes.code_of(outcome), is_lasting=False)
+                else:
+                    answers.keep(slot, code)
+
+    def _ask(self, attempt: Attempt, pod: Pod, node: Node) -> Found | Status | None:
+        """The verdict on one node; None if it passes without any device for the pod."""
+        served: tuple[str, ...] = ()
+        if attempt.special >= 0:
             found = self._served_by_devices(attempt, node)
             if isinstance(found, Status):
                 return found
             if not found and not attempt.has_user_claims:
                 return None
             served = found
-        unavailable = _unavailable(attempt, node)
-        if attempt.unallocated:
-            status = self._allocate(attempt, pod, node, served)
-            if status is not None:
-                return status
-        if unavailable:
-            attempt.unavailable |= unavailable
-            attempt.allocations.pop(node.metadata.name, None)
-            return UNAVAILABLE
-        return None
+        try:
+            demand = self._demand(attempt, pod, served)
+            allocations = self._allocator.allocate(node, demand.plans)
+        except TimedOut:
+            text = f"node {node.metadata.name}: timed out trying to allocate devices"
+            return Status.from_error(PluginError(text))
+        except InvalidPools:
+            return INVALID_POOLS
+        except PluginError as error:
+            return Status.from_error(error)
+        return NO_DEVICES if allocations is None else Found(allocations, served)
 
     def _served_by_devices(self, attempt: Attempt, node: Node) -> tuple[str, ...] | Status:
         """The pod's extended resources that come from devices here, not from a device plugin."""
@@ -70,38 +145,20 @@ class NodeFilter:
                 return MISSING_RESOURCE
         return tuple(served)
 
-    def _allocate(
-        self, attempt: Attempt, pod: Pod, node: Node, served: tuple[str, ...]
-    ) -> Status | None:
-        entry = attempt.shapes.get(served)
-        if entry is None:
-            entry = attempt.shapes[served] = self._shape(attempt, pod, served)
-        shape, mappings = entry
-        try:
-            allocations = self._allocator.allocate(node, shape)
-        except TimedOut:
-            text = f"node {node.metadata.name}: timed out trying to allocate devices"
-            return Status.from_error(PluginError(text))
-        except InvalidPools:
-            return INVALID_POOLS
-        except PluginError as error:
-            return Status.from_error(error)
-        if allocations is None:
-            return NO_DEVICES
-        attempt.allocations[node.metadata.name] = NodeAllocation(
-            shape.claims, allocations, mappings
-        )
-        return None
+    def _demand(self, attempt: Attempt, pod: Pod, served: tuple[str, ...]) -> Demand:
+        demand = attempt.demands.get(served)
+        if demand is None:
+            demand = attempt.demands[served] = self._make_demand(attempt, pod, served)
+        return demand
 
-    def _shape(
-        self, attempt: Attempt, pod: Pod, served: tuple[str, ...]
-    ) -> tuple[ClaimShape, Mappings]:
+    def _make_demand(self, attempt: Attempt, pod: Pod, served: tuple[str, ...]) -> Demand:
         claims = [attempt.claims[index] for index in attempt.unallocated]
         mappings: Mappings = ()
         if served:
             requests, mappings = special_requests(pod, served, self._class_name)
             claims[-1] = with_requests(claims[-1], requests)
-        return ClaimShape(claims), mappings
+        plans = tuple(plan_claim(claim, self._known.classes.get) for claim in claims)
+        return Demand(plans, mappings)
 
     def _class_name(self, resource: str) -> str:
         device_class = self._known.class_map.class_of(resource)
@@ -109,10 +166,50 @@ class NodeFilter:
         return device_class.metadata.name
 
 
-def _unavailable(attempt: Attempt, node: Node) -> set[int]:
-    """The allocated claims that cannot be used on the node."""
-    labels, name = node.metadata.labels, node.metadata.name
-    unmatched = {
-        index for index, selector in attempt.selectors.items() if not selector.matches(labels, name)
-    }
-    return unmatched | attempt.broken
+class _PassedNodes:
+    """What the pod would get on the nodes that passed, read from the answers when asked."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        slots: NodeSlots,
+        demand: Callable[[tuple[str, ...]], Demand],
+    ) -> None:
+        self.answers = answers
+        self._slots = slots
+        self._demand = demand
+        self._has_passed = np.zeros(0, np.bool_)
+
+    def note(self, slots: IntArray, codes: IntArray) -> None:
+        if len(self._has_passed) < len(self._slots):
+            self._has_passed = grown(self._has_passed, len(self._slots))
+        self._has_passed[slots] = codes == 0
+
+    def get(self, node_name: str, /) -> NodeAllocation | None:
+        slot = self._slots.find(node_name)
+        if slot is None or slot >= len(self._has_passed) or not self._has_passed[slot]:
+            return None
+        if not self.answers.is_found[slot]:
+            return None
+        found = self.answers.found[slot]
+        demand = self._demand(found.served)
+        return NodeAllocation(demand.claims, found.allocations, demand.mappings)
+
+
+def _reject_unavailable(attempt: Attempt, nodes: Nodes, codes: IntArray) -> None:
+    """Reject nodes on which an allocated claim cannot be used, and remember which claims."""
+    is_open = codes == 0
+    is_rejected = np.zeros(len(nodes), np.bool_)
+    for index, selector in attempt.selectors.items():
+        unmatched = is_open & ~matches_selector(nodes, selector)
+        if unmatched.any():
+            attempt.unavailable.add(index)
+            is_rejected |= unmatched
+    if attempt.broken and is_open.any():
+        attempt.unavailable |= attempt.broken
+        is_rejected |= is_open
+    codes[is_rejected] = _CODES[UNAVAILABLE]
+
+
+def rejection(code: int) -> Status:
+    return REJECTIONS[code - 1]

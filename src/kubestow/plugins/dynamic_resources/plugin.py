@@ -2,8 +2,6 @@
 
 from typing import ClassVar, Final
 
-import numpy as np
-
 from kubestow.api.device import ResourceClaim
 from kubestow.api.duration import parse_duration
 from kubestow.api.pod import Pod
@@ -32,11 +30,10 @@ from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.plugins.dynamic_resources.binding import ClaimBinder
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
-from kubestow.plugins.dynamic_resources.filtering import NodeFilter
+from kubestow.plugins.dynamic_resources.filtering import NodeFilter, rejection
 from kubestow.plugins.dynamic_resources.hints import ClaimHints
 from kubestow.plugins.dynamic_resources.preparation import Preparation
 from kubestow.plugins.dynamic_resources.resolve import ClaimError, claims_of
-from kubestow.plugins.dynamic_resources.results import preference_score
 from kubestow.plugins.dynamic_resources.search import Features
 from kubestow.plugins.dynamic_resources.writes import ClaimWriter
 
@@ -123,20 +120,11 @@ class DynamicResources:
         attempt: Attempt = state.read(self.name)
         if not attempt.claims:
             return None
-        codes = np.zeros(len(nodes), np.int64)
-        last_status: Status | None = None
-        last_code = 0
-        for position, node in enumerate(nodes.node_objects()):
-            status = self._filter.check(attempt, pod.pod, node)
-            if status is None:
-                continue
-            # Neighbours tend to fail alike, and for the very same status its number is known.
-            if status is not last_status:
-                last_status, last_code = status, attempt.codes.code_of(status)
-            codes[position] = last_code
-        return codes
+        return self._filter.codes(attempt, pod.pod, nodes)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
+        if code > 0:
+            return rejection(code)
         attempt: Attempt = state.read(self.name)
         return attempt.codes.status_of(code)
 
@@ -163,7 +151,7 @@ class DynamicResources:
         attempt: Attempt | None = state.get(self.name)
         if attempt is None or not any(map(_has_alternatives, attempt.claims)):
             return 0
-        return np.array([_score(attempt, name) for name in nodes.names], np.int64)
+        return self._filter.scores(attempt, pod.pod, nodes)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         best = int(scores.max()) if len(scores) else 0
@@ -234,19 +222,3 @@ def _is_unused_by_others(claim: ResourceClaim, pod_uid: str) -> bool:
 
 def _has_alternatives(claim: ResourceClaim) -> bool:
     return any(request.first_available for request in claim.spec.devices.requests)
-
-
-def _score(attempt: Attempt, node_name: str) -> int:
-    found = attempt.allocations.get(node_name)
-    if found is None:
-        return 0
-    total = sum(
-        preference_score(claim, allocation.result)
-        for claim, allocation in zip(found.claims, found.allocations, strict=True)
-    )
-    # Devices that a claim has had before count alike on all nodes.
-    return total + sum(
-        preference_score(claim, claim.status.allocation)
-        for claim in attempt.claims
-        if claim.status.allocation is not None
-    )

@@ -8,7 +8,9 @@ import pytest
 from kubestow.api.device import AllocationResult, ResourceClaim
 from kubestow.api.quantity import parse_quantity
 from kubestow.cache.objects import ObjectStore
+from kubestow.plugins._shared.devices.allocated import AllocatedDevices
 from kubestow.plugins._shared.devices.claims import Claims
+from kubestow.plugins._shared.devices.inventory import PoolKey
 from kubestow.testing import make_pod
 from kubestow.testing.devices import make_allocation, make_claim
 
@@ -27,7 +29,11 @@ def make_claims(*stored: ResourceClaim) -> tuple[ObjectStore[ResourceClaim], Cla
     store = ObjectStore[ResourceClaim]()
     for claim in stored:
         store.put(claim)
-    return store, Claims(store)
+    return store, Claims(store, AllocatedDevices(ignore))
+
+
+def ignore(pool: PoolKey) -> None:
+    """Nobody keeps anything about pools here."""
 
 
 Change = tuple[str | None, str | None]
@@ -167,7 +173,7 @@ def test_shares_add_up() -> None:
 def test_without_consumable_capacity_a_share_is_the_whole_device() -> None:
     store = ObjectStore[ResourceClaim]()
     store.put(make_claim(allocation=share("1Gi", "a")))
-    claims = Claims(store, consumable_capacity=False)
+    claims = Claims(store, AllocatedDevices(ignore, consumable_capacity=False))
     assert claims.allocated.is_dedicated(DEVICE)
 
 
@@ -181,13 +187,18 @@ def test_administrators_do_not_use_devices_up() -> None:
     assert not claims.allocated.is_in_use(DEVICE)
 
 
-def test_stamps_move_with_the_devices_of_their_pool_only() -> None:
+def test_changes_are_told_by_pool() -> None:
+    store = ObjectStore[ResourceClaim]()
+    changed: list[PoolKey] = []
+    Claims(store, AllocatedDevices(changed.append))
     claim = make_claim(version="1")
-    store, claims = make_claims(claim)
-    before = claims.allocated.stamp_of(("d.com", "p"))
-    store.put(with_version(claim, "2", allocation=make_allocation("p/a")))
-    assert claims.allocated.stamp_of(("d.com", "p")) != before
-    assert claims.allocated.stamp_of(("d.com", "other")) == 0
+    store.put(claim)
+    assert changed == []
+    store.put(with_version(claim, "2", allocation=make_allocation("p/a", "p/b", "q/c")))
+    assert sorted(changed) == [("d.com", "p"), ("d.com", "q")]
+    changed.clear()
+    store.remove("default", "claim")
+    assert sorted(changed) == [("d.com", "p"), ("d.com", "q")]
 
 
 # --- In flight --------------------------------------------------------------------------------

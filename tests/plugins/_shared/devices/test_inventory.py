@@ -2,6 +2,7 @@
 
 from kubestow.api.device import ResourceSlice
 from kubestow.cache.objects import ObjectStore
+from kubestow.plugins._shared.devices.changes import DeviceChanges
 from kubestow.plugins._shared.devices.inventory import DeviceInventory
 from kubestow.testing.devices import make_slice
 
@@ -14,7 +15,7 @@ def make_inventory(*slices: ResourceSlice) -> tuple[ObjectStore[ResourceSlice], 
     store = ObjectStore[ResourceSlice]()
     for each in slices:
         store.put(each)
-    return store, DeviceInventory(store)
+    return store, DeviceInventory(store, DeviceChanges())
 
 
 def test_a_node_sees_its_own_slices_and_those_of_no_node() -> None:

@@ -5,6 +5,8 @@ claim that changed meanwhile cannot unbalance the books.
 Not here: which claims count (`claims`).
 """
 
+from collections.abc import Callable
+
 from kubestow.api.device import DeviceRequestAllocationResult, ResourceClaim
 from kubestow.plugins._shared.devices.inventory import DeviceId, PoolKey
 
@@ -21,13 +23,18 @@ class AllocatedDevices:
     in_use      those, and devices that are shared
     """
 
-    def __init__(self, *, consumable_capacity: bool) -> None:
-        """`consumable_capacity` is the gate: without it no device is shared."""
+    def __init__(
+        self, on_change: Callable[[PoolKey], None], *, consumable_capacity: bool = True
+    ) -> None:
+        """`on_change` hears of every pool in which a device is taken or given back.
+
+        `consumable_capacity` is the gate: without it no device is shared.
+        """
+        self._on_change = on_change
         self._consumable_capacity = consumable_capacity
         self._dedicated: dict[DeviceId, int] = {}
         self._shared: dict[DeviceId, int] = {}
         self._consumed: dict[DeviceId, Consumed] = {}
-        self._stamps: dict[PoolKey, int] = {}
         # By UID: a claim may be counted for two reasons at once, and counts once.
         self._claims: dict[str, tuple[_Results, int]] = {}
 
@@ -40,10 +47,6 @@ class AllocatedDevices:
     def consumed(self, device: DeviceId) -> Consumed:
         """What is taken of the capacities of a shared device."""
         return self._consumed.get(device, _NOTHING)
-
-    def stamp_of(self, pool: PoolKey) -> int:
-        """Changes whenever a device of the pool is taken or given back."""
-        return self._stamps.get(pool, 0)
 
     def count(self, claim: ResourceClaim) -> None:
         """The claim's devices are taken, for one more reason."""
@@ -64,12 +67,12 @@ class AllocatedDevices:
             self._change(results, -1)
 
     def _change(self, results: _Results, sign: int) -> None:
+        for pool in {(result.driver, result.pool) for result in results}:
+            self._on_change(pool)
         for result in results:
             if result.admin_access:
                 continue
             device: DeviceId = (result.driver, result.pool, result.device)
-            pool: PoolKey = (result.driver, result.pool)
-            self._stamps[pool] = self._stamps.get(pool, 0) + 1
             if result.share_id is None or not self._consumable_capacity:
                 _add(self._dedicated, device, sign)
                 continue

@@ -28,10 +28,8 @@ ClaimSubscriber = Callable[[ResourceClaim | None, ResourceClaim | None], None]
 class Claims:
     """The claims of the cluster: those of the store, or newer ones that were assumed."""
 
-    def __init__(
-        self, store: ObjectStore[ResourceClaim], *, consumable_capacity: bool = True
-    ) -> None:
-        self.allocated = AllocatedDevices(consumable_capacity=consumable_capacity)
+    def __init__(self, store: ObjectStore[ResourceClaim], allocated: AllocatedDevices) -> None:
+        self.allocated = allocated
         self._store = store
         self._latest: dict[Key, ResourceClaim] = {}
         self._in_flight: dict[str, _InFlight] = {}

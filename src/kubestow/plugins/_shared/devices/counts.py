@@ -5,7 +5,6 @@ pools and counters do not matter here: it is an estimate, not an allocation.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,34 +13,24 @@ from kubestow.api.node import Node
 from kubestow.api.resources import is_dra_extended
 from kubestow.arrays import IntArray
 from kubestow.cache.nodes import Nodes
+from kubestow.plugins._shared.devices.changes import DeviceChanges
 from kubestow.plugins._shared.devices.inventory import (
     DeviceInventory,
-    PoolKey,
     PublishedDevice,
     PublishedSlice,
 )
 from kubestow.plugins._shared.devices.known import KnownDevices
 from kubestow.plugins._shared.devices.node_match import NodeSelectionError
+from kubestow.plugins._shared.devices.per_node import KeptPerNode, NodeSlots, grown
 from kubestow.plugins._shared.devices.selectors import SelectorFailure, selects
 
 
-class _Counted(NamedTuple):
-    """What was counted on one node, and what that rests on."""
-
-    slice_stamp: tuple[int, int]
-    node: Node
-    devices: tuple[PublishedDevice, ...]
-    pools: tuple[PoolKey, ...]
-    pool_stamps: tuple[int, ...]
-    in_use: int
-
-
 class DeviceCounts:
-    """Counts devices by class and node; keeps the numbers until slices, node or claims change."""
+    """Counts devices by class and node."""
 
     def __init__(self, known: KnownDevices) -> None:
         self._known = known
-        self._kept: dict[str, tuple[DeviceClass, dict[str, _Counted]]] = {}
+        self._kept: dict[str, tuple[DeviceClass, _CountsOfClass]] = {}
 
     def of_resource(self, resource: str, nodes: Nodes) -> tuple[IntArray, IntArray] | None:
         """int64[node] devices there are, int64[node] in use; None if no class serves it."""
@@ -50,38 +39,35 @@ class DeviceCounts:
         device_class = self._known.class_map.class_of(resource)
         if device_class is None:
             return None
-        counted = [self._count(device_class, node) for node in nodes.node_objects()]
-        return (
-            np.array([len(each.devices) for each in counted], np.int64),
-            np.array([each.in_use for each in counted], np.int64),
-        )
+        slots = self._known.slots.of(nodes)
+        counts = self._of_class(device_class)
+        for slot in counts.missing(slots):
+            devices = _devices_of(self._known.inventory, device_class, self._known.slots.node(slot))
+            allocated = self._known.claims.allocated
+            counts.total[slot] = len(devices)
+            counts.in_use[slot] = sum(allocated.is_in_use(device.id) for device in devices)
+            counts.is_known[slot] = True
+        return counts.total[slots], counts.in_use[slots]
 
-    def _count(self, device_class: DeviceClass, node: Node) -> _Counted:
-        name = node.metadata.name
-        by_node = self._by_node(device_class)
-        kept = by_node.get(name)
-        slice_stamp = self._known.inventory.stamp_of(name)
-        if (
-            kept is None
-            or kept.slice_stamp != slice_stamp
-            or not (kept.node is node or kept.node.metadata.labels == node.metadata.labels)
-        ):
-            devices = _devices_of(self._known.inventory, device_class, node)
-            pools = tuple({device.pool: None for device in devices})
-            kept = _Counted(slice_stamp, node, devices, pools, (), 0)
-        allocated = self._known.claims.allocated
-        pool_stamps = tuple([allocated.stamp_of(pool) for pool in kept.pools])
-        if kept.pool_stamps != pool_stamps:
-            in_use = sum(allocated.is_in_use(device.id) for device in kept.devices)
-            kept = kept._replace(pool_stamps=pool_stamps, in_use=in_use)
-        by_node[name] = kept
-        return kept
-
-    def _by_node(self, device_class: DeviceClass) -> dict[str, _Counted]:
-        kept = self._kept.get(device_class.metadata.name)
+    def _of_class(self, device_class: DeviceClass) -> "_CountsOfClass":
+        name = device_class.metadata.name
+        kept = self._kept.get(name)
         if kept is None or kept[0] is not device_class:
-            kept = self._kept[device_class.metadata.name] = device_class, {}
+            counts = _CountsOfClass(self._known.slots, self._known.changes)
+            kept = self._kept[name] = device_class, counts
         return kept[1]
+
+
+class _CountsOfClass(KeptPerNode):
+    """int64[slot] of one class: the devices there are, and those in use."""
+
+    def __init__(self, slots: NodeSlots, changes: DeviceChanges) -> None:
+        super().__init__(slots, changes)
+        self.total: IntArray = np.zeros(0, np.int64)
+        self.in_use: IntArray = np.zeros(0, np.int64)
+
+    def _grow(self, size: int) -> None:
+        self.total, self.in_use = grown(self.total, size), grown(self.in_use, size)
 
 
 def _devices_of(

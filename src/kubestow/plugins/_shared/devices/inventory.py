@@ -14,6 +14,7 @@ from typing import TypeVar
 from kubestow.api.device import Device, ResourceSlice
 from kubestow.cache.objects import ObjectStore
 from kubestow.plugins._shared.cel import CelError, Value
+from kubestow.plugins._shared.devices.changes import DeviceChanges
 from kubestow.plugins._shared.devices.node_match import Reach
 
 PoolKey = tuple[str, str]  # driver, pool
@@ -74,7 +75,8 @@ class PublishedSlice:
 class DeviceInventory:
     """All published slices. Follows the store they are in."""
 
-    def __init__(self, store: ObjectStore[ResourceSlice]) -> None:
+    def __init__(self, store: ObjectStore[ResourceSlice], changes: DeviceChanges) -> None:
+        self._changes = changes
         self._slices: dict[str, PublishedSlice] = {}
         self._local: dict[str, dict[str, PublishedSlice]] = {}
         self._elsewhere: dict[str, PublishedSlice] = {}
@@ -99,6 +101,15 @@ class DeviceInventory:
     def stamp_of(self, node_name: str) -> tuple[int, int]:
         """Changes whenever a slice changes in a pool that the node may see."""
         return self._local_stamps.get(node_name, 0), self._common_stamp
+
+    def note_change(self, pool: PoolKey) -> None:
+        """Something changed in the pool, so for all nodes that may see it."""
+        for published in self.of_pool(pool):
+            if not published.is_local:
+                self._changes.note_all()
+                return
+        for published in self.of_pool(pool):
+            self._changes.note(published.reach.node_name)
 
     def _changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         if old is not None:
@@ -127,6 +138,7 @@ class DeviceInventory:
 
     def _stamp(self, pool: PoolKey) -> None:
         """Whether a pool is complete depends on all its slices, so all its nodes are told."""
+        self.note_change(pool)
         for published in self._pools[pool].values():
             if published.is_local:
                 node_name = published.reach.node_name

@@ -10,18 +10,25 @@ from weakref import WeakKeyDictionary
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.plugins._shared.device_classes import DeviceClassMap
+from kubestow.plugins._shared.devices.allocated import AllocatedDevices
+from kubestow.plugins._shared.devices.changes import DeviceChanges
 from kubestow.plugins._shared.devices.claims import Claims
 from kubestow.plugins._shared.devices.inventory import DeviceInventory
+from kubestow.plugins._shared.devices.per_node import NodeSlots
 
 
 class KnownDevices:
     """Slices, claims and classes of one cluster."""
 
     def __init__(self, objects: ClusterObjects, gates: FeatureGates) -> None:
-        self.inventory = DeviceInventory(objects.resource_slices)
-        self.claims = Claims(
-            objects.resource_claims, consumable_capacity=gates.enabled("DRAConsumableCapacity")
+        self.changes = DeviceChanges()
+        self.slots = NodeSlots(self.changes)
+        self.inventory = DeviceInventory(objects.resource_slices, self.changes)
+        allocated = AllocatedDevices(
+            self.inventory.note_change,
+            consumable_capacity=gates.enabled("DRAConsumableCapacity"),
         )
+        self.claims = Claims(objects.resource_claims, allocated)
         self.classes = objects.device_classes
         self.class_map = DeviceClassMap(objects.device_classes)
 

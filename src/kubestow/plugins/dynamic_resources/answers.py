@@ -1,0 +1,111 @@
+"""What was found out for one pod and may serve the next: devices per node, for equal claims.
+
+Most pods ask for the same as the pod before, and most nodes are as they were then. An answer holds
+until the node, its slices or the devices in its pools change; failures of the search itself are
+never kept.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from kubestow.api.decode import encode_json
+from kubestow.api.pod import Pod
+from kubestow.api.requests import is_sidecar
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.plugins._shared.devices import KnownDevices
+from kubestow.plugins._shared.devices.changes import DeviceChanges
+from kubestow.plugins._shared.devices.per_node import KeptPerNode, NodeSlots, grown
+from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.results import ClaimAllocation
+
+SHAPES_MAX: Final = 64  # different sets of claims for which answers are kept
+
+
+class Found(NamedTuple):
+    """Devices on a node. `served`: the extended resources that come from devices there."""
+
+    allocations: tuple[ClaimAllocation, ...]
+    served: tuple[str, ...]
+
+
+class Answers(KeptPerNode):
+    """The answers for one set of claims.
+
+    codes      int64[slot]   verdict, 0 where the pod can have its devices
+    scores     int64[slot]   how good the alternatives are that it would get
+    is_found   bool[slot]    whether `found` says which devices
+    """
+
+    def __init__(self, slots: NodeSlots, changes: DeviceChanges) -> None:
+        super().__init__(slots, changes)
+        self.codes: IntArray = np.zeros(0, np.int64)
+        self.scores: IntArray = np.zeros(0, np.int64)
+        self.is_found: BoolArray = np.zeros(0, np.bool_)
+        self.found: dict[int, Found] = {}
+
+    def keep(self, slot: int, code: int, *, is_lasting: bool = True) -> None:
+        """The verdict on a node without devices for the pod."""
+        self.codes[slot] = code
+        self.is_known[slot] = is_lasting
+        self.is_found[slot] = False
+
+    def keep_found(self, slot: int, found: Found, score: int) -> None:
+        self.codes[slot] = 0
+        self.scores[slot] = score
+        self.is_known[slot] = self.is_found[slot] = True
+        self.found[slot] = found
+
+    def _grow(self, size: int) -> None:
+        self.codes = grown(self.codes, size)
+        self.scores = grown(self.scores, size)
+        self.is_found = grown(self.is_found, size)
+
+
+class AnswerBook:
+    """Answers by what is asked for; the least recently used go first."""
+
+    def __init__(self, known: KnownDevices) -> None:
+        self._known = known
+        self._class_version = -1
+        self._answers: OrderedDict[Hashable, Answers] = OrderedDict()
+
+    def look_up(self, attempt: Attempt, pod: Pod) -> Answers:
+        version = self._known.classes.version
+        if version != self._class_version:
+            self._class_version = version
+            self._answers.clear()
+        key = _shape(attempt, pod)
+        answers = self._answers.get(key)
+        if answers is None:
+            answers = self._answers[key] = Answers(self._known.slots, self._known.changes)
+            if len(self._answers) > SHAPES_MAX:
+                self._answers.popitem(last=False)
+        else:
+            self._answers.move_to_end(key)
+        return answers
+
+
+def _shape(attempt: Attempt, pod: Pod) -> Hashable:
+    """Everything the search depends on besides nodes, devices and classes."""
+    specs = tuple(
+        encode_json(attempt.claims[index].spec)
+        for index in attempt.unallocated
+        if index != attempt.special
+    )
+    if attempt.special < 0:
+        return specs
+    containers = (
+        tuple(
+            (container.name, is_sidecar(container), tuple(sorted(requests.items())))
+            for container in pod.spec.init_containers
+            for requests in [container.resources.requests or {}]
+        ),
+        tuple(
+            (container.name, tuple(sorted((container.resources.requests or {}).items())))
+            for container in pod.spec.containers
+        ),
+    )
+    return specs, attempt.has_user_claims, attempt.extended, containers

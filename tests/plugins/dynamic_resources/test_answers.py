@@ -1,0 +1,205 @@
+"""Answers kept from earlier pods equal those asked anew, whatever happened in between."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubestow.api.device import ResourceClaim
+from kubestow.api.node import Node
+from kubestow.api.pod import NodeSelector, Pod, PodResourceClaim
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
+from kubestow.config.plugin_args import DynamicResourcesArgs
+from kubestow.framework.cycle_state import CycleState
+from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.testing import make_cache, make_handle, make_node, make_pod, make_term, run_filter
+from kubestow.testing.devices import (
+    make_allocation,
+    make_alternative,
+    make_alternatives,
+    make_claim,
+    make_device,
+    make_device_class,
+    make_request,
+    make_slice,
+)
+
+GPU = "example.com/gpu"
+FAST = 'device.attributes["d.com"].?fast.orValue(false)'
+REQUESTS = {
+    "one": make_request(),
+    "two": make_request(count=2),
+    "choice": make_alternatives("r", make_alternative("a", FAST), make_alternative("b")),
+    "failing": make_request("r", 'device.attributes["d.com"].fast'),
+}
+ON_SSD = NodeSelector(node_selector_terms=(make_term("disk In ssd"),))
+
+
+class Lab:
+    """A cluster in which things happen, and a plugin that has seen all of it."""
+
+    def __init__(self) -> None:
+        self.objects = ClusterObjects()
+        self.objects.put(make_device_class(extended_resource=GPU))
+        self.nodes: dict[str, Node] = {}
+        self.cache = make_cache()
+        for number in range(3):
+            self.put_node(number, "plain")
+            self.put_slice(number, 2)
+        self.snapshot = Snapshot()
+        self.plugin = self._make_plugin()
+        self._version = 0
+
+    def put_node(self, number: int, kind: str) -> None:
+        node = {
+            "plain": make_node(f"n{number}"),
+            "ssd": make_node(f"n{number}", labels={"disk": "ssd"}),
+            "gpu": make_node(f"n{number}", allocatable={GPU: 1}),
+        }[kind]
+        old = self.nodes.get(node.metadata.name)
+        self.nodes[node.metadata.name] = node
+        if old is None:
+            self.cache.add_node(node)
+        else:
+            self.cache.update_node(old, node)
+
+    def remove_node(self, number: int) -> None:
+        node = self.nodes.pop(f"n{number}", None)
+        if node is not None:
+            self.cache.remove_node(node)
+
+    def put_slice(self, number: int, count: int, *, fast: bool = False) -> None:
+        devices = [
+            make_device(f"d{index}", attributes={"fast": True} if fast else {})
+            for index in range(count)
+        ]
+        self.objects.put(
+            make_slice(*devices, name=f"s{number}", node=f"n{number}", pool=f"p{number}")
+        )
+
+    def put_network_slice(self, place: str) -> None:
+        selector = ON_SSD if place == "ssd" else None
+        self.objects.put(make_slice("net", name="net", pool="net", node_selector=selector))
+
+    def allocate(self, pool: str, device: str) -> None:
+        self._version += 1
+        claim = make_claim(f"t-{pool}-{device}", allocation=make_allocation(f"{pool}/{device}"))
+        self.objects.put(claim)
+
+    def free(self, pool: str, device: str) -> None:
+        self.objects.resource_claims.remove("default", f"t-{pool}-{device}")
+
+    def put_class(self, selector: str) -> None:
+        self.objects.put(make_device_class("any", selector, extended_resource=GPU))
+
+    def check(self) -> None:
+        """Every kind of pod gets the same from the plugin as from one made just now."""
+        self.snapshot.refresh(self.cache)
+        for kind in (*REQUESTS, "extended"):
+            pod = self._pod(kind)
+            assert self._ask(self.plugin, pod) == self._ask(self._make_plugin(fresh=True), pod)
+
+    def _pod(self, kind: str) -> Pod:
+        if kind == "extended":
+            return make_pod(requests={GPU: 1})
+        self.objects.put(make_claim(kind, REQUESTS[kind]))
+        return make_pod(resource_claims=[PodResourceClaim(name="c", resource_claim_name=kind)])
+
+    def _make_plugin(self, *, fresh: bool = False) -> DynamicResources:
+        objects = self.objects
+        if fresh:  # Everything that is kept belongs to the stores.
+            objects = ClusterObjects()
+            for store in (
+                self.objects.device_classes,
+                self.objects.resource_slices,
+                self.objects.resource_claims,
+            ):
+                objects.put(*store)
+        handle = make_handle(self.snapshot, objects=objects)
+        return DynamicResources(DynamicResourcesArgs(), handle)
+
+    def _ask(self, plugin: DynamicResources, pod: Pod) -> object:
+        state = CycleState()
+        verdicts = run_filter(plugin, pod, self.snapshot, state=state)
+        attempt: Attempt = state.read(plugin.name)
+        found = {name: attempt.allocations.get(name) for name in self.snapshot.names}
+        scores = plugin.score(state, PodInfo(pod), self.snapshot.view())
+        return (
+            {name: status.message for name, status in verdicts.items()},
+            {
+                name: [each.result for each in would_get.allocations]
+                for name, would_get in found.items()
+                if would_get is not None
+            },
+            scores if isinstance(scores, int) else scores.tolist(),
+        )
+
+
+NUMBERS = st.integers(0, 2)
+POOLS = st.sampled_from(("p0", "p1", "p2", "net"))
+DEVICES = st.sampled_from(("d0", "d1", "net"))
+Step = Callable[[Lab], None]
+STEPS: st.SearchStrategy[Step] = st.one_of(
+    st.builds(
+        lambda number, kind: lambda lab: lab.put_node(number, kind),
+        NUMBERS,
+        st.sampled_from(("plain", "ssd", "gpu")),
+    ),
+    st.builds(lambda number: lambda lab: lab.remove_node(number), NUMBERS),
+    st.builds(
+        lambda number, count, fast: lambda lab: lab.put_slice(number, count, fast=fast),
+        NUMBERS,
+        st.integers(0, 3),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda place: lambda lab: lab.put_network_slice(place), st.sampled_from(("ssd", "all"))
+    ),
+    st.builds(lambda pool, device: lambda lab: lab.allocate(pool, device), POOLS, DEVICES),
+    st.builds(lambda pool, device: lambda lab: lab.free(pool, device), POOLS, DEVICES),
+    st.builds(lambda text: lambda lab: lab.put_class(text), st.sampled_from(("true", FAST))),
+)
+
+
+@given(st.lists(STEPS, max_size=8))
+def test_kept_answers_equal_fresh_ones(steps: list[Step]) -> None:
+    lab = Lab()
+    lab.check()
+    for step in steps:
+        step(lab)
+        lab.check()
+
+
+def test_equal_claims_are_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Lab()
+    lab.check()
+
+    def fail(*_: object) -> None:
+        raise AssertionError("searched again")
+
+    monkeypatch.setattr("kubestow.plugins.dynamic_resources.search.Search.run", fail)
+    pod = make_pod(resource_claims=[PodResourceClaim(name="c", resource_claim_name="other")])
+    lab.objects.put(make_claim("other", REQUESTS["one"]))
+    assert run_filter(lab.plugin, pod, lab.snapshot) == {}
+    lab.allocate("p1", "d0")
+    with pytest.raises(AssertionError, match="searched again"):
+        run_filter(lab.plugin, pod, lab.snapshot)
+
+
+def test_claims_of_another_pod_are_reserved_under_their_own_name() -> None:
+    lab = Lab()
+    lab.check()
+    claim: ResourceClaim = make_claim("mine", REQUESTS["one"])
+    lab.objects.put(claim)
+    pod = make_pod(resource_claims=[PodResourceClaim(name="c", resource_claim_name="mine")])
+    state = CycleState()
+    run_filter(lab.plugin, pod, lab.snapshot, state=state)
+    lab.plugin.reserve(state, PodInfo(pod), "n1")
+    attempt: Attempt = state.read(lab.plugin.name)
+    assert [each.metadata.uid for each in attempt.claims] == [claim.metadata.uid]
+    assert msgspec.structs.asdict(attempt.reserved[0])["node_selector"] is not None
