@@ -1,0 +1,351 @@
+"""Enters what the engine and the queue report into the metrics (spec 09 §8.1, 02 §16, 04 §2.9).
+
+Everything here is called many times for each pod, so series are looked up once and kept, and what
+depends on all plugins of a profile is counted by what differs from the rule (`_Evaluations`).
+
+Upstream sends durations of plugins and hints through a buffer that drops what it cannot hold; here
+they are entered at once, which is cheaper than a buffer and loses nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from kubestow.clock import NANOSECONDS, Clock
+from kubestow.engine.decision import Decision
+from kubestow.engine.metrics import ERROR, SCHEDULED, UNSCHEDULABLE
+from kubestow.engine.scheduler import Scheduler
+from kubestow.framework.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE
+from kubestow.framework.profile import Profile
+from kubestow.queue import QueuedPod
+from kubestow.queue.metrics import ACTIVE, BACKOFF, GATED
+from kubestow.queue.metrics import UNSCHEDULABLE as UNSCHEDULABLE_QUEUE
+from kubestow.service.metrics.catalogue import SchedulerCatalogue
+from kubestow.service.metrics.instruments import Counter, Gauge, Histogram
+
+# The share of attempts in which single plugin calls are timed.
+SAMPLED_SHARE: Final = 0.1
+# From here on the label `attempts` no longer counts.
+ATTEMPTS_LABEL_MAX: Final = 15
+
+_PRE_ENQUEUE: Final = "PreEnqueue"
+
+
+class Sampler:
+    """Says yes at random, once in ten times."""
+
+    def __init__(self, rng: np.random.Generator, share: float = SAMPLED_SHARE) -> None:
+        self._rng = rng
+        self._share = share
+        # How often to say no until the next yes: one random number per yes instead of per question.
+        self._left = self._next()
+
+    def __call__(self) -> bool:
+        self._left -= 1
+        if self._left > 0:
+            return False
+        self._left = self._next()
+        return True
+
+    def _next(self) -> int:
+        return int(self._rng.geometric(self._share))
+
+
+class Meter:
+    """The stopwatch of one attempt (`framework.metrics.CycleMeter`)."""
+
+    __slots__ = ("_last_s", "_plugin_last_s", "_profile", "_recorder", "is_sampled", "started_s")
+
+    def __init__(
+        self, recorder: "SchedulerRecorder", profile_name: str, now_s: float, *, is_sampled: bool
+    ) -> None:
+        self._recorder = recorder
+        self._profile = profile_name
+        self.is_sampled = is_sampled
+        self.started_s = self._last_s = self._plugin_last_s = now_s
+
+    def resume(self) -> None:
+        self._last_s = self._plugin_last_s = self._recorder.now_s()
+
+    def point_ended(self, point: str, status: str) -> None:
+        now_s = self._recorder.now_s()
+        self._recorder.point(point, status, self._profile).observe(now_s - self._last_s)
+        self._last_s = self._plugin_last_s = now_s
+
+    def plugin_ended(self, plugin: str, point: str, status: str) -> None:
+        now_s = self._recorder.now_s()
+        duration_s = now_s - self._plugin_last_s
+        self._recorder.catalogue.plugin_duration.labels(plugin, point, status).observe(duration_s)
+        self._plugin_last_s = now_s
+
+    def wait_ended(self, status: str) -> None:
+        now_s = self._recorder.now_s()
+        self._recorder.catalogue.permit_wait_duration.labels(status).observe(now_s - self._last_s)
+        self._last_s = self._plugin_last_s = now_s
+
+    def algorithm_ended(self) -> None:
+        self._recorder.algorithm.observe(self._recorder.now_s() - self.started_s)
+
+    def attempt_ended(self, result: str) -> None:
+        count, duration = self._recorder.attempt(result, self._profile)
+        count.inc()
+        duration.observe(self._recorder.now_s() - self.started_s)
+
+
+class SchedulerRecorder:
+    """`engine.metrics.SchedulerMetrics`: what a scheduler and its plugins report."""
+
+    def __init__(
+        self, catalogue: SchedulerCatalogue, clock: Clock, rng: np.random.Generator
+    ) -> None:
+        self.catalogue = catalogue
+        self.algorithm = catalogue.algorithm_duration.only
+        self.now_s = clock.monotonic_s
+        self._clock = clock
+        self._samples = Sampler(rng)
+        self._points: dict[tuple[str, str, str], Histogram] = {}
+        self._attempts: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
+        self._events: dict[str, Histogram] = {}
+        self._sli: dict[int, Histogram] = {}
+        self._evaluations: dict[str, _Evaluations] = {}
+        self._no_hints: dict[str, Counter] = {}
+
+    def observe(self, scheduler: Scheduler) -> None:
+        """Show from now on what this scheduler has in its cache and under way."""
+        for name, profile in scheduler.profiles.items():
+            self._evaluations[name] = _Evaluations(profile)
+            self._no_hints[name] = self.catalogue.batch_attempts.labels(name, "no_hint")
+            for result in (SCHEDULED, UNSCHEDULABLE, ERROR):
+                self.attempt(result, name)
+        self.catalogue.plugin_evaluations.refresh = self._write_evaluations
+        self.catalogue.plugin_evaluations.forget = self._forget_evaluations
+        self.catalogue.cache_size.refresh = lambda: self._write_cache_size(scheduler)
+        self.catalogue.goroutines.refresh = lambda: self.catalogue.goroutines.labels("binding").set(
+            scheduler.binding_count
+        )
+
+    # --- attempts ---
+
+    def start_attempt(self, profile_name: str) -> Meter:
+        return Meter(self, profile_name, self.now_s(), is_sampled=self._samples())
+
+    def point(self, point: str, status: str, profile: str) -> Histogram:
+        key = (point, status, profile)
+        found = self._points.get(key)
+        if found is None:
+            found = self._points[key] = self.catalogue.point_duration.labels(*key)
+        return found
+
+    def attempt(self, result: str, profile: str) -> tuple[Counter, Histogram]:
+        key = (result, profile)
+        found = self._attempts.get(key)
+        if found is None:
+            found = self._attempts[key] = (
+                self.catalogue.schedule_attempts.labels(*key),
+                self.catalogue.attempt_duration.labels(*key),
+            )
+        return found
+
+    def decided(self, decision: Decision) -> None:
+        evaluations = self._evaluations.get(decision.profile_name)
+        if evaluations is not None:
+            evaluations.add(decision)
+            # Pods share work without hints on single nodes, so there is never one to use.
+            self._no_hints[decision.profile_name].inc()
+
+    def pod_bound(self, queued_pod: QueuedPod) -> None:
+        attempts = queued_pod.attempts
+        self.catalogue.pod_attempts.only.observe(attempts)
+        first_ns = queued_pod.initial_attempt_ns
+        if first_ns is not None:
+            duration_s = (self._clock.now_ns() - first_ns) / NANOSECONDS
+            self._sli_of(attempts).observe(duration_s)
+        if queued_pod.was_flushed_from_unschedulable:
+            self.catalogue.scheduled_after_flush.only.inc()
+
+    def event_handled(self, event: str, started_s: float) -> None:
+        found = self._events.get(event)
+        if found is None:
+            found = self._events[event] = self.catalogue.event_duration.labels(event)
+        found.observe(self.now_s() - started_s)
+
+    # --- plugins ---
+
+    def preemption_attempted(self) -> None:
+        self.catalogue.preemption_attempts.only.inc()
+
+    def preemption_actuated(self, victim_count: int) -> None:
+        self.catalogue.preemption_victims.only.observe(victim_count)
+
+    def preemption_task_ended(self) -> None:
+        # Spec 09 §8.1: upstream takes the time before the work begins, whatever becomes of it.
+        self.catalogue.preemption_tasks.labels("success").inc()
+        self.catalogue.preemption_task_duration.labels("success").observe(0.0)
+
+    def volume_stage_failed(self, operation: str) -> None:
+        self.catalogue.volume_errors.labels(operation).inc()
+
+    def claim_created(self, *, is_success: bool) -> None:
+        self.catalogue.claim_creates.labels("success" if is_success else "failure").inc()
+
+    def device_conditions_ended(
+        self, profile_name: str, driver: str, status: str, duration_s: float
+    ) -> None:
+        labels = (profile_name, driver, status)
+        self.catalogue.device_allocations.labels(*labels).inc()
+        self.catalogue.device_wait_duration.labels(*labels).observe(duration_s)
+
+    # --- inside ---
+
+    def _sli_of(self, attempts: int) -> Histogram:
+        attempts = min(attempts, ATTEMPTS_LABEL_MAX)
+        found = self._sli.get(attempts)
+        if found is None:
+            label = f"{ATTEMPTS_LABEL_MAX}+" if attempts == ATTEMPTS_LABEL_MAX else str(attempts)
+            found = self._sli[attempts] = self.catalogue.sli_duration.labels(label)
+        return found
+
+    def _write_evaluations(self) -> None:
+        for profile, evaluations in self._evaluations.items():
+            for (plugin, point), count in evaluations.counts().items():
+                series = self.catalogue.plugin_evaluations.labels(plugin, point, profile)
+                series.value = count
+
+    def _forget_evaluations(self) -> None:
+        for evaluations in self._evaluations.values():
+            evaluations.reset()
+
+    def _write_cache_size(self, scheduler: Scheduler) -> None:
+        statistics = scheduler.cache.statistics()
+        for name in ("assumed_pods", "pods", "nodes"):
+            self.catalogue.cache_size.labels(name).set(getattr(statistics, name))
+
+
+class _Evaluations:
+    """How often each plugin of a profile was asked.
+
+    Mostly every plugin is asked about every node, so only what was not asked is counted plugin by
+    plugin: those that stood back (Skip), and filters behind one that had already said no.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self._pre_filters = [name for name, _ in profile.pre_filter_steps]
+        self._filters = [step.name for step in profile.filter_steps]
+        self._pre_scores = [name for name, _ in profile.pre_score_steps]
+        self._scores = [step.name for step in profile.score_steps]
+        self.reset()
+
+    def reset(self) -> None:
+        self._cycles = 0
+        self._filtered = 0
+        self._score_cycles = 0
+        self._scored = 0
+        self._unasked: dict[tuple[str, str], int] = {}
+
+    def add(self, decision: Decision) -> None:
+        state, evaluated = decision.state, decision.evaluated_count
+        self._cycles += 1
+        self._filtered += evaluated
+        for name in state.skip_filter:
+            self._leave_out(name, PRE_FILTER, 1)
+            self._leave_out(name, FILTER, evaluated)
+        if decision.pre_filter.status is not None:
+            self._leave_out_behind(decision.pre_filter.status.plugin)
+        if evaluated != decision.feasible_count:
+            self._leave_out_rejected(decision)
+        if decision.scores is not None:
+            scored = decision.feasible_count
+            self._score_cycles += 1
+            self._scored += scored
+            for name in state.skip_score:
+                self._leave_out(name, PRE_SCORE, 1)
+                self._leave_out(name, SCORE, scored)
+
+    def counts(self) -> Mapping[tuple[str, str], int]:
+        """Per plugin and extension point; every series exists from the start."""
+        listed = (
+            (PRE_FILTER, self._pre_filters, self._cycles),
+            (FILTER, self._filters, self._filtered),
+            (PRE_SCORE, self._pre_scores, self._score_cycles),
+            (SCORE, self._scores, self._scored),
+        )
+        return {
+            (name, point): total - self._unasked.get((name, point), 0)
+            for point, names, total in listed
+            for name in names
+        }
+
+    def _leave_out(self, name: str, point: str, count: int) -> None:
+        key = (name, point)
+        self._unasked[key] = self._unasked.get(key, 0) + count
+
+    def _leave_out_behind(self, rejecting: str) -> None:
+        """A PreFilter plugin ended the attempt: those behind it were never asked."""
+        if rejecting in self._pre_filters:
+            for name in self._pre_filters[self._pre_filters.index(rejecting) + 1 :]:
+                self._leave_out(name, PRE_FILTER, 1)
+
+    def _leave_out_rejected(self, decision: Decision) -> None:
+        """Behind a filter that rejects a node, no other filter is asked about it."""
+        skipped = decision.state.skip_filter
+        rejected = 0
+        counts = decision.diagnosis.rejected_counts()
+        for index, name in enumerate(self._filters):
+            if rejected and name not in skipped:
+                self._leave_out(name, FILTER, rejected)
+            rejected += counts.get(index, 0)
+
+
+class QueueRecorder:
+    """`queue.metrics.QueueMetrics`: what the scheduling queue reports."""
+
+    def __init__(self, catalogue: SchedulerCatalogue, rng: np.random.Generator) -> None:
+        self._catalogue = catalogue
+        self.samples_plugins = Sampler(rng)
+        self._pending = {
+            queue: catalogue.pending_pods.labels(queue)
+            for queue in (ACTIVE, BACKOFF, UNSCHEDULABLE_QUEUE, GATED)
+        }
+        self._incoming: dict[tuple[str, str], Counter] = {}
+        self._in_flight: dict[str, Gauge] = {}
+        self._hints: dict[tuple[str, str, str], Histogram] = {}
+        self._passes: dict[tuple[str, str], Histogram] = {}
+
+    def pending_changed(self, queue: str, delta: int) -> None:
+        self._pending[queue].value += delta
+
+    def incoming(self, queue: str, event: str) -> None:
+        key = (queue, event)
+        found = self._incoming.get(key)
+        if found is None:
+            found = self._incoming[key] = self._catalogue.incoming_pods.labels(queue, event)
+        found.value += 1
+
+    def unschedulable_changed(self, plugin: str, profile: str, delta: int) -> None:
+        self._catalogue.unschedulable_pods.labels(plugin, profile).inc(delta)
+
+    def in_flight_changed(self, event: str, delta: int, *, flush: bool) -> None:
+        found = self._in_flight.get(event)
+        if found is None:
+            found = self._in_flight[event] = self._catalogue.inflight_events.labels(event)
+        found.value += delta
+
+    def hint_executed(self, plugin: str, event: str, hint: str, duration_s: float) -> None:
+        key = (plugin, event, hint)
+        found = self._hints.get(key)
+        if found is None:
+            found = self._hints[key] = self._catalogue.hint_duration.labels(*key)
+        found.observe(duration_s)
+
+    def pre_enqueue_passed(self, profile: str, status: str, duration_s: float) -> None:
+        key = (status, profile)
+        found = self._passes.get(key)
+        if found is None:
+            found = self._catalogue.point_duration.labels(_PRE_ENQUEUE, status, profile)
+            self._passes[key] = found
+        found.observe(duration_s)
+
+    def pre_enqueue_executed(self, plugin: str, status: str, duration_s: float) -> None:
+        series = self._catalogue.plugin_duration.labels(plugin, _PRE_ENQUEUE, status)
+        series.observe(duration_s)

@@ -1,0 +1,96 @@
+"""All metrics of the process by name, and the text Prometheus reads.
+
+Families are written in the order of their names, as Go's library does it. Series may be left out or
+their labels restricted from the command line (`--disabled-metrics`, `--allow-metric-labels`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from kubestow.service.metrics.instruments import Counter, Family, Gauge, Histogram
+
+Stability = Literal["STABLE", "BETA", "ALPHA"]
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class MetricsRegistry:
+    """Makes families and keeps them."""
+
+    def __init__(
+        self,
+        *,
+        disabled: Sequence[str] = (),
+        allowed_labels: Mapping[str, Mapping[str, frozenset[str]]] | None = None,
+    ) -> None:
+        """`allowed_labels`: metric → label → the values it may have."""
+        self._disabled = frozenset(disabled)
+        self._allowed_labels = allowed_labels or {}
+        # Any: families of different kinds in one table.
+        self._families: dict[str, Family[Any]] = {}
+        self.disabled_count = 0
+        self.registered: dict[Stability, int] = {}
+
+    def counter(
+        self, name: str, help: str, labels: Sequence[str] = (), *, stability: Stability = "ALPHA"
+    ) -> Family[Counter]:
+        family = Family(name, f"[{stability}] {help}", "counter", labels, Counter)
+        return self._add(family, stability)
+
+    def gauge(
+        self, name: str, help: str, labels: Sequence[str] = (), *, stability: Stability = "ALPHA"
+    ) -> Family[Gauge]:
+        family = Family(name, f"[{stability}] {help}", "gauge", labels, Gauge)
+        return self._add(family, stability)
+
+    def histogram(
+        self,
+        name: str,
+        help: str,
+        labels: Sequence[str] = (),
+        *,
+        buckets: Sequence[float],
+        stability: Stability = "ALPHA",
+    ) -> Family[Histogram]:
+        make: Callable[[], Histogram] = lambda: Histogram(buckets)  # noqa: E731 - typed on purpose
+        family = Family(name, f"[{stability}] {help}", "histogram", labels, make)
+        return self._add(family, stability)
+
+    def family(self, name: str) -> Family[Any] | None:
+        return self._families.get(name)
+
+    def names(self) -> list[str]:
+        return sorted(self._families)
+
+    def reset(self) -> None:
+        for family in self._families.values():
+            family.reset()
+
+    def texts(self) -> Iterator[str]:
+        """The text, family by family, so that whoever sends it can take a breath in between."""
+        for name in self.names():
+            yield self._families[name].text()
+
+    def _add(self, family: Family[Any], stability: Stability) -> Family[Any]:
+        self.registered[stability] = self.registered.get(stability, 0) + 1
+        family.allowed_values = dict(self._allowed_labels.get(family.name, {}))
+        if family.name in self._disabled:
+            # It still counts, for nobody: its users need not know.
+            self.disabled_count += 1
+        else:
+            assert family.name not in self._families, family.name
+            self._families[family.name] = family
+        return family
+
+
+def parse_allowed_labels(
+    pairs: Mapping[str, str],
+) -> dict[str, dict[str, frozenset[str]]]:
+    """`metric,label` → `v1,v2` as the command line has it, by metric and label."""
+    allowed: dict[str, dict[str, frozenset[str]]] = {}
+    for key, values in pairs.items():
+        metric, _, label = key.partition(",")
+        # The values may stand in quotes, for the shell or for the flag.
+        listed = frozenset(value.strip() for value in values.strip("'\"").split(","))
+        allowed.setdefault(metric, {})[label] = listed
+    return allowed

@@ -1,0 +1,262 @@
+"""What is counted while pods are scheduled (spec 02 §16, 03 §11.8, 04 §2.9)."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.cache.objects import ClusterObjects
+from kubestow.config.feature_gates import DEFAULT_GATES
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.scheduler import Scheduler
+from kubestow.errors import ApiError
+from kubestow.service.metrics.catalogue import SchedulerCatalogue
+from kubestow.service.metrics.recorders import QueueRecorder, Sampler, SchedulerRecorder
+from kubestow.service.metrics.registry import MetricsRegistry
+from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
+from kubestow.testing import make_node, make_pod
+from kubestow.testing.handles import RecordedEvents
+
+PROFILE = "default-scheduler"
+
+
+class FakeServer:
+    """Binds whatever it is asked to, after a moment."""
+
+    def __init__(self) -> None:
+        self.refusal: ApiError | None = None
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        await asyncio.sleep(0.25)
+        if self.refusal is not None:
+            raise self.refusal
+
+    async def patch_pod_status(self, pod: Pod, **changes: object) -> None: ...
+
+
+class World:
+    def __init__(self, *nodes: Node) -> None:
+        self.clock = VirtualClock(asyncio.get_running_loop())
+        self.registry = MetricsRegistry()
+        catalogue = SchedulerCatalogue(self.registry, DEFAULT_GATES)
+        rng = np.random.default_rng(1)
+        recorder = SchedulerRecorder(catalogue, self.clock, rng)
+        self.server = FakeServer()
+        self.objects = ClusterObjects()
+        self.scheduler = Scheduler(
+            SchedulerConfig(),
+            client=self.server,  # type: ignore[arg-type]
+            objects=self.objects,
+            events=lambda _: RecordedEvents(),
+            clock=self.clock,
+            queue_metrics=QueueRecorder(catalogue, rng),
+            metrics=recorder,
+        )
+        recorder.observe(self.scheduler)
+        for node in nodes:
+            self.scheduler.handlers.node_added(node)
+
+    def create(self, pod: Pod) -> None:
+        self.objects.pods.put(pod)
+        self.scheduler.handlers.pod_added(pod)
+
+    async def schedule(self, *pods: Pod) -> None:
+        """Try the pods, one after the other, and let their bindings end."""
+        for pod in pods:
+            self.create(pod)
+        while (queued_pod := self.scheduler.queue.pop_nowait()) is not None:
+            self.scheduler.schedule_one(queued_pod)
+        await asyncio.sleep(1)
+
+    def value(self, name: str, *labels: str) -> float:
+        family = self.registry.family(f"scheduler_{name}")
+        assert family is not None
+        family.text()  # brings it up to date
+        child = family.children().get(labels)
+        assert child is not None, (name, labels, list(family.children()))
+        return child.count if family.kind == "histogram" else child.value
+
+    def series(self, name: str) -> set[tuple[str, ...]]:
+        family = self.registry.family(f"scheduler_{name}")
+        assert family is not None
+        return set(family.children())
+
+
+def scenario(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    def run() -> None:
+        run_in_virtual_time(test())
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+@scenario
+async def test_a_bound_pod_counts_once_everywhere() -> None:
+    world = World(make_node("n1"), make_node("n2"))
+    await world.schedule(make_pod("a", cpu="1"))
+    assert world.value("schedule_attempts_total", "scheduled", PROFILE) == 1
+    assert world.value("schedule_attempts_total", "unschedulable", PROFILE) == 0
+    assert world.value("scheduling_attempt_duration_seconds", "scheduled", PROFILE) == 1
+    assert world.value("scheduling_algorithm_duration_seconds") == 1
+    assert world.value("pod_scheduling_attempts") == 1
+    assert world.value("pod_scheduling_sli_duration_seconds", "1") == 1
+    assert world.value("queue_incoming_pods_total", "active", "UnschedulablePodAdd") == 1
+    assert world.value("batch_attempts_total", PROFILE, "no_hint") == 1
+    for point in ("PreEnqueue", "PreFilter", "Filter", "PreScore", "Score", "Reserve", "Permit"):
+        name = "framework_extension_point_duration_seconds"
+        assert world.value(name, point, "Success", PROFILE) == 1, point
+    name = "framework_extension_point_duration_seconds"
+    assert world.value(name, "PreBindPreFlight", "Skip", PROFILE) == 1
+    assert world.value(name, "Bind", "Success", PROFILE) == 1
+    assert world.value(name, "PostBind", "Success", PROFILE) == 1
+    assert (name, "PreBind") not in {labels[:2] for labels in world.series(name)}
+
+
+@scenario
+async def test_the_duration_of_an_attempt_includes_its_binding() -> None:
+    world = World(make_node("n1"))
+    await world.schedule(make_pod("a"))
+    family = world.registry.family("scheduler_scheduling_attempt_duration_seconds")
+    assert family is not None
+    assert family.labels("scheduled", PROFILE).sum == pytest.approx(0.25)
+    points = world.registry.family("scheduler_framework_extension_point_duration_seconds")
+    assert points is not None
+    assert points.labels("Bind", "Success", PROFILE).sum == pytest.approx(0.25)
+
+
+@scenario
+async def test_a_rejected_pod_counts_by_plugin() -> None:
+    world = World(make_node("n1", cpu="1"), make_node("n2", cpu="1"))
+    await world.schedule(make_pod("a", cpu="2"))
+    assert world.value("schedule_attempts_total", "unschedulable", PROFILE) == 1
+    assert world.value("unschedulable_pods", "NodeResourcesFit", PROFILE) == 1
+    assert world.value("pending_pods", "unschedulable") == 1
+    assert world.value("pending_pods", "active") == 0
+    assert world.value("preemption_attempts_total") == 1
+    assert (
+        world.value(
+            "framework_extension_point_duration_seconds", "PostFilter", "Unschedulable", PROFILE
+        )
+        == 1
+    )
+    assert world.value("queue_incoming_pods_total", "unschedulable", "ScheduleAttemptFailure") == 1
+
+
+@scenario
+async def test_a_refused_binding_counts_as_an_error() -> None:
+    world = World(make_node("n1"))
+    world.server.refusal = ApiError("no")
+    await world.schedule(make_pod("a"))
+    assert world.value("schedule_attempts_total", "error", PROFILE) == 1
+    assert world.value("schedule_attempts_total", "scheduled", PROFILE) == 0
+    name = "framework_extension_point_duration_seconds"
+    assert world.value(name, "Bind", "Error", PROFILE) == 1
+    assert world.value(name, "Unreserve", "Success", PROFILE) == 1
+
+
+@scenario
+async def test_evaluations_count_nodes_and_leave_out_who_stood_back() -> None:
+    world = World(make_node("n1"), make_node("n2", cpu="1"), make_node("n3", unschedulable=True))
+    name = "plugin_evaluation_total"
+    assert world.value(name, "NodeName", "Filter", PROFILE) == 0  # there from the start
+    await world.schedule(make_pod("a", cpu="2"))
+    # n3 falls to NodeUnschedulable, n2 to NodeResourcesFit; the others see what is left.
+    assert world.value(name, "NodeUnschedulable", "Filter", PROFILE) == 3
+    assert world.value(name, "NodeName", "Filter", PROFILE) == 2
+    assert world.value(name, "NodeResourcesFit", "Filter", PROFILE) == 2
+    assert world.value(name, "PodTopologySpread", "Filter", PROFILE) == 0
+    assert world.value(name, "PodTopologySpread", "PreFilter", PROFILE) == 0
+    assert world.value(name, "NodeResourcesFit", "PreFilter", PROFILE) == 1
+    # One node is left, so nobody scores.
+    assert world.value(name, "NodeResourcesFit", "Score", PROFILE) == 0
+    await world.schedule(make_pod("b", cpu="100m"))
+    assert world.value(name, "NodeResourcesFit", "Score", PROFILE) == 2
+    assert world.value(name, "NodeResourcesFit", "PreScore", PROFILE) == 1
+    world.registry.reset()
+    assert world.value(name, "NodeUnschedulable", "Filter", PROFILE) == 0
+
+
+@scenario
+async def test_equal_pods_are_counted_like_unequal_ones() -> None:
+    world = World(*(make_node(f"n{index}") for index in range(5)))
+    await world.schedule(*(make_pod(f"p{index}", cpu="100m") for index in range(6)))
+    assert world.value("plugin_evaluation_total", "NodeName", "Filter", PROFILE) == 30
+    assert world.value("plugin_evaluation_total", "NodeResourcesFit", "Score", PROFILE) == 30
+    name = "framework_extension_point_duration_seconds"
+    for point in ("PreFilter", "Filter", "PreScore", "Score"):
+        assert world.value(name, point, "Success", PROFILE) == 6, point
+
+
+@scenario
+async def test_plugins_are_timed_in_one_attempt_of_ten() -> None:
+    world = World(*(make_node(f"n{index}") for index in range(3)))
+    pods = [make_pod(f"p{index}", labels={"app": f"{index}"}) for index in range(300)]
+    await world.schedule(*pods)
+    name = "plugin_execution_duration_seconds"
+    assert 10 < world.value(name, "DefaultBinder", "Bind", "Success") < 60
+
+
+@scenario
+async def test_events_are_timed_by_what_they_were() -> None:
+    world = World(make_node("n1"))
+    name = "event_handling_duration_seconds"
+    handlers = world.scheduler.handlers
+    assert world.value(name, "NodeAdd") == 1
+    handlers.node_updated(make_node("n1"), make_node("n1", labels={"a": "b"}))
+    assert world.value(name, "NodeUpdateNodeLabel") == 1
+    waiting = make_pod("a", uid="a")
+    handlers.pod_added(waiting)
+    assert world.value(name, "UnschedulablePodAdd") == 1
+    handlers.pod_deleted(waiting)
+    assert world.value(name, "UnschedulablePodDelete") == 1
+    running = make_pod("b", uid="b", node="n1")
+    handlers.pod_added(running)
+    assert world.value(name, "AssignedPodAdd") == 1
+    handlers.pod_updated(running, make_pod("b", uid="b", node="n1", labels={"x": "y"}))
+    assert world.value(name, "AssignedPodUpdatePodLabel") == 1
+    assert world.value(name, "AssignedPodUpdate") == 1
+    handlers.node_deleted(make_node("n1"))
+    assert world.value(name, "NodeDelete") == 1
+
+
+@scenario
+async def test_sizes_are_read_when_somebody_looks() -> None:
+    world = World(make_node("n1"), make_node("n2"))
+    assert world.value("cache_size", "nodes") == 2
+    assert world.value("cache_size", "assumed_pods") == 0
+    world.create(make_pod("a"))
+    queued_pod = world.scheduler.queue.pop_nowait()
+    assert queued_pod is not None
+    world.scheduler.schedule_one(queued_pod)
+    await asyncio.sleep(0)
+    assert world.value("cache_size", "assumed_pods") == 1
+    assert world.value("goroutines", "binding") == 1
+    await asyncio.sleep(1)
+    assert world.value("goroutines", "binding") == 0
+
+
+@scenario
+async def test_attempts_are_labelled_up_to_fifteen() -> None:
+    """Spec 09 §8.3, example 6."""
+    world = World(make_node("n1"))
+    world.create(make_pod("a"))
+    queued_pod = world.scheduler.queue.pop_nowait()
+    assert queued_pod is not None
+    queued_pod.attempts = 16
+    world.scheduler.schedule_one(queued_pod)
+    await asyncio.sleep(1)
+    assert world.value("pod_scheduling_sli_duration_seconds", "15+") == 1
+    attempts = world.registry.family("scheduler_pod_scheduling_attempts")
+    assert attempts is not None
+    assert 'scheduler_pod_scheduling_attempts_bucket{le="16"} 1\n' in attempts.text()
+    assert 'scheduler_pod_scheduling_attempts_bucket{le="8"} 0\n' in attempts.text()
+
+
+def test_sampling_hits_the_share_asked_for() -> None:
+    sampler = Sampler(np.random.default_rng(7))
+    hits = sum(sampler() for _ in range(20_000))
+    assert 1800 < hits < 2200
