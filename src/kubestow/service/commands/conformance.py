@@ -11,7 +11,13 @@ from rich.table import Table
 
 from kubestow.errors import InputError
 from kubestow.service.output import OutputFormat, print_data, progress_bar, stdout
-from kubestow.simulator.conformance import Recording, Report, load_recording, replay_scenario
+from kubestow.simulator.conformance import (
+    Recording,
+    Report,
+    load_recording,
+    replay_scenario,
+    replay_v1_9,
+)
 from kubestow.simulator.conformance.report import PARTS, PODS, Difference, Only
 from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
 
@@ -70,7 +76,10 @@ def _replay_all(recordings: list[Recording], report: Report) -> None:
             task = progress.add_task("", total=count)
             for recording in recordings:
                 for scenario in recording.scenarios:
-                    replay_scenario(scenario, report, clock=clock)
+                    if recording.is_v1_9:
+                        replay_v1_9(scenario, report)
+                    else:
+                        replay_scenario(scenario, report, clock=clock)
                     progress.advance(task)
     finally:
         asyncio.set_event_loop(None)

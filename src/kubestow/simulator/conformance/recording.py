@@ -19,6 +19,11 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     family: str
     scenarios: list[Json]
 
+    @property
+    def is_v1_9(self) -> bool:
+        """Whether predicates and priorities decided, in v1.9's format."""
+        return self.upstream.startswith("v1.9.")
+
 
 def load_recording(path: Path) -> Recording:
     """Read one file, gzipped or not."""

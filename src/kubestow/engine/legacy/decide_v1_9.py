@@ -1,0 +1,270 @@
+"""One scheduling attempt as v1.9 made it (spec 04 §19.1, 05 §16).
+
+    all nodes ── every predicate ──► fit or not, with all reasons
+              ── none fits ────────► FitError
+              ── one fits ─────────► that one; nothing is scored
+              ── several ──────────► priorities, weighted sum, the best take turns
+
+No sampling, no short circuit, and an error on one node fails the attempt even if others fit.
+
+Not here: what the pod becomes afterwards (assume, bind, retry), extenders, preemption (a feature
+gate that was off).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.labels import join_errors
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.snapshot import Snapshot
+from kubestow.engine.legacy.algorithm import Algorithm, WeightedPriority
+from kubestow.engine.legacy.equivalence_cache import EquivalenceCache
+from kubestow.framework.diagnosis import fit_error_text
+from kubestow.plugins.legacy.contract import (
+    Attempt,
+    LegacyCluster,
+    Predicate,
+    Priority,
+    PriorityError,
+    ReducingPriority,
+    Verdicts,
+)
+from kubestow.plugins.legacy.pod import LegacyPodInfo
+from kubestow.plugins.legacy.priorities.equal import EqualPriority
+from kubestow.plugins.legacy.reasons import FITS, reasons_of
+
+NO_NODES: Final = "no nodes available to schedule pods"
+
+
+class PredicateVerdict(NamedTuple):
+    predicate: str
+    verdicts: Verdicts
+
+
+class PriorityScore(NamedTuple):
+    """Scores of one priority over the feasible nodes; `mapped` are those before the reduce step,
+    None where there is no such step."""
+
+    priority: str
+    weight: int
+    mapped: IntArray | None
+    score: IntArray
+
+
+class LegacyScores(NamedTuple):
+    by_priority: tuple[PriorityScore, ...]
+    total: IntArray
+
+
+class ScoringError(Exception):
+    """Some priority failed; the text is the attempt's."""
+
+
+class LegacyDecision:
+    """What was decided about one pod, and why.
+
+    node_name    the node chosen; empty if none
+    error        the text if none was chosen; `is_fit_error` tells a pod that fits nowhere from an
+                 attempt that broke
+    top_nodes    the best nodes in the order in which they take turns
+    """
+
+    __slots__ = (
+        "by_predicate",
+        "error",
+        "feasible",
+        "is_fit_error",
+        "node_name",
+        "node_names",
+        "pod",
+        "scores",
+        "top_nodes",
+    )
+
+    def __init__(self, pod: LegacyPodInfo, node_names: Sequence[str]) -> None:
+        self.pod = pod
+        self.node_names = node_names
+        self.by_predicate: tuple[PredicateVerdict, ...] = ()
+        self.feasible: npt.NDArray[np.intp] = np.empty(0, np.intp)
+        self.scores: LegacyScores | None = None
+        self.top_nodes: list[str] = []
+        self.node_name = ""
+        self.error = ""
+        self.is_fit_error = False
+
+    @property
+    def is_scheduled(self) -> bool:
+        return bool(self.node_name)
+
+    def reasons(self, row: int) -> tuple[str, ...]:
+        """All reasons of all predicates why the pod does not fit on the node."""
+        found: list[str] = []
+        for _, verdicts in self.by_predicate:
+            code = FITS if verdicts.codes is None else int(verdicts.codes[row])
+            if code > FITS:
+                found += reasons_of(code)
+        return tuple(found)
+
+    def errors(self, row: int) -> tuple[str, ...]:
+        """What predicates failed with on the node."""
+        return tuple(
+            verdicts.errors[-1 - int(verdicts.codes[row])]
+            for _, verdicts in self.by_predicate
+            if verdicts.codes is not None and verdicts.codes[row] < FITS
+        )
+
+
+class DeciderV19:
+    """Decides on the snapshot as it is; whoever calls refreshes it before.
+
+    `last_node_index` counts the turns among equals. It moves only when hosts were selected.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        cluster: LegacyCluster,
+        algorithm: Algorithm,
+        *,
+        equivalence_cache: EquivalenceCache | None = None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._cluster = cluster
+        self._algorithm = algorithm
+        self._equivalence_cache = equivalence_cache
+        self.last_node_index = 0
+
+    def decide(self, pod: LegacyPodInfo) -> LegacyDecision:
+        snapshot = self._snapshot
+        decision = LegacyDecision(pod, snapshot.names)
+        if len(snapshot) == 0:
+            decision.error = NO_NODES
+            return decision
+        attempt = Attempt(pod, self._cluster)
+        self._find_feasible(decision, attempt)
+        if decision.error:
+            return decision
+        if len(decision.feasible) == 1:
+            # Nothing to compare: no scores, and nobody's turn is used up.
+            decision.node_name = snapshot.names[int(decision.feasible[0])]
+            decision.top_nodes = [decision.node_name]
+            return decision
+        nodes = snapshot.view(decision.feasible)
+        try:
+            decision.scores = prioritize(self._algorithm.priorities, attempt, nodes)
+        except ScoringError as error:
+            decision.error = str(error)
+            return decision
+        decision.top_nodes = in_turn(nodes.names, decision.scores.total)
+        decision.node_name = self._select(decision.top_nodes)
+        return decision
+
+    def _find_feasible(self, decision: LegacyDecision, attempt: Attempt) -> None:
+        snapshot = self._snapshot
+        nodes = snapshot.view()
+        decision.by_predicate = tuple(
+            PredicateVerdict(predicate.name, self._check(predicate, attempt, nodes))
+            for predicate in self._algorithm.predicates
+        )
+        all_verdicts = [verdicts for _, verdicts in decision.by_predicate]
+        decision.error = predicate_error(all_verdicts)
+        if decision.error:
+            return
+        decision.feasible = np.flatnonzero(fitting(all_verdicts, len(snapshot)))
+        if len(decision.feasible) == 0:
+            decision.is_fit_error = True
+            decision.error = fit_error_text(len(snapshot), reason_counts(all_verdicts))
+
+    def _check(self, predicate: Predicate, attempt: Attempt, nodes: Nodes) -> Verdicts:
+        if self._equivalence_cache is None:
+            return predicate.check(attempt, nodes)
+        return self._equivalence_cache.check(predicate, attempt, nodes)
+
+    def _select(self, top_nodes: list[str]) -> str:
+        chosen = top_nodes[self.last_node_index % len(top_nodes)]
+        self.last_node_index += 1
+        return chosen
+
+
+def fitting(all_verdicts: Sequence[Verdicts], node_count: int) -> BoolArray:
+    """bool[node]: whether every predicate says that the pod fits."""
+    mask = np.ones(node_count, np.bool_)
+    for codes, _ in all_verdicts:
+        if codes is not None:
+            mask &= codes == FITS
+    return mask
+
+
+def reason_counts(all_verdicts: Sequence[Verdicts]) -> Counter[str]:
+    """How often each reason was given. Not by how many nodes: one node may give a reason twice."""
+    counts: Counter[str] = Counter()
+    for codes, _ in all_verdicts:
+        if codes is None:
+            continue
+        distinct, node_counts = np.unique(codes, return_counts=True)
+        for code, node_count in zip(distinct.tolist(), node_counts.tolist(), strict=True):
+            for reason in reasons_of(code) if code > FITS else ():
+                counts[reason] += node_count
+    return counts
+
+
+def predicate_error(all_verdicts: Sequence[Verdicts]) -> str:
+    """The text of an attempt in which predicates failed on some nodes; empty if none did.
+
+    A node ends with the error of the first predicate that fails on it; upstream's first is any.
+    """
+    failed: dict[int, str] = {}
+    for codes, errors in all_verdicts:
+        if codes is None or not errors:
+            continue
+        rows: list[int] = np.flatnonzero(codes < FITS).tolist()
+        for row in rows:
+            failed.setdefault(row, errors[-1 - int(codes[row])])
+    counts = Counter(failed.values())
+    return join_errors(
+        text if count == 1 else f"{text} (repeated {count} times)"
+        for text, count in sorted(counts.items())
+    )
+
+
+def prioritize(
+    priorities: Sequence[WeightedPriority], attempt: Attempt, nodes: Nodes
+) -> LegacyScores:
+    """Scores of the feasible nodes; raises ScoringError."""
+    # Spec 05 §16: without any priority all nodes are equal.
+    weighted = priorities or (WeightedPriority(EqualPriority(), 1),)
+    scores = tuple(
+        PriorityScore(priority.name, weight, *score_by(priority, attempt, nodes))
+        for priority, weight in weighted
+    )
+    total = np.zeros(len(nodes), np.int64)
+    for score in scores:
+        total += score.score * score.weight
+    return LegacyScores(scores, total)
+
+
+def score_by(
+    priority: Priority, attempt: Attempt, nodes: Nodes
+) -> tuple[IntArray | None, IntArray]:
+    """What one priority says before its reduce step, if it has one, and in the end."""
+    try:
+        mapped = priority.map(attempt, nodes)
+    except PriorityError as error:
+        # One message per node, equal as they are; unlike those of predicates they are not counted.
+        messages = [str(error)] * len(nodes)
+        text = f"[{', '.join(messages)}]" if len(messages) > 1 else messages[0]
+        raise ScoringError(text) from error
+    if isinstance(priority, ReducingPriority):
+        return mapped, priority.reduce(attempt, nodes, mapped)
+    return None, mapped
+
+
+def in_turn(names: Sequence[str], totals: IntArray) -> list[str]:
+    """The nodes with the best total, names descending: the order in which they take turns."""
+    best = np.flatnonzero(totals == totals.max())
+    return sorted((names[position] for position in best.tolist()), reverse=True)

@@ -1,0 +1,200 @@
+"""Verdicts of predicates, remembered for pods of the same controller (spec 04 §19.1).
+
+Pods of one controller fare alike, so what a predicate said about one of them on a node is kept and
+used for the next, until something happens that may change it (`equivalence_rules`). v1.9 had this
+behind a feature gate that was off, EnableEquivalenceClassCache. Priorities are never cached, nor
+are errors.
+
+Invariant: kept verdicts are in the row order of the snapshot's epoch that the cache last followed;
+every entrance brings the cache up to date first.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.decode import enc_hook
+from kubestow.api.meta import OwnerReference
+from kubestow.api.owners import controller_of
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.pod_shape import PodShape
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
+from kubestow.engine.legacy.equivalence_rules import Drop, InvalidationRules, SoundRules
+from kubestow.plugins.legacy.contract import Attempt, Predicate, Reads, Verdicts
+from kubestow.plugins.legacy.reasons import FITS
+
+# How many classes are kept per predicate; the least recently used goes.
+CLASSES_MAX: Final = 1024
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
+
+
+class EquivalenceClass(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """Pods that share verdicts: of one controller, with the same claims.
+
+    `shape` and `volumes` are empty where the controller alone is trusted.
+    """
+
+    controller: OwnerReference
+    claim_uids: frozenset[str]
+    shape: PodShape | None = None
+    volumes: bytes = b""
+
+
+class EquivalenceStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """How many verdicts on single nodes were found, and how many had to be made."""
+
+    hits: int
+    misses: int
+
+
+class EquivalenceCache:
+    """Ask `check` instead of the predicate; tell `drop` what each event makes stale."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        objects: ClusterObjects,
+        rules: InvalidationRules | None = None,
+    ) -> None:
+        self.rules: InvalidationRules = SoundRules() if rules is None else rules
+        self._snapshot = snapshot
+        self._objects = objects
+        self._epoch = snapshot.log.epoch
+        self._pages: dict[str, _Page] = {}
+        self._hits = 0
+        self._misses = 0
+
+    def check(self, predicate: Predicate, attempt: Attempt, nodes: Nodes) -> Verdicts:
+        """What the predicate says about all nodes of the snapshot."""
+        pod_class = self._class_of(attempt.pod)
+        if pod_class is None:
+            return predicate.check(attempt, nodes)
+        self._follow_reorders()
+        page = self._pages.get(predicate.name)
+        if page is None:
+            page = self._pages[predicate.name] = _Page(predicate.reads)
+        kept = page.verdicts_of(pod_class, len(nodes))
+        missing = np.flatnonzero(~kept.is_known)
+        self._hits += len(nodes) - len(missing)
+        self._misses += len(missing)
+        if len(missing) == 0:
+            return Verdicts(kept.codes.copy())
+        return kept.fill(missing, predicate.check(attempt, nodes.subset(missing)))
+
+    def drop(self, drops: Iterable[Drop]) -> None:
+        """Forget what an event made stale: `cache.drop(cache.rules.pod_changed(old, new))`."""
+        self._follow_reorders()
+        for drop in drops:
+            row = None if drop.node_name is None else self._snapshot.row_of(drop.node_name)
+            if row is None and drop.node_name is not None:
+                continue  # Nothing was ever said about that node.
+            for name, page in self._pages.items():
+                if drop.concerns(name, page.reads):
+                    page.forget(row)
+
+    def statistics(self) -> EquivalenceStatistics:
+        return EquivalenceStatistics(hits=self._hits, misses=self._misses)
+
+    def _class_of(self, pod: PodInfo) -> EquivalenceClass | None:
+        """The pod's class; None if it has no controller or one of its claims is not there."""
+        controller = controller_of(pod.pod)
+        if controller is None:
+            return None
+        uids: set[str] = set()
+        for volume in pod.pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                name = volume.persistent_volume_claim.claim_name
+                claim = self._objects.persistent_volume_claims.get(pod.namespace, name)
+                if claim is None:
+                    return None
+                uids.add(claim.metadata.uid)
+        if not self.rules.is_by_shape:
+            return EquivalenceClass(controller, frozenset(uids))
+        return EquivalenceClass(
+            controller, frozenset(uids), pod.shape, _ENCODER.encode(pod.pod.spec.volumes)
+        )
+
+    def _follow_reorders(self) -> None:
+        log = self._snapshot.log
+        if log.epoch == self._epoch:
+            return
+        sources = log.reorders_since(self._epoch)
+        self._epoch = log.epoch
+        if sources is None:
+            self._pages.clear()
+            return
+        for page in self._pages.values():
+            page.reorder(sources)
+
+
+class _Page:
+    """What one predicate said, by class."""
+
+    __slots__ = ("_kept", "reads")
+
+    def __init__(self, reads: Reads) -> None:
+        self.reads = reads
+        self._kept: OrderedDict[EquivalenceClass, _Kept] = OrderedDict()
+
+    def verdicts_of(self, pod_class: EquivalenceClass, node_count: int) -> "_Kept":
+        kept = self._kept.get(pod_class)
+        if kept is None:
+            kept = self._kept[pod_class] = _Kept(node_count)
+            if len(self._kept) > CLASSES_MAX:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(pod_class)
+        return kept
+
+    def forget(self, row: int | None) -> None:
+        """Forget the verdicts on one node, or with None on all."""
+        if row is None:
+            self._kept.clear()
+            return
+        for kept in self._kept.values():
+            kept.is_known[row] = False
+
+    def reorder(self, sources: Iterable[npt.NDArray[np.intp]]) -> None:
+        for kept in self._kept.values():
+            for source in sources:
+                kept.reorder(source)
+
+
+class _Kept:
+    """Verdicts of one predicate on the pods of one class.
+
+    codes      int64[row], as in `Verdicts`, without errors
+    is_known   bool[row]
+    """
+
+    __slots__ = ("codes", "is_known")
+
+    def __init__(self, row_count: int) -> None:
+        self.codes = np.zeros(row_count, np.int64)
+        self.is_known = np.zeros(row_count, np.bool_)
+
+    def fill(self, rows: npt.NDArray[np.intp], found: Verdicts) -> Verdicts:
+        """Keep what was found on these rows, less the errors; returns the verdicts on all rows."""
+        codes = np.zeros(len(rows), np.int64) if found.codes is None else found.codes
+        complete = self.codes.copy()
+        complete[rows] = codes
+        is_kept = codes >= FITS
+        self.codes[rows[is_kept]] = codes[is_kept]
+        self.is_known[rows[is_kept]] = True
+        return Verdicts(complete, found.errors)
+
+    def reorder(self, source: npt.NDArray[np.intp]) -> None:
+        """Row i is now what was row `source[i]`, and new where that is -1."""
+        if len(self.codes) == 0:
+            self.codes = np.zeros(len(source), np.int64)
+            self.is_known = np.zeros(len(source), np.bool_)
+        else:
+            self.codes = self.codes[source]
+            self.is_known = self.is_known[source] & (source >= 0)

@@ -1,0 +1,117 @@
+"""What a v1.9 predicate and a v1.9 priority are.
+
+A predicate looks at some nodes and says for each whether the pod fits, why not, or that it cannot
+tell (spec 05 §16). A priority scores the feasible nodes from 0 to 10, in one step or in two: `map`
+by node, then `reduce` over the list.
+
+Both get an `Attempt`: the pod, and the cluster beyond the snapshot. Verdicts are numbers
+(`reasons`), so that a rule over all nodes stays a matter of arrays.
+"""
+
+from collections.abc import Sequence
+from enum import Flag, auto
+from functools import cached_property
+from typing import ClassVar, Final, NamedTuple, Protocol, runtime_checkable
+
+from kubestow.api.meta import ResourceList
+from kubestow.api.resources import Resources
+from kubestow.arrays import IntArray
+from kubestow.cache.cache import Cache
+from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.objects import ClusterObjects
+from kubestow.errors import KubestowError
+from kubestow.plugins.legacy.pod import LegacyPodInfo, fit_request, is_best_effort, limits
+
+MAX_PRIORITY: Final = 10
+
+
+class Reads(Flag):
+    """What a predicate's verdict on a node depends on, besides the pod and the Node object."""
+
+    NOTHING_ELSE = 0
+    PODS = auto()  # the pods on that node
+    CLUSTER = auto()  # pods and nodes anywhere
+    VOLUMES = auto()  # persistent volumes and claims
+    SERVICES = auto()
+
+
+class Verdicts(NamedTuple):
+    """codes    int64[node]: 0 fits; above 0 the reasons it does not (`reasons.reasons_of`); below
+    0 the predicate failed, and -1 stands for the first of `errors`. None: all nodes fit."""
+
+    codes: IntArray | None
+    errors: Sequence[str] = ()
+
+
+ALL_FIT: Final = Verdicts(None)
+
+
+class PriorityError(KubestowError):
+    """A priority cannot score the nodes; ends the attempt. The text is the message for one node."""
+
+
+class LegacyCluster:
+    """What rules read beyond the snapshot: the object stores, and pods whose node is gone."""
+
+    def __init__(self, cache: Cache, objects: ClusterObjects) -> None:
+        self._cache = cache
+        self.objects = objects
+
+    def ghosts(self) -> list[NodeInfo]:
+        """Entries without a Node object: their pods still count as pods of the cluster."""
+        cache = self._cache
+        if cache.node_count() == cache.node_tree.node_count:
+            return []
+        return [info for info in cache.nodes.values() if info.node is None]
+
+
+class Attempt:
+    """One pod that is to be placed, with what several rules derive from it.
+
+    Upstream calls it predicate and priority metadata, and computes it once per pod as well.
+    """
+
+    def __init__(self, pod: LegacyPodInfo, cluster: LegacyCluster) -> None:
+        self.pod = pod
+        self.cluster = cluster
+
+    @cached_property
+    def request(self) -> Resources:
+        """What the resource predicate asks for."""
+        return fit_request(self.pod.pod)
+
+    @cached_property
+    def limits(self) -> ResourceList:
+        return limits(self.pod.pod)
+
+    @cached_property
+    def is_best_effort(self) -> bool:
+        return is_best_effort(self.pod.pod)
+
+
+class Predicate(Protocol):
+    """`check` may be asked about any view, and must not write to the snapshot's arrays."""
+
+    reads: ClassVar[Reads]
+
+    @property
+    def name(self) -> str: ...
+
+    def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts: ...
+
+
+class Priority(Protocol):
+    """`map` scores the feasible nodes, int64[node]; raises PriorityError if it cannot."""
+
+    @property
+    def name(self) -> str: ...
+
+    def map(self, attempt: Attempt, nodes: Nodes) -> IntArray: ...
+
+
+@runtime_checkable
+class ReducingPriority(Priority, Protocol):
+    """A priority whose scores depend on each other."""
+
+    def reduce(self, attempt: Attempt, nodes: Nodes, scores: IntArray) -> IntArray: ...

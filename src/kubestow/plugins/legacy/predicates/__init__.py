@@ -1,0 +1,1 @@
+"""The v1.9 predicates, one module each."""

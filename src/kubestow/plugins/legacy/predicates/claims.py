@@ -1,0 +1,30 @@
+"""Claims and the volumes behind them, with the words in which predicates fail over them (spec 07
+§7.1)."""
+
+from typing import Final
+
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.cache.objects import ClusterObjects
+from kubestow.errors import KubestowError
+
+UNNAMED_CLAIM: Final = "PersistentVolumeClaim had no name"
+
+
+class ClaimError(KubestowError):
+    """The volume behind a claim cannot be found."""
+
+
+def claimed_volume(objects: ClusterObjects, namespace: str, claim_name: str) -> PersistentVolume:
+    """The volume a claim is bound to; raises ClaimError."""
+    claim: PersistentVolumeClaim | None = objects.persistent_volume_claims.get(
+        namespace, claim_name
+    )
+    if claim is None:
+        raise ClaimError(f'persistentvolumeclaim "{claim_name}" not found')
+    volume_name = claim.spec.volume_name
+    if not volume_name:
+        raise ClaimError(f'PersistentVolumeClaim is not bound: "{claim_name}"')
+    volume = objects.persistent_volumes.get(volume_name)
+    if volume is None:
+        raise ClaimError(f'persistentvolume "{volume_name}" not found')
+    return volume

@@ -1,0 +1,32 @@
+"""GeneralPredicates: what a kubelet checks as well, as one predicate (spec 05 §17.2)."""
+
+from typing import ClassVar
+
+from kubestow.cache.nodes import Nodes
+from kubestow.plugins.legacy.contract import Attempt, Predicate, Reads, Verdicts
+from kubestow.plugins.legacy.predicates.fits_resources import PodFitsResources
+from kubestow.plugins.legacy.predicates.host_name import HostName
+from kubestow.plugins.legacy.predicates.host_ports import PodFitsHostPorts
+from kubestow.plugins.legacy.predicates.node_selector import MatchNodeSelector
+from kubestow.plugins.legacy.reasons import joined
+
+
+class GeneralPredicates:
+    """All four parts run; the reasons of each that fails are told, in this order."""
+
+    reads: ClassVar[Reads] = Reads.PODS
+
+    def __init__(self, name: str = "GeneralPredicates") -> None:
+        self.name = name
+        self._parts: tuple[Predicate, ...] = (
+            PodFitsResources(),
+            HostName(),
+            PodFitsHostPorts(),
+            MatchNodeSelector(),
+        )
+
+    def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
+        codes = None
+        for part in self._parts:
+            codes = joined(codes, part.check(attempt, nodes).codes)
+        return Verdicts(codes)

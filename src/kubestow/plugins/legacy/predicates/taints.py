@@ -1,0 +1,24 @@
+"""PodToleratesNodeTaints: every NoSchedule and NoExecute taint must be tolerated (spec 05
+§17.2)."""
+
+from typing import ClassVar, Final
+
+from kubestow.cache.nodes import Nodes
+from kubestow.plugins._shared.taint_match import untolerated
+from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
+from kubestow.plugins.legacy.reasons import code_of, failing_where
+
+_TAINTED: Final = code_of("PodToleratesNodeTaints")
+
+
+class PodToleratesNodeTaints:
+    reads: ClassVar[Reads] = Reads.NOTHING_ELSE
+
+    def __init__(self, name: str = "PodToleratesNodeTaints") -> None:
+        self.name = name
+
+    def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
+        kept_out = untolerated(nodes, attempt.pod.pod.spec.tolerations, comparison_operators=False)
+        if kept_out is None:
+            return ALL_FIT
+        return Verdicts(failing_where(kept_out > 0, _TAINTED))

@@ -1,0 +1,18 @@
+"""CheckVolumeBinding: passes every node, as its feature gate is off in v1.9 (spec 07 §7.1)."""
+
+from typing import ClassVar
+
+from kubestow.cache.nodes import Nodes
+from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
+
+
+class CheckVolumeBinding:
+    """Policies name it, so it has to be there; VolumeScheduling was alpha."""
+
+    reads: ClassVar[Reads] = Reads.NOTHING_ELSE
+
+    def __init__(self, name: str = "CheckVolumeBinding") -> None:
+        self.name = name
+
+    def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
+        return ALL_FIT

@@ -1,0 +1,16 @@
+"""EqualPriority: every node scores 1; also stands in where there is no other priority (spec 05
+§18)."""
+
+import numpy as np
+
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.plugins.legacy.contract import Attempt
+
+
+class EqualPriority:
+    def __init__(self, name: str = "EqualPriority") -> None:
+        self.name = name
+
+    def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
+        return np.ones(len(nodes), np.int64)

@@ -1,0 +1,47 @@
+"""ImageLocalityPriority: nodes that have the pod's images already (spec 05 §18)."""
+
+from typing import Final
+
+import numpy as np
+
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
+from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
+
+_MB: Final = 1024 * 1024
+_SMALLEST: Final = 23 * _MB
+_LARGEST: Final = 1000 * _MB
+
+
+class ImageLocalityPriority:
+    def __init__(self, name: str = "ImageLocalityPriority") -> None:
+        self.name = name
+
+    def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
+        sizes = np.zeros(len(nodes), np.int64)
+        for container in attempt.pod.pod.spec.containers:
+            sizes += _size_of(nodes, container.image)
+        return score_of(sizes)
+
+
+def score_of(sizes: IntArray) -> IntArray:
+    """int64[node] in 0..10, by the bytes that need not be fetched."""
+    inside = MAX_PRIORITY * (sizes - _SMALLEST) // (_LARGEST - _SMALLEST) + 1
+    return np.select([sizes < _SMALLEST, sizes >= _LARGEST], [0, MAX_PRIORITY], inside)
+
+
+def _size_of(nodes: Nodes, image: str) -> IntArray:
+    """int64[node]: the size of the image, by exactly this name; 0 where the node lacks it."""
+
+    def compute(nodes: Nodes) -> IntArray:
+        return np.array(
+            [
+                # A name listed twice has the later size.
+                next((entry.size_bytes for entry in reversed(images) if image in entry.names), 0)
+                for images in (node.status.images for node in nodes.node_objects())
+            ],
+            np.int64,
+        )
+
+    return nodes.tracked(("v1.9 image", image), Depends.NODE, compute)

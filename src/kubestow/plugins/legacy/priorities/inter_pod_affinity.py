@@ -1,0 +1,85 @@
+"""InterPodAffinityPriority: preferred affinity of the pod, and of the pods that run (spec 06
+§6.6.2)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from kubestow.api.pod_info import WeightedTerm
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.owned_terms import TermKind
+from kubestow.plugins._shared.domains import DomainColumn
+from kubestow.plugins._shared.pod_sets import InAll, PodSet
+from kubestow.plugins._shared.term_ledger import Exposure, Pull
+from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
+
+# Required anti-affinity never scores: where it matters the node is not feasible.
+_SCORING_KINDS: Final[tuple[TermKind, ...]] = (
+    "RequiredAffinity",
+    "PreferredAffinity",
+    "PreferredAntiAffinity",
+)
+_NO_LABELS: Final[Mapping[str, str]] = {}
+
+
+class InterPodAffinityPriority:
+    """`hard_weight`: what required affinity of a running pod is worth to the pods it means."""
+
+    def __init__(self, name: str = "InterPodAffinityPriority", *, hard_weight: int = 1) -> None:
+        self.name = name
+        self._pull = Pull(
+            required_affinity=hard_weight,
+            preferred_affinity=1,
+            preferred_anti_affinity=-1,
+            is_weighted=True,
+        )
+
+    def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
+        raw = np.zeros(len(nodes), np.int64)
+        counts = TopologyCounts.at(nodes.snapshot)
+        for column, values in (*_wanted(attempt, counts), *self._exposed(attempt, counts)):
+            raw += values.take(column.ids[nodes.rows])
+        return stretched(raw)
+
+    def _exposed(
+        self, attempt: Attempt, counts: TopologyCounts
+    ) -> Iterator[tuple[DomainColumn, IntArray]]:
+        """What the terms of running pods say about this one, by domain."""
+        terms = counts.terms
+        for key in terms.topology_keys(*_SCORING_KINDS):
+            exposure = Exposure(
+                attempt.pod.pod_class,
+                namespace_labels=_NO_LABELS,
+                topology_key=key,
+                pull=self._pull,
+            )
+            tally = terms.tally(exposure)
+            if tally.weights:
+                column = counts.column(key)
+                yield column, tally.sums(column).values
+
+
+def _wanted(attempt: Attempt, counts: TopologyCounts) -> Iterator[tuple[DomainColumn, IntArray]]:
+    """What the pod's own preferred terms are worth, by domain."""
+    pod = attempt.pod
+    entries: list[tuple[WeightedTerm, int]] = [
+        *((entry, entry.weight) for entry in pod.preferred_affinity_terms),
+        *((entry, -entry.weight) for entry in pod.preferred_anti_affinity_terms),
+    ]
+    for entry, weight in entries:
+        term = entry.term
+        column = counts.column(term.topology_key)
+        pods = counts.pods(InAll((PodSet(term.namespaces, term.selector),)))
+        yield column, weight * pods.sums(column).values
+
+
+def stretched(raw: IntArray) -> IntArray:
+    """Stretch sums of weights to 0..10; zero is always among the ends (spec 06 §6.6.2)."""
+    highest, lowest = int(raw.max(initial=0)), int(raw.min(initial=0))
+    if highest == lowest:
+        return np.zeros_like(raw)
+    # Divide first, then multiply, in doubles; truncate at the end.
+    return (float(MAX_PRIORITY) * ((raw - lowest) / float(highest - lowest))).astype(np.int64)

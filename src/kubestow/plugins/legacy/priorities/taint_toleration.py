@@ -1,0 +1,24 @@
+"""TaintTolerationPriority: nodes with fewer soft taints that the pod does not tolerate (spec 05
+§18)."""
+
+import numpy as np
+
+from kubestow.api.taints import soft_tolerations
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.plugins._shared.normalise import normalise
+from kubestow.plugins._shared.taint_match import untolerated_soft_counts
+from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
+
+
+class TaintTolerationPriority:
+    def __init__(self, name: str = "TaintTolerationPriority") -> None:
+        self.name = name
+
+    def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
+        tolerations = soft_tolerations(attempt.pod.pod.spec.tolerations)
+        counts = untolerated_soft_counts(nodes, tolerations, comparison_operators=False)
+        return np.zeros(len(nodes), np.int64) if counts is None else counts
+
+    def reduce(self, attempt: Attempt, nodes: Nodes, scores: IntArray) -> IntArray:
+        return normalise(scores, reverse=True, max_score=MAX_PRIORITY)
