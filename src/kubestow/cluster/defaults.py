@@ -23,7 +23,13 @@ from kubestow.cluster.documents import (
     replaced_at,
     value_at,
 )
-from kubestow.cluster.workloads import default_deployment, default_job, default_service
+from kubestow.cluster.workloads import (
+    default_daemon_set,
+    default_deployment,
+    default_job,
+    default_service,
+    default_stateful_set,
+)
 
 _Step = Callable[[JsonObject], JsonObject]
 
@@ -282,7 +288,8 @@ _STEPS: Final[dict[str, tuple[_Step, ...]]] = {
     ),
     "PriorityClass": (_fill("preemptionPolicy", value="PreemptLowerPriority"),),
     "ReplicaSet": (_fill("spec", "replicas", value=1),),
-    "StatefulSet": (_fill("spec", "replicas", value=1),),
+    "StatefulSet": (default_stateful_set,),
+    "DaemonSet": (default_daemon_set,),
     "ReplicationController": (_fill("spec", "replicas", value=1),),
     "Deployment": (default_deployment,),
     "Job": (default_job,),

@@ -13,6 +13,7 @@ Not here: how far back a watch can start (`store`).
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final, Literal
 
 from kubestow.api.meta import ApiObject, JsonObject
@@ -191,12 +192,22 @@ def seen_through(selection: Selection, change: Change) -> WatchEvent | None:
     An object that starts to match is added, one that stops matching is deleted, whatever happened
     to it in truth.
     """
-    old, new = change.old, change.new
     if selection.is_everything:
-        was_seen, is_seen = old is not None, new is not None
-    else:
-        was_seen = old is not None and selection.matches(old.document)
-        is_seen = new is not None and selection.matches(new.document)
+        return _seen_by_all(change)
+    old, new = change.old, change.new
+    was_seen = old is not None and selection.matches(old.document)
+    is_seen = new is not None and selection.matches(new.document)
+    return _seen(change, was_seen=was_seen, is_seen=is_seen)
+
+
+# A change is offered to one watch after the other: all who see everything share one event.
+@lru_cache(1)
+def _seen_by_all(change: Change) -> WatchEvent | None:
+    return _seen(change, was_seen=change.old is not None, is_seen=change.new is not None)
+
+
+def _seen(change: Change, *, was_seen: bool, is_seen: bool) -> WatchEvent | None:
+    new = change.new
     if is_seen:
         assert new is not None
         return WatchEvent("MODIFIED" if was_seen else "ADDED", new)

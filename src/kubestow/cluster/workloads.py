@@ -52,6 +52,29 @@ def default_deployment(document: JsonObject) -> JsonObject:
     return document
 
 
+def default_stateful_set(document: JsonObject) -> JsonObject:
+    document = filled_at(document, ("spec", "replicas"), 1)
+    document = filled_at(document, ("spec", "revisionHistoryLimit"), 10)
+    document = filled_at(document, ("spec", "podManagementPolicy"), "OrderedReady")
+    if not value_at(document, "spec", "updateStrategy", "type"):
+        document = replaced_at(document, ("spec", "updateStrategy", "type"), "RollingUpdate")
+    if value_at(document, "spec", "updateStrategy", "type") == "RollingUpdate":
+        partition = ("spec", "updateStrategy", "rollingUpdate", "partition")
+        document = filled_at(document, partition, 0)
+    return document
+
+
+def default_daemon_set(document: JsonObject) -> JsonObject:
+    document = filled_at(document, ("spec", "revisionHistoryLimit"), 10)
+    if not value_at(document, "spec", "updateStrategy", "type"):
+        document = replaced_at(document, ("spec", "updateStrategy", "type"), "RollingUpdate")
+    if value_at(document, "spec", "updateStrategy", "type") == "RollingUpdate":
+        rolling = ("spec", "updateStrategy", "rollingUpdate")
+        document = filled_at(document, (*rolling, "maxSurge"), 0)
+        document = filled_at(document, (*rolling, "maxUnavailable"), 1)
+    return document
+
+
 def default_job(document: JsonObject) -> JsonObject:
     spec = as_object(document.get("spec"))
     # A job that says only how many run at once is a queue of work: it ends when one pod succeeds.

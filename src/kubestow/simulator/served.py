@@ -26,9 +26,12 @@ from kubestow.cluster.server.kubeconfig import kubeconfig, remove_kubeconfig, wr
 from kubestow.cluster.server.server import ApiServer
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.scheduler import DecisionListener
+from kubestow.simulator.controllers.daemon_set import DaemonSetController
 from kubestow.simulator.controllers.deployment import DeploymentController
+from kubestow.simulator.controllers.disruption import DisruptionController
 from kubestow.simulator.controllers.job import JobController
 from kubestow.simulator.controllers.replica_set import ReplicaSetController
+from kubestow.simulator.controllers.stateful_set import StatefulSetController
 from kubestow.simulator.embedded import Controller, EmbeddedCluster
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.kubelets import FakeKubelets
@@ -102,7 +105,10 @@ def controllers_for(store: MemoryCluster, clock: Clock) -> list[Controller]:
         FakeKubelets(store, clock, start_delay_s=START_DELAY_S, stop_s=STOP_S, recorder=recorder),
         DeploymentController(store, clock, recorder),
         ReplicaSetController(store, clock, recorder),
+        StatefulSetController(store, clock, recorder),
+        DaemonSetController(store, clock, recorder),
         JobController(store, clock, recorder),
+        DisruptionController(store, clock),
         VolumeController(store),
         EphemeralVolumeController(store),
         GarbageCollector(store),

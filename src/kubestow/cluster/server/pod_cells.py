@@ -13,20 +13,16 @@ NONE = "<none>"
 
 def ready(pod: JsonObject, _now_ns: int) -> str:
     """`1/2`: containers that are ready, of all that keep running."""
-    total = len(objects_in(value_at(pod, "spec", "containers"))) + len(_sidecar_names(pod))
+    statuses = objects_in(value_at(pod, "status", "containerStatuses"))
     sidecars = _sidecar_names(pod)
+    if sidecars:
+        initial = objects_in(value_at(pod, "status", "initContainerStatuses"))
+        statuses += [status for status in initial if status.get("name") in sidecars]
     ready_count = sum(
-        1
-        for status in (
-            *objects_in(value_at(pod, "status", "containerStatuses")),
-            *(
-                status
-                for status in objects_in(value_at(pod, "status", "initContainerStatuses"))
-                if status.get("name") in sidecars
-            ),
-        )
-        if status.get("ready") and value_at(status, "state", "running") is not None
+        bool(status.get("ready")) and value_at(status, "state", "running") is not None
+        for status in statuses
     )
+    total = len(objects_in(value_at(pod, "spec", "containers"))) + len(sidecars)
     return f"{ready_count}/{total}"
 
 
@@ -81,6 +77,8 @@ def _sidecar_names(pod: JsonObject) -> set[str]:
 def _init_word(pod: JsonObject) -> str:
     """What the first init container that is not done says; empty when all are."""
     statuses = objects_in(value_at(pod, "status", "initContainerStatuses"))
+    if not statuses:
+        return ""
     total = len(objects_in(value_at(pod, "spec", "initContainers")))
     sidecars = _sidecar_names(pod)
     for index, status in enumerate(statuses):

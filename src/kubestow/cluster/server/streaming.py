@@ -40,14 +40,17 @@ class EventEncoder:
     """The lines of watches, each made once."""
 
     def __init__(self, remembered_max: int = REMEMBERED_MAX) -> None:
-        self._lines: dict[tuple[int, str, ServedResource, Form], bytes] = {}
+        self._lines: dict[tuple[int, str, str, Form], bytes] = {}
         self._remembered_max = remembered_max
 
     def line(self, event: WatchEvent, served: ServedResource, form: Form) -> bytes:
-        """An event as a line, whole or as metadata; the version says which change it is."""
+        """An event as a line, whole or as metadata.
+
+        The version says which change it is, the group under which name its resource is served.
+        """
         if event.type == "BOOKMARK":
             return _encoded(event, served, form)
-        key = (event.stored.version, event.type, served, form)
+        key = (event.stored.version, event.type, served.resource.group, form)
         line = self._lines.get(key)
         if line is None:
             if len(self._lines) >= self._remembered_max:

@@ -8,18 +8,13 @@ ReplicaSet under a new revision number. Scaling in the middle of an update is no
 ReplicaSets in proportion; the update's own steps reach the same end.
 """
 
-import hashlib
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
-
-import msgspec
+from typing import Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.documents import (
     as_object,
-    is_list,
-    is_object,
     objects_in,
     removed_at,
     replaced_at,
@@ -40,13 +35,11 @@ from kubestow.simulator.controllers.rolling import (
     new_wanted,
     old_wanted,
 )
+from kubestow.simulator.controllers.templates import canonical, template_hash
 
 HASH_LABEL: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-# No vowels and no digits that look like them: a hash never spells a word.
-_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-_HASH_LENGTH: Final = 10
 _HASH_LABEL_PATH: Final = ("metadata", "labels", HASH_LABEL)
 
 
@@ -306,28 +299,6 @@ class _Counts(NamedTuple):
             "unavailableReplicas": self.unavailable,
             "terminatingReplicas": self.terminating,
         }
-
-
-def template_hash(template: JsonObject, attempt: int = 0) -> str:
-    """A short text that is the same for the same template."""
-    raw = msgspec.json.encode([canonical(template), attempt], order="sorted")
-    number = int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "little")
-    text = ""
-    for _ in range(_HASH_LENGTH):
-        number, index = divmod(number, len(_ALPHABET))
-        text += _ALPHABET[index]
-    return text
-
-
-def canonical(template: Any) -> Any:  # any JSON value, in and out
-    """The template without what means nothing: clients write `resources: {}` or leave it out."""
-    if is_list(template):
-        return [canonical(item) for item in template]
-    if not is_object(template):
-        return template
-    # In a volume an empty object says what kind of volume it is.
-    kept = {key: value if key == "volumes" else canonical(value) for key, value in template.items()}
-    return {key: value for key, value in kept.items() if value not in (None, "", {}, [])}
 
 
 def _counts(owner: StoredObject, new: StoredObject | None, old: list[StoredObject]) -> _Counts:

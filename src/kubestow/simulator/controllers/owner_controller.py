@@ -47,13 +47,18 @@ class OwnerController(ABC):
         name: str,
         owners: str,
         dependents: str,
+        concerns_all: str = "",
     ) -> None:
-        """`owners` and `dependents` are qualified names of resources, such as `jobs.batch`."""
+        """All three are qualified names of resources, such as `jobs.batch`.
+
+        A change of one that `concerns_all` makes every owner worth a look.
+        """
         self.cluster: Final = cluster
         self.clock: Final = clock
         self.name: Final = name
         self.owners: Final = cluster.resources.named(owners)
         self.dependents: Final = cluster.resources.named(dependents)
+        self._others = [cluster.resources.named(concerns_all)] if concerns_all else []
         self._recorder = recorder
         # By the owner's UID, and by key within; a dependent without a controller by its namespace.
         self._owned: dict[str, dict[Key, StoredObject]] = {}
@@ -69,8 +74,8 @@ class OwnerController(ABC):
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        watches = (self.cluster.watch(self.owners), self.cluster.watch(self.dependents))
-        group = self._group = WatchGroup(watches)
+        followed = (self.owners, self.dependents, *self._others)
+        group = self._group = WatchGroup(self.cluster.watch(one) for one in followed)
         try:
             while not group.is_closed:
                 await group.wait()
@@ -116,8 +121,11 @@ class OwnerController(ABC):
         for event in events:
             if event.stored.resource is self.owners:
                 self._dirty[event.stored.key] = None
-            if event.stored.resource is self.dependents:
+            elif event.stored.resource is self.dependents:
                 self._learn_of_dependent(event)
+            else:
+                for owner in self.cluster.objects_of(self.owners):
+                    self._dirty[owner.key] = None
 
     def _learn_of_dependent(self, event: WatchEvent) -> None:
         stored = event.stored

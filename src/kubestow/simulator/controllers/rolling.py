@@ -29,8 +29,8 @@ def limits_of(deployment: JsonObject, desired: int) -> Limits:
     if value_at(deployment, "spec", "strategy", "type") != "RollingUpdate":
         return Limits(0, desired)
     rolling = as_object(value_at(deployment, "spec", "strategy", "rollingUpdate"))
-    surge = _share(rolling.get("maxSurge", "25%"), desired, rounds_up=True)
-    unavailable = _share(rolling.get("maxUnavailable", "25%"), desired, rounds_up=False)
+    surge = share(rolling.get("maxSurge", "25%"), desired, rounds_up=True)
+    unavailable = share(rolling.get("maxUnavailable", "25%"), desired, rounds_up=False)
     # With neither, nothing could ever move.
     if surge == 0 and unavailable == 0:
         unavailable = 1
@@ -71,7 +71,8 @@ def old_wanted(desired: int, limits: Limits, new: Replicas, old: list[Replicas])
     return wanted
 
 
-def _share(value: object, desired: int, *, rounds_up: bool) -> int:
+def share(value: object, desired: int, *, rounds_up: bool) -> int:
+    """A number, or a percentage of the desired count."""
     if isinstance(value, int):
         return value
     text = str(value)

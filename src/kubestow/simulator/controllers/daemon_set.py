@@ -1,0 +1,201 @@
+"""DaemonSets: one pod on every node that may have one.
+
+Which nodes may is decided here, by the template's node selector, its required affinity and the
+taints it tolerates; that the pod then goes to exactly that node is the scheduler's work.
+"""
+
+from contextlib import suppress
+from typing import Any, Final
+
+from kubestow.api.decode import convert
+from kubestow.api.meta import JsonObject
+from kubestow.api.node import Node
+from kubestow.api.node_selector import RequiredNodeAffinity
+from kubestow.api.pod import Pod
+from kubestow.api.taints import first_untolerated
+from kubestow.clock import Clock
+from kubestow.cluster.documents import as_list, as_object, replaced_at, value_at
+from kubestow.cluster.events import EventRecorder
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.resources import NODES, PODS
+from kubestow.cluster.store import StoredObject
+from kubestow.errors import ApiError, NotFoundError
+from kubestow.simulator.controllers.owner_controller import RETRY_S, OwnerController
+from kubestow.simulator.controllers.pods import (
+    is_finished,
+    is_terminating,
+    pod_from_template,
+    ready_since_s,
+)
+from kubestow.simulator.controllers.rolling import share
+from kubestow.simulator.controllers.templates import template_hash
+
+REVISION: Final = "controller-revision-hash"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_AFFINITY: Final = ("spec", "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms")
+# A daemon stays on a node in trouble, and comes to one that takes no other pods.
+_TOLERATED: Final = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+
+
+class DaemonSetController(OwnerController):
+    def __init__(self, cluster: MemoryCluster, clock: Clock, recorder: EventRecorder) -> None:
+        super().__init__(
+            cluster,
+            clock,
+            recorder,
+            name="daemonset-controller",
+            owners="daemonsets.apps",
+            dependents="pods",
+            concerns_all="nodes",
+        )
+
+    def reconcile(self, owner: StoredObject, dependents: list[StoredObject]) -> float | None:
+        template = _tolerant(as_object(value_at(owner.document, "spec", "template")))
+        wanted = self._suitable_nodes(template)
+        by_node: dict[str, list[StoredObject]] = {}
+        for pod in dependents:
+            by_node.setdefault(node_of(pod), []).append(pod)
+        delay_s = None
+        if not is_terminating(owner):
+            delay_s = self._fill(owner, template, wanted - by_node.keys())
+            for node_name, pods in by_node.items():
+                self._tidy(owner, pods, is_wanted=node_name in wanted)
+            self._replace_outdated(owner, by_node, len(wanted))
+        self._report(owner, wanted, by_node)
+        return delay_s
+
+    def _suitable_nodes(self, template: JsonObject) -> set[str]:
+        pod = convert(Pod, {"spec": as_object(template.get("spec"))})
+        affinity = RequiredNodeAffinity.of(pod)
+        nodes = [stored.typed for stored in self.cluster.objects_of(NODES)]
+        return {
+            node.metadata.name
+            for node in nodes
+            if isinstance(node, Node)
+            and affinity.matches(node.metadata.labels, node.metadata.name)
+            and first_untolerated(node.spec.taints, pod.spec.tolerations) is None
+        }
+
+    def _fill(
+        self, owner: StoredObject, template: JsonObject, node_names: set[str]
+    ) -> float | None:
+        template = replaced_at(template, ("metadata", "labels", REVISION), _revision_of(owner))
+        for node_name in sorted(node_names):
+            try:
+                pod = self.cluster.create(
+                    PODS, pod_from_template(owner, _tied(template, node_name))
+                )
+            except ApiError as error:
+                self.record(owner, "FailedCreate", f"Error creating: {error}", type="Warning")
+                return RETRY_S
+            self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
+        return None
+
+    def _tidy(self, owner: StoredObject, pods: list[StoredObject], *, is_wanted: bool) -> None:
+        """Of the pods meant for a node keep one that works, if any is wanted."""
+        working = [pod for pod in pods if not is_finished(pod) and not is_terminating(pod)]
+        working.sort(key=lambda pod: (pod.metadata["creationTimestamp"], pod.name))
+        kept = working[:1] if is_wanted else []
+        for pod in pods:
+            if pod not in kept:
+                self._delete(owner, pod)
+
+    def _replace_outdated(
+        self, owner: StoredObject, by_node: dict[str, list[StoredObject]], wanted_count: int
+    ) -> None:
+        strategy = as_object(value_at(owner.document, "spec", "updateStrategy"))
+        if strategy.get("type") == "OnDelete":
+            return
+        allowed = value_at(strategy, "rollingUpdate", "maxUnavailable")
+        allowance = share(1 if allowed is None else allowed, wanted_count, rounds_up=True)
+        pods = [pod for pods in by_node.values() for pod in pods]
+        allowance -= wanted_count - sum(
+            ready_since_s(pod) is not None and not is_terminating(pod) for pod in pods
+        )
+        outdated = [
+            pod
+            for pod in pods
+            if not is_terminating(pod) and _labels(pod).get(REVISION) != _revision_of(owner)
+        ]
+        for pod in outdated:
+            # Replacing one that is not ready costs nothing.
+            if ready_since_s(pod) is None:
+                self._delete(owner, pod)
+            elif allowance > 0:
+                allowance -= 1
+                self._delete(owner, pod)
+
+    def _delete(self, owner: StoredObject, pod: StoredObject) -> None:
+        if is_terminating(pod):
+            return
+        with suppress(NotFoundError):
+            self.cluster.delete(PODS, *pod.key, uid=pod.uid)
+            self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+
+    def _report(
+        self, owner: StoredObject, wanted: set[str], by_node: dict[str, list[StoredObject]]
+    ) -> None:
+        placed = {
+            node_name: pod
+            for node_name, pods in by_node.items()
+            for pod in pods
+            if not is_terminating(pod)
+        }
+        right = [pod for node_name, pod in placed.items() if node_name in wanted]
+        ready = sum(ready_since_s(pod) is not None for pod in right)
+        revision = _revision_of(owner)
+        updated = sum(_labels(pod).get(REVISION) == revision for pod in right)
+        status: JsonObject = {
+            "desiredNumberScheduled": len(wanted),
+            "currentNumberScheduled": len(right),
+            "numberMisscheduled": len(placed) - len(right),
+            "numberReady": ready,
+            "observedGeneration": owner.metadata.get("generation") or 0,
+        }
+        counts = {
+            "numberAvailable": ready,
+            "numberUnavailable": len(wanted) - ready,
+            "updatedNumberScheduled": updated,
+        }
+        status |= {field: count for field, count in counts.items() if count}
+        self.write_status(owner, status)
+
+
+def node_of(pod: StoredObject) -> str:
+    """The node a daemon is on, or is meant for."""
+    if node_name := value_at(pod.document, "spec", "nodeName"):
+        return node_name
+    for term in as_list(value_at(pod.document, *_AFFINITY)):
+        for field in as_list(as_object(term).get("matchFields")):
+            values = as_list(as_object(field).get("values"))
+            if values:
+                return str(values[0])
+    return ""
+
+
+def _tied(template: JsonObject, node_name: str) -> JsonObject:
+    """The template with a demand for one node; it replaces the author's own demands."""
+    field: JsonObject = {"key": "metadata.name", "operator": "In", "values": [node_name]}
+    terms: list[Any] = [{"matchFields": [field]}]
+    return replaced_at(template, _AFFINITY, terms)
+
+
+def _tolerant(template: JsonObject) -> JsonObject:
+    own = as_list(value_at(template, "spec", "tolerations"))
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in _TOLERATED]
+    return replaced_at(template, ("spec", "tolerations"), [*own, *added])
+
+
+def _revision_of(owner: StoredObject) -> str:
+    return template_hash(as_object(value_at(owner.document, "spec", "template")))
+
+
+def _labels(pod: StoredObject) -> JsonObject:
+    return as_object(pod.metadata.get("labels"))

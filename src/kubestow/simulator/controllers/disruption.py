@@ -1,0 +1,147 @@
+"""PodDisruptionBudgets: how many pods may be taken away right now.
+
+    allowed = healthy now - healthy needed, and never below zero
+
+The scheduler asks before it pushes pods aside, `kubectl drain` before it evicts. How many pods
+there should be is what their controllers were told to have; pods without one count as they are.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from kubestow.api.labels import Selector
+from kubestow.api.meta import JsonObject
+from kubestow.clock import NANOSECONDS, Clock
+from kubestow.cluster.documents import as_object, seconds_of, value_at, whole_seconds
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.resources import PODS
+from kubestow.cluster.selectors import Selection
+from kubestow.cluster.store import Key, StoredObject
+from kubestow.cluster.watch import WatchEvent, WatchGroup
+from kubestow.errors import NotFoundError
+from kubestow.simulator.controllers.owner_controller import controller_reference, selector_of
+from kubestow.simulator.controllers.pods import is_active, ready_since_s
+from kubestow.simulator.controllers.rolling import share
+
+# A pod whose eviction was allowed counts as gone for so long, if it does not go sooner.
+DISRUPTED_S: Final = 120.0
+
+
+class DisruptionController:
+    def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._resource = cluster.resources.named("poddisruptionbudgets.policy")
+        self._budgets: dict[Key, Selector] = {}
+
+    async def run(self) -> None:
+        """Keep the budgets up to date until cancelled."""
+        watches = (self._cluster.watch(self._resource), self._cluster.watch(PODS))
+        group = WatchGroup(watches)
+        try:
+            while not group.is_closed:
+                await group.wait()
+                for key in self._concerned(group.events_nowait()):
+                    self._update(key)
+        finally:
+            group.close()
+
+    def _concerned(self, events: Iterable[WatchEvent]) -> dict[Key, None]:
+        """The budgets to look at after some events, each once."""
+        keys: dict[Key, None] = {}
+        for event in events:
+            stored = event.stored
+            if stored.resource is self._resource:
+                if event.type == "DELETED":
+                    self._budgets.pop(stored.key, None)
+                else:
+                    self._budgets[stored.key] = selector_of(stored.document)
+                    keys[stored.key] = None
+                continue
+            labels = as_object(stored.metadata.get("labels"))
+            for key, selector in self._budgets.items():
+                if key[0] == stored.key[0] and selector.matches(labels):
+                    keys[key] = None
+        return keys
+
+    def _update(self, key: Key) -> None:
+        budget = self._cluster.find(self._resource, *key)
+        if budget is None:
+            return
+        selection = Selection(namespace=key[0], labels=self._budgets[key])
+        pods = [pod for pod in self._cluster.list(PODS, selection).items if is_active(pod)]
+        status = self._status(budget, pods)
+        with suppress(NotFoundError):
+            self._cluster.change(
+                self._resource,
+                *key,
+                lambda document: {**document, "status": status},
+                subresource="status",
+            )
+
+    def _status(self, budget: StoredObject, pods: list[StoredObject]) -> JsonObject:
+        now_s = self._clock.now_ns() / NANOSECONDS
+        known = as_object(value_at(budget.document, "status", "disruptedPods"))
+        names = {pod.name for pod in pods}
+        disrupted = {
+            name: time
+            for name, time in known.items()
+            if name in names and (seconds_of(time) or 0.0) + DISRUPTED_S > now_s
+        }
+        healthy = sum(ready_since_s(pod) is not None and pod.name not in disrupted for pod in pods)
+        expected = self._expected(pods)
+        needed = _needed(as_object(budget.document.get("spec")), expected)
+        allowed = max(0, healthy - needed) if expected else 0
+        status: JsonObject = {
+            "currentHealthy": healthy,
+            "desiredHealthy": needed,
+            "disruptionsAllowed": allowed,
+            "expectedPods": expected,
+            "observedGeneration": budget.metadata.get("generation") or 0,
+            "conditions": [self._condition(budget, allowed > 0)],
+        }
+        return status | ({"disruptedPods": disrupted} if disrupted else {})
+
+    def _expected(self, pods: list[StoredObject]) -> int:
+        """How many pods there should be."""
+        owners: dict[str, int] = {}
+        free = 0
+        for pod in pods:
+            reference = controller_reference(pod.document)
+            count = None if reference is None else self._replicas(reference, pod.key[0])
+            if reference is None or count is None:
+                free += 1
+            else:
+                owners[reference.get("uid", "")] = count
+        return free + sum(owners.values())
+
+    def _replicas(self, reference: JsonObject, namespace: str) -> int | None:
+        try:
+            api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
+            resource = self._cluster.resources.of_kind(api_version, kind)
+        except NotFoundError:
+            return None
+        owner = self._cluster.find(resource, namespace, reference.get("name", ""))
+        return None if owner is None else value_at(owner.document, "spec", "replicas")
+
+    def _condition(self, budget: StoredObject, is_allowed: bool) -> JsonObject:
+        status = "True" if is_allowed else "False"
+        known = value_at(budget.document, "status", "conditions")
+        if known and known[0].get("status") == status:
+            return known[0]
+        return {
+            "type": "DisruptionAllowed",
+            "status": status,
+            "reason": "SufficientPods" if is_allowed else "InsufficientPods",
+            "message": "",
+            "lastTransitionTime": whole_seconds(self._clock.now_ns()),
+        }
+
+
+def _needed(spec: JsonObject, expected: int) -> int:
+    """How many pods must stay healthy; percentages are rounded in favour of the pods."""
+    if (most := spec.get("maxUnavailable")) is not None:
+        return max(0, expected - share(most, expected, rounds_up=True))
+    least = spec.get("minAvailable")
+    return share(1 if least is None else least, expected, rounds_up=True)
