@@ -57,7 +57,7 @@ def plugin_set(enabled: str = "", disabled: str = "") -> PluginSet:
         pytest.param(
             plugin_set("A B"),
             plugin_set("B:1 B:2"),
-            plugin_set("A B:2 B:1"),
+            plugin_set("A B:1 B:2"),
             id="a-name-written-twice-survives",
         ),
         pytest.param(
@@ -92,3 +92,10 @@ def test_enabled_names_are_told_once_in_order_of_first_mention() -> None:
         multi_point=plugin_set("B A"), filter=plugin_set("C A"), score=plugin_set("D", "E")
     )
     assert enabled_names(plugins) == ["B", "A", "C", "D"]
+
+
+def test_merging_again_changes_nothing() -> None:
+    custom = plugin_set("X B:4 B:5 A:2", "C")
+    once = merge_plugin_set(plugin_set("A:1 B:1 C D"), custom)
+    again = merge_plugin_set(plugin_set("A:1 B:1 C D"), once)
+    assert again.enabled == once.enabled

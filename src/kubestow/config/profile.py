@@ -113,7 +113,9 @@ def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
     """A user's entry takes the place of the default one of the same name; the rest comes after."""
     disabled = (*custom.disabled, *default.disabled)
     disabled_names = {ref.name for ref in disabled}
-    replacements = {ref.name: index for index, ref in enumerate(custom.enabled)}
+    replacements: dict[str, int] = {}
+    for index, ref in enumerate(custom.enabled):
+        replacements.setdefault(ref.name, index)
     enabled: list[PluginRef] = []
     used: set[int] = set()
     if "*" not in disabled_names:
@@ -127,6 +129,6 @@ def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
                 enabled.append(custom.enabled[index])
                 used.add(index)
     # A name the user wrote twice survives here and fails when the profile is built, as upstream's
-    # does.
+    # does. The first takes the default's place, so that merging again changes nothing.
     enabled += [ref for index, ref in enumerate(custom.enabled) if index not in used]
     return PluginSet(enabled=tuple(enabled), disabled=disabled)
