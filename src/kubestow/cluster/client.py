@@ -89,7 +89,8 @@ class ClusterClient(Protocol):
     ) -> Listing[T]:
         """Everything there is, at least as new as the version given, and what follows.
 
-        GoneError if the version is too old to be compared with; ask again without one.
+        Version "0" means that any will do. GoneError if the server cannot compare with the version,
+        because it has forgotten it or not reached it; ask again without one.
         """
         ...
 

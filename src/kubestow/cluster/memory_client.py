@@ -15,10 +15,11 @@ from kubestow.cluster.client import Listing, ObjectWatch, update_patch
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.patch import PatchType
 from kubestow.cluster.pod_status import pod_status_patch
-from kubestow.cluster.refusals import bad_request
+from kubestow.cluster.refusals import bad_request, too_large_version
 from kubestow.cluster.resources import EVENTS, PODS, ApiResource, Subresource
 from kubestow.cluster.selectors import Selection, parse_selection
 from kubestow.cluster.store import StoredObject
+from kubestow.errors import GoneError
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -58,9 +59,11 @@ class MemoryClient:
         resource_version: str = "",
     ) -> Listing[T]:
         selection = self._selection(cls, field_selector, label_selector)
-        page = self._cluster.list(
-            self._resource(cls), selection, version=_parse_version(resource_version)
-        )
+        version = _parse_version(resource_version)
+        if version > self._cluster.version:
+            # Not reached yet, or of another store: waiting for it may be in vain.
+            raise GoneError(str(too_large_version(version, self._cluster.version)))
+        page = self._cluster.list(self._resource(cls), selection, version=version)
         return Listing(
             items=[_typed(cls, stored) for stored in page.items],
             resource_version=str(page.version),
