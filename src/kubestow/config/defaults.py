@@ -2,7 +2,7 @@
 §3.5).
 
 Invariant: completing what is complete changes nothing, so that a configuration that was written out
-reads back as the same one.
+reads back as the same one. (Unless a plugin is enabled twice, with which no profile can be built.)
 """
 
 from collections.abc import Sequence

@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from kubestow.api.decode import enc_hook
 from kubestow.api.meta import JsonObject
 from kubestow.config.connection import ClientConnectionConfig, LeaderElectionConfig
 from kubestow.config.defaults import complete_config, leave_to_extenders
@@ -33,7 +32,6 @@ from kubestow.config.profile import (
     ProfileConfig,
     enabled_names,
 )
-from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 
 
@@ -144,7 +142,7 @@ _OMITTED_IF_EMPTY: Final[dict[type[msgspec.Struct], tuple[str, ...]]] = {
 def _args(args: PluginArgs) -> JsonObject:
     document = _plain(args)
     for key in _OMITTED_IF_EMPTY.get(type(args), ()):
-        if not document[key]:
+        if document[key] in (None, "", []):  # A map that is there but empty is shown.
             del document[key]
     if isinstance(args, NodeResourcesFitArgs):
         document["scoringStrategy"] = _strategy(args.scoring_strategy)
@@ -157,16 +155,15 @@ def _strategy(strategy: ScoringStrategy) -> JsonObject:
 
 def _plain(struct: msgspec.Struct) -> Any:
     # Over the text, because msgspec's shorter way leaves tuples where a document has lists.
-    return msgspec.json.decode(msgspec.json.encode(struct, enc_hook=enc_hook))
+    # Durations are the only values msgspec has to be told how to write.
+    return msgspec.json.decode(msgspec.json.encode(struct, enc_hook=str))
 
 
 # --- extenders ---
 
 
 def _extender(extender: ExtenderConfig) -> JsonObject:
-    document = _nonempty(_plain(msgspec.structs.replace(extender, http_timeout=Duration())))
-    document["urlPrefix"] = extender.url_prefix
-    document["httpTimeout"] = str(extender.http_timeout)
+    document = {"urlPrefix": extender.url_prefix} | _nonempty(_plain(extender))
     if extender.tls_config is not None:
         document["tlsConfig"] = _nonempty(_plain(extender.tls_config))
     if extender.managed_resources:
@@ -185,14 +182,15 @@ def _nonempty(document: JsonObject) -> JsonObject:
 
 
 class _Dumper(yaml.SafeDumper):
-    """An empty text as Go writes it, and no references to what occurs twice."""
+    """No references to what occurs twice."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
 
 def _write_text(dumper: Any, text: str) -> yaml.ScalarNode:
-    style = None if text else '"'
+    # Line breaks of all sorts survive only where they are escaped.
+    style = None if text and text.isprintable() else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
