@@ -115,11 +115,11 @@ class EmbeddedCluster:
             for controller in self._controllers
         )
 
-    def _sink_of(self, profile_name: str) -> "_ProfileEvents":
-        return _ProfileEvents(self.recorder, profile_name)
+    def _sink_of(self, profile_name: str) -> "ProfileEvents":
+        return ProfileEvents(self.recorder, profile_name)
 
 
-class _ProfileEvents:
+class ProfileEvents:
     """Events of one profile: it is their reporter."""
 
     def __init__(self, recorder: EventRecorder, profile_name: str) -> None:

@@ -10,6 +10,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition, is_terminal
 from kubestow.api.resources import Resources
+from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.config.scheduler import SchedulerConfig
@@ -96,8 +97,8 @@ class Simulation:
         self._placed_ns: dict[str, int] = {}
         self._started_ns = self._clock.now_ns()
         store = MemoryCluster(self._clock, seed=seed)
-        _load(store, expand_workloads(documents))
-        pods = _pods(store)
+        load_cluster(store, expand_workloads(documents))
+        pods = pods_of(store)
         self._waiting = [pod for pod in pods if not pod.spec.node_name and not is_terminal(pod)]
         self._running = [pod for pod in pods if pod.spec.node_name and not is_terminal(pod)]
         self.cluster = EmbeddedCluster(
@@ -134,7 +135,7 @@ class Simulation:
             self._on_decision(decision)
 
     def _result(self, has_settled: bool) -> SimulationResult:
-        after = {pod.metadata.uid: pod for pod in _pods(self.cluster.store)}
+        after = {pod.metadata.uid: pod for pod in pods_of(self.cluster.store)}
         return SimulationResult(
             pods=[self._outcome(after.get(pod.metadata.uid, pod)) for pod in self._waiting],
             nodes=self._nodes(),
@@ -151,35 +152,48 @@ class Simulation:
 
     def _outcome(self, pod: Pod) -> PodOutcome:
         uid = pod.metadata.uid
-        condition = first_condition(pod.status.conditions, "PodScheduled")
         placed_ns = self._placed_ns.get(uid)
-        outcome = "Scheduled" if pod.spec.node_name else "Pending"
-        if not pod.spec.node_name and pod.spec.scheduling_gates:
-            outcome = "Gated"
-        return PodOutcome(
-            namespace=pod.metadata.namespace,
-            name=pod.metadata.name,
-            node=pod.spec.node_name,
-            outcome=outcome,
-            reason=condition.reason if condition is not None and outcome != "Scheduled" else "",
-            message=condition.message if condition is not None and outcome != "Scheduled" else "",
-            nominated_node=pod.status.nominated_node_name,
-            priority=pod.spec.priority or 0,
+        return pod_outcome(
+            pod,
             attempts=self._attempts.get(uid, 0),
-            scheduled_after_s=(
-                (placed_ns - self._started_ns) / NANOSECONDS
-                if placed_ns is not None and pod.spec.node_name
-                else None
-            ),
+            after_ns=None if placed_ns is None else placed_ns - self._started_ns,
         )
 
     def _nodes(self) -> list[NodeOutcome]:
-        snapshot, cache = self.cluster.scheduler.snapshot, self.cluster.scheduler.cache
-        snapshot.refresh(cache)
-        return [
-            _node_outcome(node, info.requested, info.allocatable, len(info.pods))
-            for node, info in zip(snapshot.nodes, snapshot.node_infos, strict=True)
-        ]
+        scheduler = self.cluster.scheduler
+        scheduler.snapshot.refresh(scheduler.cache)
+        return node_outcomes(scheduler.snapshot)
+
+
+def pod_outcome(pod: Pod, *, attempts: int, after_ns: int | None) -> PodOutcome:
+    """What became of a pod as the API shows it; `after_ns` is when it was placed, if it was."""
+    condition = first_condition(pod.status.conditions, "PodScheduled")
+    outcome = "Scheduled" if pod.spec.node_name else "Pending"
+    if not pod.spec.node_name and pod.spec.scheduling_gates:
+        outcome = "Gated"
+    told = condition if outcome != "Scheduled" else None
+    return PodOutcome(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        node=pod.spec.node_name,
+        outcome=outcome,
+        reason=told.reason if told is not None else "",
+        message=told.message if told is not None else "",
+        nominated_node=pod.status.nominated_node_name,
+        priority=pod.spec.priority or 0,
+        attempts=attempts,
+        scheduled_after_s=(
+            after_ns / NANOSECONDS if after_ns is not None and pod.spec.node_name else None
+        ),
+    )
+
+
+def node_outcomes(snapshot: Snapshot) -> list[NodeOutcome]:
+    """How full every node is, as of the snapshot."""
+    return [
+        _node_outcome(node, info.requested, info.allocatable, len(info.pods))
+        for node, info in zip(snapshot.nodes, snapshot.node_infos, strict=True)
+    ]
 
 
 def _node_outcome(
@@ -197,13 +211,13 @@ def _node_outcome(
     )
 
 
-def _load(store: MemoryCluster, documents: Sequence[JsonObject]) -> None:
+def load_cluster(store: MemoryCluster, documents: Sequence[JsonObject]) -> None:
     try:
         store.load(documents)
     except ApiError as error:
         raise InputError(f"the cluster cannot be set up: {error}") from error
 
 
-def _pods(store: MemoryCluster) -> list[Pod]:
+def pods_of(store: MemoryCluster) -> list[Pod]:
     pods = (stored.typed for stored in store.objects_of(store.resources.of_type(Pod)))
     return [pod for pod in pods if isinstance(pod, Pod)]

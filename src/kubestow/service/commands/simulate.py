@@ -2,6 +2,7 @@
 
 import textwrap
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +13,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from kubestow.api.files import load_documents
+from kubestow.api.meta import JsonObject
 from kubestow.config.decoding import load_config
+from kubestow.config.policy import AlgorithmOptions
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
 from kubestow.engine.decision import Decision
+from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
 from kubestow.errors import ConfigError, InputError
 from kubestow.plugins.loading import LoadedPlugins, load_plugins
 from kubestow.plugins.registry import REGISTRY
+from kubestow.service.commands.compatibility import Compatibility, legacy_algorithm
 from kubestow.service.output import OutputFormat, print_data, progress_bar, stderr, stdout
+from kubestow.simulator.legacy_simulation import LegacySimulation
 from kubestow.simulator.simulation import (
     LIMIT_S,
     NodeOutcome,
@@ -31,6 +37,7 @@ from kubestow.simulator.virtual_time import run_in_virtual_time
 
 _ROWS_MAX = 40
 _ERROR_LENGTH_MAX = 1_000
+_OLDER = "Older schedulers"
 
 
 def simulate(
@@ -71,6 +78,60 @@ def simulate(
     fail_on_pending: Annotated[
         bool, typer.Option(help="Exit with code 1 when pods stay pending.")
     ] = False,
+    compatibility: Annotated[
+        Compatibility,
+        typer.Option(help="Decide as this version of kube-scheduler.", rich_help_panel=_OLDER),
+    ] = Compatibility.TODAY,
+    algorithm_provider: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="DefaultProvider or ClusterAutoscalerProvider.",
+            rich_help_panel=_OLDER,
+        ),
+    ] = AlgorithmOptions().algorithm_provider,
+    policy_config_file: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="A Policy, YAML or JSON: predicates and priorities.",
+            rich_help_panel=_OLDER,
+        ),
+    ] = "",
+    policy_configmap: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The ConfigMap, among the files, that has the Policy as policy.cfg.",
+            rich_help_panel=_OLDER,
+        ),
+    ] = "",
+    policy_configmap_namespace: Annotated[
+        str, typer.Option(metavar="NAMESPACE", rich_help_panel=_OLDER)
+    ] = AlgorithmOptions().policy_configmap_namespace,
+    use_legacy_policy_config: Annotated[
+        bool,
+        typer.Option(
+            "--use-legacy-policy-config",
+            help="Use the Policy file even if a ConfigMap is named.",
+            rich_help_panel=_OLDER,
+        ),
+    ] = False,
+    scheduler_name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Whose pods the v1.9 scheduler places.", rich_help_panel=_OLDER
+        ),
+    ] = AlgorithmOptions().scheduler_name,
+    hard_pod_affinity_symmetric_weight: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="What required affinity is worth the other way round, 1 to 100; a Policy may "
+            "say otherwise.",
+            rich_help_panel=_OLDER,
+        ),
+    ] = AlgorithmOptions().hard_pod_affinity_symmetric_weight,
 ) -> None:
     """Place a workload on a cluster and say where each pod goes, or why it waits.
 
@@ -86,17 +147,35 @@ def simulate(
     documents = [document.raw for document in load_documents(files)]
     if not documents:
         raise InputError(f"no objects in {', '.join(map(str, files))}")
-    config, registry = _load_config(config_file)
-    if percentage is not None:
-        config = msgspec.structs.replace(config, percentage_of_nodes_to_score=percentage)
+    options = AlgorithmOptions(
+        algorithm_provider=algorithm_provider,
+        policy_config_file=policy_config_file,
+        policy_configmap=policy_configmap,
+        policy_configmap_namespace=policy_configmap_namespace,
+        use_legacy_policy_config=use_legacy_policy_config,
+        scheduler_name=scheduler_name,
+        hard_pod_affinity_symmetric_weight=hard_pod_affinity_symmetric_weight,
+    )
+    make: _MakeSimulation
+    if compatibility is Compatibility.V1_9:
+        if config_file is not None or percentage is not None:
+            raise InputError(
+                "--config and --percentage-of-nodes-to-score are younger than v1.9; "
+                "give a Policy with --policy-config-file"
+            )
+        make = _of_v1_9(documents, options)
+    else:
+        if options != AlgorithmOptions():
+            raise InputError("flags of older schedulers need --compatibility v1.9")
+        make = _of_today(documents, config_file, percentage)
     with progress_bar("Placing pods") as progress:
         task = progress.add_task("", total=None)
 
-        def note(decision: Decision) -> None:
+        def note(decision: Decision | LegacyDecision) -> None:
             progress.advance(task, 1 if decision.is_scheduled else 0)
 
         async def run() -> SimulationResult:
-            simulation = Simulation(documents, config, registry=registry, on_decision=note)
+            simulation = make(note)
             progress.update(task, total=simulation.waiting_count)
             return await simulation.run(limit_s=limit)
 
@@ -106,6 +185,28 @@ def simulate(
     else:
         print_result(result, is_wide=output is OutputFormat.WIDE)
     raise typer.Exit(1 if fail_on_pending and result.pending else 0)
+
+
+# A simulation that tells a listener of every decision; to be made in the loop it runs in.
+_MakeSimulation = Callable[
+    [Callable[[Decision | LegacyDecision], None]], Simulation | LegacySimulation
+]
+
+
+def _of_today(
+    documents: Sequence[JsonObject], config_file: Path | None, percentage: int | None
+) -> _MakeSimulation:
+    config, registry = _load_config(config_file)
+    if percentage is not None:
+        config = msgspec.structs.replace(config, percentage_of_nodes_to_score=percentage)
+    return lambda note: Simulation(documents, config, registry=registry, on_decision=note)
+
+
+def _of_v1_9(documents: Sequence[JsonObject], options: AlgorithmOptions) -> _MakeSimulation:
+    algorithm = legacy_algorithm(options, documents)
+    return lambda note: LegacySimulation(
+        documents, algorithm, scheduler_name=options.scheduler_name, on_decision=note
+    )
 
 
 def _load_config(path: Path | None) -> LoadedPlugins:

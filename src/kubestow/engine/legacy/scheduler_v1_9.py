@@ -1,0 +1,308 @@
+"""The v1.9 scheduler: one pod after the other from a FIFO, retried by time alone (spec 04 §19.1).
+
+    FIFO ── pop ──► decide ──► assume ──► bind (beside the loop)
+     ▲                │ fails      │ fails     │ fails: forget
+     └── after its wait, read anew ◄───────────┘
+
+It hears of changes through the object stores, which informers fill. There is no Reserve, Permit or
+PreBind, and nothing wakes a pod before its wait is over. But any update of a waiting pod puts it
+into the FIFO, and so does the condition that the scheduler itself writes about it: the second
+attempt follows the first at once.
+
+Not here: preemption (behind a gate that was off), extenders.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final
+
+from kubestow.api.meta import Condition
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod, is_terminating
+from kubestow.cache.cache import ASSUMED_POD_TTL_NS, Cache
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
+from kubestow.clock import Clock
+from kubestow.cluster.client import ClusterClient
+from kubestow.cluster.documents import whole_seconds_at
+from kubestow.cluster.pod_status import changed_condition
+from kubestow.engine.legacy.algorithm import Algorithm
+from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision
+from kubestow.engine.legacy.equivalence_cache import EquivalenceCache
+from kubestow.engine.legacy.fifo import Fifo
+from kubestow.engine.legacy.pod_backoff import PodBackoff
+from kubestow.errors import ApiError, CacheCorruptedError, CacheError, NotFoundError
+from kubestow.framework.handle import EventSink
+from kubestow.plugins.legacy.contract import LegacyCluster
+from kubestow.plugins.legacy.pod import LegacyPodInfo
+
+log = logging.getLogger(__name__)
+
+LegacyListener = Callable[[LegacyDecision], None]
+
+_READ_RETRY_MIN_S: Final = 0.2
+_READ_RETRY_MAX_S: Final = 60.0
+
+
+class SchedulerV19:
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        *,
+        client: ClusterClient,
+        objects: ClusterObjects,
+        events: EventSink,
+        clock: Clock,
+        scheduler_name: str = "default-scheduler",
+        use_equivalence_cache: bool = False,
+        listeners: Iterable[LegacyListener] = (),
+    ) -> None:
+        self.objects = objects
+        self.cache = Cache(assumed_ttl_ns=ASSUMED_POD_TTL_NS)
+        self.snapshot = Snapshot()
+        self.queue = Fifo()
+        self.equivalence_cache = (
+            EquivalenceCache(self.snapshot, objects) if use_equivalence_cache else None
+        )
+        self.decider = DeciderV19(
+            self.snapshot,
+            LegacyCluster(self.cache, objects),
+            algorithm,
+            equivalence_cache=self.equivalence_cache,
+        )
+        self._client = client
+        self._events = events
+        self._clock = clock
+        self._name = scheduler_name
+        self._listeners = tuple(listeners)
+        self._backoff = PodBackoff()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waits: set[asyncio.Task[None]] = set()
+        # Grows with every change of the cluster: a pod that failed since the last one would fail
+        # again.
+        self._change_count = 0
+        self._failed_at: dict[str, int] = {}
+        self._follow(objects)
+
+    async def run(self) -> None:
+        """Schedule until the queue is closed."""
+        while (pod := await self.queue.pop()) is not None:
+            self.schedule_one(pod)
+            # Let bindings and watches have their turn.
+            await asyncio.sleep(0)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether another attempt could only repeat what is known: nobody waits for a first one,
+        nothing is being bound, and nothing changed since the last attempt of each waiting pod."""
+        return (
+            not len(self.queue)
+            and not self._tasks
+            and all(change == self._change_count for change in self._failed_at.values())
+        )
+
+    # --- one pod ---
+
+    def schedule_one(self, pod: Pod) -> LegacyDecision | None:
+        """One attempt; None when the pod was not tried at all."""
+        if pod.spec.scheduler_name != self._name:
+            return None
+        if is_terminating(pod):
+            self._tell(pod, f"skip schedule deleting pod: {_key(pod)}")
+            return None
+        self.cache.expire_assumed_pods(self._clock.now_ns())
+        self.snapshot.refresh(self.cache)
+        info = LegacyPodInfo(pod)
+        decision = self.decider.decide(info)
+        for listener in self._listeners:
+            listener(decision)
+        if decision.is_scheduled:
+            self._place(info, decision.node_name)
+        else:
+            self._failed(pod, decision.error, reason="Unschedulable", message=decision.error)
+        return decision
+
+    def _place(self, pod: LegacyPodInfo, node_name: str) -> None:
+        assumed = pod.assigned_to(node_name)
+        try:
+            self.cache.assume_pod(assumed)
+        except CacheError as error:
+            log.error("cannot assume pod %s: %s", pod.key, error)
+            return
+        self._failed_at.pop(pod.uid, None)
+        self._change_count += 1
+        if self.equivalence_cache is not None:
+            self.equivalence_cache.drop(self.equivalence_cache.rules.pod_assumed(assumed.pod))
+        self._spawn(self._bind(pod.pod, assumed))
+
+    async def _bind(self, pod: Pod, assumed: LegacyPodInfo) -> None:
+        node_name = assumed.pod.spec.node_name
+        failure = ""
+        try:
+            await self._client.bind(pod, node_name)
+        except ApiError as error:
+            failure = str(error)
+        # Spec 03 §14.2 as v1.9.11 has it: the time to live starts whatever the outcome.
+        self.cache.finish_binding(assumed.pod, self._clock.now_ns())
+        if not failure:
+            note = f"Successfully assigned {assumed.name} to {node_name}"
+            self._tell(pod, note, type="Normal", reason="Scheduled")
+            return
+        self._log_failure("ForgetPod", lambda: self.cache.forget_pod(assumed.pod))
+        self._changed_pod(assumed.pod, None)
+        self._failed(pod, f"Binding rejected: {failure}", reason="BindingRejected", message="")
+
+    # --- failures ---
+
+    def _failed(self, pod: Pod, note: str, *, reason: str, message: str) -> None:
+        self._failed_at[pod.metadata.uid] = self._change_count
+        self._retry_later(pod)
+        self._tell(pod, note)
+        condition = Condition(type="PodScheduled", status="False", reason=reason, message=message)
+        changed = changed_condition(pod, condition, now=whole_seconds_at(self._clock.now_ns()))
+        if changed is not None:
+            self._spawn(self._write_condition(pod, changed))
+
+    def _retry_later(self, pod: Pod) -> None:
+        now_s = self._clock.monotonic_s()
+        self._backoff.collect(now_s)
+        wait_s = self._backoff.begin_wait(_key(pod), now_s)
+        if wait_s is not None:
+            # Not among the tasks that `is_settled` waits for: it waits for time to pass.
+            task = asyncio.get_running_loop().create_task(self._retry(pod, wait_s))
+            self._waits.add(task)
+            task.add_done_callback(self._waits.discard)
+
+    async def _retry(self, pod: Pod, wait_s: float) -> None:
+        await asyncio.sleep(wait_s)
+        self._backoff.end_wait(_key(pod))
+        found = await self._read(pod)
+        if found is not None and not found.spec.node_name:
+            self.queue.add_if_not_present(found)
+
+    async def _read(self, pod: Pod) -> Pod | None:
+        """The pod as it is now; None if it is gone."""
+        pause_s = _READ_RETRY_MIN_S
+        while True:
+            try:
+                return await self._client.get(Pod, pod.metadata.namespace, pod.metadata.name)
+            except NotFoundError:
+                return None
+            except ApiError as error:
+                log.warning("cannot read pod %s, trying again: %s", _key(pod), error)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _READ_RETRY_MAX_S)
+
+    async def _write_condition(self, pod: Pod, condition: Condition) -> None:
+        try:
+            await self._client.patch_pod_status(pod, condition=condition)
+        except ApiError as error:
+            log.error("Error updating pod %s: %s", _key(pod), error)
+
+    def _tell(
+        self, pod: Pod, note: str, *, type: str = "Warning", reason: str = "FailedScheduling"
+    ) -> None:
+        action = "Binding" if reason == "Scheduled" else "Scheduling"
+        self._events.record(pod, type=type, reason=reason, action=action, note=note)
+
+    # --- what happens in the cluster ---
+
+    def _follow(self, objects: ClusterObjects) -> None:
+        objects.pods.subscribe(self._pod_event)
+        objects.nodes.subscribe(self._node_event)
+        for store in (
+            objects.services,
+            objects.replication_controllers,
+            objects.replica_sets,
+            objects.stateful_sets,
+            objects.persistent_volumes,
+            objects.persistent_volume_claims,
+        ):
+            store.subscribe(self._other_event)
+        if (cache := self.equivalence_cache) is not None:
+            rules = cache.rules
+            objects.services.subscribe(lambda old, new: cache.drop(rules.service_changed(old, new)))
+            objects.persistent_volumes.subscribe(
+                lambda old, new: cache.drop(rules.volume_changed(old, new))
+            )
+            objects.persistent_volume_claims.subscribe(
+                lambda old, new: cache.drop(rules.claim_changed(old, new))
+            )
+
+    def _pod_event(self, old: Pod | None, new: Pod | None) -> None:
+        before = old if old is not None and old.spec.node_name else None
+        after = new if new is not None and new.spec.node_name else None
+        if before is None and after is None:
+            self._waiting_pod_event(old, new)
+            return
+        if old is not None and before is None:
+            self.queue.delete(old)
+        self._failed_at.pop((after or before or Pod()).metadata.uid, None)
+        if after is None:
+            assert before is not None
+            self._log_failure("RemovePod", lambda: self.cache.remove_pod(before))
+        elif before is None:
+            self._log_failure("AddPod", lambda: self.cache.add_pod(LegacyPodInfo(after)))
+        else:
+            self._log_failure(
+                "UpdatePod", lambda: self.cache.update_pod(before, LegacyPodInfo(after))
+            )
+        self._changed_pod(before, after)
+
+    def _waiting_pod_event(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None:
+            self.queue.add(new)
+        elif old is not None:
+            self.queue.delete(old)
+            self._failed_at.pop(old.metadata.uid, None)
+
+    def _changed_pod(self, old: Pod | None, new: Pod | None) -> None:
+        self._change_count += 1
+        if self.equivalence_cache is not None:
+            self.equivalence_cache.drop(self.equivalence_cache.rules.pod_changed(old, new))
+
+    def _node_event(self, old: Node | None, new: Node | None) -> None:
+        self._change_count += 1
+        if new is None:
+            assert old is not None
+            self._log_failure("RemoveNode", lambda: self.cache.remove_node(old))
+        elif old is None:
+            self.cache.add_node(new)
+        else:
+            self.cache.update_node(old, new)
+        if self.equivalence_cache is not None:
+            self.equivalence_cache.drop(self.equivalence_cache.rules.node_changed(old, new))
+
+    def _other_event(self, old: object, new: object) -> None:
+        self._change_count += 1
+
+    def _log_failure(self, operation: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except CacheCorruptedError:
+            raise  # Going on would place pods wrongly; the process ends.
+        except CacheError as error:
+            log.error("scheduler cache %s failed: %s", operation, error)
+
+    # --- work beside the loop ---
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("work beside the scheduling loop failed", exc_info=error)
+
+    def stop(self) -> None:
+        """Close the queue and give up on the pods that wait for their next attempt."""
+        self.queue.close()
+        for task in self._waits:
+            task.cancel()
+
+
+def _key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -1,0 +1,157 @@
+"""Places a workload with the v1.9 scheduler, in virtual time.
+
+The cluster around it is the one of every simulation: an API server in memory, kubelets and volume
+controllers. v1.9 retries for ever, so a run ends when another attempt could only repeat the last.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import numpy as np
+
+from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod, is_terminal
+from kubestow.cache.objects import ClusterObjects
+from kubestow.clock import NANOSECONDS
+from kubestow.cluster.events import EventRecorder
+from kubestow.cluster.informer import POD_FIELD_SELECTOR, Informer
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.memory_client import MemoryClient
+from kubestow.engine.legacy.algorithm import Algorithm
+from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
+from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19
+from kubestow.simulator.embedded import SETTLE_CHECK_S, ProfileEvents
+from kubestow.simulator.kubelets import FakeKubelets
+from kubestow.simulator.simulation import (
+    LIMIT_S,
+    SimulationResult,
+    load_cluster,
+    node_outcomes,
+    pod_outcome,
+    pods_of,
+)
+from kubestow.simulator.virtual_time import VirtualClock
+from kubestow.simulator.volume_controller import VolumeController
+from kubestow.simulator.workloads import expand_workloads
+
+_HOSTNAME: Final = "embedded"
+
+
+class LegacySimulation:
+    """One run. Create it inside a virtual-time loop, then await `run`."""
+
+    def __init__(
+        self,
+        documents: Sequence[JsonObject],
+        algorithm: Algorithm,
+        *,
+        scheduler_name: str = "default-scheduler",
+        on_decision: Callable[[LegacyDecision], None] | None = None,
+        seed: int = 0,
+    ) -> None:
+        clock = self._clock = VirtualClock(asyncio.get_running_loop())
+        self._started_ns = clock.now_ns()
+        self._attempts: Counter[str] = Counter()
+        self._placed_ns: dict[str, int] = {}
+        self._on_decision = on_decision
+        store = self._store = MemoryCluster(clock, seed=seed)
+        load_cluster(store, expand_workloads(documents))
+        pods = [pod for pod in pods_of(store) if not is_terminal(pod)]
+        self._waiting = [pod for pod in pods if not pod.spec.node_name]
+        self._running = [pod for pod in pods if pod.spec.node_name]
+        client = MemoryClient(store)
+        recorder = EventRecorder(client, clock, hostname=_HOSTNAME)
+        objects = ClusterObjects()
+        self.scheduler = SchedulerV19(
+            algorithm,
+            client=client,
+            objects=objects,
+            events=ProfileEvents(recorder, scheduler_name),
+            clock=clock,
+            scheduler_name=scheduler_name,
+            listeners=[self._note],
+        )
+        rng = np.random.default_rng(seed)
+        # Any: informers of different kinds in one list.
+        self._informers: list[Informer[Any]] = [
+            Informer(
+                client,
+                cls,
+                objects.store(cls),
+                clock,
+                rng=rng,
+                field_selector=POD_FIELD_SELECTOR if cls is Pod else "",
+            )
+            for cls in objects.types()
+        ]
+        self._recorder = recorder
+        kubelets = FakeKubelets(store, clock, starts_pods=False)
+        self._parts = (recorder, kubelets, VolumeController(store), *self._informers)
+
+    @property
+    def waiting_count(self) -> int:
+        """How many pods there are to place."""
+        return len(self._waiting)
+
+    async def run(self, *, limit_s: float = LIMIT_S) -> SimulationResult:
+        """Let the scheduler work until nothing more happens, or the limit of virtual time is
+        over."""
+        tasks = [asyncio.create_task(part.run()) for part in self._parts]
+        try:
+            for informer in self._informers:
+                await informer.wait_synced()
+            tasks.append(asyncio.create_task(self.scheduler.run()))
+            has_settled = await self._settle(tasks, limit_s)
+        finally:
+            self.scheduler.stop()
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError, Exception):
+                    await task
+            await self._recorder.flush()
+        return self._result(has_settled)
+
+    async def _settle(self, tasks: Sequence[asyncio.Task[None]], limit_s: float) -> bool:
+        deadline_s = self._clock.monotonic_s() + limit_s
+        while self._clock.monotonic_s() < deadline_s:
+            await asyncio.sleep(SETTLE_CHECK_S)
+            for task in tasks:
+                if task.done():
+                    task.result()  # Raises what ended it.
+            if self.scheduler.is_settled:
+                return True
+        return False
+
+    def _note(self, decision: LegacyDecision) -> None:
+        uid = decision.pod.uid
+        self._attempts[uid] += 1
+        if decision.is_scheduled:
+            self._placed_ns.setdefault(uid, self._clock.now_ns())
+        if self._on_decision is not None:
+            self._on_decision(decision)
+
+    def _result(self, has_settled: bool) -> SimulationResult:
+        after = {pod.metadata.uid: pod for pod in pods_of(self._store)}
+        scheduler = self.scheduler
+        scheduler.snapshot.refresh(scheduler.cache)
+        outcomes = [
+            pod_outcome(
+                after.get(uid, pod),
+                attempts=self._attempts[uid],
+                after_ns=self._placed_ns.get(uid, self._started_ns) - self._started_ns,
+            )
+            for pod in self._waiting
+            if (uid := pod.metadata.uid)
+        ]
+        return SimulationResult(
+            pods=outcomes,
+            nodes=node_outcomes(scheduler.snapshot),
+            running_count=sum(1 for pod in self._running if pod.metadata.uid in after),
+            evicted=[],
+            virtual_duration_s=(self._clock.now_ns() - self._started_ns) / NANOSECONDS,
+            has_settled=has_settled,
+        )
