@@ -3,7 +3,7 @@
 A topology key divides the nodes into domains, one per value of the label. Domains are numbered per
 key, and a column holds every row's number, so that "how many such pods are in this node's zone" is
 one gather over all nodes. Sums per domain are corrected when a row's count or its label changes,
-and never summed up anew while rows stay where they are.
+and not summed up anew as long as rows stay where they are.
 
     column.ids     2 2 3 0 3       rows: two nodes in z1, two in z2, one without the label
     row counts     1 0 4 9 1
@@ -98,7 +98,7 @@ class RowCounts:
             sums.add(int(column.ids[row]), amount)
 
     def forget(self, column: "DomainColumn") -> None:
-        self._sums.pop(column, None)
+        del self._sums[column]
 
     def detach(self) -> None:
         """Let go of all columns, so that they no longer keep sums for these counts."""
@@ -116,9 +116,6 @@ class DomainSums:
     __slots__ = ("total", "values")
 
     def __init__(self, column: "DomainColumn", rows: IntArray) -> None:
-        self.recount(column, rows)
-
-    def recount(self, column: "DomainColumn", rows: IntArray) -> None:
         # Weights are summed as doubles, exact for any number of pods that fits a cluster.
         values = np.bincount(column.ids, weights=rows, minlength=len(column.populations))
         self.values: IntArray = values.astype(np.int64)
@@ -150,13 +147,12 @@ class DomainColumn:
         self.lay(ids, capacity)
 
     def lay(self, ids: DomainIds, capacity: int) -> None:
-        """Give every row its number anew; counts of the same rows must have been laid before."""
+        """Give every row its number anew. Sums are made again when somebody asks for them."""
+        self.detach()
         self.ids = ids
         self.populations = np.bincount(ids, minlength=capacity)
         self.domain_count = int(np.count_nonzero(self.populations[EMPTY:]))
         self._registered: Rows | None = None
-        for counts, sums in self.counts.items():
-            sums.recount(self, counts.rows)
 
     def move(self, row: int, domain: int) -> None:
         """The row is in another domain now, and takes its counts along."""
@@ -178,9 +174,10 @@ class DomainColumn:
             sums.grow(capacity)
 
     def detach(self) -> None:
-        """Nobody needs this column any more: its sums go with it."""
+        """Let go of all counts, so that they no longer keep sums over this column."""
         for counts in self.counts:
             counts.forget(self)
+        self.counts.clear()
 
     def lowest(self, values: IntArray) -> int:
         """The smallest of the domains' values, of those that have rows; there must be one."""
@@ -245,7 +242,8 @@ class TopologyKey:
         """Row i is now what was row `source[i]`; new rows (-1) have no label until updated."""
         for column in (self.every_node, *self._variants.values()):
             column.lay(gathered(column.ids, source), self._capacity)
-        for number in range(_FIRST_FREE, len(self._values)):
+        populations = self.every_node.populations[: len(self._values)]
+        for number in np.flatnonzero(populations == 0).tolist():
             self._free_if_vacant(number)
 
     def _is_plain(self, eligibility: Eligibility) -> bool:

@@ -21,6 +21,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
 from kubestow.plugins._shared.domains import DomainIds, RowCounts, gathered
 
@@ -30,6 +31,8 @@ T = TypeVar("T")
 # How many tallies a ledger keeps. The least recently used goes; making one costs a pass over the
 # rows.
 TALLIES_MAX: Final = 1024
+
+TWINS_ASKED: Final = 8
 
 
 class Measure(Protocol[T_contra]):
@@ -85,7 +88,9 @@ class Ledger(Generic[T]):
         tally = self._tallies[measure] = Tally(measure, len(self._pages))
         for item in self._items_for(measure):
             self._enrol(item, tally)
-        self._fill(tally)
+        if tally.weights:
+            twin = self._twin(tally)
+            tally.rows = self._counted(tally) if twin is None else twin.rows.copy()
         self._on_new_tally(tally)
         if len(self._tallies) > TALLIES_MAX:
             self._drop_oldest()
@@ -110,7 +115,7 @@ class Ledger(Generic[T]):
     def reorder(self, source: DomainIds) -> None:
         """Row i is now what was row `source[i]`; new rows (-1) hold nothing until updated.
 
-        Columns have to be laid anew afterwards: sums per domain are not touched here.
+        Columns have to be laid anew as well: sums per domain are not touched here.
         """
         if not self._is_open:
             return
@@ -121,7 +126,10 @@ class Ledger(Generic[T]):
                 self._add_total(item, amount * (int(copies[row]) - 1))
         self._pages = [self._pages[row] if row >= 0 else {} for row in source.tolist()]
         for tally in self._tallies.values():
-            tally.rows = gathered(tally.rows, source)
+            if tally.weights:
+                tally.rows = gathered(tally.rows, source)
+            else:
+                tally.rows = np.zeros(len(source), np.int64)
 
     def reset(self, infos: Sequence[NodeInfo]) -> None:
         """Forget everything and read all rows anew; tallies stay, sums as in `reorder`."""
@@ -136,8 +144,7 @@ class Ledger(Generic[T]):
                     self._introduce(item)
                 self._totals[item] += amount
         for tally in self._tallies.values():
-            tally.rows = np.zeros(len(self._pages), np.int64)
-            self._fill(tally)
+            tally.rows = self._counted(tally)
 
     # --- for ledgers that know which items and measures can meet at all ---
 
@@ -194,15 +201,27 @@ class Ledger(Generic[T]):
             tally.weights[item] = weight
             self._tallies_of[item].append(tally)
 
-    def _fill(self, tally: Tally[T]) -> None:
-        """Count all rows, whose counts must be zero."""
+    def _twin(self, tally: Tally[T]) -> Tally[T] | None:
+        """Another tally that counts just the same, if there is one among the latest.
+
+        Pods with labels of their own each have their own exposure to the terms of others, and
+        mostly the same terms mean them.
+        """
+        item = next(iter(tally.weights))
+        for other in self._tallies_of[item][-TWINS_ASKED:]:
+            if other is not tally and other.weights == tally.weights:
+                return other
+        return None
+
+    def _counted(self, tally: Tally[T]) -> IntArray:
+        """int64[row], from the pages."""
         weights = tally.weights
+        if not weights:
+            return np.zeros(len(self._pages), np.int64)
         if len(weights) == 1:
             ((item, weight),) = weights.items()
-            tally.rows[:] = [page.get(item, 0) for page in self._pages]
-            tally.rows *= weight
-        elif weights:
-            tally.rows[:] = [_weighed(page, weights) for page in self._pages]
+            return np.array([page.get(item, 0) for page in self._pages], np.int64) * weight
+        return np.array([_weighed(page, weights) for page in self._pages], np.int64)
 
     def _drop_oldest(self) -> None:
         _, tally = self._tallies.popitem(last=False)

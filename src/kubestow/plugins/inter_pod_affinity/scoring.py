@@ -8,9 +8,10 @@ import numpy as np
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.nodes import Nodes
-from kubestow.cache.owned_terms import TermKind
+from kubestow.cache.owned_terms import OwnedTerm, TermKind
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.plugins._shared.domains import DomainColumn, DomainSums
+from kubestow.plugins._shared.tallies import Tally
 from kubestow.plugins._shared.term_ledger import Exposure, Pull
 from kubestow.plugins._shared.topology_counts import TopologyCounts
 from kubestow.plugins.inter_pod_affinity.terms import PreferredTerms
@@ -50,23 +51,27 @@ class ExistingTerms:
         self, pod: PodInfo, namespace_labels: Mapping[str, str], counts: TopologyCounts
     ) -> Iterable[tuple[DomainColumn, DomainSums]]:
         """Per topology key with matching terms: the key's domains, and the sum of the weights."""
-        terms = counts.terms
-        for key in terms.topology_keys(*_SCORING_KINDS):
-            hits, pull = (
-                terms.tally(
-                    Exposure(
-                        pod.pod_class,
-                        namespace_labels=namespace_labels,
-                        topology_key=key,
-                        pull=which,
-                    )
-                )
-                for which in (self._hits, self._pull)
-            )
-            if hits.weights:
-                column = counts.column(key)
-                if hits.sums(column).total:
-                    yield column, pull.sums(column)
+        for key in counts.terms.topology_keys(*_SCORING_KINDS):
+            hits = self._tally(self._hits, key, pod, namespace_labels, counts)
+            if not hits.weights:
+                continue
+            column = counts.column(key)
+            if hits.sums(column).total:
+                pull = self._tally(self._pull, key, pod, namespace_labels, counts)
+                yield column, pull.sums(column)
+
+    @staticmethod
+    def _tally(
+        pull: Pull,
+        key: str,
+        pod: PodInfo,
+        namespace_labels: Mapping[str, str],
+        counts: TopologyCounts,
+    ) -> Tally[OwnedTerm]:
+        exposure = Exposure(
+            pod.pod_class, namespace_labels=namespace_labels, topology_key=key, pull=pull
+        )
+        return counts.terms.tally(exposure)
 
 
 def domain_scores(
