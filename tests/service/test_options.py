@@ -1,0 +1,294 @@
+"""A command line as one validated whole (spec 09 §1, §2)."""
+
+from pathlib import Path
+
+import pytest
+
+from kubestow.config.connection import check_election
+from kubestow.config.defaults import complete_config
+from kubestow.config.scalars import seconds
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.errors import ConfigError, FlagError
+from kubestow.service.options import Answer, SchedulerOptions, SniCertificate, parse_options
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    return tmp_path / "config.yaml"
+
+
+def options(*arguments: str | Path) -> SchedulerOptions:
+    parsed = parse_options([str(argument) for argument in arguments])
+    assert isinstance(parsed, SchedulerOptions)
+    return parsed
+
+
+def error_of(*arguments: str | Path) -> str:
+    with pytest.raises(ConfigError) as raised:
+        parse_options([str(argument) for argument in arguments])
+    return str(raised.value)
+
+
+def test_no_arguments_mean_the_defaults() -> None:
+    parsed = options()
+    assert parsed.config == complete_config(SchedulerConfig())
+    assert parsed.master == ""
+    assert parsed.pod_max_in_unschedulable_pods == seconds(300)
+    assert (parsed.serving.bind_address, parsed.serving.port) == ("0.0.0.0", 10259)
+    assert parsed.authentication.tolerate_lookup_failure
+    assert parsed.authentication.requestheader_usernames == ("x-remote-user",)
+    assert parsed.authorization.always_allow_paths == ("/healthz", "/readyz", "/livez")
+    assert (parsed.logging.format, parsed.logging.verbosity) == ("text", 0)
+    assert parsed.emulated_version == "1.36"
+    assert parsed.reported_version == "v1.36.4"
+
+
+def test_what_common_installers_pass() -> None:
+    parsed = options(
+        "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",
+        "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
+        "--bind-address=127.0.0.1",
+        "--kubeconfig=/etc/kubernetes/scheduler.conf",
+        "--leader-elect=true",
+    )
+    assert parsed.config.client_connection.kubeconfig == "/etc/kubernetes/scheduler.conf"
+    assert parsed.authentication.kubeconfig == "/etc/kubernetes/scheduler.conf"
+    assert parsed.authorization.kubeconfig == "/etc/kubernetes/scheduler.conf"
+    assert parsed.serving.bind_address == "127.0.0.1"
+    assert parsed.config.leader_election.leader_elect
+
+
+def test_the_file_is_read_and_flags_go_on_top(config_file: Path) -> None:
+    config_file.write_text(
+        f"{HEAD}parallelism: 3\nclientConnection: {{kubeconfig: b.conf}}\n"
+        "leaderElection: {leaderElect: false}\n"
+    )
+    parsed = options(
+        "--config",
+        config_file,
+        "--kubeconfig=a.conf",
+        "--leader_elect",
+        "--master=https://m",
+        "--pod-max-in-unschedulable-pods-duration=1m",
+    )
+    assert parsed.config.parallelism == 3
+    assert parsed.config.client_connection.kubeconfig == "b.conf"
+    assert parsed.config.leader_election.leader_elect
+    # These two count with and without a file.
+    assert parsed.master == "https://m"
+    assert parsed.pod_max_in_unschedulable_pods == seconds(60)
+    assert parsed.config_file == str(config_file)
+
+
+def test_other_options() -> None:
+    parsed = options(
+        "--v=4",
+        "--logging-format=json",
+        "--feature-gates=GenericWorkload=true",
+        "--tls-sni-cert-key=c.crt,c.key:a.example.com,b.example.com",
+        "--tls-sni-cert-key=d.crt,d.key",
+        "--tls-min-version=VersionTLS13",
+        "--tls-curve-preferences=29",
+        "--emulated-version=kube=1.35",
+        "--min-compatibility-version=1.34",
+        "--version=v1.36.4-mine",
+        "--write-config-to=out.yaml",
+        "--allow-metric-labels=scheduler_pending_pods,queue=active",
+        "--show-hidden-metrics-for-version=1.35",
+    )
+    assert (parsed.logging.format, parsed.logging.verbosity) == ("json", 4)
+    assert parsed.gates.enabled("GenericWorkload")
+    assert parsed.serving.sni_certificates == (
+        SniCertificate("c.crt", "c.key", ("a.example.com", "b.example.com")),
+        SniCertificate("d.crt", "d.key"),
+    )
+    assert parsed.serving.curve_preferences == (29,)
+    assert parsed.serving.min_version == "VersionTLS13"
+    assert parsed.emulated_version == "1.35"
+    assert parsed.reported_version == "v1.36.4-mine"
+    assert parsed.write_config_to == "out.yaml"
+    assert parsed.metrics.allowed_labels == {"scheduler_pending_pods,queue": "active"}
+
+
+def test_gates_decide_on_the_configuration(config_file: Path) -> None:
+    config_file.write_text(HEAD)
+    off = "--feature-gates=NodeDeclaredFeatures=false"
+    for parsed in (options(off), options(off, f"--config={config_file}")):
+        enabled = parsed.config.profiles[0].plugins.multi_point.enabled
+        assert "NodeDeclaredFeatures" not in [ref.name for ref in enabled]
+
+
+# --- answers ---
+
+
+def test_version() -> None:
+    assert parse_options(["--version"]) == Answer("Kubernetes v1.36.4")
+    raw = parse_options(["--version=raw"])
+    assert isinstance(raw, Answer)
+    assert raw.text.startswith('version.Info{Major:"1", Minor:"36", GitVersion:"v1.36.4"')
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help(flag: str) -> None:
+    answer = parse_options([flag, "whatever"], program="kubestow run")
+    assert isinstance(answer, Answer)
+    assert answer.text.startswith("Usage:\n  kubestow run [flags]\n\nMisc flags:\n\n")
+
+
+# --- errors ---
+
+
+def test_the_usage_helps_with_flags_that_do_not_parse() -> None:
+    with pytest.raises(FlagError, match="unknown flag: --x"):
+        parse_options(["--x"])
+
+
+def test_it_does_not_help_with_other_arguments() -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_options(["x", "y"])
+    assert not isinstance(raised.value, FlagError)
+    assert str(raised.value) == '"kube-scheduler" does not take any arguments, got ["x" "y"]'
+
+
+def test_empty_arguments_are_overlooked() -> None:
+    assert isinstance(parse_options([""]), SchedulerOptions)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(
+            ["--secure-port=70000"],
+            "--secure-port 70000 must be between 1 and 65535, inclusive. "
+            "It cannot be turned off with 0",
+            id="port-too-large",
+        ),
+        pytest.param(
+            ["--secure-port=-1"],
+            "--secure-port -1 must be between 0 and 65535, inclusive. "
+            "0 for turning off secure port",
+            id="port-negative",
+        ),
+        pytest.param(["--feature-gates=X=true"], "unrecognized feature gate: X", id="gate"),
+        pytest.param(
+            ["--emulated-version=1.30"],
+            "emulation version 1.30 is not between [1.33, 1.36.0]",
+            id="emulation-too-old",
+        ),
+        pytest.param(
+            ["--emulated-version=1.37"],
+            "emulation version 1.37 is not between [1.33, 1.36.0]",
+            id="emulation-too-new",
+        ),
+        pytest.param(
+            ["--emulated-version=kubelet=1.36"],
+            "component not registered: kubelet",
+            id="emulation-of-another",
+        ),
+        pytest.param(
+            ["--emulated-version=new"], 'illegal version string "new"', id="emulation-of-nothing"
+        ),
+        pytest.param(
+            ["--emulated-version=1.34", "--min-compatibility-version=1.35"],
+            "minCompatibilityVersion version 1.35 is not between [1.33, 1.34]",
+            id="compatibility",
+        ),
+        pytest.param(
+            ["--feature-gates=GangScheduling=true", "--secure-port=-1", "--tls-min-version=1"],
+            "[GangScheduling is enabled, but depends on features that are disabled: "
+            "[GenericWorkload], --secure-port -1 must be between 0 and 65535, inclusive. "
+            '0 for turning off secure port, unknown tls version "1"]',
+            id="several-are-told-together",
+        ),
+        pytest.param(
+            ["--requestheader-username-headers= ,x"],
+            'empty value in "requestheader-username-headers"',
+            id="blank-header",
+        ),
+        pytest.param(
+            ["--show-hidden-metrics-for-version=1.34"],
+            "--show-hidden-metrics-for-version must be omitted or have the value '1.35'. "
+            "Only the previous minor version is allowed",
+            id="hidden-metrics",
+        ),
+        pytest.param(
+            ["--allow-metric-labels=m=v"],
+            "--allow-metric-labels must have a list of kv pair with format "
+            "`metricName,labelName=labelValue, labelValue,...`",
+            id="metric-labels",
+        ),
+        pytest.param(
+            ["--allow-metric-labels=m,l=v", "--allow-metric-labels-manifest=f"],
+            "--allow-metric-labels and --allow-metric-labels-manifest are mutually exclusive",
+            id="metric-labels-twice",
+        ),
+        pytest.param(
+            ["--logging-format=xml", "--secure-port=-1"],
+            'format: Invalid value: "xml": Unsupported log format',
+            id="logging-comes-first",
+        ),
+        pytest.param(
+            ["--log-flush-frequency=0s"],
+            'flushFrequency: Invalid value: "0s": Must be greater than zero',
+            id="flush",
+        ),
+        pytest.param(
+            ["--logging-format=json", "--vmodule=a=1"],
+            "vmodule: Forbidden: Only supported for text log format",
+            id="vmodule",
+        ),
+        pytest.param(
+            ["--log-text-split-stream", "--log-json-info-buffer-size=1Ki"],
+            "[options.text.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled, "
+            "options.json.infoBufferSize: Forbidden: Feature LoggingAlphaOptions is disabled]",
+            id="split-stream",
+        ),
+        pytest.param(
+            ["--logging-format=json", "--feature-gates=LoggingBetaOptions=false"],
+            "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature",
+            id="json-log",
+        ),
+        pytest.param(
+            ["--config=none.yaml"], "open none.yaml: no such file or directory", id="no-file"
+        ),
+    ],
+)
+def test_options_that_cannot_be(arguments: list[str], message: str) -> None:
+    assert error_of(*arguments) == message
+
+
+def test_alpha_options_of_logging_with_their_gate() -> None:
+    parsed = options("--log-text-split-stream", "--feature-gates=LoggingAlphaOptions=true")
+    assert parsed.logging.is_stream_split
+
+
+def test_a_file_is_validated_after_the_flags(config_file: Path) -> None:
+    config_file.write_text(f"{HEAD}leaderElection: {{leaseDuration: 8s}}\nparallelism: 0\n")
+    assert error_of("--config", config_file) == (
+        '[leaderElection.leaseDuration: Invalid value: "10s": must be greater than '
+        "`RenewDeadline`, parallelism: Invalid value: 0: "
+        "should be an integer value greater than zero]"
+    )
+    assert error_of("--config", config_file, "--leader-elect-renew-deadline=5s") == (
+        "parallelism: Invalid value: 0: should be an integer value greater than zero"
+    )
+    assert error_of("--config", config_file, "--leader-elect=false") == (
+        "parallelism: Invalid value: 0: should be an integer value greater than zero"
+    )
+
+
+def test_without_a_file_only_the_elector_finds_mistakes() -> None:  # §2.1
+    parsed = options("--leader-elect-lease-duration=5s")
+    with pytest.raises(ConfigError) as raised:
+        check_election(parsed.config.leader_election)
+    assert str(raised.value) == (
+        "couldn't create leader elector: leaseDuration must be greater than renewDeadline"
+    )
+    parsed = options("--leader-elect-resource-lock=endpoints")
+    with pytest.raises(ConfigError) as raised:
+        check_election(parsed.config.leader_election)
+    assert str(raised.value) == (
+        "couldn't create resource lock: endpoints lock is removed, migrate to leases"
+    )
