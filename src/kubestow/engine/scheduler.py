@@ -159,6 +159,23 @@ class Scheduler:
             # A mistake of ours; whatever this work was for, other pods do not depend on it.
             log.error("work beside the scheduling loop failed", exc_info=error)
 
+    async def drain(self, limit_s: float) -> bool:
+        """Wait for bindings and writes under way; what takes longer is cancelled.
+
+        Nothing is started any more, so `run` must have ended. Returns whether all ended in time.
+        """
+        if not self._tasks:
+            return True
+        # Work may start more work: a failed binding writes the pod's status.
+        deadline_s = self.clock.monotonic_s() + limit_s
+        while self._tasks and (left_s := deadline_s - self.clock.monotonic_s()) > 0:
+            await asyncio.wait(self._tasks, timeout=left_s)
+        unfinished = list(self._tasks)
+        for task in unfinished:
+            task.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
+        return not unfinished
+
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs beside the loop: all bindings and writes have ended."""

@@ -24,6 +24,7 @@ from kubestow.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubestow.api.workload import PriorityClass
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
@@ -43,6 +44,8 @@ _RESOURCES: Final[Mapping[type[ApiObject], str]] = {
     ResourceSlice: Resource.RESOURCE_SLICE,
     ResourceClaim: Resource.RESOURCE_CLAIM,
 }
+# The API server resolves priorities, and a scheduler's usual role may not list their classes.
+_UNWATCHED: Final = (PriorityClass,)
 
 
 class ClusterWatcher:
@@ -68,6 +71,7 @@ class ClusterWatcher:
                 field_selector=POD_FIELD_SELECTOR if cls is Pod else "",
             )
             for cls in scheduler.objects.types()
+            if cls not in _UNWATCHED
         ]
         for informer in self._informers:
             self._connect(informer)

@@ -11,13 +11,13 @@ from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from kubestow.api.pod import Pod
 from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
 from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.memory_client import MemoryClient
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
 from kubestow.engine.scheduler import DecisionListener, Scheduler
 from kubestow.engine.watching import ClusterWatcher
@@ -115,36 +115,8 @@ class EmbeddedCluster:
             for controller in self._controllers
         )
 
-    def _sink_of(self, profile_name: str) -> "ProfileEvents":
+    def _sink_of(self, profile_name: str) -> ProfileEvents:
         return ProfileEvents(self.recorder, profile_name)
-
-
-class ProfileEvents:
-    """Events of one profile: it is their reporter."""
-
-    def __init__(self, recorder: EventRecorder, profile_name: str) -> None:
-        self._recorder = recorder
-        self._profile_name = profile_name
-
-    def record(
-        self,
-        regarding: Pod,
-        *,
-        type: str,
-        reason: str,
-        action: str,
-        note: str,
-        related: Pod | None = None,
-    ) -> None:
-        self._recorder.record(
-            regarding,
-            reporter=self._profile_name,
-            type="Warning" if type == "Warning" else "Normal",
-            reason=reason,
-            action=action,
-            note=note,
-            related=related,
-        )
 
 
 async def _wait_unless_failed(

@@ -23,7 +23,8 @@ from kubestow.cluster.memory_client import MemoryClient
 from kubestow.engine.legacy.algorithm import Algorithm
 from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
 from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19
-from kubestow.simulator.embedded import SETTLE_CHECK_S, ProfileEvents
+from kubestow.engine.profile_events import ProfileEvents
+from kubestow.simulator.embedded import SETTLE_CHECK_S
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.simulation import (
     LIMIT_S,

@@ -1,0 +1,32 @@
+"""Events in the name of a profile: what plugins and the engine record, on its way to the server."""
+
+from kubestow.api.pod import Pod
+from kubestow.cluster.events import EventRecorder
+
+
+class ProfileEvents:
+    """Events of one profile: it is their reporter."""
+
+    def __init__(self, recorder: EventRecorder, profile_name: str) -> None:
+        self._recorder = recorder
+        self._profile_name = profile_name
+
+    def record(
+        self,
+        regarding: Pod,
+        *,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Pod | None = None,
+    ) -> None:
+        self._recorder.record(
+            regarding,
+            reporter=self._profile_name,
+            type="Warning" if type == "Warning" else "Normal",
+            reason=reason,
+            action=action,
+            note=note,
+            related=related,
+        )
