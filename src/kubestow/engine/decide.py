@@ -264,7 +264,8 @@ class _Search:
         decision, diagnosis = self._decision, self._decision.diagnosis
         decision.feasible_rows = _joined(self._found)
         decision.evaluated_count = self._found_count + diagnosis.failed_count
-        diagnosis.note_rejecting_plugins()
+        if not self._found_count:
+            diagnosis.note_rejecting_plugins()
 
     def run(self, candidates: range | npt.NDArray[np.intp], start: int) -> Status | None:
         if len(candidates) == 0:
@@ -285,7 +286,9 @@ class _Search:
     ) -> Iterator[slice | npt.NDArray[np.intp]]:
         """The candidates from `start` on, wrapping round, in pieces that tend to be just enough."""
         count = len(candidates)
-        size = self._wanted + 1
+        # With some to spare, where it is known that a share of the nodes does not fit.
+        share = self._evaluation.passing_share
+        size = self._wanted + 1 if share == 1 else int(1.1 * self._wanted / max(share, 0.01)) + 16
         position = 0
         while position < count:
             first = (start + position) % count
@@ -352,8 +355,10 @@ class _Search:
     ) -> tuple[Status | None, int]:
         """The first node of the stretch whose filter failed rather than rejected, if before
         `end`."""
-        failed = np.flatnonzero((codes[:end] < 0) & (failed_by[:end] >= 0))
-        position = int(failed[0]) if len(failed) else end
+        position = end
+        if codes.min(initial=0) < 0:
+            failed = np.flatnonzero((codes[:end] < 0) & (failed_by[:end] >= 0))
+            position = int(failed[0]) if len(failed) else end
         for place, status in explicit.items():
             if status is not None and not status.is_rejected:
                 position = min(position, place)

@@ -26,6 +26,11 @@ from kubestow.framework.runner import (
 class Evaluation(Protocol):
     state: CycleState
 
+    @property
+    def passing_share(self) -> float:
+        """A guess at how many of the nodes fit, 1 for all; how much is looked at in one go."""
+        ...
+
     def pre_filter(self) -> PreFilterOutcome: ...
 
     def verdicts(self, rows: Rows) -> Verdicts:
@@ -45,6 +50,10 @@ class PlainEvaluation:
         self._profile = profile
         self._pod = pod
         self._snapshot = snapshot
+
+    @property
+    def passing_share(self) -> float:
+        return 1.0
 
     def pre_filter(self) -> PreFilterOutcome:
         return run_pre_filter(self._profile, self.state, self._pod, self._snapshot.view())

@@ -59,6 +59,9 @@ from kubestow.framework.status import Code, Status
 _NUMBERS_MAX: Final = 64_000_000
 _SHAPES_MIN: Final = 4
 
+# For so many pods the share of nodes that fit is taken to be the same.
+_SHARE_KEPT_FOR: Final = 32
+
 _FAILED_BY: Final = 0
 _CODE: Final = 1
 _SCORE: Final = 2
@@ -167,6 +170,8 @@ class ShapeRecord:
         self.state = state
         self.restriction = restriction
         self._token = token
+        self._uses = 0
+        self._share = 1.0
         self._node_count = len(snapshot)
         self._pod = pod
         self.alone_pre_filter = [
@@ -220,6 +225,14 @@ class ShapeRecord:
     def local(self) -> IntArray:
         """int64[3, row], up to date."""
         return self._local.values()
+
+    def passing_share(self) -> float:
+        """Which share of the nodes these plugins let pass, as of not long ago."""
+        if self._uses % _SHARE_KEPT_FOR == 0:
+            passed = np.count_nonzero(self.local()[_FAILED_BY] == PASSED)
+            self._share = passed / max(self._node_count, 1)
+        self._uses += 1
+        return self._share
 
     def _raw(self, step: ScoreStep) -> Tracked[np.int64]:
         depends = cast(SharingPlugin, step.plugin).score_depends  # only these are kept
@@ -310,6 +323,10 @@ class SharedEvaluation:
         self.state = record.state.shallow_copy()
         self._local = record.local()
         self._alone: list[FilterStep] = []
+
+    @property
+    def passing_share(self) -> float:
+        return self._record.passing_share()
 
     def pre_filter(self) -> PreFilterOutcome:
         record, skipped = self._record, self.state.skip_filter

@@ -51,6 +51,8 @@ class Diagnosis:
         self._state: CycleState | None = None
         self._filters: Sequence[FilterPlugin] = ()
         self._decoded: dict[tuple[int, int], Status] = {}
+        self._pending: list[tuple[npt.NDArray[np.intp], IntArray, IntArray]] = []
+        self._pending_failed_count = 0
 
     @property
     def failed_by(self) -> npt.NDArray[np.int16]:
@@ -59,16 +61,27 @@ class Diagnosis:
         if self._failed_by is None:
             self._failed_by = np.full(len(self.node_names), UNKNOWN, np.int16)
             self._codes = np.zeros(len(self.node_names), np.int64)
+        if self._pending:
+            for rows, failed_by, codes in self._pending:
+                self._failed_by[rows] = failed_by
+                self._codes[rows] = codes
+            self._pending.clear()
+            self._pending_failed_count = 0
         return self._failed_by
 
     @property
     def codes(self) -> IntArray:
-        return self._codes if self._failed_by is not None else np.zeros(self.node_count, np.int64)
+        _ = self.failed_by  # Enters what is pending.
+        return self._codes
 
     def record(self, rows: npt.NDArray[np.intp], failed_by: IntArray, codes: IntArray) -> None:
-        """Enter the verdicts of the filters on these nodes; they replace earlier ones."""
-        self.failed_by[rows] = failed_by
-        self._codes[rows] = codes
+        """Take note of the filters' verdicts on nodes that were not looked at before.
+
+        They are entered when somebody asks. Arrays that are kept from cycle to cycle change with
+        the next one, so whoever wants to know has to ask within the cycle.
+        """
+        self._pending.append((rows, failed_by, codes))
+        self._pending_failed_count += int(np.count_nonzero(failed_by >= 0))
         if self.explicit:
             for row in self.explicit.keys() & set(rows.tolist()):
                 del self.explicit[row]
@@ -76,15 +89,20 @@ class Diagnosis:
     @property
     def failed_count(self) -> int:
         """How many nodes have a verdict of their own that is not a pass."""
-        if self._failed_by is None:
-            return len(self.explicit)
-        return int(np.count_nonzero(self._failed_by >= 0)) + len(self.explicit)
+        count = self._pending_failed_count
+        if self._failed_by is not None:
+            count += int(np.count_nonzero(self._failed_by >= 0))
+        return count + len(self.explicit)
+
+    @property
+    def _has_verdicts(self) -> bool:
+        return self._failed_by is not None or bool(self._pending)
 
     def rejected_counts(self) -> dict[int, int]:
         """How many nodes each filter rejected, by the filter's index."""
-        if self._failed_by is None:
+        if not self._has_verdicts:
             return {}
-        rejected = self._failed_by[self._failed_by >= 0]
+        rejected = self.failed_by[self.failed_by >= 0]
         counts: list[int] = np.bincount(rejected).tolist()
         return {index: count for index, count in enumerate(counts) if count}
 
@@ -183,7 +201,7 @@ class Diagnosis:
 
     def _distinct(self) -> dict[tuple[int, int], int]:
         """Distinct (filter, code) pairs among the rejected nodes, with how many nodes have each."""
-        if self._failed_by is None:
+        if not self._has_verdicts:
             return {}
         rejected = np.flatnonzero(self.failed_by >= 0)
         filters, codes = self.failed_by[rejected], self.codes[rejected]

@@ -222,7 +222,7 @@ def filter_of(
 def _array_fault(name: str, what: str, answer: object, count: int) -> PluginError | None:
     """What is wrong with an answer that should be one whole number per node; None if nothing is."""
     # Looked at as anything at all: a plugin of a user may not have gone through a type checker.
-    array = cast(npt.NDArray[np.generic], answer)
+    array = cast("npt.NDArray[np.generic]", answer)
     if not isinstance(answer, np.ndarray):
         got = f"an object of type {type(answer).__name__}"
     elif array.shape != (count,):
