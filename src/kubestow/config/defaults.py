@@ -2,7 +2,7 @@
 §3.5).
 
 Invariant: completing what is complete changes nothing, so that a configuration that was written out
-reads back as the same one. (Unless a plugin is enabled twice, with which no profile can be built.)
+reads back as the same one.
 """
 
 from collections.abc import Sequence
