@@ -87,6 +87,10 @@ class Constraints:
     def has_defaults(self) -> bool:
         return bool(self._defaults)
 
+    def has_defaults_for(self, pod: Pod, pod_class: PodClass) -> bool:
+        """Whether default constraints of some action apply to a pod without its own."""
+        return bool(self._defaults) and not self._selectors.of(pod, pod_class).is_empty
+
     def of(self, pod: Pod, action: Action, pod_class: PodClass | None = None) -> list[Constraint]:
         """The pod's constraints with that action, in order; raises PluginError if one is illegal.
 

@@ -136,10 +136,7 @@ class PodTopologySpread:
         """Only pods without constraints: with some, every pod that is placed changes the counts."""
         if pod.pod.spec.topology_spread_constraints:
             return None
-        has_defaults = self._constraints.of(pod.pod, HARD, pod.pod_class) or self._constraints.of(
-            pod.pod, SOFT, pod.pod_class
-        )
-        return None if has_defaults else 0
+        return None if self._constraints.has_defaults_for(pod.pod, pod.pod_class) else 0
 
     def sign(self, pod: PodInfo) -> SignFragments | Status:
         if pod.pod.spec.topology_spread_constraints:
