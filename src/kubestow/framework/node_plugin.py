@@ -30,6 +30,10 @@ class NodePlugin:
     """
 
     name: ClassVar[str] = ""
+    args_type: ClassVar[type | None] = None
+
+    def __init__(self, args: object = None, handle: object = None) -> None:
+        """Plugins with arguments, or in need of the handle, have a constructor of their own."""
 
 
 class NodeFilter(NodePlugin):
