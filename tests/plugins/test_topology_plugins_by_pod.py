@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.api.labels import parse_label_selector
@@ -521,7 +522,7 @@ class ChangingCluster:
         )
 
 
-@settings(max_examples=150)
+@pytest.mark.slow
 @given(data=st.data())
 def test_a_cluster_that_changes_between_cycles(data: st.DataObject) -> None:
     cluster = ChangingCluster(data.draw)

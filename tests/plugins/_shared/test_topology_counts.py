@@ -146,6 +146,7 @@ class Cluster:
         return [pod for pod in self.pods if pod.spec.node_name == name]
 
 
+@pytest.mark.slow
 @given(
     rounds=st.lists(
         st.tuples(st.lists(changes, min_size=1, max_size=10), st.booleans()),
