@@ -109,6 +109,11 @@ class LeaderElector:
             slow_path_count=self._slow_path_count,
         )
 
+    @property
+    def lease(self) -> Lease | None:
+        """The lease as last read or written."""
+        return self._lease
+
     async def run(
         self, lead: Callable[[], Coroutine[Any, Any, None]]
     ) -> Literal["lost", "finished"]:

@@ -242,3 +242,19 @@ def test_words_nobody_asked_for_end_an_idle_connection(serve_raw: Any):
         pool.close()
 
     run(serve_raw, rig, body)
+
+
+def test_closing_lets_requests_come_to_their_end(serve_raw: Any):
+    rig = Rig()
+
+    async def body(server: Any) -> None:
+        rig.is_held = True
+        pool = rig.pool(server.url)
+        task = asyncio.create_task(pool.exchange(REQUEST))
+        writer = await rig.arrived.get()
+        pool.close()
+        writer.write(ANSWER)
+        assert (await task).body == b"ok"
+        await writer.wait_closed()  # the client hangs up
+
+    run(serve_raw, rig, body)

@@ -36,6 +36,7 @@ class ConnectionPool:
         self._waiters: deque[asyncio.Future[Connection | None]] = deque()
         self._streams: set[Connection] = set()
         self._dialled_count = 0
+        self._is_closed = False
 
     @property
     def dialled_count(self) -> int:
@@ -73,6 +74,7 @@ class ConnectionPool:
 
     def close(self) -> None:
         """End what is idle and all streams; requests under way come to their end."""
+        self._is_closed = True
         self.drop_idle()
         for connection in [*self._streams]:
             connection.fail("this client was closed")
@@ -114,7 +116,7 @@ class ConnectionPool:
         return connection
 
     def _give_back(self, connection: Connection) -> None:
-        if connection.is_usable:
+        if connection.is_usable and not self._is_closed:
             self._pass_on(connection)
         else:
             connection.close()
