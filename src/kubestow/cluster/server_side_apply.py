@@ -64,17 +64,19 @@ def applied(
     entries = objects_in(value_at(base, *_FIELDS))
     own = next((entry for entry in entries if _is_own(entry, writer)), None)
     others = [entry for entry in entries if entry is not own]
-    contested = _contested(base, wanted, wanted_fields, others)
+    document = merged(base, _without_identity(wanted, is_new=live is None))
+    # What the merge changes, not what the two say: `{}` asks for an object and wipes nothing out.
+    changed = _differing(base, document, wanted_fields)
+    contested = _contested(changed, others)
     if contested and not is_forced:
         raise ApplyConflictError(contested)
-    document = merged(base, _without_identity(wanted, is_new=live is None))
     if own is not None:
         dropped = difference(as_object(own.get("fieldsV1")), wanted_fields)
         for entry in others:
             dropped = difference(dropped, as_object(entry.get("fieldsV1")))
         document = without(document, dropped)
     if contested:
-        others = [_losing(entry, _differing(base, wanted, wanted_fields)) for entry in others]
+        others = [_losing(entry, changed) for entry in others]
     entry = _entry(writer, "Apply", wanted.get("apiVersion", ""), wanted_fields)
     kept = [other for other in others if other.get("fieldsV1")]
     return replaced_at(document, _FIELDS, [*kept, entry])
@@ -136,11 +138,11 @@ def _without_identity(wanted: JsonObject, *, is_new: bool) -> JsonObject:
     return {**wanted, "metadata": kept}
 
 
-def _differing(live: JsonObject, wanted: JsonObject, fields: FieldSet) -> FieldSet:
-    """The fields in which the two documents differ."""
+def _differing(old: JsonObject, new: JsonObject, fields: FieldSet) -> FieldSet:
+    """Those of the fields in which the two documents differ."""
     differing: FieldSet = {}
     for path in leaves(fields):
-        before, after = value_of(live, path), value_of(wanted, path)
+        before, after = value_of(old, path), value_of(new, path)
         # To own an element is to want that it is there; its fields are owned one by one.
         is_same = (before is None) == (after is None) if path[-1] == SELF else before == after
         if not is_same:
@@ -155,16 +157,11 @@ def _set_of(path: tuple[str, ...]) -> FieldSet:
     return fields
 
 
-def _contested(
-    live: JsonObject, wanted: JsonObject, fields: FieldSet, others: list[JsonObject]
-) -> list[tuple[str, str]]:
+def _contested(changed: FieldSet, others: list[JsonObject]) -> list[tuple[str, str]]:
     """Manager and field of each field another manager wants otherwise."""
-    if not others:
-        return []
-    differing = _differing(live, wanted, fields)
     found: list[tuple[str, str]] = []
     for entry in others:
-        contested = intersection(differing, as_object(entry.get("fieldsV1")))
+        contested = intersection(changed, as_object(entry.get("fieldsV1")))
         who = f'"{entry.get("manager", "")}" using {entry.get("apiVersion", "")}'
         found += [(who, path_text(path)) for path in leaves(contested)]
     return found

@@ -58,6 +58,10 @@ def failure_status(
             {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": field}
             for who, field in error.conflicts
         ]
+    if error.code == 504:
+        # Informers tell by this cause that the version is ahead of the server, not behind it.
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        details["causes"] = [cause]
     if (retry_after_s := _RETRY_AFTER_S.get(error.code)) is not None:
         details["retryAfterSeconds"] = retry_after_s
     status = _status("Failure", error.code)
