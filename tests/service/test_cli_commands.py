@@ -69,7 +69,7 @@ class TestSimulate:
             run("simulate")
 
     def test_a_missing_file_is_named(self) -> None:
-        with pytest.raises(KubestowError, match="nowhere.yaml"):
+        with pytest.raises(KubestowError, match=r"nowhere\.yaml"):
             simulate("-f", "nowhere.yaml")
 
     @pytest.mark.parametrize(
