@@ -11,7 +11,7 @@ import typer
 
 from kubestow import __version__
 from kubestow.errors import KubestowError
-from kubestow.service.commands import bench, conformance, demo, simulate
+from kubestow.service.commands import bench, conformance, demo, run, simulate
 
 app = typer.Typer(
     name="kubestow",
@@ -22,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
 )
+app.command(name="run", context_settings=run.CONTEXT_SETTINGS, add_help_option=False)(run.run)
 app.command(name="demo")(demo.demo)
 app.command(name="simulate")(simulate.simulate)
 app.command(name="conformance")(conformance.conformance)

@@ -1,0 +1,135 @@
+"""`kubestow run`: be a scheduler for a cluster, with the flags of kube-scheduler.
+
+From the arguments to the exit code: reads them, sets up logging and signals, chooses the event loop
+and hands over to `service.run`. Flags are read as kube-scheduler reads them, so they do not look
+like those of the other commands.
+"""
+
+import asyncio
+import importlib
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+import typer
+
+from kubestow.clock import SystemClock
+from kubestow.errors import CacheCorruptedError, ConfigError, FlagError
+from kubestow.logs import fail
+from kubestow.service.connections import connect
+from kubestow.service.logging import LogSettings, Verbosity, configure_logging
+from kubestow.service.metrics.process_metrics import ProcessMetrics
+from kubestow.service.options import Answer, LoggingOptions, SchedulerOptions, parse_options
+from kubestow.service.run import RunError, SchedulerProcess, announce_config
+from kubestow.service.usage import usage_text
+
+log = logging.getLogger(__name__)
+
+PROGRAM: Final = "kube-scheduler"
+# Typer must leave all arguments to us, `--help` included.
+CONTEXT_SETTINGS: Final[dict[str, bool | list[str]]] = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": [],
+}
+
+
+def run(context: typer.Context) -> None:
+    """Schedule pods for a cluster: same flags, configuration file and metrics as kube-scheduler.
+
+    Example: kubestow run --kubeconfig=admin.conf --leader-elect=false -v=2
+
+    `kubestow run --help` lists all flags.
+    """
+    raise typer.Exit(run_scheduler(context.args))
+
+
+def run_scheduler(arguments: Sequence[str]) -> int:
+    """Be a scheduler until told to stop; the exit code."""
+    try:
+        options = parse_options(arguments)
+    except FlagError as error:
+        print(usage_text(PROGRAM), file=sys.stderr)
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    except ConfigError as error:
+        configure_logging(LogSettings())
+        if "does not take any arguments" in str(error):
+            print(f"Error: {error}", file=sys.stderr)
+        else:
+            fail(log, "command failed", error)
+        return 1
+    if isinstance(options, Answer):
+        print(options.text)
+        return 0
+    verbosity = configure_logging(_log_settings(options.logging))
+    for line in options.flags.lines():
+        log.log(logging.INFO - 1, "FLAG: --%s", line)
+    try:
+        with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
+            return runner.run(_run(options, verbosity))
+    except CacheCorruptedError as error:
+        log.critical("%s", error)
+    except (ConfigError, RunError) as error:
+        fail(log, "command failed", error)
+    except Exception:
+        # A mistake of ours; whoever supervises the process starts it anew.
+        log.exception("command failed")
+    return 1
+
+
+def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed: reading and writing sockets then costs about half."""
+    try:
+        return importlib.import_module("uvloop").new_event_loop
+    except ImportError:
+        return None
+
+
+async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
+    clock, rng = SystemClock(), np.random.default_rng()
+    metrics = ProcessMetrics(options, clock, rng)
+    connections = connect(options, metrics.requests, clock, rng)
+    process = SchedulerProcess(
+        options,
+        connections,
+        metrics,
+        clock,
+        rng,
+        hostname=socket.gethostname(),
+        set_verbosity=verbosity.set,
+    )
+    if announce_config(options, process):
+        return 0
+    _handle_signals(process)
+    return await process.run()
+
+
+def _handle_signals(process: SchedulerProcess) -> None:
+    loop = asyncio.get_running_loop()
+    was_asked = False
+
+    def stop() -> None:
+        nonlocal was_asked
+        if was_asked:
+            os._exit(1)  # Spec 09 §11: whoever asks twice does not want to wait.
+        was_asked = True
+        process.request_stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGUSR2, process.debugger.look)
+
+
+def _log_settings(options: LoggingOptions) -> LogSettings:
+    return LogSettings(
+        format=options.format,
+        verbosity=options.verbosity,
+        vmodule=options.vmodule,
+        split_stream=options.is_stream_split,
+    )

@@ -1,0 +1,45 @@
+"""All metrics of one scheduler process, put together."""
+
+import numpy as np
+
+from kubestow.clock import Clock
+from kubestow.service.metrics.catalogue import SchedulerCatalogue
+from kubestow.service.metrics.component import (
+    ElectionMetrics,
+    RequestMetrics,
+    RuntimeMetrics,
+    add_build_metrics,
+    add_registry_metrics,
+    add_workqueue_metrics,
+)
+from kubestow.service.metrics.recorders import QueueRecorder, SchedulerRecorder
+from kubestow.service.metrics.registry import MetricsRegistry, parse_allowed_labels
+from kubestow.service.options import SchedulerOptions
+
+
+class ProcessMetrics:
+    def __init__(self, options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> None:
+        self.registry = MetricsRegistry(
+            disabled=options.metrics.disabled,
+            allowed_labels=parse_allowed_labels(options.metrics.allowed_labels),
+        )
+        catalogue = SchedulerCatalogue(self.registry, options.gates)
+        self.scheduler = SchedulerRecorder(catalogue, clock, rng)
+        self.queue = QueueRecorder(catalogue, rng)
+        self.requests = RequestMetrics(self.registry)
+        self.election = ElectionMetrics(self.registry, options.config.leader_election.resource_name)
+        self.runtime = RuntimeMetrics()
+        add_build_metrics(
+            self.registry,
+            options.gates,
+            version=options.reported_version,
+            emulated_version=options.emulated_version,
+            min_compatibility_version=_previous_minor(options.emulated_version),
+        )
+        add_workqueue_metrics(self.registry)
+        add_registry_metrics(self.registry)
+
+
+def _previous_minor(version: str) -> str:
+    major, minor, *_ = version.split(".")
+    return f"{major}.{int(minor) - 1}"

@@ -1,0 +1,251 @@
+"""Paths to answers (spec 09 §7): who is asking, may they, and what they get.
+
+Every request passes the same way: a fault of ours is a 500 and never ends the process; who is
+asking is found out before it is decided whether they may; only then is the path looked at.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import chain
+from typing import Final
+
+import msgspec
+import numpy as np
+from aiohttp import web
+
+from kubestow.api.meta import JsonObject
+from kubestow.clock import Clock
+from kubestow.logs import is_heard, tell
+from kubestow.service.metrics.component import RuntimeMetrics
+from kubestow.service.metrics.registry import CONTENT_TYPE, MetricsRegistry
+from kubestow.service.serving.authentication import Authenticator, UnauthorizedError, User
+from kubestow.service.serving.authorization import Authorizer, forbidden_message
+from kubestow.service.serving.health import HealthEndpoint, HealthSlis
+from kubestow.service.serving.pages import (
+    ProcessFacts,
+    asks_for_document,
+    flagz_document,
+    flagz_text,
+)
+
+log = logging.getLogger(__name__)
+
+_TEXT: Final = "text/plain; charset=utf-8"
+_JSON: Final = "application/json"
+_NO_CACHE: Final[Mapping[str, str]] = {
+    "Cache-Control": "no-cache, private",
+    "X-Content-Type-Options": "nosniff",
+}
+
+# Smaller pieces of a long answer are sent together.
+_CHUNK_CHARS: Final = 32_768
+
+Answer = web.StreamResponse
+Route = Callable[[web.BaseRequest], Awaitable[Answer]]
+
+
+class Pages(msgspec.Struct, kw_only=True):
+    """Everything there is to show."""
+
+    health: tuple[HealthEndpoint, ...]
+    slis: HealthSlis
+    metrics: MetricsRegistry
+    runtime: RuntimeMetrics
+    # The pieces of `/metrics/resources`; empty while another process leads.
+    pod_resources: Callable[[], Iterable[str]]
+    configz: Callable[[], JsonObject]
+    flags: Mapping[str, str] | None  # None: the gate is off
+    facts: ProcessFacts | None  # likewise
+    # Changes how much is logged; None without profiling.
+    set_verbosity: Callable[[int], None] | None
+
+
+class Application:
+    def __init__(
+        self,
+        pages: Pages,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        clock: Clock,
+        rng: np.random.Generator,
+    ) -> None:
+        self._pages = pages
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._clock = clock
+        self._rng = rng
+        self._routes: dict[str, Route] = {
+            "/metrics": self._metrics,
+            "/metrics/resources": self._metrics_resources,
+            "/metrics/slis": self._metrics_slis,
+            "/configz": self._configz,
+        }
+        for endpoint in pages.health:
+            self._routes[f"/{endpoint.name}"] = self._health(endpoint)
+        if pages.flags is not None:
+            self._routes["/flagz"] = self._flagz
+        if pages.facts is not None:
+            self._routes["/statusz"] = self._statusz
+        if pages.set_verbosity is not None:
+            self._routes["/debug/flags/v"] = self._verbosity
+
+    async def handle(self, request: web.BaseRequest) -> Answer:
+        started_s = self._clock.monotonic_s()
+        try:
+            answer = await self._guarded(request)
+        except (ConnectionError, asyncio.CancelledError):
+            raise  # Whoever asked has gone.
+        except Exception:
+            # One request must not take the scheduler down.
+            log.exception("cannot answer %s %s", request.method, request.path)
+            answer = _text("This request caused apiserver to panic. Look in the logs.", status=500)
+        if is_heard(log, 3):
+            tell(
+                log,
+                "HTTP",
+                v=3,
+                verb=request.method,
+                URI=request.path_qs,
+                latency=f"{(self._clock.monotonic_s() - started_s) * 1000:.3f}ms",
+                srcIP=request.remote or "",
+                resp=answer.status,
+            )
+        return answer
+
+    async def _guarded(self, request: web.BaseRequest) -> Answer:
+        path, method = request.path, request.method
+        try:
+            user = await self._authenticator.identify(request.headers, _peer_certificate(request))
+        except UnauthorizedError:
+            return _status(401, "Unauthorized", "Unauthorized")
+        if not await self._authorizer.allows(user, path, method):
+            return self._forbidden(user, path, method)
+        route = self._routes.get(path)
+        if route is not None:
+            return await route(request)
+        return self._single_check(path) or _text("404 page not found\n", status=404)
+
+    def _forbidden(self, user: User, path: str, method: str) -> Answer:
+        return _status(403, "Forbidden", forbidden_message(user, path, method))
+
+    # --- health ---
+
+    def _health(self, endpoint: HealthEndpoint) -> Route:
+        async def answer(request: web.BaseRequest) -> Answer:
+            query = request.query
+            found = endpoint.answer_all(
+                is_verbose="verbose" in query, excluded=query.getall("exclude", [])
+            )
+            return _text(found.text, status=found.status)
+
+        return answer
+
+    def _single_check(self, path: str) -> Answer | None:
+        parent, _, name = path.rpartition("/")
+        for endpoint in self._pages.health:
+            if f"/{endpoint.name}" == parent:
+                found = endpoint.answer_one(name)
+                return None if found is None else _text(found.text, status=found.status)
+        return None
+
+    # --- metrics ---
+
+    async def _metrics(self, request: web.BaseRequest) -> Answer:
+        if request.method == "DELETE":
+            self._pages.metrics.reset()
+            return _text("metrics reset\n")
+        texts = (self._pages.metrics.texts(), [self._pages.runtime.text()])
+        return await _stream(request, texts, CONTENT_TYPE)
+
+    async def _metrics_resources(self, request: web.BaseRequest) -> Answer:
+        return await _stream(request, [self._pages.pod_resources()], CONTENT_TYPE)
+
+    async def _metrics_slis(self, request: web.BaseRequest) -> Answer:
+        return await _stream(request, [self._pages.slis.registry.texts()], CONTENT_TYPE)
+
+    # --- pages ---
+
+    async def _configz(self, request: web.BaseRequest) -> Answer:
+        return _json(self._pages.configz())
+
+    async def _flagz(self, request: web.BaseRequest) -> Answer:
+        flags = self._pages.flags or {}
+        if asks_for_document(request.headers.get("Accept", ""), "Flagz"):
+            return _json(flagz_document(flags))
+        return _text(flagz_text(flags, self._rng))
+
+    async def _statusz(self, request: web.BaseRequest) -> Answer:
+        facts = self._pages.facts
+        assert facts is not None
+        now_ns = self._clock.now_ns()
+        if asks_for_document(request.headers.get("Accept", ""), "Statusz"):
+            return _json(facts.statusz_document(now_ns))
+        return _text(facts.statusz_text(now_ns))
+
+    async def _verbosity(self, request: web.BaseRequest) -> Answer:
+        set_verbosity = self._pages.set_verbosity
+        assert set_verbosity is not None
+        if request.method != "PUT":
+            return _text("unrecognized http method\n", status=406)
+        text = (await request.read()).decode(errors="replace").strip()
+        if not text.isdecimal():
+            return _text(f'error parsing "{text}": invalid syntax\n', status=400)
+        set_verbosity(int(text))
+        return _text(f"successfully set klog.logging.verbosity to {text}")
+
+
+async def _stream(
+    request: web.BaseRequest, sources: Iterable[Iterable[str]], content_type: str
+) -> Answer:
+    """Send text piece by piece; between two pieces the scheduler has its turn."""
+    response = web.StreamResponse(headers={"Content-Type": content_type, **_NO_CACHE})
+    await response.prepare(request)
+    pieces: list[str] = []
+    size = 0
+    for piece in chain.from_iterable(sources):
+        pieces.append(piece)
+        size += len(piece)
+        if size >= _CHUNK_CHARS:
+            await response.write("".join(pieces).encode())
+            pieces, size = [], 0
+        await asyncio.sleep(0)
+    if pieces:
+        await response.write("".join(pieces).encode())
+    await response.write_eof()
+    return response
+
+
+def _text(text: str, *, status: int = 200) -> Answer:
+    return web.Response(
+        body=text.encode(), status=status, headers={"Content-Type": _TEXT, **_NO_CACHE}
+    )
+
+
+def _json(document: JsonObject, *, status: int = 200) -> Answer:
+    return web.Response(
+        body=msgspec.json.encode(document),
+        status=status,
+        headers={"Content-Type": _JSON, **_NO_CACHE},
+    )
+
+
+def _status(code: int, reason: str, message: str) -> Answer:
+    document: JsonObject = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        **({"details": {}} if code == 403 else {}),
+        "code": code,
+    }
+    return _json(document, status=code)
+
+
+def _peer_certificate(request: web.BaseRequest) -> bytes | None:
+    """What the client showed, as DER; TLS has verified it."""
+    transport = request.transport
+    ssl_object = transport.get_extra_info("ssl_object") if transport is not None else None
+    return None if ssl_object is None else ssl_object.getpeercert(True)

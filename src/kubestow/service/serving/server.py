@@ -1,0 +1,91 @@
+"""The listening socket, and an end that cuts nobody off (spec 09 §7, §11)."""
+
+import logging
+import socket
+import ssl
+from typing import Final
+
+from aiohttp import web
+
+from kubestow.errors import ConfigError
+from kubestow.service.options import ServingOptions
+from kubestow.service.serving.application import Application
+
+log = logging.getLogger(__name__)
+
+# How long open requests may take when the process ends.
+SHUTDOWN_S: Final = 5.0
+BACKLOG: Final = 128
+
+
+class HttpsServer:
+    """Serves an application on a socket that is bound already."""
+
+    def __init__(self, application: Application, bound: socket.socket, tls: ssl.SSLContext) -> None:
+        self._bound = bound
+        self._tls = tls
+        server = web.Server(application.handle, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
+        self._site: web.SockSite | None = None
+
+    @property
+    def address(self) -> str:
+        return address_text(self._bound)
+
+    async def start(self) -> None:
+        await self._runner.setup()
+        self._site = web.SockSite(self._runner, self._bound, ssl_context=self._tls, backlog=BACKLOG)
+        await self._site.start()
+        log.info("Serving securely on %s", self.address)
+
+    async def close(self) -> None:
+        """Stop listening, then wait for open requests, but not for long."""
+        if self._site is not None:
+            await self._site.stop()
+        log.info("[graceful-termination] secure server has stopped listening")
+        await self._runner.cleanup()
+        self._bound.close()
+        log.info("[graceful-termination] secure server is exiting")
+
+
+def bind_socket(options: ServingOptions) -> socket.socket:
+    """A socket on the address and port asked for; ConfigError if that is not to be had."""
+    wanted = f"{_bracketed(options.bind_address)}:{options.port}"
+    try:
+        return _bind(options)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(
+            f"failed to create listener: failed to listen on {wanted}: "
+            f"listen tcp {wanted}: bind: {reason}"
+        ) from error
+
+
+def address_text(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"{_bracketed(host)}:{port}"
+
+
+def _bind(options: ServingOptions) -> socket.socket:
+    address = options.bind_address
+    is_any = address in ("0.0.0.0", "::")
+    # All addresses means those of both families, where the machine has both.
+    is_v6 = ":" in address or (is_any and socket.has_dualstack_ipv6())
+    bound = socket.socket(socket.AF_INET6 if is_v6 else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if options.permit_port_sharing:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if is_v6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if is_any else 1)
+        bound.bind(("::" if is_any and is_v6 else address, options.port))
+        bound.listen(BACKLOG)
+        bound.setblocking(False)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
