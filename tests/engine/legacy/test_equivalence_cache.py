@@ -1,0 +1,382 @@
+"""What the equivalence cache keeps is what the predicates would say again."""
+
+from itertools import count
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubestow.api.meta import Condition, ObjectMeta, OwnerReference
+from kubestow.api.node import Node
+from kubestow.api.pod import AwsElasticBlockStore, GcePersistentDisk, Pod, Volume
+from kubestow.api.storage import PersistentVolumeClaim
+from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL
+from kubestow.api.workload import Service, ServiceSpec
+from kubestow.config.policy import (
+    Policy,
+    PredicateArgument,
+    PredicatePolicy,
+    ServiceAffinityArgument,
+    provider_policy,
+)
+from kubestow.engine.legacy.algorithm import build_algorithm
+from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision
+from kubestow.engine.legacy.equivalence_cache import EquivalenceCache
+from kubestow.engine.legacy.equivalence_rules import (
+    TAINTS_ANNOTATION,
+    InvalidationRules,
+    ReleasedRules,
+    SoundRules,
+)
+from kubestow.plugins.legacy.pod import LegacyPodInfo
+from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.legacy import LegacyBench
+from kubestow.testing.storage import make_claim, make_volume
+from kubestow.testing.topology import make_affinity, make_pod_term
+
+ZONE = BETA_ZONE_LABEL
+DEFAULT = provider_policy("DefaultProvider")
+# All of the default predicates, and those that are part of others or need an argument.
+POLICY = msgspec.structs.replace(
+    DEFAULT,
+    predicates=(
+        *DEFAULT.predicates,
+        *(PredicatePolicy(name=name) for name in ("PodFitsResources", "PodFitsHostPorts")),
+        PredicatePolicy(
+            name="SameRack",
+            argument=PredicateArgument(service_affinity=ServiceAffinityArgument(labels=("rack",))),
+        ),
+    ),
+)
+
+_names = count()
+
+
+def controlled(template: int, **fields: Any) -> Pod:
+    owner = OwnerReference(kind="ReplicaSet", uid=f"rs-{template}", controller=True)
+    return make_pod(f"p{next(_names)}", owner=owner, **fields)
+
+
+class Twins(LegacyBench):
+    """A cluster with a decider that remembers and one that does not; both hear of everything."""
+
+    def __init__(self, rules: InvalidationRules | None = None, policy: Policy = POLICY) -> None:
+        super().__init__()
+        self.kept = EquivalenceCache(self.snapshot, self.objects, rules)
+        algorithm = build_algorithm(policy)
+        self.plain = DeciderV19(self.snapshot, self.cluster, algorithm)
+        self.remembering = DeciderV19(
+            self.snapshot, self.cluster, algorithm, equivalence_cache=self.kept
+        )
+
+    def decide(self, pod: Pod) -> LegacyDecision:
+        """The decision of both; they must agree."""
+        self.snapshot.refresh(self.cache)
+        info = LegacyPodInfo(pod)
+        expected, found = self.plain.decide(info), self.remembering.decide(info)
+        assert described(found) == described(expected)
+        return found
+
+    def place(self, pod: Pod) -> str:
+        """Decide, and assume the pod on the node chosen; returns its name."""
+        decision = self.decide(pod)
+        if decision.is_scheduled:
+            assumed = decision.pod.assigned_to(decision.node_name)
+            self.cache.assume_pod(assumed)
+            self.kept.drop(self.kept.rules.pod_assumed(assumed.pod))
+        return decision.node_name
+
+    def put_node(self, node: Node) -> None:
+        info = self.cache.nodes.get(node.metadata.name)
+        old = None if info is None else info.node
+        if old is None:
+            self.cache.add_node(node)
+        else:
+            self.cache.update_node(old, node)
+        self.kept.drop(self.kept.rules.node_changed(old, node))
+
+    def remove_node(self, node: Node) -> None:
+        self.cache.remove_node(node)
+        self.kept.drop(self.kept.rules.node_changed(node, None))
+
+    def remove_pod(self, pod: Pod) -> None:
+        self.cache.remove_pod(pod)
+        self.kept.drop(self.kept.rules.pod_changed(pod, None))
+
+    def add_pod(self, pod: Pod) -> None:
+        self.cache.add_pod(LegacyPodInfo(pod))
+        self.kept.drop(self.kept.rules.pod_changed(None, pod))
+
+
+def described(decision: LegacyDecision) -> tuple[object, ...]:
+    rows = range(len(decision.node_names))
+    return (
+        decision.node_name,
+        decision.error,
+        decision.top_nodes,
+        [decision.reasons(row) for row in rows],
+        [decision.errors(row) for row in rows],
+    )
+
+
+class Churn:
+    """Random events, and pods of a few templates that change now and then."""
+
+    def __init__(self, seed: int, twins: Twins) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._twins = twins
+        for number in range(4):
+            twins.put_node(self.node(f"n{number}"))
+
+    def chance(self, share: float) -> bool:
+        return bool(self._rng.random() < share)
+
+    def pick(self, *choices: Any) -> Any:
+        return choices[int(self._rng.integers(len(choices)))]
+
+    def node(self, name: str) -> Node:
+        labels = {"rack": self.pick("0", "1")}
+        if self.chance(0.7):
+            labels[ZONE] = self.pick("z0", "z1")
+        return make_node(
+            name,
+            cpu=self.pick(2, 4),
+            labels=labels,
+            taints=["t:NoSchedule"] if self.chance(0.2) else [],
+            unschedulable=self.chance(0.1),
+            conditions=[
+                Condition(type="MemoryPressure", status=self.pick("True", "False")),
+                Condition(type="Ready", status=self.pick("True", "True", "True", "False")),
+            ],
+        )
+
+    def pod(self, *, node: str = "") -> Pod:
+        template = int(self._rng.integers(6))
+        app = {"app": self.pick("web", "db")}
+        shapes: list[dict[str, Any]] = [
+            {"cpu": self.pick("500m", "1")},
+            {"host_ports": [80]},
+            {"affinity": make_affinity(apart=[make_pod_term("rack", "app=web")])},
+            {"affinity": make_affinity(near=[make_pod_term(ZONE, "app=db")])},
+            {
+                "volumes": [
+                    Volume(gce_persistent_disk=GcePersistentDisk(pd_name=self.pick("a", "b"))),
+                    Volume(aws_elastic_block_store=AwsElasticBlockStore(volume_id="a")),
+                ]
+            },
+            {"pvcs": [self.pick("c0", "c1")]},
+        ]
+        pod = controlled(template, labels=app, node=node, **shapes[template])
+        if self.chance(0.1):
+            metadata = msgspec.structs.replace(pod.metadata, owner_references=())
+            return msgspec.structs.replace(pod, metadata=metadata)
+        return pod
+
+    def happen(self) -> None:
+        """Let one thing happen in the cluster."""
+        twins = self._twins
+        infos = list(twins.cache.nodes.values())
+        pods = [pod.pod for info in infos for pod in info.pods]
+        match int(self._rng.integers(8)):
+            case 0:
+                twins.put_node(self.node(f"n{int(self._rng.integers(6))}"))
+            case 1:
+                nodes = [info.node for info in infos if info.node is not None]
+                if len(nodes) > 1:
+                    twins.remove_node(self.pick(*nodes))
+            case 2 | 3 if pods:
+                twins.remove_pod(self.pick(*pods))
+            case 4:
+                twins.add_pod(self.pod(node=f"n{int(self._rng.integers(6))}"))
+            case 5:
+                self._change_service()
+            case 6:
+                self._change_claim()
+            case _:
+                twins.place(self.pod())
+
+    def _change_service(self) -> None:
+        twins, store = self._twins, self._twins.objects.services
+        service = Service(
+            metadata=ObjectMeta(name="s", namespace="default"),
+            spec=ServiceSpec(selector={"app": self.pick("web", "db")}),
+        )
+        old = store.remove("default", "s") if self.chance(0.3) else store.put(service)
+        new = store.get("default", "s")
+        if old is not None or new is not None:
+            twins.kept.drop(twins.kept.rules.service_changed(old, new))
+
+    def _change_claim(self) -> None:
+        twins, objects = self._twins, self._twins.objects
+        name = self.pick("c0", "c1")
+        claim = make_claim(name, volume=self.pick("", "pv"))
+        metadata = msgspec.structs.replace(claim.metadata, uid=f"uid-{name}")
+        new: PersistentVolumeClaim = msgspec.structs.replace(claim, metadata=metadata)
+        old = objects.persistent_volume_claims.put(new)
+        twins.kept.drop(twins.kept.rules.claim_changed(old, new))
+        volume = make_volume("pv", labels={ZONE: self.pick("z0", "z0__z1")})
+        twins.kept.drop(
+            twins.kept.rules.volume_changed(objects.persistent_volumes.put(volume), volume)
+        )
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_every_decision_is_the_same_with_the_cache_and_without(seed: int) -> None:
+    twins = Twins()
+    churn = Churn(seed, twins)
+    for _ in range(40):
+        churn.happen()
+        twins.place(churn.pod())
+
+
+def test_the_cache_is_used() -> None:
+    twins = Twins()
+    for number in range(3):
+        twins.put_node(make_node(f"n{number}"))
+    twins.place(controlled(1, cpu="1"))
+    before = twins.kept.statistics()
+    twins.place(controlled(1, cpu="1"))
+    after = twins.kept.statistics()
+    assert before.hits == 0
+    assert after.hits > after.misses - before.misses > 0
+
+
+def test_after_assuming_only_what_reads_pods_is_asked_again_on_that_node() -> None:
+    policy = Policy(predicates=tuple(map(named, ("GeneralPredicates", "PodToleratesNodeTaints"))))
+    twins = Twins(ReleasedRules(), policy)
+    for number in range(3):
+        twins.put_node(make_node(f"n{number}"))
+    twins.place(controlled(1, cpu="1"))
+    before = twins.kept.statistics()
+    twins.place(controlled(1, cpu="1"))
+    # Three predicates with the mandatory one, three nodes; GeneralPredicates anew on one of them.
+    assert twins.kept.statistics().misses - before.misses == 1
+    assert twins.kept.statistics().hits - before.hits == 8
+
+
+def named(name: str) -> PredicatePolicy:
+    return PredicatePolicy(name=name)
+
+
+def test_a_pod_without_controller_is_never_cached() -> None:
+    twins = Twins()
+    twins.put_node(make_node())
+    for _ in range(2):
+        twins.place(make_pod(f"p{next(_names)}"))
+    assert twins.kept.statistics().hits == twins.kept.statistics().misses == 0
+
+
+def test_a_pod_with_a_missing_claim_is_not_cached() -> None:
+    twins = Twins()
+    twins.put_node(make_node())
+    twins.place(controlled(1, pvcs=["missing"]))
+    assert twins.kept.statistics().misses == 0
+
+
+def test_rows_that_move_take_their_verdicts_along() -> None:
+    twins = Twins(policy=Policy(predicates=(named("PodToleratesNodeTaints"),)))
+    twins.put_node(make_node("a", taints=["t:NoSchedule"]))
+    twins.put_node(make_node("b"))
+    twins.decide(controlled(1))
+    first = next(iter(twins.cache.nodes.values())).node
+    assert first is not None
+    twins.remove_node(first)
+    twins.put_node(make_node("c", taints=["t:NoSchedule"]))
+    assert twins.decide(controlled(1)).node_name == "b"
+
+
+class TestAsReleased:
+    """v1.9's own table of what an event drops, and where it goes wrong."""
+
+    def test_a_pod_that_comes_leaves_inter_pod_affinity_standing(self) -> None:
+        twins = Twins(ReleasedRules())
+        twins.put_node(make_node("n", labels={"rack": "0"}))
+        apart = make_affinity(apart=[make_pod_term("rack", "app=web")])
+        assert twins.place(controlled(1, labels={"app": "web"}, affinity=apart)) == "n"
+        # A second one must not be there as well; the verdict kept says that it may.
+        with pytest.raises(AssertionError):
+            twins.decide(controlled(1, labels={"app": "web"}, affinity=apart))
+
+    def test_sound_rules_do_not_fall_for_it(self) -> None:
+        twins = Twins(SoundRules())
+        twins.put_node(make_node("n", labels={"rack": "0"}))
+        apart = make_affinity(apart=[make_pod_term("rack", "app=web")])
+        twins.place(controlled(1, labels={"app": "web"}, affinity=apart))
+        second = twins.decide(controlled(1, labels={"app": "web"}, affinity=apart))
+        assert second.is_fit_error
+
+    @pytest.mark.parametrize(
+        ("old", "new", "names"),
+        [
+            pytest.param({"cpu": "1"}, {"cpu": "2"}, {"GeneralPredicates"}, id="allocatable"),
+            pytest.param(
+                {"labels": {}},
+                {"labels": {"a": "b"}},
+                {"GeneralPredicates", "ServiceAffinity"},
+                id="label-added",
+            ),
+            pytest.param(
+                {"labels": {"a": "b"}},
+                {"labels": {"a": "c"}},
+                {"GeneralPredicates", "ServiceAffinity", "MatchInterPodAffinity"},
+                id="label-changed",
+            ),
+            pytest.param(
+                {"labels": {BETA_REGION_LABEL: "b"}},
+                {"labels": {}},
+                {
+                    "GeneralPredicates",
+                    "ServiceAffinity",
+                    "MatchInterPodAffinity",
+                    "NoVolumeZoneConflict",
+                },
+                id="region-lost",
+            ),
+            pytest.param({}, {"taints": ["t:NoSchedule"]}, set(), id="taints-are-not-seen"),
+            pytest.param(
+                {},
+                {"annotations": {TAINTS_ANNOTATION: "[]"}},
+                {"PodToleratesNodeTaints"},
+                id="taints-of-old",
+            ),
+            pytest.param(
+                {},
+                {"conditions": [Condition(type="DiskPressure", status="True")]},
+                {"CheckNodeDiskPressure"},
+                id="disk-pressure",
+            ),
+            pytest.param(
+                {},
+                {"conditions": [Condition(type="Ready", status="True")]},
+                {"CheckNodeCondition"},
+                id="ready",
+            ),
+        ],
+    )
+    def test_what_a_node_update_drops(
+        self, old: dict[str, Any], new: dict[str, Any], names: set[str]
+    ) -> None:
+        drops = list(ReleasedRules().node_changed(make_node(**old), make_node(**new)))
+        assert [(set(drop.names), drop.node_name) for drop in drops] == [(names, "n")]
+
+    def test_what_a_deleted_pod_drops(self) -> None:
+        disk = Volume(aws_elastic_block_store=AwsElasticBlockStore(volume_id="a"))
+        drops = list(ReleasedRules().pod_changed(make_pod(node="n", volumes=[disk]), None))
+        assert [(set(drop.names), drop.node_name) for drop in drops] == [
+            ({"GeneralPredicates", "MaxEBSVolumeCount"}, "n"),
+            ({"MatchInterPodAffinity"}, None),
+            ({"NoDiskConflict"}, "n"),
+        ]
+
+    def test_what_a_volume_and_a_claim_drop(self) -> None:
+        rules = ReleasedRules()
+        volume = make_volume(gce_persistent_disk=GcePersistentDisk(pd_name="a"), labels={ZONE: "z"})
+        (drop,) = rules.volume_changed(None, volume)
+        assert drop.names == {"MaxGCEPDVolumeCount", "NoVolumeZoneConflict"}
+        assert list(rules.volume_changed(volume, volume)) == []
+        (drop,) = rules.claim_changed(make_claim(), None)
+        assert len(drop.names) == 4
