@@ -20,12 +20,12 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminal
 from kubestow.clock import Clock
 from kubestow.cluster.documents import objects_in, value_at, whole_seconds
-from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.cluster.store import StoredObject
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.simulator import kubelet_status
+from kubestow.simulator.event_log import EventLog
 from kubestow.simulator.pretended_process import Run, run_of
 
 POD_NETWORK: Final = IPv4Network("10.244.0.0/16")
@@ -42,7 +42,7 @@ class FakeKubelets:
         starts_pods: bool = True,
         start_delay_s: float = 0.0,
         stop_s: float | None = None,
-        recorder: EventRecorder | None = None,
+        log: EventLog | None = None,
     ) -> None:
         """Without `starts_pods` pods stay Pending on their node; they only ever end.
 
@@ -53,7 +53,7 @@ class FakeKubelets:
         self._starts_pods = starts_pods
         self._start_delay_s = start_delay_s
         self._stop_s = stop_s
-        self._recorder = recorder
+        self._log = log
         self._started_count = 0
         # What happens next to each pod, by UID; its end is a thing of its own.
         self._next: dict[str, asyncio.TimerHandle] = {}
@@ -204,12 +204,6 @@ class FakeKubelets:
     def _record(
         self, stored: StoredObject, reason: str, note: str, *, is_warning: bool = False
     ) -> None:
-        if self._recorder is not None:
-            self._recorder.record(
-                stored.typed,
-                reporter="kubelet",
-                type="Warning" if is_warning else "Normal",
-                reason=reason,
-                action=reason,
-                note=note,
-            )
+        if self._log is not None:
+            kind = "Warning" if is_warning else "Normal"
+            self._log.record(stored, reporter="kubelet", reason=reason, note=note, type=kind)

@@ -16,10 +16,8 @@ import msgspec
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
 from kubestow.cluster import namespaces
-from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.garbage_collector import GarbageCollector
 from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.cluster.namespace_controller import NamespaceController
 from kubestow.cluster.self_signed import LOOPBACK, self_signed
 from kubestow.cluster.server.kubeconfig import kubeconfig, remove_kubeconfig, write_kubeconfig
@@ -34,6 +32,7 @@ from kubestow.simulator.controllers.replica_set import ReplicaSetController
 from kubestow.simulator.controllers.stateful_set import StatefulSetController
 from kubestow.simulator.embedded import Controller, EmbeddedCluster
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
+from kubestow.simulator.event_log import EventLog
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.node_registration import NodeRegistration
 from kubestow.simulator.volume_controller import VolumeController
@@ -98,16 +97,15 @@ class ServedCluster:
 
 def controllers_for(store: MemoryCluster, clock: Clock) -> list[Controller]:
     """Everything besides the scheduler that acts in the cluster."""
-    recorder = EventRecorder(MemoryClient(store), clock, hostname="embedded")
+    log = EventLog(store, clock)
     return [
-        recorder,
         NodeRegistration(store, clock),
-        FakeKubelets(store, clock, start_delay_s=START_DELAY_S, stop_s=STOP_S, recorder=recorder),
-        DeploymentController(store, clock, recorder),
-        ReplicaSetController(store, clock, recorder),
-        StatefulSetController(store, clock, recorder),
-        DaemonSetController(store, clock, recorder),
-        JobController(store, clock, recorder),
+        FakeKubelets(store, clock, start_delay_s=START_DELAY_S, stop_s=STOP_S, log=log),
+        DeploymentController(store, clock, log),
+        ReplicaSetController(store, clock, log),
+        StatefulSetController(store, clock, log),
+        DaemonSetController(store, clock, log),
+        JobController(store, clock, log),
         DisruptionController(store, clock),
         VolumeController(store),
         EphemeralVolumeController(store),

@@ -15,12 +15,11 @@ from kubestow.api.pod import Pod
 from kubestow.api.taints import first_untolerated
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_list, as_object, replaced_at, value_at
-from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.cluster.store import StoredObject
 from kubestow.errors import ApiError, NotFoundError
-from kubestow.simulator.controllers.owner_controller import RETRY_S, OwnerController
+from kubestow.simulator.controllers.owner_controller import OwnerController
 from kubestow.simulator.controllers.pods import (
     is_finished,
     is_terminating,
@@ -29,6 +28,7 @@ from kubestow.simulator.controllers.pods import (
 )
 from kubestow.simulator.controllers.rolling import share
 from kubestow.simulator.controllers.templates import template_hash
+from kubestow.simulator.event_log import EventLog
 
 REVISION: Final = "controller-revision-hash"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -45,11 +45,11 @@ _TOLERATED: Final = (
 
 
 class DaemonSetController(OwnerController):
-    def __init__(self, cluster: MemoryCluster, clock: Clock, recorder: EventRecorder) -> None:
+    def __init__(self, cluster: MemoryCluster, clock: Clock, log: EventLog) -> None:
         super().__init__(
             cluster,
             clock,
-            recorder,
+            log,
             name="daemonset-controller",
             owners="daemonsets.apps",
             dependents="pods",
@@ -86,6 +86,8 @@ class DaemonSetController(OwnerController):
     def _fill(
         self, owner: StoredObject, template: JsonObject, node_names: set[str]
     ) -> float | None:
+        if node_names and (wait_s := self.held_back_s(owner)):
+            return wait_s
         template = replaced_at(template, ("metadata", "labels", REVISION), _revision_of(owner))
         for node_name in sorted(node_names):
             try:
@@ -93,8 +95,7 @@ class DaemonSetController(OwnerController):
                     PODS, pod_from_template(owner, _tied(template, node_name))
                 )
             except ApiError as error:
-                self.record(owner, "FailedCreate", f"Error creating: {error}", type="Warning")
-                return RETRY_S
+                return self.refused(owner, error)
             self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
         return None
 

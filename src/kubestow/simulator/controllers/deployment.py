@@ -22,7 +22,6 @@ from kubestow.cluster.documents import (
     value_at,
     whole_seconds,
 )
-from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.store import StoredObject
 from kubestow.errors import NotFoundError
@@ -36,6 +35,7 @@ from kubestow.simulator.controllers.rolling import (
     old_wanted,
 )
 from kubestow.simulator.controllers.templates import canonical, template_hash
+from kubestow.simulator.event_log import EventLog
 
 HASH_LABEL: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -44,11 +44,11 @@ _HASH_LABEL_PATH: Final = ("metadata", "labels", HASH_LABEL)
 
 
 class DeploymentController(OwnerController):
-    def __init__(self, cluster: MemoryCluster, clock: Clock, recorder: EventRecorder) -> None:
+    def __init__(self, cluster: MemoryCluster, clock: Clock, log: EventLog) -> None:
         super().__init__(
             cluster,
             clock,
-            recorder,
+            log,
             name="deployment-controller",
             owners="deployments.apps",
             dependents="replicasets.apps",

@@ -23,12 +23,11 @@ from kubestow.cluster.documents import (
     value_at,
     whole_seconds,
 )
-from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import PODS
 from kubestow.cluster.store import StoredObject
 from kubestow.errors import ApiError, NotFoundError
-from kubestow.simulator.controllers.owner_controller import RETRY_S, OwnerController
+from kubestow.simulator.controllers.owner_controller import OwnerController
 from kubestow.simulator.controllers.pods import (
     is_active,
     is_finished,
@@ -37,6 +36,7 @@ from kubestow.simulator.controllers.pods import (
     pod_from_template,
     ready_since_s,
 )
+from kubestow.simulator.event_log import EventLog
 
 BACKOFF_S: Final = 10.0
 BACKOFF_S_MAX: Final = 600.0
@@ -70,11 +70,11 @@ class _Ended(NamedTuple):
 
 
 class JobController(OwnerController):
-    def __init__(self, cluster: MemoryCluster, clock: Clock, recorder: EventRecorder) -> None:
+    def __init__(self, cluster: MemoryCluster, clock: Clock, log: EventLog) -> None:
         super().__init__(
             cluster,
             clock,
-            recorder,
+            log,
             name="job-controller",
             owners="jobs.batch",
             dependents="pods",
@@ -157,7 +157,7 @@ class JobController(OwnerController):
             return None
         if missing == 0:
             return None
-        wait_s = self._pause_s(ended) - self._now_s()
+        wait_s = max(self._pause_s(ended) - self._now_s(), self.held_back_s(owner))
         if wait_s > 0:
             return wait_s
         return self._create(owner, wish, ended, active, missing)
@@ -183,8 +183,7 @@ class JobController(OwnerController):
             try:
                 pod = self.cluster.create(PODS, document)
             except ApiError as error:
-                self.record(owner, "FailedCreate", f"Error creating: {error}", type="Warning")
-                return RETRY_S
+                return self.refused(owner, error)
             self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
         return 0.0 if missing > BURST else None
 

@@ -23,11 +23,11 @@ from kubestow.api.labels import Selector, parse_label_selector
 from kubestow.api.meta import JsonObject, LabelSelector
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object, is_object, objects_in, value_at
-from kubestow.cluster.events import EventKind, EventRecorder
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.store import Key, StoredObject
 from kubestow.cluster.watch import WatchEvent, WatchGroup
 from kubestow.errors import ApiError, ConflictError, NotFoundError
+from kubestow.simulator.event_log import EventLog, EventType
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class OwnerController(ABC):
         self,
         cluster: MemoryCluster,
         clock: Clock,
-        recorder: EventRecorder,
+        log: EventLog,
         *,
         name: str,
         owners: str,
@@ -59,7 +59,8 @@ class OwnerController(ABC):
         self.owners: Final = cluster.resources.named(owners)
         self.dependents: Final = cluster.resources.named(dependents)
         self._others = [cluster.resources.named(concerns_all)] if concerns_all else []
-        self._recorder = recorder
+        self._log = log
+        self._held_back_s: dict[str, float] = {}
         # By the owner's UID, and by key within; a dependent without a controller by its namespace.
         self._owned: dict[str, dict[Key, StoredObject]] = {}
         self._orphans: dict[str, dict[Key, StoredObject]] = {}
@@ -189,12 +190,24 @@ class OwnerController(ABC):
         return adopted
 
     def record(
-        self, owner: StoredObject, reason: str, note: str, *, type: EventKind = "Normal"
+        self, owner: StoredObject, reason: str, note: str, *, type: EventType = "Normal"
     ) -> None:
         """Tell those who ask why: `kubectl describe` shows it."""
-        self._recorder.record(
-            owner.typed, reporter=self.name, type=type, reason=reason, action=reason, note=note
-        )
+        self._log.record(owner, reporter=self.name, reason=reason, note=note, type=type)
+
+    def refused(self, owner: StoredObject, error: ApiError) -> float:
+        """Tell that a dependent could not be made, and when to try again."""
+        self.record(owner, "FailedCreate", f"Error creating: {error}", type="Warning")
+        self._held_back_s[owner.uid] = self.clock.monotonic_s() + RETRY_S
+        return RETRY_S
+
+    def held_back_s(self, owner: StoredObject) -> float:
+        """How long not to try after a refusal: the owner may be looked at sooner."""
+        until_s = self._held_back_s.get(owner.uid, 0.0)
+        left_s = until_s - self.clock.monotonic_s()
+        if left_s <= 0:
+            self._held_back_s.pop(owner.uid, None)
+        return max(left_s, 0.0)
 
     def write_status(self, owner: StoredObject, status: JsonObject) -> None:
         """Replace the owner's status; nothing happens if it says the same already."""

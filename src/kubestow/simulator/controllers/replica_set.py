@@ -6,12 +6,11 @@ from typing import Final
 from kubestow.api.meta import JsonObject
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.documents import as_object, value_at
-from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import PODS
 from kubestow.cluster.store import StoredObject
 from kubestow.errors import ApiError, NotFoundError
-from kubestow.simulator.controllers.owner_controller import RETRY_S, OwnerController
+from kubestow.simulator.controllers.owner_controller import OwnerController
 from kubestow.simulator.controllers.pods import (
     is_active,
     is_terminating,
@@ -19,17 +18,18 @@ from kubestow.simulator.controllers.pods import (
     pod_from_template,
     ready_since_s,
 )
+from kubestow.simulator.event_log import EventLog
 
 # How many pods are made or deleted before others get their turn.
 BURST: Final = 100
 
 
 class ReplicaSetController(OwnerController):
-    def __init__(self, cluster: MemoryCluster, clock: Clock, recorder: EventRecorder) -> None:
+    def __init__(self, cluster: MemoryCluster, clock: Clock, log: EventLog) -> None:
         super().__init__(
             cluster,
             clock,
-            recorder,
+            log,
             name="replicaset-controller",
             owners="replicasets.apps",
             dependents="pods",
@@ -52,13 +52,14 @@ class ReplicaSetController(OwnerController):
 
     def _create(self, owner: StoredObject, missing: int) -> float | None:
         """Make pods; when to go on, if some are still missing."""
+        if wait_s := self.held_back_s(owner):
+            return wait_s
         template = as_object(value_at(owner.document, "spec", "template"))
         for _ in range(min(missing, BURST)):
             try:
                 pod = self.cluster.create(PODS, pod_from_template(owner, template))
             except ApiError as error:
-                self.record(owner, "FailedCreate", f"Error creating: {error}", type="Warning")
-                return RETRY_S
+                return self.refused(owner, error)
             self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
         return 0.0 if missing > BURST else None
 

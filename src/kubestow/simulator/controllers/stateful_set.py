@@ -11,7 +11,6 @@ from typing import Final
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object, objects_in, replaced_at, value_at
-from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from kubestow.cluster.store import StoredObject
@@ -24,6 +23,7 @@ from kubestow.simulator.controllers.pods import (
     ready_since_s,
 )
 from kubestow.simulator.controllers.templates import template_hash
+from kubestow.simulator.event_log import EventLog
 
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"
@@ -31,11 +31,11 @@ REVISION: Final = "controller-revision-hash"
 
 
 class StatefulSetController(OwnerController):
-    def __init__(self, cluster: MemoryCluster, clock: Clock, recorder: EventRecorder) -> None:
+    def __init__(self, cluster: MemoryCluster, clock: Clock, log: EventLog) -> None:
         super().__init__(
             cluster,
             clock,
-            recorder,
+            log,
             name="statefulset-controller",
             owners="statefulsets.apps",
             dependents="pods",

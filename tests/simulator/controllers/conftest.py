@@ -1,0 +1,152 @@
+"""A store with controllers and fake kubelets, in virtual time; pods are bound by hand."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from kubestow.api.meta import JsonObject
+from kubestow.cluster.documents import value_at
+from kubestow.cluster.garbage_collector import GarbageCollector
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.resources import EVENTS, PODS
+from kubestow.cluster.store import StoredObject
+from kubestow.simulator.controllers.daemon_set import DaemonSetController
+from kubestow.simulator.controllers.deployment import DeploymentController
+from kubestow.simulator.controllers.disruption import DisruptionController
+from kubestow.simulator.controllers.job import JobController
+from kubestow.simulator.controllers.replica_set import ReplicaSetController
+from kubestow.simulator.controllers.stateful_set import StatefulSetController
+from kubestow.simulator.event_log import EventLog
+from kubestow.simulator.kubelets import FakeKubelets
+from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
+
+
+class Binder:
+    """The simplest scheduler there is: every pod goes to the node named, or to the one node."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self.is_paused = False
+        self._cluster = cluster
+
+    async def run(self) -> None:
+        watch = self._cluster.watch(PODS)
+        while batch := await watch.next_batch():
+            for event in batch:
+                stored = self._cluster.find(PODS, *event.stored.key)
+                if self.is_paused or stored is None or "deletionTimestamp" in stored.metadata:
+                    continue
+                if not value_at(stored.document, "spec", "nodeName"):
+                    self._cluster.bind(*stored.key, "n1")
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = VirtualClock(asyncio.get_running_loop())
+        self.cluster = MemoryCluster(self.clock)
+        self.binder = Binder(self.cluster)
+        parts = (self.cluster, self.clock, EventLog(self.cluster, self.clock))
+        self.kubelets = FakeKubelets(self.cluster, self.clock, start_delay_s=1, stop_s=1)
+        self._runners: list[Any] = [
+            self.binder,
+            self.kubelets,
+            GarbageCollector(self.cluster),
+            DeploymentController(*parts),
+            ReplicaSetController(*parts),
+            StatefulSetController(*parts),
+            DaemonSetController(*parts),
+            JobController(*parts),
+            DisruptionController(self.cluster, self.clock),
+        ]
+
+    async def run(self, work: "Callable[[World], Awaitable[None]]") -> None:
+        tasks = [asyncio.create_task(runner.run()) for runner in self._runners]
+        try:
+            await work(self)
+            for task in tasks:
+                assert not task.done(), task
+        finally:
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    # --- What tests do and ask ----------------------------------------------------------------
+
+    def make(self, document: JsonObject) -> StoredObject:
+        (stored,) = self.cluster.load([document])
+        return stored
+
+    def get(self, resource: str, name: str) -> JsonObject:
+        return self.cluster.get(self.cluster.resources.named(resource), "default", name).document
+
+    def all(self, resource: str) -> list[JsonObject]:
+        named = self.cluster.resources.named(resource)
+        return [stored.document for stored in self.cluster.list(named).items]
+
+    def pods(self, *, alive: bool = True) -> list[JsonObject]:
+        return [
+            pod
+            for pod in self.all("pods")
+            if not alive or "deletionTimestamp" not in pod["metadata"]
+        ]
+
+    def patch(self, resource: str, name: str, patch: JsonObject) -> None:
+        named = self.cluster.resources.named(resource)
+        self.cluster.patch(named, "default", name, patch, "merge")
+
+    def delete(self, resource: str, name: str) -> None:
+        named = self.cluster.resources.named(resource)
+        self.cluster.delete(named, "default", name)
+
+    def notes(self, reason: str) -> list[str]:
+        """What was recorded for a reason, in order."""
+        found = [stored.document for stored in self.cluster.objects_of(EVENTS)]
+        found.sort(key=lambda event: event["metadata"]["name"].rsplit(".")[-1])
+        return [event["note"] for event in found if event["reason"] == reason]
+
+
+Play = Callable[[Callable[[World], Awaitable[None]]], None]
+
+
+@pytest.fixture
+def play() -> Play:
+    """Runs a coroutine function with a world of its own, in virtual time."""
+
+    def run(work: Callable[[World], Awaitable[None]]) -> None:
+        async def inside() -> None:
+            await World().run(work)
+
+        run_in_virtual_time(inside())
+
+    return run
+
+
+def workload(kind: str, *, template: JsonObject | None = None, **spec: Any) -> JsonObject:
+    labels = {"app": "web"}
+    is_job = kind == "Job"
+    pod_spec: JsonObject = {
+        "containers": [{"name": "main", "image": "nginx"}],
+        "terminationGracePeriodSeconds": 5,
+        **({"restartPolicy": "Never"} if is_job else {}),
+        **(template or {}),
+    }
+    selector: JsonObject = {} if is_job else {"selector": {"matchLabels": labels}}
+    return {
+        "apiVersion": "batch/v1" if is_job else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web"},
+        "spec": {
+            **selector,
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec},
+            **spec,
+        },
+    }
+
+
+@pytest.fixture(name="workload")
+def workload_fixture() -> Callable[..., JsonObject]:
+    return workload
