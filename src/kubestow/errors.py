@@ -12,6 +12,7 @@
     │   ├── GoneError         410: the version asked for is too old
     │   └── UnreachableError  no answer at all: refused, broken off, or not in time
     ├── PluginError           a plugin could not do its work; becomes a status of code Error
+    ├── ExtenderError         an extender did not answer, or with nonsense, or with an error
     ├── CacheError            an operation the cache refuses, with the words of the specification
     │   └── CacheCorruptedError   cache and cluster contradict each other: the process must end
     └── QueueError            an operation the queue refuses, likewise
@@ -20,6 +21,8 @@
 """
 
 from typing import Literal
+
+UnreachableCause = Literal["refused", "broken off", "other"]
 
 
 class KubestowError(Exception):
@@ -84,15 +87,17 @@ class UnreachableError(ApiError):
     code = 503
     reason = "Unreachable"
 
-    def __init__(
-        self, message: str, *, cause: Literal["refused", "broken off", "other"] = "other"
-    ) -> None:
+    def __init__(self, message: str, *, cause: UnreachableCause = "other") -> None:
         super().__init__(message)
         self.cause = cause
 
 
 class PluginError(KubestowError):
     """A plugin could not do its work. The framework turns it into a status of code Error."""
+
+
+class ExtenderError(KubestowError):
+    """An extender failed. Unless it is ignorable, so does what it was asked for (spec 04 §13)."""
 
 
 class CacheError(KubestowError):

@@ -14,7 +14,7 @@ from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.proxy import parse_proxy
 from kubestow.cluster.http.tls import CertificatePair, TlsSettings
-from kubestow.errors import UnreachableError
+from kubestow.errors import ConfigError, UnreachableError
 
 
 def server_context(certificates: Any, *, wants_client: bool = False) -> ssl.SSLContext:
@@ -113,6 +113,40 @@ def test_a_certificate_of_a_plugin_is_shown(serve: Any, connect: Any, certificat
             client = connect("", config=config)
             assert await client.get_document("/x") == {"names": ["ann"]}
             client.close()
+
+    asyncio.run(main())
+
+
+def test_a_server_that_wants_to_know_who_we_are_is_not_asked_again_and_again(
+    serve_raw: Any, connect: Any, pauses: Any, certificates: Any
+):
+    context = server_context(certificates, wants_client=True)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Shakes hands as other servers do: it says why it breaks off."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_side=True)
+        has_failed = False
+        while data := await reader.read(65536):
+            if has_failed:
+                continue
+            incoming.write(data)
+            try:
+                tls.do_handshake()
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLError:
+                has_failed = True
+            writer.write(outgoing.read())
+
+    async def main() -> None:
+        async with serve_raw(talk) as server:
+            settings = TlsSettings(ca_file=str(certificates.ca))
+            url = server.url.replace("http:", "https:")
+            client = connect("", config=ServerConfig(server=url, tls=settings))
+            with pytest.raises(UnreachableError, match=r"(?i)certificate.required"):
+                await client.get_document("/x")
+            assert pauses.delays_s == []
 
     asyncio.run(main())
 
@@ -276,5 +310,25 @@ def test_a_certificate_replaced_on_disk_is_used_for_the_next_connection(
             ca.write_bytes(certificates.ca.read_bytes() + b"\n")
             assert await client.get_document("/x") == {"names": []}
             client.close()
+
+    asyncio.run(main())
+
+
+def test_a_certificate_that_is_no_good_is_a_mistake_at_first_and_a_failure_later(
+    serve: Any, connect: Any, certificates: Any, tmp_path: Path
+):
+    ca = tmp_path / "ca.crt"
+    ca.write_bytes(b"not yet")
+
+    async def main() -> None:
+        async with serve(tell_who, tls=server_context(certificates)) as server:
+            config = ServerConfig(server=server.url, tls=TlsSettings(ca_file=str(ca)))
+            with pytest.raises(ConfigError, match="cannot use the certificate authority"):
+                connect("", config=config)
+            ca.write_bytes(certificates.ca.read_bytes())
+            client = connect("", config=config)
+            ca.write_bytes(b"")
+            with pytest.raises(UnreachableError, match="cannot use the certificate authority"):
+                await client.get_document("/x")
 
     asyncio.run(main())

@@ -15,7 +15,7 @@ import asyncio
 from typing import NamedTuple, Protocol, cast
 
 from kubestow.cluster.http.wire import Head, ResponseParser, WireError
-from kubestow.errors import UnreachableError
+from kubestow.errors import UnreachableCause, UnreachableError
 
 
 class Response(NamedTuple):
@@ -89,9 +89,9 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def fail(self, message: str) -> None:
+    def fail(self, message: str, *, cause: UnreachableCause = "broken off") -> None:
         """End the connection at once; who waits for an answer or reads a stream hears why."""
-        error = UnreachableError(message, cause="broken off")
+        error = UnreachableError(message, cause=cause)
         sink, self._sink = self._sink, None
         self._parser = None
         answer, self._answer = self._answer, None
@@ -129,7 +129,12 @@ class Connection(asyncio.Protocol):
         try:
             parser.feed_eof()
         except WireError as error:
-            self.fail(f"the connection to {self.peer} broke off: {exc or error}")
+            # A TLS alert (a certificate turned down) is no accident: it would come again.
+            is_accident = exc is None or isinstance(exc, ConnectionError)
+            self.fail(
+                f"the connection to {self.peer} broke off: {exc or error}",
+                cause="broken off" if is_accident else "other",
+            )
         else:
             assert parser.head is not None
             self._advance(parser, parser.head)

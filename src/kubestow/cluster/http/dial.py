@@ -16,7 +16,7 @@ from kubestow.cluster.http.connection import Connection
 from kubestow.cluster.http.proxy import Endpoint, Proxy, endpoint_of
 from kubestow.cluster.http.tls import TlsContexts
 from kubestow.cluster.http.wire import Head, WireError
-from kubestow.errors import UnreachableError
+from kubestow.errors import ConfigError, UnreachableError
 
 DIAL_TIMEOUT_S: Final = 30.0
 TLS_TIMEOUT_S: Final = 10.0
@@ -36,6 +36,11 @@ class Dialer:
         self._server_name = tls.server_name or self.endpoint.host
         self._proxy = proxy
 
+    def check(self) -> None:
+        """ConfigError if the certificates given cannot be used."""
+        if self._is_secure:
+            self._tls.current()
+
     @property
     def asks_proxy(self) -> bool:
         """Whether requests go to a proxy that wants the whole URL in them."""
@@ -53,6 +58,9 @@ class Dialer:
         try:
             async with asyncio.timeout(DIAL_TIMEOUT_S):
                 await self._connect(connection)
+        except ConfigError as error:
+            # A certificate that was good at the start: it is being replaced, or was spoilt.
+            raise UnreachableError(f"cannot connect to {peer}: {error}") from error
         except TimeoutError as error:
             raise UnreachableError(f"no connection to {peer} within {DIAL_TIMEOUT_S} s") from error
         except OSError as error:

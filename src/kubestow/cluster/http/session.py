@@ -82,6 +82,7 @@ class ApiSession:
         observer: RequestObserver | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """ConfigError if the certificates given cannot be used."""
         self._clock = clock
         self._timeout_s = timeout_s
         self._observer = observer
@@ -89,6 +90,7 @@ class ApiSession:
         self._credentials = config.credentials
         self._tls = TlsContexts(config.tls)
         dialer = Dialer(config.server, self._tls, config.proxy)
+        dialer.check()
         self._pool = ConnectionPool(dialer.dial, clock, connections_max=connections_max)
         self._rate_limit = RateLimit(clock, qps=qps, burst=burst, sleep=sleep)
         self._target = _target(config.server, dialer)
