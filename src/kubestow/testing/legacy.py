@@ -21,7 +21,7 @@ from kubestow.plugins.legacy.contract import (
     LegacyCluster,
     Predicate,
     Priority,
-    ReducingPriority,
+    is_reducing,
 )
 from kubestow.plugins.legacy.pod import LegacyPodInfo
 from kubestow.plugins.legacy.reasons import FITS, reasons_of
@@ -77,7 +77,7 @@ class LegacyBench:
         rows = [row for name in names or self.snapshot.names if (row := self._row(name)) >= 0]
         nodes = self.snapshot.view(np.array(rows, np.intp))
         scores = priority.map(attempt, nodes)
-        if isinstance(priority, ReducingPriority):
+        if is_reducing(priority):
             scores = priority.reduce(attempt, nodes, scores)
         values: list[int] = scores.tolist()
         return dict(zip(nodes.names, values, strict=True))

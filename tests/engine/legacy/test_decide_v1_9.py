@@ -8,7 +8,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.config.policy import Policy, PredicatePolicy, PriorityPolicy, provider_policy
 from kubestow.engine.legacy.algorithm import build_algorithm
-from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision, in_turn
+from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision, Turns
 from kubestow.plugins.legacy.pod import LegacyPodInfo
 from kubestow.testing.builders import make_node, make_node_affinity, make_pod, make_term
 from kubestow.testing.legacy import LegacyBench
@@ -36,8 +36,19 @@ def test_the_best_take_turns_from_the_last_name() -> None:
     assert engine.last_node_index == 4
 
 
-def test_the_best_in_turn() -> None:
-    assert in_turn(["a", "b", "c"], np.array([5, 9, 9])) == ["c", "b"]
+def test_turns_follow_names_when_nodes_come_and_go() -> None:
+    bench = LegacyBench([make_node(name) for name in ("b", "a", "c")])
+    turns = Turns(bench.snapshot)
+
+    def names(*rows: int) -> list[str]:
+        return [bench.snapshot.names[row] for row in turns.in_turn(np.array(rows, np.intp))]
+
+    bench.snapshot.refresh(bench.cache)
+    assert names(0, 1, 2) == ["c", "b", "a"]
+    assert names(0, 1) == ["b", "a"]
+    bench.cache.add_node(make_node("bb"))
+    bench.snapshot.refresh(bench.cache)
+    assert names(0, 1, 2, 3) == ["c", "bb", "b", "a"]
 
 
 def test_a_single_feasible_node_is_not_scored_and_uses_up_no_turn() -> None:

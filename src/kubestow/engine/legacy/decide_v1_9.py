@@ -31,14 +31,16 @@ from kubestow.plugins.legacy.contract import (
     Predicate,
     Priority,
     PriorityError,
-    ReducingPriority,
     Verdicts,
+    is_reducing,
 )
 from kubestow.plugins.legacy.pod import LegacyPodInfo
 from kubestow.plugins.legacy.priorities.equal import EqualPriority
 from kubestow.plugins.legacy.reasons import FITS, reasons_of
 
 NO_NODES: Final = "no nodes available to schedule pods"
+
+_NO_ROWS: Final = np.empty(0, np.intp)
 
 
 class PredicateVerdict(NamedTuple):
@@ -71,7 +73,7 @@ class LegacyDecision:
     node_name    the node chosen; empty if none
     error        the text if none was chosen; `is_fit_error` tells a pod that fits nowhere from an
                  attempt that broke
-    top_nodes    the best nodes in the order in which they take turns
+    top_rows     the best nodes in the order in which they take turns
     """
 
     __slots__ = (
@@ -83,16 +85,16 @@ class LegacyDecision:
         "node_names",
         "pod",
         "scores",
-        "top_nodes",
+        "top_rows",
     )
 
     def __init__(self, pod: LegacyPodInfo, node_names: Sequence[str]) -> None:
         self.pod = pod
         self.node_names = node_names
         self.by_predicate: tuple[PredicateVerdict, ...] = ()
-        self.feasible: npt.NDArray[np.intp] = np.empty(0, np.intp)
+        self.feasible: npt.NDArray[np.intp] = _NO_ROWS
         self.scores: LegacyScores | None = None
-        self.top_nodes: list[str] = []
+        self.top_rows: npt.NDArray[np.intp] = _NO_ROWS
         self.node_name = ""
         self.error = ""
         self.is_fit_error = False
@@ -100,6 +102,11 @@ class LegacyDecision:
     @property
     def is_scheduled(self) -> bool:
         return bool(self.node_name)
+
+    @property
+    def top_nodes(self) -> list[str]:
+        rows: list[int] = self.top_rows.tolist()
+        return [self.node_names[row] for row in rows]
 
     def reasons(self, row: int) -> tuple[str, ...]:
         """All reasons of all predicates why the pod does not fit on the node."""
@@ -137,6 +144,7 @@ class DeciderV19:
         self._cluster = cluster
         self._algorithm = algorithm
         self._equivalence_cache = equivalence_cache
+        self._turns = Turns(snapshot)
         self.last_node_index = 0
 
     def decide(self, pod: LegacyPodInfo) -> LegacyDecision:
@@ -152,16 +160,19 @@ class DeciderV19:
         if len(decision.feasible) == 1:
             # Nothing to compare: no scores, and nobody's turn is used up.
             decision.node_name = snapshot.names[int(decision.feasible[0])]
-            decision.top_nodes = [decision.node_name]
+            decision.top_rows = decision.feasible
             return decision
-        nodes = snapshot.view(decision.feasible)
+        # A view on all rows spares copying every column that is read.
+        are_all = len(decision.feasible) == len(snapshot)
+        nodes = snapshot.view() if are_all else snapshot.view(decision.feasible)
         try:
             decision.scores = prioritize(self._algorithm.priorities, attempt, nodes)
         except ScoringError as error:
             decision.error = str(error)
             return decision
-        decision.top_nodes = in_turn(nodes.names, decision.scores.total)
-        decision.node_name = self._select(decision.top_nodes)
+        best = decision.feasible[decision.scores.total == decision.scores.total.max()]
+        decision.top_rows = self._turns.in_turn(best)
+        decision.node_name = snapshot.names[self._select(decision.top_rows)]
         return decision
 
     def _find_feasible(self, decision: LegacyDecision, attempt: Attempt) -> None:
@@ -185,10 +196,30 @@ class DeciderV19:
             return predicate.check(attempt, nodes)
         return self._equivalence_cache.check(predicate, attempt, nodes)
 
-    def _select(self, top_nodes: list[str]) -> str:
-        chosen = top_nodes[self.last_node_index % len(top_nodes)]
+    def _select(self, top_rows: npt.NDArray[np.intp]) -> int:
+        chosen = int(top_rows[self.last_node_index % len(top_rows)])
         self.last_node_index += 1
         return chosen
+
+
+class Turns:
+    """The order in which nodes take turns: names descending. Kept until nodes come or go."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._epoch = -1
+        self._ranks: npt.NDArray[np.intp] = _NO_ROWS
+
+    def in_turn(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """The same rows, those whose turn comes earlier first."""
+        snapshot = self._snapshot
+        if self._epoch != snapshot.log.epoch:
+            self._epoch = snapshot.log.epoch
+            names = snapshot.names
+            order = sorted(range(len(names)), key=names.__getitem__, reverse=True)
+            self._ranks = np.empty(len(names), np.intp)
+            self._ranks[order] = np.arange(len(names))
+        return rows[np.argsort(self._ranks[rows])]
 
 
 def fitting(all_verdicts: Sequence[Verdicts], node_count: int) -> BoolArray:
@@ -259,12 +290,6 @@ def score_by(
         messages = [str(error)] * len(nodes)
         text = f"[{', '.join(messages)}]" if len(messages) > 1 else messages[0]
         raise ScoringError(text) from error
-    if isinstance(priority, ReducingPriority):
+    if is_reducing(priority):
         return mapped, priority.reduce(attempt, nodes, mapped)
     return None, mapped
-
-
-def in_turn(names: Sequence[str], totals: IntArray) -> list[str]:
-    """The nodes with the best total, names descending: the order in which they take turns."""
-    best = np.flatnonzero(totals == totals.max())
-    return sorted((names[position] for position in best.tolist()), reverse=True)

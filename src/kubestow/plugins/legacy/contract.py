@@ -11,7 +11,7 @@ Both get an `Attempt`: the pod, and the cluster beyond the snapshot. Verdicts ar
 from collections.abc import Sequence
 from enum import Flag, auto
 from functools import cached_property
-from typing import ClassVar, Final, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, Final, NamedTuple, Protocol, TypeGuard
 
 from kubestow.api.meta import ResourceList
 from kubestow.api.resources import Resources
@@ -110,8 +110,12 @@ class Priority(Protocol):
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray: ...
 
 
-@runtime_checkable
 class ReducingPriority(Priority, Protocol):
     """A priority whose scores depend on each other."""
 
     def reduce(self, attempt: Attempt, nodes: Nodes, scores: IntArray) -> IntArray: ...
+
+
+def is_reducing(priority: Priority) -> TypeGuard[ReducingPriority]:
+    # Not isinstance: that is slow for protocols, and asked for every priority of every pod.
+    return hasattr(priority, "reduce")
