@@ -5,6 +5,7 @@ in front. What is created over HTTP is scheduled, started, scaled and removed as
 except that no container ever runs.
 """
 
+import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
@@ -48,6 +49,11 @@ class ServedOptions(msgspec.Struct, frozen=True, kw_only=True):
     # 0 takes a free one.
     port: int = 0
     nodes: int = 10
+    # Without one, pods wait for a scheduler that comes over HTTP.
+    has_scheduler: bool = True
+    # How long pods take to start, and to stop.
+    start_delay_s: float = START_DELAY_S
+    stop_s: float = STOP_S
 
 
 class ServedCluster:
@@ -63,15 +69,10 @@ class ServedCluster:
     ) -> None:
         self._options = options
         self._clock = clock
+        self._config = config or SchedulerConfig()
+        self._listeners = tuple(listeners)
         self.store: Final = MemoryCluster(clock, namespace_lifecycle=True)
         self.store.load(first_objects(options.nodes))
-        self.embedded: Final = EmbeddedCluster(
-            self.store,
-            config or SchedulerConfig(),
-            clock,
-            listeners=listeners,
-            controllers=controllers_for(self.store, clock),
-        )
         self._token = secrets.token_urlsafe(24)
         self.server: Final = ApiServer(self.store, clock, token=self._token)
         self.url = ""
@@ -81,7 +82,7 @@ class ServedCluster:
         """Run everything and write the kubeconfig; on leaving, stop and remove the file."""
         host = self._options.host
         certificate = self_signed({*LOOPBACK, host}, now_ns=self._clock.now_ns())
-        async with self.embedded.running():
+        async with self._running():
             port = await self.server.start(
                 host=host, port=self._options.port, tls=certificate.server_context()
             )
@@ -94,13 +95,38 @@ class ServedCluster:
                 remove_kubeconfig(kubeconfig_path)
                 await self.server.close()
 
+    @asynccontextmanager
+    async def _running(self) -> AsyncGenerator[None, None]:
+        """Run what acts in the cluster, with a scheduler or without."""
+        controllers = controllers_for(self.store, self._clock, self._options)
+        if self._options.has_scheduler:
+            embedded = EmbeddedCluster(
+                self.store,
+                self._config,
+                self._clock,
+                listeners=self._listeners,
+                controllers=controllers,
+            )
+            async with embedded.running():
+                yield
+            return
+        tasks = [asyncio.create_task(controller.run()) for controller in controllers]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-def controllers_for(store: MemoryCluster, clock: Clock) -> list[Controller]:
+
+def controllers_for(store: MemoryCluster, clock: Clock, options: ServedOptions) -> list[Controller]:
     """Everything besides the scheduler that acts in the cluster."""
     log = EventLog(store, clock)
     return [
         NodeRegistration(store, clock),
-        FakeKubelets(store, clock, start_delay_s=START_DELAY_S, stop_s=STOP_S, log=log),
+        FakeKubelets(
+            store, clock, start_delay_s=options.start_delay_s, stop_s=options.stop_s, log=log
+        ),
         DeploymentController(store, clock, log),
         ReplicaSetController(store, clock, log),
         StatefulSetController(store, clock, log),

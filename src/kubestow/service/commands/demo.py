@@ -57,6 +57,10 @@ def demo(
     nodes: Annotated[
         int, typer.Option(min=0, max=10_000, help="With --serve: how many nodes there are.")
     ] = 10,
+    scheduler: Annotated[
+        bool,
+        typer.Option(help="With --serve: schedule pods, or leave that to another scheduler."),
+    ] = True,
     kubeconfig: Annotated[
         Path | None,
         typer.Option(help="With --serve: where to write the kubeconfig. It goes at the end."),
@@ -77,7 +81,7 @@ def demo(
     """
     console = stdout()
     if serve:
-        options = ServedOptions(port=port, nodes=nodes)
+        options = ServedOptions(port=port, nodes=nodes, has_scheduler=scheduler)
         serve_demo(console, options, kubeconfig_path=kubeconfig, for_s=for_s)
         return
     if speed is None:

@@ -51,11 +51,16 @@ async def _serve(console: Console, options: ServedOptions, path: Path, for_s: fl
 
 
 def _greet(console: Console, options: ServedOptions, url: str, path: Path) -> None:
-    console.print(f"An embedded cluster of {options.nodes} nodes answers at [bold]{url}[/bold]\n")
+    nodes = "1 node" if options.nodes == 1 else f"{options.nodes} nodes"
+    console.print(f"An embedded cluster of {nodes} answers at [bold]{url}[/bold]\n")
     console.print(f"  export KUBECONFIG={path}")
     console.print("  kubectl get nodes")
     console.print("  kubectl create deployment web --image=nginx --replicas=5\n")
-    console.print("Pods are scheduled and pretend to run. Ctrl-C ends it.\n")
+    if options.has_scheduler:
+        console.print("Pods are scheduled and pretend to run. Ctrl-C ends it.\n")
+    else:
+        console.print("Pods wait for a scheduler, as with this one. Ctrl-C ends it.\n")
+        console.print(f"  kubestow run --kubeconfig {path} --leader-elect=false\n")
 
 
 def _feed(console: Console) -> Callable[[Decision, QueuedPod], None]:
