@@ -10,51 +10,36 @@ process that loses its lease, or whose cache contradicts the cluster, ends: star
 way back that is always right.
 
 Beyond upstream: on SIGTERM bindings under way are given a few seconds to end before the lease is
-released, so that no pod is bound twice over or left half-bound.
+released, so that no pod is left half-bound to be found by the next leader.
 """
 
 import asyncio
 import gc
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
 
-from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod
 from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
-from kubestow.cluster.documents import microseconds_at
-from kubestow.cluster.election import ElectionSettings, LeaderElector, process_identity
+from kubestow.cluster.election import process_identity
 from kubestow.cluster.events import EventRecorder
-from kubestow.config.connection import LeaderElectionConfig, check_election
-from kubestow.config.written import configz_document, write_config
+from kubestow.config.written import write_config
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.scheduler import Scheduler
 from kubestow.engine.watching import ClusterWatcher
-from kubestow.errors import ApiError, CacheCorruptedError, ConfigError
+from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.logs import fail, is_heard, tell
 from kubestow.plugins.loading import load_plugins
 from kubestow.service.connections import Connections
 from kubestow.service.debugger import CacheDebugger
-from kubestow.service.metrics.pod_resources import pod_resource_texts
+from kubestow.service.leadership import Leadership
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions
-from kubestow.service.serving.application import Application, Pages
-from kubestow.service.serving.authentication import Authenticator
-from kubestow.service.serving.authorization import Authorizer
-from kubestow.service.serving.certificates import ServingCertificates
-from kubestow.service.serving.health import (
-    NOT_SYNCED,
-    SHUTTING_DOWN,
-    HealthEndpoint,
-    HealthSlis,
-    NamedCheck,
-    always_ok,
-)
-from kubestow.service.serving.pages import ProcessFacts
-from kubestow.service.serving.server import HttpsServer, bind_socket
-from kubestow.service.serving.trust import TrustLookup
+from kubestow.service.serving.serving import Serving
 
 log = logging.getLogger(__name__)
 
@@ -83,41 +68,45 @@ class SchedulerProcess:
         rng: np.random.Generator,
         *,
         hostname: str,
-        set_verbosity: Any = None,
+        set_verbosity: Callable[[int], None] | None = None,
+        on_synced: Callable[[], None] | None = None,
     ) -> None:
-        """Build everything; ConfigError says what cannot be built. Nothing runs yet."""
+        """Build everything; ConfigError says what cannot be built. Nothing runs yet.
+
+        `on_synced` is called when the caches are filled and scheduling begins.
+        """
         self.options = options
+        self.is_stopping = False
+        self._on_synced = on_synced
         self._connections = connections
-        self._metrics = metrics
-        self._clock = clock
-        self._rng = rng
-        self._started_ns = clock.now_ns()
-        self._is_stopping = False
         self._stopping = asyncio.Event()
         self._failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
         self._are_informers_started = False
-        self._set_verbosity = set_verbosity
-        self._server: HttpsServer | None = None
-        self._certificates: ServingCertificates | None = None
-
         loaded = load_plugins(options.config)
         self.config = loaded.config
-        check_election(self.config.leader_election)
-        self._authenticator = Authenticator(
-            clock,
-            reviewer=connections.authentication,
-            token_ttl_s=options.authentication.token_cache_ttl.seconds,
-        )
-        self._trust = TrustLookup(
-            options.authentication, connections.authentication, self._authenticator
-        )
-        socket = None
+        self.serving: Serving | None = None
         if options.serving.port:
-            self._certificates = ServingCertificates(
-                options.serving, clock, lambda: self._authenticator.trust.all_authorities
+            self.serving = Serving(
+                options,
+                self.config,
+                connections,
+                metrics,
+                clock,
+                rng,
+                set_verbosity=set_verbosity,
             )
-            socket = bind_socket(options.serving)
+        self.leadership: Leadership | None = None
+        if self.config.leader_election.leader_elect:
+            self.leadership = Leadership(
+                self.config.leader_election,
+                connections,
+                metrics.election,
+                clock,
+                rng,
+                identity=process_identity(hostname, rng),
+                component=self.config.profiles[0].scheduler_name,
+            )
         self.recorder = EventRecorder(connections.events, clock, hostname=hostname, rng=rng)
         self.scheduler = Scheduler(
             self.config,
@@ -134,49 +123,53 @@ class SchedulerProcess:
         metrics.scheduler.observe(self.scheduler)
         self.watcher = ClusterWatcher(connections.main, self.scheduler, clock, rng)
         self.debugger = CacheDebugger(self.scheduler)
-        self.elector = self._make_elector(process_identity(hostname, rng))
-        if socket is not None and self._certificates is not None:
-            application = Application(
-                self._pages(), self._authenticator, self._authorizer(), clock, rng
-            )
-            self._server = HttpsServer(application, socket, self._certificates.context)
+
+    # --- what others may know ---
 
     @property
-    def address(self) -> str:
-        """Where it serves; empty if it does not."""
-        return self._server.address if self._server is not None else ""
+    def has_synced(self) -> bool:
+        return self.watcher.has_synced
+
+    @property
+    def is_active(self) -> bool:
+        return self.leadership is None or self.leadership.is_leading
+
+    def pods(self) -> tuple[Pod, ...]:
+        return self.scheduler.objects.pods.list()
 
     def request_stop(self) -> None:
         """Begin to end, as after SIGTERM. From here on the process is not ready."""
-        self._is_stopping = True
+        self.is_stopping = True
         self._stopping.set()
+
+    # --- the main line ---
 
     async def run(self) -> int:
         """Run until asked to stop, or until it cannot go on; the exit code of the process."""
         tell(log, "Starting Kubernetes Scheduler", version=self.options.reported_version)
         try:
-            await self._trust.look()
-            if self._server is not None:
-                await self._server.start()
+            if self.serving is not None:
+                await self.serving.start(self)
+                self._spawn(self.serving.trust.run())
             self._spawn(self.recorder.run())
-            self._spawn(self._trust.run())
-            if not self._is_delayed:
+            # Spec 09 §5: a standby may be told to wait with its watches.
+            if self.leadership is None or not self.config.delay_cache_until_active:
                 self._start_informers()
             return await self._work()
         finally:
             await self._end()
 
-    # --- the main line ---
-
     async def _work(self) -> int:
-        elector = self.elector
-        work = asyncio.ensure_future(elector.run(self._lead) if elector else self._lead())
+        leadership = self.leadership
+        work = asyncio.ensure_future(
+            self._lead() if leadership is None else leadership.run(self._lead)
+        )
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
-            await asyncio.wait((work, stopping, self._failed), return_when=asyncio.FIRST_COMPLETED)
-            if elector is None or elector.is_leading:
+            await _first(work, stopping, self._failed)
+            if self.is_active:
                 # Whoever schedules ends by itself, in order, once it is asked to stop.
-                await asyncio.wait((work, self._failed), return_when=asyncio.FIRST_COMPLETED)
+                await _first(work, self._failed)
         finally:
             stopping.cancel()
             if not work.done():
@@ -184,18 +177,17 @@ class SchedulerProcess:
             await asyncio.gather(work, return_exceptions=True)
         if self._failed.done():
             raise self._failed.result()
-        outcome = None if work.cancelled() else work.result()
-        return self._exit_code(outcome)
+        is_finished = not work.cancelled() and work.result() is not False
+        return self._exit_code(is_lost=not is_finished and not work.cancelled())
 
-    def _exit_code(self, outcome: object) -> int:
+    def _exit_code(self, *, is_lost: bool) -> int:
         """Spec 09 §6.4, §11."""
-        if self.elector is None:
+        if self.leadership is None:
             raise RunError("finished without leader elect")
-        if self._is_stopping:
+        if self.is_stopping and not is_lost:
             tell(log, "Requested to terminate, exiting")
             return 0
-        if outcome == "lost":
-            fail(log, "Leaderelection lost")
+        fail(log, "Leaderelection lost")
         return 1
 
     async def _lead(self) -> None:
@@ -206,11 +198,12 @@ class SchedulerProcess:
         if not await self._is_synced_before_stop():
             return
         tell(log, "Handlers synced", v=3)
-        settle_memory()
-        running = [
+        if self._on_synced is not None:
+            self._on_synced()
+        running = (
             self._spawn(self.scheduler.run()),
             self._spawn(self.scheduler.queue.run_timers()),
-        ]
+        )
         limit_s = 0.0
         try:
             await self._stopping.wait()
@@ -227,17 +220,17 @@ class SchedulerProcess:
         synced = asyncio.ensure_future(self.watcher.wait_synced())
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
-            await asyncio.wait((synced, stopping), return_when=asyncio.FIRST_COMPLETED)
-            return synced.done() and not self._is_stopping
+            await _first(synced, stopping)
+            return not self.is_stopping
         finally:
             synced.cancel()
             stopping.cancel()
 
     async def _end(self) -> None:
         """Whatever happened, leave nothing behind."""
-        self._is_stopping = True
-        if self._server is not None:
-            await self._server.close()
+        self.is_stopping = True
+        if self.serving is not None:
+            await self.serving.close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -248,15 +241,8 @@ class SchedulerProcess:
         except TimeoutError:
             log.warning("the last events could not be sent in time")
         self._connections.close()
-        if self._certificates is not None:
-            self._certificates.close()
 
     # --- tasks ---
-
-    @property
-    def _is_delayed(self) -> bool:
-        """Whether informers start only with leadership (spec 09 §5)."""
-        return self.elector is not None and self.config.delay_cache_until_active
 
     def _start_informers(self) -> None:
         self._are_informers_started = True
@@ -276,107 +262,10 @@ class SchedulerProcess:
         if not self._failed.done():
             self._failed.set_result(first_error(error))
 
-    # --- leadership ---
 
-    def _make_elector(self, identity: str) -> LeaderElector | None:
-        config = self.config.leader_election
-        if not config.leader_elect:
-            return None
-        elector = LeaderElector(
-            self._connections.election,
-            self._clock,
-            identity=identity,
-            rng=self._rng,
-            settings=election_settings(config),
-            on_change=self._leadership_changed,
-        )
-        metrics = self._metrics.election
-        metrics.changed(is_leading=False)
-        metrics.slow_path.refresh = lambda: metrics.slow_path_counted(
-            elector.statistics().slow_path_count
-        )
-        return elector
-
-    def _leadership_changed(self, is_leading: bool) -> None:
-        assert self.elector is not None
-        self._metrics.election.changed(is_leading=is_leading)
-        verb = "became leader" if is_leading else "stopped leading"
-        asyncio.get_running_loop().create_task(
-            self._tell_cluster(f"{self.elector.identity} {verb}")
-        )
-
-    async def _tell_cluster(self, message: str) -> None:
-        """An event about the lease; of the older kind, as everybody writes them."""
-        client, config = self._connections.lease_events, self.config.leader_election
-        if client is None:
-            return
-        path = f"/api/v1/namespaces/{config.resource_namespace}/events"
-        event = lease_event(
-            config,
-            message,
-            component=self.config.profiles[0].scheduler_name,
-            now_ns=self._clock.now_ns(),
-        )
-        try:
-            await client.create_document(path, event)
-        except ApiError as error:
-            log.debug("cannot write an event about the lease: %s", error)
-
-    # --- serving ---
-
-    def _authorizer(self) -> Authorizer:
-        options = self.options.authorization
-        return Authorizer(
-            self._clock,
-            reviewer=self._connections.authorization,
-            always_allow_paths=options.always_allow_paths,
-            allow_ttl_s=options.allow_cache_ttl.seconds,
-            deny_ttl_s=options.deny_cache_ttl.seconds,
-        )
-
-    def _pages(self) -> Pages:
-        slis = HealthSlis()
-        # Spec 09 §7: this check is there, but nobody ever connected it to the elector.
-        election = [NamedCheck("leaderElection", always_ok)] if self.elector is not None else []
-        ping = [NamedCheck("ping", always_ok)]
-        ready = [
-            *election,
-            NamedCheck("shutdown", lambda: SHUTTING_DOWN if self._is_stopping else None),
-            NamedCheck(
-                "sched-handler-sync", lambda: None if self.watcher.has_synced else NOT_SYNCED
-            ),
-        ]
-        gates, options = self.options.gates, self.options
-        paths = ("/healthz", "/livez", "/readyz", "/metrics", "/configz", "/flagz", "/statusz")
-        return Pages(
-            health=(
-                HealthEndpoint("healthz", election or ping, slis),
-                HealthEndpoint("livez", ping, slis),
-                HealthEndpoint("readyz", ready, slis),
-            ),
-            slis=slis,
-            metrics=self._metrics.registry,
-            runtime=self._metrics.runtime,
-            pod_resources=self._pod_resources,
-            configz=lambda: configz_document(self.config, gates),
-            flags=dict(_flag_pairs(options.flags.lines()))
-            if gates.enabled("ComponentFlagz")
-            else None,
-            facts=ProcessFacts(
-                started_ns=self._started_ns,
-                version=options.reported_version,
-                emulated_version=options.emulated_version,
-                paths=(*paths, "/debug") if self.config.enable_profiling else paths,
-            )
-            if gates.enabled("ComponentStatusz")
-            else None,
-            set_verbosity=self._set_verbosity if self.config.enable_profiling else None,
-        )
-
-    def _pod_resources(self) -> Iterable[str]:
-        if self.elector is not None and not self.elector.is_leading:
-            return ()
-        return pod_resource_texts(self.scheduler.objects.pods.list())
+async def _first(*waited_for: asyncio.Future[Any]) -> None:
+    """Return once one of them is done."""
+    await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
 
 
 def settle_memory() -> None:
@@ -402,48 +291,9 @@ def first_error(error: BaseException) -> BaseException:
     return next((found for found in errors if isinstance(found, CacheCorruptedError)), errors[0])
 
 
-def election_settings(config: LeaderElectionConfig) -> ElectionSettings:
-    return ElectionSettings(
-        namespace=config.resource_namespace,
-        name=config.resource_name,
-        lease_duration_s=config.lease_duration.seconds,
-        renew_deadline_s=config.renew_deadline.seconds,
-        retry_period_s=config.retry_period.seconds,
-    )
-
-
-def lease_event(
-    config: LeaderElectionConfig, message: str, *, component: str, now_ns: int
-) -> JsonObject:
-    """Spec 09 §9.1, last row."""
-    now = microseconds_at(now_ns).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {
-            "name": f"{config.resource_name}.{now_ns:x}",
-            "namespace": config.resource_namespace,
-        },
-        "involvedObject": {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "namespace": config.resource_namespace,
-            "name": config.resource_name,
-        },
-        "reason": "LeaderElection",
-        "message": message,
-        "source": {"component": component},
-        "reportingComponent": component,
-        "reportingInstance": "",
-        "type": "Normal",
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "count": 1,
-    }
-
-
-def announce_config(options: SchedulerOptions, process: SchedulerProcess) -> bool:
-    """Log the configuration and write it where asked to; True if the process is done with that."""
+def announce_config(process: SchedulerProcess) -> bool:
+    """Log the configuration and write it where asked to; True if that was all (spec 09 §1, 11)."""
+    options = process.options
     if not options.write_config_to and not is_heard(log, 2):
         return False
     text = write_config(process.config, options.gates)
@@ -451,17 +301,9 @@ def announce_config(options: SchedulerOptions, process: SchedulerProcess) -> boo
     if not options.write_config_to:
         return False
     try:
-        with open(options.write_config_to, "w", encoding="utf-8") as file:
-            file.write(text)
+        Path(options.write_config_to).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ConfigError(
-            f"open {options.write_config_to}: {(error.strerror or '').lower()}"
-        ) from error
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(f"open {options.write_config_to}: {reason}") from error
     tell(log, "Wrote configuration", file=options.write_config_to)
     return True
-
-
-def _flag_pairs(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
-    for line in lines:
-        name, _, value = line.partition("=")
-        yield name, value.removeprefix('"').removesuffix('"')

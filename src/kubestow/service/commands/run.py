@@ -25,7 +25,7 @@ from kubestow.service.connections import connect
 from kubestow.service.logging import LogSettings, Verbosity, configure_logging
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import Answer, LoggingOptions, SchedulerOptions, parse_options
-from kubestow.service.run import RunError, SchedulerProcess, announce_config
+from kubestow.service.run import RunError, SchedulerProcess, announce_config, settle_memory
 from kubestow.service.usage import usage_text
 
 log = logging.getLogger(__name__)
@@ -103,8 +103,9 @@ async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
         rng,
         hostname=socket.gethostname(),
         set_verbosity=verbosity.set,
+        on_synced=settle_memory,
     )
-    if announce_config(options, process):
+    if announce_config(process):
         return 0
     _handle_signals(process)
     return await process.run()

@@ -221,9 +221,16 @@ def _load_config(path: Path | None) -> LoadedPlugins:
         # Upstream's text for keys written twice has line breaks, and one contains the whole file.
         text = textwrap.shorten(str(error), _ERROR_LENGTH_MAX, placeholder=" …")
         raise ConfigError(f'configuration "{path}": {text}') from error
-    if config.extenders:
-        stderr().print("Extenders are not called in a simulation.")
-    return loaded
+    return loaded._replace(config=_without_binders(loaded.config))
+
+
+def _without_binders(config: SchedulerConfig) -> SchedulerConfig:
+    """Extenders are asked as always, only not to bind: they would do so in a real cluster."""
+    if not any(extender.bind_verb for extender in config.extenders):
+        return config
+    stderr().print("Extenders are not asked to bind in a simulation.")
+    extenders = (msgspec.structs.replace(extender, bind_verb="") for extender in config.extenders)
+    return msgspec.structs.replace(config, extenders=tuple(extenders))
 
 
 def print_result(result: SimulationResult, *, is_wide: bool) -> None:

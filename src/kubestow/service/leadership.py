@@ -1,0 +1,95 @@
+"""One candidate among several schedulers: its elector and who hears of changes (spec 09 §6)."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import numpy as np
+
+from kubestow.clock import Clock
+from kubestow.cluster.election import ElectionSettings, LeaderElector
+from kubestow.cluster.leadership_event import events_path, leadership_event
+from kubestow.config.connection import LeaderElectionConfig, check_election
+from kubestow.errors import ApiError
+from kubestow.service.connections import Connections
+from kubestow.service.metrics.component import ElectionMetrics
+
+log = logging.getLogger(__name__)
+
+
+class Leadership:
+    """Leads or waits to lead; tells metrics and the cluster which of the two."""
+
+    def __init__(
+        self,
+        config: LeaderElectionConfig,
+        connections: Connections,
+        metrics: ElectionMetrics,
+        clock: Clock,
+        rng: np.random.Generator,
+        *,
+        identity: str,
+        component: str,
+    ) -> None:
+        """`component` is in whose name events are written; ConfigError for settings that cannot
+        work."""
+        check_election(config)
+        self._events = connections.lease_events
+        self._metrics = metrics
+        self._clock = clock
+        self._component = component
+        self._telling: set[asyncio.Task[None]] = set()
+        self._elector = LeaderElector(
+            connections.election,
+            clock,
+            identity=identity,
+            rng=rng,
+            settings=ElectionSettings(
+                namespace=config.resource_namespace,
+                name=config.resource_name,
+                lease_duration_s=config.lease_duration.seconds,
+                renew_deadline_s=config.renew_deadline.seconds,
+                retry_period_s=config.retry_period.seconds,
+            ),
+            on_change=self._changed,
+        )
+        metrics.changed(is_leading=False)
+        metrics.slow_path.refresh = lambda: metrics.slow_path_counted(
+            self._elector.statistics().slow_path_count
+        )
+
+    @property
+    def is_leading(self) -> bool:
+        return self._elector.is_leading
+
+    async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Wait for the lease and lead; True if the work ended by itself, False if the lease was
+        lost. Whatever ends it, the lease is released."""
+        try:
+            return await self._elector.run(lead) == "finished"
+        finally:
+            await asyncio.gather(*self._telling, return_exceptions=True)
+
+    def _changed(self, is_leading: bool) -> None:
+        self._metrics.changed(is_leading=is_leading)
+        task = asyncio.get_running_loop().create_task(self._tell_cluster(is_leading=is_leading))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def _tell_cluster(self, *, is_leading: bool) -> None:
+        lease = self._elector.lease
+        if self._events is None or lease is None:
+            return
+        event = leadership_event(
+            lease,
+            identity=self._elector.identity,
+            is_leading=is_leading,
+            component=self._component,
+            now_ns=self._clock.now_ns(),
+        )
+        try:
+            await self._events.create_document(events_path(lease), event)
+        except ApiError as error:
+            # Nothing depends on it.
+            log.debug("cannot write an event about the lease: %s", error)

@@ -1,0 +1,166 @@
+"""The HTTPS side of a scheduler process, put together (spec 09 §7).
+
+Certificate and socket come first, so that what is wrong with them is known before anything runs.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import numpy as np
+
+from kubestow.api.pod import Pod
+from kubestow.clock import Clock
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.config.written import configz_document
+from kubestow.service.connections import Connections
+from kubestow.service.metrics.pod_resources import pod_resource_texts
+from kubestow.service.metrics.process_metrics import ProcessMetrics
+from kubestow.service.options import SchedulerOptions
+from kubestow.service.serving.application import Application, Pages
+from kubestow.service.serving.authentication import Authenticator
+from kubestow.service.serving.authorization import Authorizer
+from kubestow.service.serving.certificates import ServingCertificates
+from kubestow.service.serving.health import (
+    NOT_SYNCED,
+    SHUTTING_DOWN,
+    HealthEndpoint,
+    HealthSlis,
+    NamedCheck,
+    always_ok,
+)
+from kubestow.service.serving.pages import ProcessFacts
+from kubestow.service.serving.server import HttpsServer, bind_socket
+from kubestow.service.serving.trust import TrustLookup
+
+PATHS = ("/healthz", "/livez", "/readyz", "/metrics", "/configz", "/flagz", "/statusz")
+
+
+class Served(Protocol):
+    """What is asked of the process whose face this is."""
+
+    @property
+    def is_stopping(self) -> bool: ...
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether everything there was at the start has reached cache and queue."""
+        ...
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this process schedules, and no other."""
+        ...
+
+    def pods(self) -> Iterable[Pod]: ...
+
+
+class Serving:
+    def __init__(
+        self,
+        options: SchedulerOptions,
+        config: SchedulerConfig,
+        connections: Connections,
+        metrics: ProcessMetrics,
+        clock: Clock,
+        rng: np.random.Generator,
+        *,
+        set_verbosity: Callable[[int], None] | None = None,
+    ) -> None:
+        """Bind the socket; ConfigError if it, the certificate or a file cannot be had."""
+        self._options = options
+        self._config = config
+        self._connections = connections
+        self._metrics = metrics
+        self._clock = clock
+        self._rng = rng
+        self._set_verbosity = set_verbosity
+        self._authenticator = Authenticator(
+            clock,
+            reviewer=connections.authentication,
+            token_ttl_s=options.authentication.token_cache_ttl.seconds,
+        )
+        self.trust = TrustLookup(
+            options.authentication, connections.authentication, self._authenticator
+        )
+        self._certificates = ServingCertificates(
+            options.serving, clock, lambda: self._authenticator.trust.all_authorities
+        )
+        self._socket = bind_socket(options.serving)
+        self._server: HttpsServer | None = None
+
+    @property
+    def address(self) -> str:
+        return self._server.address if self._server is not None else ""
+
+    async def start(self, served: Served) -> None:
+        await self.trust.look()
+        application = Application(
+            self._pages(served), self._authenticator, self._authorizer(), self._clock, self._rng
+        )
+        self._server = HttpsServer(application, self._socket, self._certificates.context)
+        await self._server.start()
+
+    async def close(self) -> None:
+        if self._server is not None:
+            await self._server.close()
+        self._socket.close()
+        self._certificates.close()
+
+    def _authorizer(self) -> Authorizer:
+        options = self._options.authorization
+        return Authorizer(
+            self._clock,
+            reviewer=self._connections.authorization,
+            always_allow_paths=options.always_allow_paths,
+            allow_ttl_s=options.allow_cache_ttl.seconds,
+            deny_ttl_s=options.deny_cache_ttl.seconds,
+        )
+
+    def _pages(self, served: Served) -> Pages:
+        options, config, gates = self._options, self._config, self._options.gates
+        slis = HealthSlis()
+        flags = dict(_pairs(options.flags.lines())) if gates.enabled("ComponentFlagz") else None
+        facts = None
+        if gates.enabled("ComponentStatusz"):
+            facts = ProcessFacts(
+                started_ns=self._clock.now_ns(),
+                version=options.reported_version,
+                emulated_version=options.emulated_version,
+                paths=(*PATHS, "/debug") if config.enable_profiling else PATHS,
+            )
+        return Pages(
+            health=health_endpoints(served, slis, has_election=config.leader_election.leader_elect),
+            slis=slis,
+            metrics=self._metrics.registry,
+            runtime=self._metrics.runtime,
+            pod_resources=lambda: pod_resource_texts(served.pods()) if served.is_active else (),
+            configz=lambda: configz_document(config, gates),
+            flags=flags,
+            facts=facts,
+            set_verbosity=self._set_verbosity if config.enable_profiling else None,
+        )
+
+
+def health_endpoints(
+    served: Served, slis: HealthSlis, *, has_election: bool
+) -> tuple[HealthEndpoint, ...]:
+    # Spec 09 §7: this check is there, but nobody ever connected it to the elector.
+    election = [NamedCheck("leaderElection", always_ok)] if has_election else []
+    ping = [NamedCheck("ping", always_ok)]
+    ready = [
+        *election,
+        NamedCheck("shutdown", lambda: SHUTTING_DOWN if served.is_stopping else None),
+        NamedCheck("sched-handler-sync", lambda: None if served.has_synced else NOT_SYNCED),
+    ]
+    return (
+        HealthEndpoint("healthz", election or ping, slis),
+        HealthEndpoint("livez", ping, slis),
+        HealthEndpoint("readyz", ready, slis),
+    )
+
+
+def _pairs(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Names and values of `name="value"`."""
+    for line in lines:
+        name, _, value = line.partition("=")
+        yield name, value.removeprefix('"').removesuffix('"')

@@ -1,0 +1,358 @@
+"""The life of a scheduler process, in virtual time against a cluster in memory (spec 09 §5, §6.4,
+§11)."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from kubestow.api.coordination import Lease
+from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.memory_client import MemoryClient
+from kubestow.errors import ApiError, CacheCorruptedError, ConfigError, NotFoundError
+from kubestow.service.connections import Connections
+from kubestow.service.metrics.process_metrics import ProcessMetrics
+from kubestow.service.options import SchedulerOptions, parse_options
+from kubestow.service.run import DRAIN_S, RunError, SchedulerProcess, first_error
+from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
+
+
+class Client(MemoryClient):
+    """A client whose bindings take a while, and whose server can be taken away."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        super().__init__(cluster)
+        self.bind_s = 0.0
+        self.is_down = False
+        self.documents: list[JsonObject] = []
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        await asyncio.sleep(self.bind_s)
+        await super().bind(pod, node_name)
+
+    async def get(self, cls: Any, namespace: str, name: str) -> Any:
+        self._require_server()
+        return await super().get(cls, namespace, name)
+
+    async def update(self, old: Any, new: Any, *, subresource: Any = "") -> Any:
+        self._require_server()
+        return await super().update(old, new, subresource=subresource)
+
+    async def create_document(self, path: str, document: JsonObject) -> JsonObject:
+        self.documents.append(document)
+        return document
+
+    async def get_document(self, path: str) -> JsonObject:
+        raise NotFoundError("not there")
+
+    def _require_server(self) -> None:
+        if self.is_down:
+            raise ApiError("the server is on holiday")
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = VirtualClock(asyncio.get_running_loop())
+        self.store = MemoryCluster(self.clock)
+        self.store.load([node("n1")])
+
+    def process(self, *flags: str, hostname: str = "host") -> tuple[SchedulerProcess, Client]:
+        options = parse_options(["--secure-port=0", *flags])
+        assert isinstance(options, SchedulerOptions)
+        client = Client(self.store)
+        rng = np.random.default_rng(sum(hostname.encode()))
+        process = SchedulerProcess(
+            options,
+            Connections(main=client, events=client, election=client, lease_events=client),
+            ProcessMetrics(options, self.clock, rng),
+            self.clock,
+            rng,
+            hostname=hostname,
+        )
+        return process, client
+
+    async def node_of(self, name: str) -> str:
+        pod = await MemoryClient(self.store).get(Pod, "default", name)
+        return pod.spec.node_name
+
+    async def lease(self) -> Lease:
+        return await MemoryClient(self.store).get(Lease, "kube-system", "kube-scheduler")
+
+
+def node(name: str) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+    }
+
+
+def pod(name: str) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "main", "image": "pause"}]},
+    }
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], limit_s: float = 120) -> None:
+    """Let virtual time pass until the condition holds."""
+    for _ in range(int(limit_s * 10)):
+        outcome = condition()
+        if await outcome if isinstance(outcome, Awaitable) else outcome:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("it never happened")
+
+
+def scenario(
+    test: Callable[..., Coroutine[Any, Any, None]],
+) -> Callable[[pytest.LogCaptureFixture], None]:
+    def run(caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO)
+        run_in_virtual_time(_start(test, caplog))
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+async def _start(
+    test: Callable[..., Coroutine[Any, Any, None]], caplog: pytest.LogCaptureFixture
+) -> None:
+    await test(World(), caplog)
+
+
+@scenario
+async def test_a_leader_schedules_and_ends_with_0(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    process, client = world.process()
+    running = asyncio.create_task(process.run())
+    await until(lambda: process.is_active and process.has_synced)
+    world.store.load([pod("a")])
+    await until(lambda: _is_bound(world, "a"))
+    assert (await world.lease()).spec.holder_identity.startswith("host_")
+    process.request_stop()
+    assert await running == 0
+    lease = await world.lease()
+    assert lease.spec.holder_identity == ""
+    assert lease.spec.lease_duration_seconds == 1
+    assert "Requested to terminate, exiting" in caplog.messages
+    messages = [document["message"].partition(" ")[2] for document in client.documents]
+    assert messages == ["became leader", "stopped leading"]
+
+
+@scenario
+async def test_without_election_the_end_is_an_error(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    process, _ = world.process("--leader-elect=false")
+    running = asyncio.create_task(process.run())
+    world.store.load([pod("a")])
+    await until(lambda: _is_bound(world, "a"))
+    process.request_stop()
+    with pytest.raises(RunError, match=r"^finished without leader elect$"):
+        await running
+
+
+@scenario
+async def test_a_standby_is_ready_and_takes_over_at_once_when_the_leader_ends(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, _ = world.process(hostname="a")
+    second, _ = world.process(hostname="b")
+    running = asyncio.create_task(first.run())
+    await until(lambda: first.is_active)
+    standby = asyncio.create_task(second.run())
+    await until(lambda: second.has_synced)
+    assert not second.is_active
+    first.request_stop()
+    assert await running == 0
+    started_s = world.clock.monotonic_s()
+    await until(lambda: second.is_active)
+    assert world.clock.monotonic_s() - started_s < 5  # the next try, not the end of the lease
+    world.store.load([pod("a")])
+    await until(lambda: _is_bound(world, "a"))
+    assert (await world.lease()).spec.lease_transitions == 1
+    second.request_stop()
+    assert await standby == 0
+
+
+@scenario
+async def test_a_standby_takes_over_when_the_leader_is_killed(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, client = world.process(hostname="a")
+    second, _ = world.process(hostname="b")
+    running = asyncio.create_task(first.run())
+    await until(lambda: first.is_active)
+    standby = asyncio.create_task(second.run())
+    await until(lambda: second.has_synced)
+    client.is_down = True  # as far as others can see, it is dead
+    assert await running == 1
+    await until(lambda: second.is_active, limit_s=30)
+    second.request_stop()
+    assert await standby == 0
+
+
+@scenario
+async def test_a_candidate_that_is_asked_to_stop_ends_with_0_and_leaves_the_lease_alone(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, _ = world.process(hostname="a")
+    second, _ = world.process(hostname="b")
+    running = asyncio.create_task(first.run())
+    await until(lambda: first.is_active)
+    standby = asyncio.create_task(second.run())
+    await asyncio.sleep(1)
+    second.request_stop()
+    assert await standby == 0
+    assert (await world.lease()).spec.holder_identity.startswith("a_")
+    first.request_stop()
+    await running
+
+
+@scenario
+async def test_losing_the_lease_ends_with_1(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    process, client = world.process()
+    running = asyncio.create_task(process.run())
+    await until(lambda: process.is_active)
+    client.is_down = True
+    assert await running == 1
+    assert "Leaderelection lost" in caplog.messages
+
+
+@scenario
+async def test_bindings_under_way_end_before_the_lease_is_released(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    process, client = world.process()
+    client.bind_s = 2
+    running = asyncio.create_task(process.run())
+    await until(lambda: process.is_active and process.has_synced)
+    world.store.load([pod("a")])
+    await until(lambda: process.scheduler.binding_count == 1)
+    process.request_stop()
+    # A pod that comes now is left to the next leader.
+    world.store.load([pod("late")])
+    assert await running == 0
+    assert await world.node_of("a") == "n1"
+    assert await world.node_of("late") == ""
+    assert (await world.lease()).spec.holder_identity == ""
+
+
+@scenario
+async def test_a_backlog_is_not_worked_off_on_the_way_out(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    process, client = world.process()
+    client.bind_s = 1
+    running = asyncio.create_task(process.run())
+    await until(lambda: process.is_active and process.has_synced)
+    world.store.load([pod(f"p{index}") for index in range(100)])
+    await until(lambda: process.scheduler.binding_count > 0)
+    process.request_stop()
+    assert await running == 0
+    bound = [name for name in range(100) if await world.node_of(f"p{name}")]
+    assert process.scheduler.bound_count == len(bound)
+
+
+@scenario
+async def test_bindings_that_take_too_long_are_cancelled(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    process, client = world.process()
+    client.bind_s = 600
+    running = asyncio.create_task(process.run())
+    await until(lambda: process.is_active and process.has_synced)
+    world.store.load([pod("a")])
+    await until(lambda: process.scheduler.binding_count == 1)
+    process.request_stop()
+    started_s = world.clock.monotonic_s()
+    assert await running == 0
+    assert world.clock.monotonic_s() - started_s == pytest.approx(DRAIN_S, abs=0.5)
+    assert await world.node_of("a") == ""
+    assert "some bindings did not end in time and were cancelled" in caplog.messages
+
+
+@scenario
+async def test_a_corrupted_cache_ends_the_process_and_frees_the_lease(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    process, _ = world.process()
+    running = asyncio.create_task(process.run())
+    await until(lambda: process.is_active and process.has_synced)
+
+    def corrupt(*_: object) -> None:
+        raise CacheCorruptedError("Scheduler cache is corrupted")
+
+    process.scheduler.cache.add_pod = corrupt
+    world.store.load([pod("a")])
+    with pytest.raises(CacheCorruptedError):
+        await running
+    assert (await world.lease()).spec.holder_identity == ""
+
+
+@scenario
+async def test_caches_may_wait_for_leadership(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, _ = world.process(hostname="a")
+    second, _ = world.process(hostname="b")
+    second.config = msgspec.structs.replace(second.config, delay_cache_until_active=True)
+    running = asyncio.create_task(first.run())
+    await until(lambda: first.is_active)
+    standby = asyncio.create_task(second.run())
+    await asyncio.sleep(10)
+    assert not second.has_synced
+    first.request_stop()
+    await running
+    await until(lambda: second.has_synced)
+    assert "Starting informers and waiting for sync..." in caplog.messages
+    second.request_stop()
+    assert await standby == 0
+
+
+@scenario
+async def test_stopping_before_the_caches_are_filled_ends_with_0(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    process, client = world.process()
+
+    async def never(*_: object, **__: object) -> Any:
+        await asyncio.Event().wait()
+
+    client.list_and_watch = never  # type: ignore[method-assign]
+    running = asyncio.create_task(process.run())
+    await until(lambda: process.is_active)
+    assert not process.has_synced
+    process.request_stop()
+    assert await running == 0
+    assert (await world.lease()).spec.holder_identity == ""
+
+
+@scenario
+async def test_an_election_that_cannot_work_is_refused(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ConfigError, match="leaseDuration must be greater than renewDeadline"):
+        world.process("--leader-elect-lease-duration=5s")
+
+
+def test_of_several_errors_the_corrupted_cache_is_told() -> None:
+    corrupted = CacheCorruptedError("x")
+    group = ExceptionGroup("a", [ValueError(), ExceptionGroup("b", [corrupted])])
+    assert first_error(group) is corrupted
+    assert isinstance(first_error(ExceptionGroup("a", [ValueError()])), ValueError)
+
+
+async def _is_bound(world: World, name: str) -> bool:
+    return bool(await world.node_of(name))
