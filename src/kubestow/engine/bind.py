@@ -16,6 +16,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
 from kubestow.engine.decision import CLEAR_NOMINATION, FitError
+from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler, StatusPatch, StatusWriter
 from kubestow.errors import CacheError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -68,6 +69,7 @@ class Binder:
         on_bound: Callable[[Placement], None],
         *,
         looks_ahead: bool = True,
+        extenders: ExtenderChain | None = None,
     ) -> None:
         """`looks_ahead` is the gate NominatedNodeNameForExpectation: ask PreBind plugins first what
         they will do, skip those that will do nothing, and tell the API the node meanwhile."""
@@ -80,6 +82,7 @@ class Binder:
         self._on_bound = on_bound
         self._in_pre_bind = in_pre_bind
         self._looks_ahead = looks_ahead
+        self._extenders = extenders
         # How many pods are being bound right now.
         self.running_count = 0
 
@@ -150,7 +153,10 @@ class Binder:
             if status is not None:
                 return status
         tell(log, "Attempting to bind pod to node", v=3, pod=placement.pod.key)
-        status = await run_bind(placement)
+        if self._extenders is None:
+            status = await run_bind(placement)
+        else:
+            status = await _bind_with(self._extenders, placement)
         if meter is not None:
             meter.point_ended(BIND, label_of(status))
         return status
@@ -340,6 +346,16 @@ def _accept_cancellation() -> None:
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()
+
+
+async def _bind_with(extenders: ExtenderChain, placement: Placement) -> Status | None:
+    """An extender goes before the Bind plugins; its error is told as it is (§12.5, §13.5)."""
+    try:
+        if await extenders.bind(placement.pod.pod, placement.node_name):
+            return None
+    except Exception as error:  # An extender may fail in any way.
+        return Status.from_error(error)
+    return await run_bind(placement)
 
 
 async def run_bind(placement: Placement) -> Status | None:

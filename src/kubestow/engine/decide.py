@@ -3,10 +3,12 @@
     PreFilter → the nominated node first → filter nodes in turn until enough fit → score → choose
                                                  └─ none fits → PostFilter (preemption)
 
-Nothing here waits, talks to the API server or changes the cache. All it needs comes in as
-arguments; all it found goes out as a `Decision`.
+Nothing here talks to the API server or changes the cache, and nothing waits but for extenders,
+where there are any: a cycle stands still until they have answered, as it does upstream. All it
+needs comes in as arguments; all it found goes out as a `Decision`.
 """
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -14,27 +16,37 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.api.quantity import wrap_int64
 from kubestow.arrays import IntArray, row_numbers
+from kubestow.cache.bare_nodes import BareNodes
 from kubestow.cache.nodes import SimulatedNode
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision, Nomination
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
+from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.select_host import HostSelector
 from kubestow.engine.shapes import AskEverybodyError, ShapeRecords
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, UNKNOWN, decode_status
 from kubestow.framework.handle import Nominator
+from kubestow.framework.hints import EXTENDER
 from kubestow.framework.metrics import FILTER, POST_FILTER, PRE_FILTER, SCORE, CycleMeter
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import (
     FilterError,
+    PluginScores,
     ScoreError,
+    Scores,
     label_of,
     run_filters_with_nominated,
     run_post_filter,
+    run_scores,
 )
 from kubestow.framework.status import Code, Status
+from kubestow.logs import fail
+
+log = logging.getLogger(__name__)
 
 NO_NODES_TEXT: Final = "no nodes available to schedule pods"
 NODES_TO_FIND_MIN: Final = 100
@@ -55,12 +67,16 @@ class Decider:
         *,
         percentage_of_nodes_to_score: int = 0,
         shares_work: bool = True,
+        extenders: ExtenderChain | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._nominator = nominator
         self._percentage = percentage_of_nodes_to_score
         self._selector = HostSelector()
+        # Extenders may change nodes under the plugins' hands, and cost more than is saved.
+        shares_work = shares_work and extenders is None
         self._records = ShapeRecords(snapshot) if shares_work else None
+        self._extenders = extenders
         self.next_start_index = 0
 
     def decide(self, profile: Profile, pod: PodInfo, meter: CycleMeter | None = None) -> Decision:
@@ -93,7 +109,7 @@ class Decider:
             case 1:
                 decision.node_name = snapshot.names[decision.feasible[0]]
             case _:
-                error = self._choose(decision, evaluation)
+                error = self._choose(profile, decision, evaluation)
                 if error is not None:
                     return decision.fail(error, CLEAR_NOMINATION)
         return decision
@@ -128,7 +144,6 @@ class Decider:
         error = None
         try:
             error = search.run(candidates, self.next_start_index)
-            return error
         finally:
             search.conclude()
             if decision.state.meter is not None:
@@ -136,6 +151,25 @@ class Decider:
             self.next_start_index = (self.next_start_index + decision.evaluated_count) % len(
                 self._snapshot
             )
+        if error is None and self._extenders is not None:
+            found_count = decision.feasible_count
+            error = self._ask_extenders(self._extenders, decision)
+            if decision.feasible_count != found_count:
+                decision.diagnosis.unschedulable_plugins.add(EXTENDER)
+        return error
+
+    def _ask_extenders(self, extenders: ExtenderChain, decision: Decision) -> Status | None:
+        """Leave the feasible nodes that extenders leave (spec 04 §13.3)."""
+        pod, diagnosis = decision.pod.pod, decision.diagnosis
+        outcome = extenders.filter(pod, decision.feasible, self._snapshot)
+        if outcome.error is not None:
+            return Status.from_error(outcome.error)
+        decision.feasible = outcome.rows
+        decision.are_nodes_bare = outcome.has_objects
+        for row, status in outcome.statuses.items():
+            diagnosis.set_explicit(row, status)
+        decision.evaluated_count = len(outcome.rows) + diagnosis.failed_count
+        return None
 
     def _try_nominated_node(self, profile: Profile, decision: Decision) -> bool:
         """A pod promised a node gets it if it still fits, without looking at any other (spec 04
@@ -158,12 +192,22 @@ class Decider:
         if status is None:
             decision.feasible = np.array([row], np.intp)
             decision.evaluated_count = 1
-            decision.via_nominated_node = True
-            return True
+            decision.via_nominated_node = self._is_left_by_extenders(decision)
+            return decision.via_nominated_node
         if status.is_rejected:
             decision.diagnosis.set_explicit(row, status)
             decision.diagnosis.unschedulable_plugins.add(status.plugin)
         return False
+
+    def _is_left_by_extenders(self, decision: Decision) -> bool:
+        """Whether the nominated node stays. An error only makes the search go on (spec 04 §5)."""
+        if self._extenders is None:
+            return True
+        error = self._ask_extenders(self._extenders, decision)
+        if error is not None:
+            fail(log, "Evaluation failed on nominated node", error.as_error(), pod=decision.pod.key)
+            return False
+        return decision.feasible_count > 0
 
     def _candidates(self, decision: Decision) -> range | npt.NDArray[np.intp]:
         """Rows worth looking at: all, or those PreFilter left, in visiting order."""
@@ -181,7 +225,8 @@ class Decider:
 
     def _nodes_to_find(self, profile: Profile, count: int) -> int:
         """How many feasible nodes are enough (spec 04 §6.2)."""
-        if not profile.score:
+        extenders = self._extenders
+        if not profile.score and (extenders is None or not extenders.affects_choice):
             return 1
         if count < NODES_TO_FIND_MIN:
             return count
@@ -203,18 +248,44 @@ class Decider:
 
     # --- choosing ---
 
-    def _choose(self, decision: Decision, evaluation: Evaluation) -> Status | None:
+    def _choose(
+        self, profile: Profile, decision: Decision, evaluation: Evaluation
+    ) -> Status | None:
         try:
-            decision.scores = evaluation.scores(decision.feasible_rows)
+            decision.scores = self._scores(profile, decision, evaluation)
         except ScoreError as error:
             if decision.state.meter is not None:
                 decision.state.meter.point_ended(SCORE, error.status.code.label)
             return error.status
         if decision.state.meter is not None:
             decision.state.meter.point_ended(SCORE, Code.SUCCESS.label)
-        row = decision.feasible_row(self._selector.select(decision.scores.total))
-        decision.node_name = self._snapshot.names[row]
+        position = (
+            self._selector.select(decision.scores.total)
+            if self._extenders is None
+            else self._select_with(self._extenders, decision, decision.scores)
+        )
+        decision.node_name = self._snapshot.names[decision.feasible_row(position)]
         return None
+
+    def _scores(self, profile: Profile, decision: Decision, evaluation: Evaluation) -> Scores:
+        if not decision.are_nodes_bare:
+            return evaluation.scores(decision.feasible_rows)
+        nodes = BareNodes(self._snapshot, decision.feasible)
+        return run_scores(profile, decision.state, decision.pod, nodes)
+
+    def _select_with(self, extenders: ExtenderChain, decision: Decision, scores: Scores) -> int:
+        """Add what extenders think of the nodes; equal totals are told apart by chance where an
+        extender named the node (spec 04 §8.4, §13.4)."""
+        priorities = extenders.prioritize(decision.pod.pod, decision.feasible, self._snapshot)
+        if priorities is None:
+            return self._selector.select(scores.total)
+        total = scores.total.copy()
+        parts = list(scores.by_plugin)
+        for name, weight, given in priorities.parts:
+            total += given * np.int64(wrap_int64(weight))
+            parts.append(PluginScores(name, weight, given, given))
+        decision.scores = Scores(total, lambda: tuple(parts))
+        return self._selector.select(np.where(total == total.max(), priorities.randomizers, -1))
 
     def _after_filters_failed(self, profile: Profile, decision: Decision) -> Decision:
         """No node fits: ask PostFilter, and put everything into the message (spec 04 §9)."""

@@ -45,6 +45,7 @@ class Decision:
     """
 
     __slots__ = (
+        "are_nodes_bare",
         "diagnosis",
         "evaluated_count",
         "feasible_rows",
@@ -87,6 +88,8 @@ class Decision:
         self.status: Status | None = None
         self.nomination: Nomination | None = None
         self.via_nominated_node = False
+        # An extender sent the nodes as objects: they are scored as if no pods were on them.
+        self.are_nodes_bare = False
         self.fit_error_text = ""
         self.post_filter: PostFilterResult | None = None
         self.post_filter_status: Status | None = None

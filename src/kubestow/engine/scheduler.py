@@ -4,13 +4,16 @@
                                     │                   │
                                     └──── failure ◄─────┴── back to the queue, condition, event
 
-A scheduling cycle (`schedule_one`) is a plain function that never waits. Binding runs beside it.
+A scheduling cycle (`schedule_one`) is a plain function that never waits, unless extenders are
+configured: then it stands still until they have answered. Binding runs beside it.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
+
+import numpy as np
 
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.cache.cache import Cache
@@ -23,6 +26,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.bind import Binder, Placement, rejected_on
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
+from kubestow.engine.extenders import ExtenderChain, extender_chain
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.metrics import SCHEDULED, SchedulerMetrics
@@ -66,11 +70,12 @@ class Scheduler:
         metrics: SchedulerMetrics | None = None,
         max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS,
         listeners: Iterable[DecisionListener] = (),
+        extenders: ExtenderChain | None = None,
     ) -> None:
         """`events` makes the event sink of a profile; the reporter of an event is the profile.
 
         A pod that was rejected longer ago than `max_unschedulable_ns` is tried again without a
-        reason.
+        reason. Without `extenders` those of the configuration are asked.
         """
         self.clock = clock
         self.objects = objects
@@ -85,6 +90,9 @@ class Scheduler:
         }
         self._client = client
         self._metrics = metrics
+        if extenders is None:
+            extenders = extender_chain(config.extenders, rng=np.random.default_rng(0))
+        self._extenders = extenders
         # Plugins need the nominator, which is the queue's, and the queue needs the plugins' hints:
         # handles are filled in once both exist.
         self._handles: list[Handle] = []
@@ -100,6 +108,7 @@ class Scheduler:
             self.snapshot,
             self.queue.nominator,
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+            extenders=extenders,
         )
         self.handlers = EventHandlers(
             self.cache,
@@ -124,6 +133,7 @@ class Scheduler:
                 self._writer,
                 self._bound,
                 looks_ahead=gates.enabled("NominatedNodeNameForExpectation"),
+                extenders=extenders,
             )
             for name, sink in self._events.items()
         }
@@ -314,6 +324,7 @@ class Scheduler:
             spawn=self.spawn,
             feature_gates=self._gates,
             metrics=self._metrics or NO_PLUGIN_METRICS,
+            extenders=self._extenders.extenders if self._extenders is not None else (),
         )
         self._handles.append(handle)
         return handle
@@ -330,7 +341,9 @@ class Scheduler:
             clock=self.clock,
             sort_key=key_from_plugin(first.queue_sort),
             hint_maps={
-                name: build_hint_map(profile.plugins.values())
+                name: build_hint_map(
+                    profile.plugins.values(), has_extenders=self._extenders is not None
+                )
                 for name, profile in self.profiles.items()
             },
             pod_lister=self.objects.pods.get,

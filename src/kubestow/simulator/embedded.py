@@ -17,6 +17,7 @@ from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.memory_client import MemoryClient
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.extenders import extender_chain
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
 from kubestow.engine.scheduler import DecisionListener, Scheduler
@@ -68,6 +69,7 @@ class EmbeddedCluster:
             clock=clock,
             registry=registry,
             listeners=listeners,
+            extenders=extender_chain(config.extenders, rng=rng, in_thread=False),
         )
         self.watcher = ClusterWatcher(self.client, self.scheduler, clock, rng)
         self._controllers = tuple(controllers)

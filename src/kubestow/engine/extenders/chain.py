@@ -1,0 +1,265 @@
+"""How several extenders filter, score and bind one pod (spec 04 §13.3 to §13.5).
+
+An extender is asked only about pods it is interested in. One that is ignorable may fail in any way;
+the failure of another ends the attempt. Scores are different: nobody's failure matters there.
+
+Not here: how an extender is reached (`http_extender`), preemption (`plugins.default_preemption`,
+which asks the same extenders).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.quantity import wrap_int64
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import pick
+from kubestow.cache.snapshot import Snapshot
+from kubestow.errors import ExtenderError
+from kubestow.framework.extender import PreemptExtender
+from kubestow.framework.status import Status
+from kubestow.logs import tell
+
+log = logging.getLogger(__name__)
+
+# Extenders score from 0 to 10, plugins from 0 to 100.
+SCORE_FACTOR: Final = 10
+
+
+class FilterAnswer(NamedTuple):
+    """What an extender makes of a list of nodes.
+
+    node_names     the nodes that are left, in the extender's order
+    has_objects    it sent whole nodes: scores take them as they come, without any pods
+    failed         why nodes were taken out, by name
+    unresolvable   the same where evicting pods would not help; goes before `failed`
+    """
+
+    node_names: Sequence[str]
+    has_objects: bool = False
+    failed: Mapping[str, str] = {}
+    unresolvable: Mapping[str, str] = {}
+
+
+class HostScore(NamedTuple):
+    host: str
+    score: int
+
+
+class Extender(PreemptExtender, Protocol):
+    """Whatever helps to decide. Every question may raise anything."""
+
+    @property
+    def weight(self) -> int:
+        """What its scores count; 0 when it gives none."""
+        ...
+
+    @property
+    def has_filter_verb(self) -> bool: ...
+
+    @property
+    def has_prioritize_verb(self) -> bool: ...
+
+    @property
+    def has_bind_verb(self) -> bool: ...
+
+    def filter(self, pod: Pod, nodes: Sequence[Node]) -> FilterAnswer: ...
+
+    def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Sequence[HostScore]: ...
+
+    def bind(self, pod: Pod, node_name: str) -> None: ...
+
+
+class FilterOutcome(NamedTuple):
+    """What all extenders together left of the feasible nodes.
+
+    rows          in the order the last extender gave
+    statuses      row → why it was taken out
+    has_objects   the nodes are to be scored as if no pods were on them
+    error         of an extender that must not fail; the rest is of no use then
+    """
+
+    rows: npt.NDArray[np.intp]
+    statuses: Mapping[int, Status]
+    has_objects: bool
+    error: Exception | None = None
+
+
+class ExtenderScore(NamedTuple):
+    """One extender's part in the totals, int64[node] in the order of the feasible nodes."""
+
+    name: str
+    weight: int
+    scores: IntArray
+
+
+class Priorities(NamedTuple):
+    """What extenders add to the totals.
+
+    randomizers   int64[node]: decides between equal totals; 0 where no extender named the node
+    """
+
+    parts: Sequence[ExtenderScore]
+    randomizers: IntArray
+
+
+# Runs something that blocks.
+CallAside = Callable[[Callable[[], None]], Awaitable[None]]
+
+
+class ExtenderChain:
+    """All extenders of a scheduler, in the order they are asked.
+
+    rng          breaks ties between nodes that an extender scored (spec 04 §8.4)
+    call_aside   runs a binding, which may block; by default in a thread
+    """
+
+    def __init__(
+        self,
+        extenders: Sequence[Extender],
+        *,
+        rng: np.random.Generator,
+        call_aside: CallAside = asyncio.to_thread,
+    ) -> None:
+        self.extenders = tuple(extenders)
+        self._rng = rng
+        self._call_aside = call_aside
+        self.affects_choice = any(
+            extender.has_filter_verb or extender.has_prioritize_verb for extender in extenders
+        )
+
+    # --- filter ---
+
+    def filter(self, pod: Pod, rows: npt.NDArray[np.intp], snapshot: Snapshot) -> FilterOutcome:
+        statuses: dict[int, Status] = {}
+        has_objects = False
+        for extender in self.extenders:
+            if len(rows) == 0:
+                break
+            if not extender.has_filter_verb or not extender.is_interested(pod):
+                continue
+            try:
+                answer = extender.filter(pod, pick(snapshot.nodes, rows))
+                left = _rows_left(extender.name, answer, rows, snapshot)
+            except Exception as error:  # Whatever an ignorable extender does wrong is overlooked.
+                if not extender.is_ignorable:
+                    return FilterOutcome(rows, statuses, has_objects, error)
+                _tell_skipped(extender, error)
+                continue
+            rows, has_objects = left, has_objects or answer.has_objects
+            _note_failed(statuses, answer, snapshot)
+        return FilterOutcome(rows, statuses, has_objects)
+
+    # --- prioritize ---
+
+    def prioritize(
+        self, pod: Pod, rows: npt.NDArray[np.intp], snapshot: Snapshot
+    ) -> Priorities | None:
+        """What extenders think of the feasible nodes; None if nobody had a say."""
+        asked = [extender for extender in self.extenders if extender.is_interested(pod)]
+        if not asked:
+            return None
+        nodes = pick(snapshot.nodes, rows)
+        positions: dict[str, list[int]] = {}
+        for position, node in enumerate(nodes):
+            positions.setdefault(node.metadata.name, []).append(position)
+        parts: list[ExtenderScore] = []
+        is_named = np.zeros(len(nodes), np.bool_)
+        for extender, answer in zip(asked, _all_scores(asked, pod, nodes), strict=True):
+            if answer is None:
+                # Without the verb it names every node, with a score that counts nothing.
+                is_named |= not extender.has_prioritize_verb
+                continue
+            scores = np.zeros(len(nodes), np.int64)
+            for host, score in answer:
+                for position in positions.get(host, ()):
+                    scores[position] = wrap_int64(int(scores[position]) + score)
+                    is_named[position] = True
+            parts.append(ExtenderScore(extender.name, extender.weight * SCORE_FACTOR, scores))
+        randomizers = np.zeros(len(nodes), np.int64)
+        if is_named.any():
+            drawn = self._rng.integers(0, np.iinfo(np.int64).max, int(is_named.sum()))
+            randomizers[is_named] = drawn
+        return Priorities(parts, randomizers)
+
+    # --- bind ---
+
+    async def bind(self, pod: Pod, node_name: str) -> bool:
+        """Let an extender bind; False if none does, so that the plugins have to.
+
+        Raises what an extender raised that must not fail.
+        """
+        for extender in self.extenders:
+            if not extender.has_bind_verb or not extender.is_interested(pod):
+                continue
+            try:
+                await self._call_aside(lambda extender=extender: extender.bind(pod, node_name))
+            except Exception as error:  # Whatever an ignorable extender does wrong is overlooked.
+                if not extender.is_ignorable:
+                    raise
+                _tell_skipped(extender, error)
+                continue
+            return True
+        return False
+
+
+def _rows_left(
+    name: str, answer: FilterAnswer, rows: npt.NDArray[np.intp], snapshot: Snapshot
+) -> npt.NDArray[np.intp]:
+    row_list: list[int] = rows.tolist()
+    known = {snapshot.names[row]: row for row in row_list}
+    left: list[int] = []
+    for node_name in answer.node_names:
+        row = known.get(node_name)
+        if row is None:
+            # Upstream checks only names, and takes an unknown node that comes as an object. A pod
+            # placed there would be bound to a node that does not exist, so here both are refused.
+            raise ExtenderError(
+                f'extender "{name}" claims a filtered node "{node_name}" which is not found in the '
+                "input node list"
+            )
+        left.append(row)
+    return np.array(left, np.intp)
+
+
+def _note_failed(statuses: dict[int, Status], answer: FilterAnswer, snapshot: Snapshot) -> None:
+    for name, reason in answer.unresolvable.items():
+        row = snapshot.row_of(name)
+        if row is not None:
+            statuses[row] = Status.unresolvable(reason)
+    for name, reason in answer.failed.items():
+        row = snapshot.row_of(name)
+        if row is not None and name not in answer.unresolvable:
+            statuses[row] = Status.unschedulable(reason)
+
+
+def _all_scores(
+    extenders: Sequence[Extender], pod: Pod, nodes: Sequence[Node]
+) -> list[Sequence[HostScore] | None]:
+    """The answers, None for an extender without the verb; those with it are asked at once."""
+
+    def ask(extender: Extender) -> Sequence[HostScore] | None:
+        if not extender.has_prioritize_verb:
+            return None
+        try:
+            return extender.prioritize(pod, nodes)
+        except Exception as error:  # Spec 04 §13.4: its scores are missing, that is all.
+            tell(log, "Failed to prioritize by extender", v=5, extender=extender.name, err=error)
+            return ()
+
+    if sum(extender.has_prioritize_verb for extender in extenders) < 2:
+        return [ask(extender) for extender in extenders]
+    with ThreadPoolExecutor(len(extenders)) as pool:
+        return list(pool.map(ask, extenders))
+
+
+def _tell_skipped(extender: Extender, error: Exception) -> None:
+    text = "Skipping extender as it returned error and has ignorable flag set"
+    tell(log, text, extender=extender.name, err=error)
