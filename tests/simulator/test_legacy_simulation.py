@@ -40,10 +40,20 @@ def simulate(
     *documents: dict[str, Any],
     algorithm: Algorithm = DEFAULT,
     decisions: list[LegacyDecision] | None = None,
+    use_equivalence_cache: bool = False,
 ) -> SimulationResult:
     async def run() -> SimulationResult:
-        on_decision = None if decisions is None else decisions.append
-        return await LegacySimulation(documents, algorithm, on_decision=on_decision).run()
+        simulation = LegacySimulation(
+            documents,
+            algorithm,
+            use_equivalence_cache=use_equivalence_cache,
+            on_decision=None if decisions is None else decisions.append,
+        )
+        result = await simulation.run()
+        cache = simulation.scheduler.equivalence_cache
+        assert (cache is not None) == use_equivalence_cache
+        assert cache is None or cache.statistics().hits > 0
+        return result
 
     return run_in_virtual_time(run())
 
@@ -88,6 +98,31 @@ def test_pods_of_other_schedulers_are_left_alone() -> None:
     result = simulate(node("a"), pod("theirs", schedulerName="other"))
     assert placed(result) == {"theirs": ""}
     assert result.has_settled
+
+
+def test_the_equivalence_cache_changes_no_placement() -> None:
+    nodes = [node(f"n{index}", zone=f"z{index % 2}") for index in range(4)]
+    workload = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": app, "namespace": "default"},
+            "spec": {
+                "replicas": 5,
+                "selector": {"matchLabels": {"app": app}},
+                "template": {
+                    "metadata": {"labels": {"app": app}},
+                    "spec": {**pod(app, cpu="300m")["spec"], **spec},
+                },
+            },
+        }
+        for app, spec in (("web", {}), ("db", {"affinity": near("web")}), ("big", {}))
+    ]
+    without, with_cache = (
+        placed(simulate(*nodes, *workload, use_equivalence_cache=use)) for use in (False, True)
+    )
+    assert len(without) == 15
+    assert with_cache == without
 
 
 def test_the_policy_decides() -> None:

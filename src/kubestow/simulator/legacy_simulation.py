@@ -50,6 +50,7 @@ class LegacySimulation:
         algorithm: Algorithm,
         *,
         scheduler_name: str = "default-scheduler",
+        use_equivalence_cache: bool = False,
         on_decision: Callable[[LegacyDecision], None] | None = None,
         seed: int = 0,
     ) -> None:
@@ -73,6 +74,7 @@ class LegacySimulation:
             events=ProfileEvents(recorder, scheduler_name),
             clock=clock,
             scheduler_name=scheduler_name,
+            use_equivalence_cache=use_equivalence_cache,
             listeners=[self._note],
         )
         rng = np.random.default_rng(seed)

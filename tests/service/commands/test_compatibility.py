@@ -98,6 +98,13 @@ def test_a_policy_with_an_unknown_name_says_where_it_came_from(tmp_path: Path) -
         simulate("--compatibility", "v1.9", "--policy-config-file", str(path))
 
 
+def test_recordings_of_v1_9_are_replayed_by_v1_9() -> None:
+    sample = ROOT / "tests" / "data" / "conformance" / "v1.9" / "taints.json.gz"
+    result = CliRunner().invoke(app, ["conformance", str(sample), "-o", "json"])
+    assert result.exit_code == 0
+    assert list(json.loads(result.output)["families"]) == ["v1.9 taints"]
+
+
 def test_flags_of_v1_9_need_v1_9() -> None:
     with pytest.raises(InputError, match="flags of older schedulers need --compat"):
         simulate("--algorithm-provider", "ClusterAutoscalerProvider")

@@ -1,0 +1,162 @@
+"""What becomes of a pod after v1.9 has decided on it (spec 04 §19.1)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod, first_condition
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.memory_client import MemoryClient
+from kubestow.config.policy import provider_policy
+from kubestow.engine.legacy.algorithm import build_algorithm
+from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19
+from kubestow.errors import ConflictError
+from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
+from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.handles import RecordedEvents
+
+
+class RefusingClient(MemoryClient):
+    """Refuses bindings while told to."""
+
+    refuses = False
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        if self.refuses:
+            raise ConflictError("not now")
+        await super().bind(pod, node_name)
+
+
+class World:
+    """A scheduler on a cluster in memory; what the cluster has is handed to it by hand."""
+
+    def __init__(self) -> None:
+        clock = VirtualClock(asyncio.get_running_loop())
+        self.cluster = MemoryCluster(clock, admission=False)
+        self.client = RefusingClient(self.cluster)
+        self.events = RecordedEvents()
+        self.objects = ClusterObjects()
+        self.scheduler = SchedulerV19(
+            build_algorithm(provider_policy("DefaultProvider")),
+            client=self.client,
+            objects=self.objects,
+            events=self.events,
+            clock=clock,
+        )
+
+    async def add(self, *objects: Node | Pod) -> None:
+        for one in objects:
+            self.objects.put(await self.client.create(one))
+
+    async def next(self) -> None:
+        """One attempt on the pod that waits longest, and what follows from it at once."""
+        pod = self.scheduler.queue.pop_nowait()
+        assert pod is not None
+        self.scheduler.schedule_one(pod)
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async def pod(self, name: str) -> Pod:
+        return await self.client.get(Pod, "default", name)
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        return [(event.reason, event.note) for event in self.events.events]
+
+
+def in_world(work: Callable[[World], Awaitable[None]]) -> None:
+    async def run() -> None:
+        world = World()
+        await work(world)
+        world.scheduler.stop()
+
+    run_in_virtual_time(run())
+
+
+def test_a_placed_pod_is_bound_and_told_of() -> None:
+    async def work(world: World) -> None:
+        await world.add(make_node("n"), make_pod("p"))
+        await world.next()
+        assert (await world.pod("p")).spec.node_name == "n"
+        assert world.notes == [("Scheduled", "Successfully assigned p to n")]
+        assert world.scheduler.is_settled
+
+    in_world(work)
+
+
+def test_a_refused_binding_is_undone_and_tried_again_after_a_second() -> None:
+    async def work(world: World) -> None:
+        world.client.refuses = True
+        await world.add(make_node("n"), make_pod("p"))
+        await world.next()
+        assert world.notes == [("FailedScheduling", "Binding rejected: not now")]
+        condition = first_condition((await world.pod("p")).status.conditions, "PodScheduled")
+        assert condition is not None
+        assert (condition.reason, condition.message) == ("BindingRejected", "")
+        assert world.scheduler.cache.pod_count() == 0
+        world.client.refuses = False
+        await asyncio.sleep(0.9)
+        assert len(world.scheduler.queue) == 0
+        await asyncio.sleep(0.2)
+        await world.next()
+        assert (await world.pod("p")).spec.node_name == "n"
+
+    in_world(work)
+
+
+def test_a_pod_that_fits_nowhere_waits_twice_as_long_each_time() -> None:
+    async def work(world: World) -> None:
+        await world.add(make_node("n", cpu="1"), make_pod("p", cpu="2"))
+        for wait_s in (1, 2, 4):
+            await world.next()
+            await asyncio.sleep(wait_s - 0.1)
+            assert len(world.scheduler.queue) == 0
+            await asyncio.sleep(0.2)
+            assert len(world.scheduler.queue) == 1
+        text = "0/1 nodes are available: 1 Insufficient cpu."
+        assert world.notes == [("FailedScheduling", text)] * 3
+
+    in_world(work)
+
+
+def test_a_pod_that_is_being_deleted_is_skipped() -> None:
+    async def work(world: World) -> None:
+        await world.add(make_node("n"))
+        pod = make_pod("p")
+        deleted = datetime(2026, 1, 1, tzinfo=UTC)
+        metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=deleted)
+        world.objects.put(msgspec.structs.replace(pod, metadata=metadata))
+        await world.next()
+        assert world.notes == [("FailedScheduling", "skip schedule deleting pod: default/p")]
+
+    in_world(work)
+
+
+def test_an_assumed_pod_expires_half_a_minute_after_its_binding() -> None:
+    async def work(world: World) -> None:
+        await world.add(make_node("n"), make_pod("p"))
+        await world.next()
+        # Nobody tells of the pod on its node.
+        assert world.scheduler.cache.pod_count() == 1
+        await asyncio.sleep(31)
+        await world.add(make_pod("q"))
+        await world.next()
+        assert world.scheduler.cache.pod_count() == 1
+
+    in_world(work)
+
+
+def test_a_pod_that_was_bound_by_others_leaves_the_queue() -> None:
+    async def work(world: World) -> None:
+        await world.add(make_node("n"), make_pod("p", uid="u"))
+        world.objects.put(make_pod("p", uid="u", node="n"))
+        assert len(world.scheduler.queue) == 0
+        assert world.scheduler.cache.pod_count() == 1
+        world.objects.pods.remove("default", "p")
+        assert world.scheduler.cache.pod_count() == 0
+
+    in_world(work)
