@@ -21,7 +21,7 @@ _CAUSES: Final = (
     ("Unsupported value", "FieldValueNotSupported"),
     ("Forbidden", "FieldValueForbidden"),
 )
-_RETRY_AFTER_S: Final = {429: 10, 504: 1}
+_RETRY_AFTER_S: Final = {504: 1}
 
 
 def failure_answer(
