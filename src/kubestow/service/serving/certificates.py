@@ -76,10 +76,14 @@ class ServingCertificates:
         self._options = options
         self._authorities = authorities
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        main = self._main_source(clock)
-        self._sources = [*map(_sni_source, options.sni_certificates), main]
         self._contexts: dict[_Source, tuple[object, ssl.SSLContext]] = {}
-        self.context: Final = self._build(main)
+        try:
+            main = self._main_source(clock)
+            self._sources = [*map(_sni_source, options.sni_certificates), main]
+            self.context: Final = self._build(main)
+        except ConfigError:
+            self.close()
+            raise
         # Called for every connection, with None if the client names no server.
         self.context.sni_callback = self._choose
 

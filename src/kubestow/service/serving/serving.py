@@ -12,6 +12,7 @@ from kubestow.api.pod import Pod
 from kubestow.clock import Clock
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import configz_document
+from kubestow.errors import ConfigError
 from kubestow.service.connections import Connections
 from kubestow.service.metrics.pod_resources import pod_resource_texts
 from kubestow.service.metrics.process_metrics import ProcessMetrics
@@ -85,7 +86,11 @@ class Serving:
         self._certificates = ServingCertificates(
             options.serving, clock, lambda: self._authenticator.trust.all_authorities
         )
-        self._socket = bind_socket(options.serving)
+        try:
+            self._socket = bind_socket(options.serving)
+        except ConfigError:
+            self._certificates.close()
+            raise
         self._server: HttpsServer | None = None
 
     @property

@@ -1,0 +1,442 @@
+"""The HTTPS port from the outside: TLS, who may what, and what is answered (spec 09 §7)."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import numpy as np
+import pytest
+from cryptography import x509
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod
+from kubestow.clock import SystemClock
+from kubestow.errors import ConfigError, NotFoundError
+from kubestow.service.connections import Connections
+from kubestow.service.metrics.process_metrics import ProcessMetrics
+from kubestow.service.options import SchedulerOptions, parse_options
+from kubestow.service.serving.certificates import cipher_names
+from kubestow.service.serving.server import bind_socket
+from kubestow.service.serving.serving import Serving
+from kubestow.testing import make_pod
+
+TOKEN = "good"
+
+
+class Reviewer:
+    """The API server as far as reviews go: one token, whose owner may do everything."""
+
+    def __init__(self, config_map: JsonObject | None = None) -> None:
+        self._config_map = config_map
+
+    async def create_document(self, path: str, document: JsonObject) -> JsonObject:
+        if path.endswith("tokenreviews"):
+            is_good = document["spec"]["token"] == TOKEN
+            return {"status": {"authenticated": is_good, "user": {"username": "monitor"}}}
+        return {"status": {"allowed": document["spec"]["user"] in ("monitor", "admin")}}
+
+    async def get_document(self, path: str) -> JsonObject:
+        if self._config_map is None:
+            raise NotFoundError('configmaps "extension-apiserver-authentication" not found')
+        return {"data": self._config_map}
+
+
+class Process:
+    """What the pages show."""
+
+    def __init__(self) -> None:
+        self.is_stopping = False
+        self.has_synced = True
+        self.is_active = True
+        self.verbosity = 0
+
+    def pods(self) -> Iterable[Pod]:
+        return [make_pod("a", cpu="1")]
+
+    def set_verbosity(self, verbosity: int) -> None:
+        self.verbosity = verbosity
+
+
+class Site:
+    """A serving process, and a client that has no reason to trust it."""
+
+    def __init__(self, *flags: str, reviewer: Reviewer | None = None) -> None:
+        options = parse_options(["--bind-address=127.0.0.1", "--secure-port=1", *flags])
+        assert isinstance(options, SchedulerOptions)
+        self.options = _on_a_free_port(options)
+        self.process = Process()
+        clock, rng = SystemClock(), np.random.default_rng(0)
+        reviewer = reviewer or Reviewer()
+        client: Any = None  # nothing here talks to the cluster itself
+        self.metrics = ProcessMetrics(options, clock, rng)
+        self.serving = Serving(
+            self.options,
+            self.options.config,
+            Connections(client, client, client, reviewer, reviewer),
+            self.metrics,
+            clock,
+            rng,
+            set_verbosity=self.process.set_verbosity,
+        )
+
+    async def __aenter__(self) -> "Site":
+        await self.serving.start(self.process)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.serving.close()
+
+    async def ask(
+        self,
+        path: str,
+        *,
+        token: str = TOKEN,
+        method: str = "GET",
+        tls: ssl.SSLContext | None = None,
+        data: bytes | None = None,
+        **headers: str,
+    ) -> tuple[int, str, str]:
+        """Status, content type and text."""
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        connector = aiohttp.TCPConnector(ssl=tls or trusting())
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.request(
+                method, f"https://{self.serving.address}{path}", headers=headers, data=data
+            ) as response,
+        ):
+            return response.status, response.headers["Content-Type"], await response.text()
+
+
+def _on_a_free_port(options: SchedulerOptions) -> SchedulerOptions:
+    # Port 0 means "do not serve" on the command line, but to a socket it means any free port.
+    serving = msgspec.structs.replace(options.serving, port=0)
+    return msgspec.structs.replace(options, serving=serving)
+
+
+def trusting() -> ssl.SSLContext:
+    """Believes any server."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def showing(pair: Any, folder: Path) -> ssl.SSLContext:
+    """Believes any server and shows a certificate."""
+    path = folder / "client.pem"
+    path.write_bytes(pair.pem + pair.key_pem)
+    context = trusting()
+    context.load_cert_chain(path)
+    return context
+
+
+def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(30):
+            await work()
+
+    asyncio.run(limited())
+
+
+# --- answers ---
+
+
+def test_pages() -> None:
+    async def main() -> None:
+        async with Site() as site:
+            assert await site.ask("/healthz", token="") == (200, "text/plain; charset=utf-8", "ok")
+            status, kind, text = await site.ask("/metrics")
+            assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+            names = {family.name for family in text_string_to_metric_families(text)}
+            assert {"scheduler_pending_pods", "process_cpu_seconds", "python_info"} <= names
+            status, kind, text = await site.ask("/configz")
+            assert (status, kind) == (200, "application/json")
+            assert json.loads(text)["componentconfig"]["kind"] == "KubeSchedulerConfiguration"
+            assert (await site.ask("/nowhere"))[::2] == (404, "404 page not found\n")
+            _, _, text = await site.ask("/metrics/resources")
+            assert "kube_pod_resource_request{" in text
+            site.process.is_active = False
+            assert (await site.ask("/metrics/resources"))[::2] == (200, "")
+            _, _, text = await site.ask("/metrics/slis")
+            assert 'kubernetes_healthcheck{name="leaderElection",type="healthz"} 1' in text
+            assert (await site.ask("/readyz/shutdown"))[::2] == (200, "ok")
+            site.process.is_stopping = True
+            status, _, text = await site.ask("/readyz/shutdown")
+            assert (status, text) == (500, "internal server error: process is shutting down\n")
+            assert (await site.ask("/readyz", token=""))[0] == 500
+            assert (await site.ask("/livez", token=""))[0] == 200
+
+    run(main)
+
+
+def test_flags_and_status() -> None:
+    async def main() -> None:
+        async with Site("--v=3") as site:
+            _, _, text = await site.ask("/flagz")
+            lines = text.splitlines()
+            assert lines[1] == "kube-scheduler flagz"
+            assert any(line.startswith("v") and line.endswith("3") for line in lines)
+            accept = "application/json;as=Flagz;v=v1beta1;g=config.k8s.io"
+            _, _, text = await site.ask("/flagz", Accept=accept)
+            assert json.loads(text)["flags"]["v"] == "3"
+            _, _, text = await site.ask("/statusz")
+            assert "Binary version: 1.36.4\n" in text
+            assert "Paths: /configz /debug /flagz /healthz /livez /metrics /readyz /statusz" in text
+            accept = "application/json;as=Statusz;v=v1beta1;g=config.k8s.io"
+            _, _, text = await site.ask("/statusz", Accept=accept)
+            assert json.loads(text)["binaryVersion"] == "1.36.4"
+
+    run(main)
+
+
+def test_verbosity_can_be_set() -> None:
+    async def main() -> None:
+        async with Site() as site:
+            assert (await site.ask("/debug/flags/v", method="PUT", data=b"5"))[0] == 200
+            assert site.process.verbosity == 5
+            assert (await site.ask("/debug/flags/v", method="PUT", data=b"x"))[0] == 400
+            assert (await site.ask("/debug/flags/v"))[0] == 406
+        async with Site("--profiling=false") as site:
+            assert (await site.ask("/debug/flags/v", method="PUT", data=b"5"))[0] == 404
+
+    run(main)
+
+
+def test_metrics_can_be_reset() -> None:
+    async def main() -> None:
+        async with Site() as site:
+            catalogue = site.metrics.scheduler.catalogue
+            catalogue.preemption_attempts.only.inc()
+            assert (await site.ask("/metrics", method="DELETE"))[::2] == (200, "metrics reset\n")
+            assert catalogue.preemption_attempts.only.value == 0
+
+    run(main)
+
+
+def test_a_fault_of_ours_is_a_500() -> None:
+    async def main() -> None:
+        async with Site() as site:
+            family = site.metrics.scheduler.catalogue.pending_pods
+
+            def broken() -> None:
+                raise ZeroDivisionError
+
+            site.process.pods = broken  # type: ignore[method-assign,assignment]
+            assert (await site.ask("/metrics/resources"))[0] == 500
+            assert family.text()
+            assert (await site.ask("/healthz", token=""))[0] == 200
+
+    run(main)
+
+
+# --- who may ---
+
+
+def test_who_is_let_in() -> None:
+    async def main() -> None:
+        async with Site() as site:
+            status, kind, text = await site.ask("/metrics", token="")
+            assert (status, kind) == (403, "application/json")
+            assert json.loads(text)["message"] == (
+                'forbidden: User "system:anonymous" cannot get path "/metrics"'
+            )
+            status, _, text = await site.ask("/metrics", token="bad")
+            assert status == 401
+            assert json.loads(text)["reason"] == "Unauthorized"
+            assert (await site.ask("/readyz/shutdown", token=""))[0] == 403
+
+    run(main)
+
+
+def test_client_certificates(authority: Any, stranger: Any, tmp_path: Path) -> None:
+    async def main() -> None:
+        path = tmp_path / "ca.crt"
+        path.write_bytes(authority.pem)
+        async with Site(f"--client-ca-file={path}") as site:
+            good = showing(authority.client("admin"), tmp_path)
+            assert (await site.ask("/metrics", token="", tls=good))[0] == 200
+            masters = showing(authority.client("x", "system:masters"), tmp_path)
+            assert (await site.ask("/metrics", token="", tls=masters))[0] == 200
+            unknown = showing(authority.client("nobody"), tmp_path)
+            assert (await site.ask("/metrics", token="", tls=unknown))[0] == 403
+            with pytest.raises(aiohttp.ClientError):
+                await site.ask("/metrics", tls=showing(stranger.client("admin"), tmp_path))
+
+    run(main)
+
+
+def test_authorities_are_looked_up_in_the_cluster(
+    authority: Any, proxy_authority: Any, tmp_path: Path
+) -> None:
+    config_map = {
+        "client-ca-file": authority.pem.decode(),
+        "requestheader-client-ca-file": proxy_authority.pem.decode(),
+        "requestheader-allowed-names": '["front-proxy"]',
+        "requestheader-username-headers": '["X-Remote-User"]',
+        "requestheader-group-headers": '["X-Remote-Group"]',
+        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+    }
+
+    async def main() -> None:
+        async with Site(reviewer=Reviewer(config_map)) as site:
+            admin = showing(authority.client("admin"), tmp_path)
+            assert (await site.ask("/metrics", token="", tls=admin))[0] == 200
+            proxy = showing(proxy_authority.client("front-proxy"), tmp_path)
+            headers = {"X-Remote-User": "monitor"}
+            assert (await site.ask("/metrics", token="", tls=proxy, **headers))[0] == 200
+            assert (await site.ask("/metrics", token="", tls=proxy))[0] == 403
+            assert (await site.ask("/metrics", token="", **headers))[0] == 403
+
+    run(main)
+
+
+def test_a_failed_look_up_may_be_an_error() -> None:
+    async def main() -> None:
+        site = Site("--authentication-tolerate-lookup-failure=false")
+        with pytest.raises(ConfigError, match="unable to load configmap"):
+            await site.serving.start(site.process)
+        await site.serving.close()
+        flags = ("--authentication-tolerate-lookup-failure=false", "--authentication-skip-lookup")
+        async with Site(*flags) as site:
+            assert (await site.ask("/metrics"))[0] == 200
+
+    run(main)
+
+
+# --- certificates ---
+
+
+async def presented(site: Site, name: str = "") -> bytes:
+    """The certificate a client is shown that asks for this name."""
+    host, _, port = site.serving.address.rpartition(":")
+    _, writer = await asyncio.open_connection(
+        host, int(port), ssl=trusting(), server_hostname=name or "localhost"
+    )
+    found: bytes = writer.get_extra_info("ssl_object").getpeercert(True)
+    writer.close()
+    await writer.wait_closed()
+    return found
+
+
+def test_a_certificate_is_made_and_kept_where_asked_to(tmp_path: Path) -> None:
+    async def main() -> None:
+        folder = tmp_path / "certs"
+        async with Site(f"--cert-dir={folder}") as site:
+            first = await presented(site)
+        assert (folder / "kube-scheduler.crt").exists()
+        assert (folder / "kube-scheduler.key").stat().st_mode & 0o077 == 0
+        async with Site(f"--cert-dir={folder}") as site:
+            assert await presented(site) == first
+        async with Site() as site:
+            assert await presented(site) != first
+
+    run(main)
+
+
+def test_own_certificates_are_for_localhost() -> None:
+    async def main() -> None:
+        async with Site() as site:
+            certificate = x509.load_der_x509_certificate(await presented(site))
+            names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+            assert names.value.get_values_for_type(x509.DNSName) == ["localhost"]
+            assert [str(ip) for ip in names.value.get_values_for_type(x509.IPAddress)] == [
+                "127.0.0.1"
+            ]
+
+    run(main)
+
+
+def write_pair(pair: Any, folder: Path, name: str) -> tuple[Path, Path]:
+    certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
+    certificate.write_bytes(pair.pem)
+    key.write_bytes(pair.key_pem)
+    return certificate, key
+
+
+def test_given_certificates_are_chosen_by_name_and_read_again(
+    authority: Any, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        main_pair, special = authority.server("main.test"), authority.server("special.test")
+        wild = authority.server("x.wild.test")
+        certificate, key = write_pair(main_pair, tmp_path, "main")
+        special_files = write_pair(special, tmp_path, "special")
+        wild_files = write_pair(wild, tmp_path, "wild")
+        async with Site(
+            f"--tls-cert-file={certificate}",
+            f"--tls-private-key-file={key}",
+            f"--tls-sni-cert-key={special_files[0]},{special_files[1]}",
+            f"--tls-sni-cert-key={wild_files[0]},{wild_files[1]}:*.wild.test",
+        ) as site:
+            assert await presented(site, "main.test") == main_pair.der
+            assert await presented(site, "special.test") == special.der
+            assert await presented(site, "a.wild.test") == wild.der
+            replaced = authority.server("main.test")
+            write_pair(replaced, tmp_path, "main")
+            assert await presented(site, "main.test") == replaced.der
+            # Half-way through the next replacement the old one is used.
+            certificate.write_bytes(authority.server("main.test").pem)
+            assert await presented(site, "main.test") == replaced.der
+
+    run(main)
+
+
+def test_old_tls_versions_are_refused() -> None:
+    async def main() -> None:
+        async with Site("--tls-min-version=VersionTLS13") as site:
+            old = trusting()
+            old.maximum_version = ssl.TLSVersion.TLSv1_2
+            with pytest.raises(aiohttp.ClientError):
+                await site.ask("/healthz", tls=old)
+            assert (await site.ask("/healthz"))[0] == 200
+
+    run(main)
+
+
+def test_cipher_suites_by_their_go_names() -> None:
+    assert cipher_names(["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256"]) == [
+        "ECDHE-RSA-AES128-GCM-SHA256"
+    ]
+    with pytest.raises(ConfigError, match="Cipher suite X not supported or doesn't exist"):
+        cipher_names(["X"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["--tls-cert-file=/nowhere"], "go together"),
+        (
+            ["--tls-cert-file=/nowhere", "--tls-private-key-file=/nowhere"],
+            'cannot use the certificate "/nowhere"',
+        ),
+        (["--client-ca-file=/nowhere"], 'cannot read --client-ca-file "/nowhere"'),
+        (["--tls-cipher-suites=X"], "Cipher suite X"),
+    ],
+)
+def test_what_cannot_be_used_is_said_before_anything_runs(flags: list[str], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        Site(*flags)
+
+
+def test_a_port_in_use_is_named() -> None:
+    async def main() -> None:
+        async with Site() as site:
+            port = site.serving.address.rpartition(":")[2]
+            options = parse_options(["--bind-address=127.0.0.1", f"--secure-port={port}"])
+            assert isinstance(options, SchedulerOptions)
+            with pytest.raises(ConfigError) as raised:
+                bind_socket(options.serving)
+            assert str(raised.value) == (
+                f"failed to create listener: failed to listen on 127.0.0.1:{port}: "
+                f"listen tcp 127.0.0.1:{port}: bind: address already in use"
+            )
+
+    run(main)
