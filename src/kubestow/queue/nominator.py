@@ -57,8 +57,7 @@ class Nominator:
             return
         # An empty override is recorded, too: it keeps an update that still shows no nomination from
         # being read as news.
-        self._node_of[meta.uid] = node_name
-        self._pods_on.setdefault(node_name, {})[meta.uid] = _Nominated(meta.namespace, meta.name)
+        self._put(pod, node_name)
 
     def update(self, old: Pod, new: Pod) -> None:
         """Take note of a newer version of the pod; it goes to the end of its node's list."""
@@ -68,6 +67,11 @@ class Nominator:
             override = self._node_of.get(old.metadata.uid)
         self.delete(old)
         self.add(new, override=override)
+
+    def _put(self, pod: Pod, node_name: str) -> None:
+        meta = pod.metadata
+        self._node_of[meta.uid] = node_name
+        self._pods_on.setdefault(node_name, {})[meta.uid] = _Nominated(meta.namespace, meta.name)
 
     def delete(self, pod: Pod) -> None:
         uid = pod.metadata.uid

@@ -1,0 +1,261 @@
+"""The cache of v1.17 and v1.20: assumed pods expire, and mistakes have other words (spec 03 §14).
+
+                 assume              add
+      absent ------------> ASSUMED ---------> ADDED --+ update
+        ^ ^                  |                  |  ^--+
+        | +-- forget, expire-+                  |
+        +--------------------- remove ----------+
+
+In v1.17 nodes are also visited in another order: the tree goes on where it ended the last time, so
+that after a node was added a snapshot can show one node twice and another not at all.
+
+Not here: who calls the sweep (`engine.legacy`), what the two have in common with today (`cache`).
+"""
+
+import logging
+from typing import Final
+
+from kubestow.api.meta import object_ref
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.topology import zone_key
+from kubestow.cache.cache import ASSUMED_POD_TTL_NS, Cache
+from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.node_tree import NodeTree
+from kubestow.cache.snapshot import Snapshot
+from kubestow.errors import CacheCorruptedError, CacheError
+
+log = logging.getLogger(__name__)
+
+EXPIRY_SWEEP_S: Final = 1.0
+
+_CORRUPTED: Final = "Schedulercache is corrupted and can badly affect scheduling decisions"
+
+
+class Cache120(Cache):
+    """The cache of v1.20. It differs from v1.17's in what it does about a missing node."""
+
+    def __init__(self, *, assumed_ttl_ns: int | None = ASSUMED_POD_TTL_NS) -> None:
+        super().__init__(assumed_ttl_ns=assumed_ttl_ns)
+
+    def is_assumed(self, pod: Pod) -> bool:
+        return self._key(pod) in self._assumed
+
+    def pod(self, pod: Pod) -> PodInfo:
+        key = self._key(pod)
+        state = self._states.get(key)
+        if state is None:
+            raise CacheError(f"pod {key} does not exist in scheduler cache")
+        return state.pod
+
+    def assume_pod(self, pod: PodInfo) -> None:
+        key = self._key(pod.pod)
+        if key in self._states:
+            raise CacheError(f"pod {key} is in the cache, so can't be assumed")
+        self._add(pod)
+        self._assumed.add(key)
+
+    def finish_binding(self, pod: Pod, now_ns: int) -> None:
+        self._key(pod)
+        super().finish_binding(pod, now_ns)
+
+    def forget_pod(self, pod: Pod) -> None:
+        key = self._key(pod)
+        state = self._states.get(key)
+        if state is not None and state.pod.pod.spec.node_name != pod.spec.node_name:
+            raise CacheError(
+                f"pod {key} was assumed on {pod.spec.node_name} "
+                f"but assigned to {state.pod.pod.spec.node_name}"
+            )
+        if state is None or key not in self._assumed:
+            raise CacheError(f"pod {key} wasn't assumed so cannot be forgotten")
+        self._take_from_node(pod)
+        self._drop(key)
+
+    def add_pod(self, pod: PodInfo) -> None:
+        key = self._key(pod.pod)
+        state = self._states.get(key)
+        if state is None:
+            self._add(pod)
+            return
+        if key not in self._assumed:
+            raise CacheError(f"pod {key} was already in added state")
+        assumed = state.pod.pod
+        if assumed.spec.node_name != pod.pod.spec.node_name:
+            log.warning(
+                "Pod %s was assumed to be on %s but got added to %s",
+                key,
+                assumed.spec.node_name,
+                pod.pod.spec.node_name,
+            )
+            try:
+                self._take_from_node(assumed)
+            except CacheError as error:
+                self._tell_of(error)
+            self._put_on_node(pod)
+        # On the same node only the record changes: what the node counts is left as it was assumed.
+        self._assumed.discard(key)
+        state.pod = pod
+        state.deadline_ns = None
+
+    def update_pod(self, old: Pod, new: PodInfo) -> None:
+        key = self._key(old)
+        state = self._states.get(key)
+        if state is None or key in self._assumed:
+            raise CacheError(f"pod {key} is not added to scheduler cache, so cannot be updated")
+        if state.pod.pod.spec.node_name != new.pod.spec.node_name:
+            log.error("Pod %s updated on a different node than previously added to.", key)
+            raise CacheCorruptedError(_CORRUPTED)
+        self._take_from_node(old)
+        self._put_on_node(new)
+        # Under the old key, even if the UID is another one now.
+        state.pod = new
+
+    def remove_pod(self, pod: Pod) -> None:
+        key = self._key(pod)
+        state = self._states.get(key)
+        if state is None or key in self._assumed:
+            raise CacheError(
+                f"pod {key} is not found in scheduler cache, so cannot be removed from it"
+            )
+        cached = state.pod.pod
+        if cached.spec.node_name != pod.spec.node_name:
+            log.error(
+                "Pod %s was assumed to be on %s but got added to %s",
+                key,
+                pod.spec.node_name,
+                cached.spec.node_name,
+            )
+            raise CacheCorruptedError(_CORRUPTED)
+        self._take_from_node(cached)
+        self._drop(key)
+
+    def expire_assumed_pods(self, now_ns: int) -> None:
+        for key in sorted(self._assumed):
+            state = self._states[key]
+            name = object_ref(state.pod.pod.metadata)
+            if not state.binding_finished:
+                text = "Couldn't expire cache for pod %s. Binding is still in progress."
+                log.info(text, name)
+            elif state.deadline_ns is not None and now_ns > state.deadline_ns:
+                log.warning("Pod %s expired", name)
+                try:
+                    self._take_from_node(state.pod.pod)
+                except CacheError as error:
+                    log.error("ExpirePod failed for %s: %s", key, error)
+                    continue
+                self._drop(key)
+
+    # --- what the releases do differently ---
+
+    def _key(self, pod: Pod) -> str:
+        uid = pod.metadata.uid
+        if not uid:
+            raise CacheError("Cannot get cache key for pod with empty UID")
+        return uid
+
+    def _tell_of(self, error: CacheError) -> None:
+        log.error("RemovePod failed: %s", error)
+
+    def _take_from_node(self, pod: Pod) -> None:
+        name = pod.spec.node_name
+        if name not in self._nodes:
+            self._miss_node(name, pod)
+            return
+        info = self._nodes[name]
+        info.remove_pod(pod)
+        if info.node is None and not info.pods:
+            del self._nodes[name]
+        else:
+            self._nodes.move_to_end(name)
+
+    def _miss_node(self, name: str, pod: Pod) -> None:
+        text = "node %s not found when trying to remove pod %s"
+        log.error(text, name, object_ref(pod.metadata))
+
+    # --- inside ---
+
+    def _put_on_node(self, pod: PodInfo) -> None:
+        name = pod.pod.spec.node_name
+        info = self._nodes.get(name)
+        if info is None:
+            info = self._new_node(name)
+        info.add_pod(pod)
+        self._nodes.move_to_end(name)
+
+    def _drop(self, key: str) -> None:
+        del self._states[key]
+        self._assumed.discard(key)
+
+
+class Cache117(Cache120):
+    """The cache of v1.17, with its stateful order of nodes."""
+
+    def __init__(self, *, assumed_ttl_ns: int | None = ASSUMED_POD_TTL_NS) -> None:
+        super().__init__(assumed_ttl_ns=assumed_ttl_ns)
+        self.node_tree = NodeTree117()
+
+    def _tell_of(self, error: CacheError) -> None:
+        """v1.17 did not look at this error."""
+
+    def _miss_node(self, name: str, pod: Pod) -> None:
+        raise CacheError(f"node {name} is not found")
+
+
+class NodeTree117(NodeTree):
+    """Zones in turn, each with a place it goes on from; both outlive a snapshot (spec 03 §14.3)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next_in: dict[str, int] = {}
+        self._next_zone = 0
+
+    def remove(self, node: Node) -> None:
+        super().remove(node)
+        zone = zone_key(node.metadata.labels)
+        if zone not in self._zones:
+            self._next_in.pop(zone, None)  # A zone that comes back begins at its first node.
+
+    def next(self) -> str:
+        """The next node to visit; "" if there is none."""
+        zones = list(self._zones)
+        exhausted_count = 0
+        while zones:
+            if self._next_zone >= len(zones):
+                self._next_zone = 0
+            zone = zones[self._next_zone]
+            self._next_zone += 1
+            names, index = list(self._zones[zone]), self._next_in.get(zone, 0)
+            if index < len(names):
+                self._next_in[zone] = index + 1
+                return names[index]
+            exhausted_count += 1
+            if exhausted_count >= len(zones):
+                self._next_in.clear()
+                self._next_zone = 0
+        return ""
+
+    def list(self) -> list[str]:
+        """As many names as there are nodes, from where the last call ended."""
+        return [self.next() for _ in range(self.node_count)]
+
+
+class Snapshot117(Snapshot):
+    """Lists the nodes anew with every refresh, and never finds fault with the list."""
+
+    def refresh(self, cache: Cache) -> None:
+        changed, _ = self._collect_changes(cache)
+        # A node that is gone stays known until its last pod is gone, too.
+        if len(self._infos) > len(cache.nodes):
+            for name in [name for name in self._infos if name not in cache.nodes]:
+                del self._infos[name]
+        self._rebuild(cache, changed)
+        self.log.trim(4 * len(self.names) + 1024)
+
+    def _can_show(self, name: str) -> bool:
+        info: NodeInfo | None = self._infos.get(name)
+        if info is None:
+            text = 'node "%s" exist in nodeTree but not in NodeInfoMap, this should not happen.'
+            log.error(text, name)
+        return info is not None and super()._can_show(name)
