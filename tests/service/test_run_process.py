@@ -1,0 +1,365 @@
+"""`kubestow run` as a process of its own, against an API server over HTTPS.
+
+Nothing sleeps: the tests wait for lines of the log and for changes in the cluster, with a limit.
+"""
+
+import asyncio
+import json
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubestow.api.coordination import Lease
+from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod
+from kubestow.clock import SystemClock
+from kubestow.cluster.memory import MemoryCluster
+from kubestow.cluster.memory_client import MemoryClient
+from kubestow.cluster.self_signed import self_signed
+from kubestow.cluster.server.kubeconfig import kubeconfig, write_kubeconfig
+from kubestow.cluster.server.server import ApiServer
+from kubestow.testing.scheduler_process import (
+    SchedulerProcessRun,
+    ask_scheduler,
+    running_scheduler,
+    start_scheduler,
+)
+
+pytestmark = pytest.mark.slow
+
+LIMIT_S = 60
+TOKEN = "let-me-in"
+
+
+class Cluster:
+    """An API server on a free port, and the file that says how to reach it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = SystemClock()
+        self.store = MemoryCluster(self.clock)
+        self.client = MemoryClient(self.store)
+        self.server = ApiServer(self.store, self.clock, token=TOKEN)
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator["Cluster"]:
+        certificate = self_signed(now_ns=self.clock.now_ns())
+        port = await self.server.start(tls=certificate.server_context())
+        url = f"https://127.0.0.1:{port}"
+        config = kubeconfig(url=url, authority=certificate.authority, token=TOKEN)
+        write_kubeconfig(self.kubeconfig, config)
+        try:
+            yield self
+        finally:
+            await self.server.close()
+
+    def scheduler(self, *flags: str) -> AbstractAsyncContextManager[SchedulerProcessRun]:
+        """A scheduler for this cluster; killed at the end if it still runs."""
+        return running_scheduler(f"--kubeconfig={self.kubeconfig}", *flags)
+
+    async def wait_for_pod(self, name: str, condition: Callable[[Pod], bool]) -> Pod:
+        """The pod as soon as the condition holds."""
+        listing = await self.client.list_and_watch(Pod)
+        for pod in listing.items:
+            if pod.metadata.name == name and condition(pod):
+                return pod
+        while True:
+            for event in await listing.watch.next_batch():
+                if event.object.metadata.name == name and condition(event.object):
+                    return event.object
+
+    async def holder(self) -> str:
+        lease = await self.client.get(Lease, "kube-system", "kube-scheduler")
+        return lease.spec.holder_identity or ""
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(LIMIT_S):
+            await main()
+
+    asyncio.run(limited())
+
+
+def node(name: str, cpu: str = "4") -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"capacity": {"cpu": cpu, "memory": "8Gi", "pods": "110"}},
+    }
+
+
+def pod(name: str, cpu: str = "100m") -> JsonObject:
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container]},
+    }
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def is_bound(pod: Pod) -> bool:
+    return bool(pod.spec.node_name)
+
+
+def reviews(cluster: Cluster) -> tuple[str, ...]:
+    return (
+        f"--authentication-kubeconfig={cluster.kubeconfig}",
+        f"--authorization-kubeconfig={cluster.kubeconfig}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={free_port()}",
+    )
+
+
+# --- a life ---
+
+
+def test_it_schedules_serves_and_ends_in_order(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            Cluster(tmp_path).serving() as cluster,
+            cluster.scheduler(*reviews(cluster), "-v=2") as scheduler,
+        ):
+            cluster.store.load([node("n1"), pod("a"), pod("huge", cpu="100")])
+            bound = await cluster.wait_for_pod("a", is_bound)
+            assert bound.spec.node_name == "n1"
+            await cluster.wait_for_pod("huge", lambda pod: bool(pod.status.conditions))
+            await scheduler.wait_for_line(
+                r'"Successfully bound pod to node" pod="default/a" node="n1" '
+                r"evaluatedNodes=1 feasibleNodes=1"
+            )
+            await scheduler.wait_for_line(
+                r'"Unable to schedule pod; no fit; waiting" pod="default/huge" '
+                r'err="0/1 nodes are available: 1 Insufficient cpu\.'
+            )
+            address = await scheduler.address()
+            assert await ask_scheduler(address, "/healthz") == (200, "ok")
+            assert await ask_scheduler(address, "/readyz") == (200, "ok")
+            assert (await ask_scheduler(address, "/metrics", token="wrong"))[0] == 401
+            status, text = await ask_scheduler(address, "/metrics", token=TOKEN)
+            assert status == 200
+            check_metrics(text)
+            _, text = await ask_scheduler(address, "/metrics/resources", token=TOKEN)
+            assert 'pod="huge",priority="0",resource="cpu"' in text
+            _, text = await ask_scheduler(address, "/configz", token=TOKEN)
+            assert json.loads(text)["componentconfig"]["leaderElection"]["leaderElect"] is True
+            assert await cluster.holder()
+            assert await scheduler.end() == 0
+            assert await cluster.holder() == ""
+            assert '"Requested to terminate, exiting"' in scheduler.log
+            assert "[graceful-termination] secure server is exiting" in scheduler.log
+
+    run(main)
+
+
+def check_metrics(text: str) -> None:
+    """One bound pod and one that fits nowhere."""
+    values = {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+    def value(metric: str, /, **labels: str) -> float:
+        return values[metric, frozenset(labels.items())]
+
+    profile = "default-scheduler"
+    attempts = "scheduler_schedule_attempts_total"
+    assert value(attempts, result="scheduled", profile=profile) == 1
+    assert value(attempts, result="unschedulable", profile=profile) >= 1
+    assert value("scheduler_pending_pods", queue="unschedulable") == 1
+    assert value("scheduler_unschedulable_pods", plugin="NodeResourcesFit", profile=profile) == 1
+    assert value("scheduler_cache_size", type="nodes") == 1
+    assert value("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="1") == 1
+    assert value("leader_election_master_status", name="kube-scheduler") == 1
+    assert any(name == "rest_client_requests_total" for name, _ in values)
+    assert any(name == "process_resident_memory_bytes" for name, _ in values)
+
+
+def test_a_second_instance_takes_over(tmp_path: Path) -> None:
+    async def main() -> None:
+        quick = (
+            "--secure-port=0",
+            "--leader-elect-lease-duration=3s",
+            "--leader-elect-renew-deadline=2s",
+            "--leader-elect-retry-period=500ms",
+        )
+        async with (
+            Cluster(tmp_path).serving() as cluster,
+            cluster.scheduler(*quick) as first,
+        ):
+            await first.wait_for_line("Successfully acquired lease")
+            async with cluster.scheduler(*quick) as second:
+                await second.wait_for_line("Attempting to acquire leader lease")
+                cluster.store.load([node("n1"), pod("a")])
+                await cluster.wait_for_pod("a", is_bound)
+                await first.end(signal.SIGKILL)
+                cluster.store.load([pod("b")])
+                await cluster.wait_for_pod("b", is_bound)
+                assert "Successfully acquired lease" in second.log
+                assert await second.end(signal.SIGINT) == 0
+
+    run(main)
+
+
+def test_without_election_the_end_is_an_error_as_upstream(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            Cluster(tmp_path).serving() as cluster,
+            cluster.scheduler("--leader-elect=false", "--secure-port=0") as scheduler,
+        ):
+            cluster.store.load([node("n1"), pod("a")])
+            await cluster.wait_for_pod("a", is_bound)
+            assert await scheduler.end() == 1
+            assert '"command failed" err="finished without leader elect"' in scheduler.log
+
+    run(main)
+
+
+def test_sigusr2_shows_what_is_inside(tmp_path: Path) -> None:
+    async def main() -> None:
+        flags = ("--leader-elect=false", "--secure-port=0")
+        async with (
+            Cluster(tmp_path).serving() as cluster,
+            cluster.scheduler(*flags) as scheduler,
+        ):
+            cluster.store.load([node("n1"), pod("a"), pod("huge", cpu="100")])
+            await cluster.wait_for_pod("a", is_bound)
+            await cluster.wait_for_pod("huge", lambda pod: bool(pod.status.conditions))
+            scheduler.process.send_signal(signal.SIGUSR2)
+            await scheduler.wait_for_line("Dump of cached NodeInfo")
+            await scheduler.wait_for_line(
+                r'"Dump of scheduling queue" summary="activeQ:0; backoffQ:0; unschedulablePods:1"'
+            )
+            assert "Allocatable Resources:&{MilliCPU:4000 Memory:8589934592" in scheduler.log
+            assert "Cache mismatch" not in scheduler.log
+
+    run(main)
+
+
+def test_logs_as_json(tmp_path: Path) -> None:
+    async def main() -> None:
+        flags = ("--leader-elect=false", "--secure-port=0", "--logging-format=json", "-v=2")
+        async with (
+            Cluster(tmp_path).serving() as cluster,
+            cluster.scheduler(*flags) as scheduler,
+        ):
+            cluster.store.load([node("n1"), pod("a")])
+            await scheduler.wait_for_line("Successfully bound pod to node")
+            lines = [json.loads(line) for line in scheduler.lines]
+            (bound,) = (line for line in lines if line["msg"] == "Successfully bound pod to node")
+            assert bound["pod"] == {"name": "a", "namespace": "default"}
+            assert bound["v"] == 2
+
+    run(main)
+
+
+# --- what cannot work ---
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        pytest.param(["--x"], "Error: unknown flag: --x", id="flag"),
+        pytest.param(
+            ["x"], 'Error: "kube-scheduler" does not take any arguments, got ["x"]', id="argument"
+        ),
+        pytest.param(["--config=/nowhere"], "open /nowhere: no such file", id="no-file"),
+        pytest.param([], "no configuration has been provided", id="2.1-6-no-cluster"),
+        pytest.param(
+            ["--feature-gates=Nonsense=true"], "unrecognized feature gate: Nonsense", id="gate"
+        ),
+        pytest.param(["--kubeconfig=/nowhere"], "/nowhere", id="no-kubeconfig"),
+        pytest.param(
+            ["--master=http://127.0.0.1:1", "--leader-elect-lease-duration=5s"],
+            "couldn't create leader elector: leaseDuration must be greater than renewDeadline",
+            id="election",
+        ),
+    ],
+)
+def test_mistakes_end_with_1_and_a_reason(flags: list[str], text: str) -> None:
+    async def main() -> None:
+        scheduler = await start_scheduler(*flags)
+        assert await scheduler.exit_code() == 1
+        assert text in scheduler.log
+
+    run(main)
+
+
+def test_a_configuration_that_makes_no_sense_is_explained(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "parallelism: 0\n"
+    )
+
+    async def main() -> None:
+        scheduler = await start_scheduler(f"--config={path}")
+        assert await scheduler.exit_code() == 1
+        assert (
+            '"command failed" err="parallelism: Invalid value: 0: should be an integer value '
+            'greater than zero"' in scheduler.log
+        )
+
+    run(main)
+
+
+def test_questions_are_answered_on_standard_output() -> None:
+    async def main() -> None:
+        for flag, text in (
+            ("--version", "Kubernetes v1.36.4\n"),
+            ("--help", "--leader-elect-lease-duration duration"),
+        ):
+            scheduler = await start_scheduler(flag)
+            assert scheduler.process.stdout is not None
+            out = await scheduler.process.stdout.read()
+            assert await scheduler.exit_code() == 0
+            assert text in out.decode()
+
+    run(main)
+
+
+def test_the_configuration_can_be_written(tmp_path: Path) -> None:
+    async def main() -> None:
+        path = tmp_path / "written.yaml"
+        flags = ("--master=http://127.0.0.1:1", "--secure-port=0", f"--write-config-to={path}")
+        scheduler = await start_scheduler(*flags)
+        assert await scheduler.exit_code() == 0
+        assert f'"Wrote configuration" file="{path}"' in scheduler.log
+        written = yaml.safe_load(path.read_text())
+        assert written["kind"] == "KubeSchedulerConfiguration"
+        assert written["profiles"][0]["schedulerName"] == "default-scheduler"
+
+    run(main)
+
+
+def test_a_server_that_comes_late_is_waited_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        port = free_port()
+        flags = (f"--master=http://127.0.0.1:{port}", "--leader-elect=false", "--secure-port=0")
+        async with running_scheduler(*flags) as scheduler:
+            await scheduler.wait_for_line("refused")
+            cluster = Cluster(tmp_path)
+            cluster.server = ApiServer(cluster.store, cluster.clock)
+            await cluster.server.start(port=port)
+            cluster.store.load([node("n1"), pod("a")])
+            await cluster.wait_for_pod("a", is_bound)
+            await cluster.server.close()
+
+    run(main)
