@@ -3,8 +3,9 @@
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.columns import BASIC_RESOURCES, CPU, Columns
+from kubestow.cache.columns import CPU, Columns
 from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.resource_columns import BASIC_RESOURCES
 from kubestow.testing import make_node, make_pod, make_taint
 
 GPU, FPGA = "example.com/gpu", "example.com/fpga"
@@ -37,14 +38,13 @@ def test_a_resource_seen_late_gets_a_column_in_both_arrays() -> None:
     columns = columns_of(plain, gpus)
     gpu = columns.resources.column(GPU)
     assert gpu == 3
-    assert columns.requested.shape == columns.allocatable.shape == (4, 2)
     assert columns.allocatable[gpu].tolist() == [0, 4]
     gpus.add_pod(PodInfo(make_pod(cpu="1", requests={GPU: 3, FPGA: 1})))
     columns.write_pods(1, gpus)
     fpga = columns.resources.column(FPGA)
     assert fpga == 4
-    assert columns.requested[:, 1].tolist() == [1000, 0, 0, 3, 1]
-    assert columns.allocatable[:, 1].tolist() == [8000, 32 * 2**30, 0, 4, 0]
+    assert [columns.requested[column][1] for column in range(5)] == [1000, 0, 0, 3, 1]
+    assert [columns.allocatable[column][1] for column in range(5)] == [8000, 32 * 2**30, 0, 4, 0]
 
 
 def test_a_resource_a_node_no_longer_offers_is_zero() -> None:
@@ -85,7 +85,7 @@ def test_a_new_row_takes_nothing_from_the_row_it_was_made_of() -> None:
     assert empty.node is not None
     columns.write_node(1, empty, empty.node)
     columns.write_pods(1, empty)
-    assert columns.requested[:, 1].tolist() == [0, 0, 0, 0]
+    assert [columns.requested[column][1] for column in range(4)] == [0, 0, 0, 0]
     assert columns.allocatable[3].tolist() == [9, 0]
 
 

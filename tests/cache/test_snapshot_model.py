@@ -27,6 +27,7 @@ from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.resource_columns import ResourceColumns
 from kubestow.cache.snapshot import Snapshot
 from kubestow.cache.tracked import Depends
 from kubestow.errors import CacheError
@@ -301,8 +302,8 @@ class SnapshotMachine(RuleBasedStateMachine):
             assert self.snapshot.nodes[row] is entry.node
             if not self.makes_mistakes:
                 assert self.snapshot.images[row] == entry.images
-            assert tuple(columns.requested[:3, row].tolist()) == entry.requested
-            assert tuple(columns.allocatable[:3, row].tolist()) == entry.allocatable
+            assert tuple(columns.requested[i][row] for i in range(3)) == entry.requested
+            assert tuple(columns.allocatable[i][row] for i in range(3)) == entry.allocatable
             assert tuple(columns.non_zero[:, row].tolist()) == entry.non_zero
             assert columns.pod_count[row] == len(entry.pods)
             assert columns.allowed_pods[row] == entry.allowed_pods
@@ -312,9 +313,11 @@ class SnapshotMachine(RuleBasedStateMachine):
             assert self.scalars(columns.requested, row) == positive(entry.scalars)
             assert self.scalars(columns.allocatable, row) == positive(entry.offered_scalars)
 
-    def scalars(self, array: IntArray, row: int) -> dict[str, int]:
-        names = self.snapshot.columns.resources.names[3 : len(array)]
-        return positive(dict(zip(names, array[3:, row].tolist(), strict=True)))
+    def scalars(self, amounts: ResourceColumns, row: int) -> dict[str, int]:
+        names = self.snapshot.columns.resources.names
+        laid_out = {name: int(amounts[i][row]) for i, name in enumerate(names) if i >= 3}
+        assert positive(amounts.amounts_at(row)).items() >= positive(laid_out).items()
+        return positive(laid_out)
 
     @invariant()
     def derived_lists_are_those_of_the_rows(self) -> None:
@@ -357,12 +360,9 @@ def row_values(snapshot: Snapshot, name: str) -> dict[str, Any]:
     row = snapshot.row_of(name)
     assert row is not None
     columns = snapshot.columns
-    names = columns.resources.names[: len(columns.requested)]
     return {
-        "requested": positive(dict(zip(names, columns.requested[:, row].tolist(), strict=True))),
-        "allocatable": positive(
-            dict(zip(names, columns.allocatable[:, row].tolist(), strict=True))
-        ),
+        "requested": positive(columns.requested.amounts_at(row)),
+        "allocatable": positive(columns.allocatable.amounts_at(row)),
         "non_zero": columns.non_zero[:, row].tolist(),
         "pod_count": columns.pod_count[row],
         "allowed_pods": columns.allowed_pods[row],

@@ -8,40 +8,18 @@ Invariant: all arrays share one row order, the visiting order of the snapshot.
 Not here: when a row is rewritten (`snapshot`), arrays that only some pods need (`tracked`).
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from kubestow.api.node import Node, Taint
-from kubestow.api.resources import Resources
 from kubestow.arrays import BoolArray, IdArray, IntArray
 from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.resource_columns import ResourceColumns, ResourceIndex
 
 CPU: Final = 0
 MEMORY: Final = 1
 EPHEMERAL_STORAGE: Final = 2
-BASIC_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
-
-
-class ResourceIndex:
-    """Which column a resource has. Scalars get theirs at first sight and keep it."""
-
-    def __init__(self) -> None:
-        self._columns: dict[str, int] = {name: i for i, name in enumerate(BASIC_RESOURCES)}
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def column(self, name: str) -> int | None:
-        return self._columns.get(name)
-
-    def ensure(self, name: str) -> int:
-        return self._columns.setdefault(name, len(self._columns))
-
-    @property
-    def names(self) -> Sequence[str]:
-        return list(self._columns)
 
 
 class TaintSets:
@@ -79,9 +57,8 @@ class Columns:
         self._allocate(0)
 
     def _allocate(self, rows: int) -> None:
-        width = len(self.resources)
-        self.requested: IntArray = np.zeros((width, rows), np.int64)
-        self.allocatable: IntArray = np.zeros((width, rows), np.int64)
+        self.requested = ResourceColumns(self.resources, rows)
+        self.allocatable = ResourceColumns(self.resources, rows)
         self.non_zero: IntArray = np.zeros((2, rows), np.int64)
         self.pod_count: IntArray = np.zeros(rows, np.int64)
         self.allowed_pods: IntArray = np.zeros(rows, np.int64)
@@ -100,8 +77,8 @@ class Columns:
         if len(self) == 0:
             self._allocate(len(source))
             return
-        self.requested = self.requested[:, source]
-        self.allocatable = self.allocatable[:, source]
+        self.requested.reorder(source)
+        self.allocatable.reorder(source)
         self.non_zero = self.non_zero[:, source]
         for name in (
             "pod_count",
@@ -116,7 +93,7 @@ class Columns:
 
     def write_node(self, row: int, info: NodeInfo, node: Node) -> None:
         """Copy what comes from the Node object."""
-        self._write_resources(self.allocatable, row, info.allocatable)
+        self.allocatable.write(row, info.allocatable)
         self.allowed_pods[row] = info.allocatable.allowed_pods
         self.unschedulable[row] = node.spec.unschedulable
         self.taint_set[row] = self.taint_sets.id_of(node.spec.taints)
@@ -124,33 +101,8 @@ class Columns:
 
     def write_pods(self, row: int, info: NodeInfo) -> None:
         """Copy the sums over the pods on the node."""
-        self._write_resources(self.requested, row, info.requested)
+        self.requested.write(row, info.requested)
         self.non_zero[:, row] = (info.non_zero_cpu, info.non_zero_memory)
         self.pod_count[row] = len(info.pods)
         self.has_affinity[row] = bool(info.pods_with_affinity)
         self.has_required_anti_affinity[row] = bool(info.pods_with_required_anti_affinity)
-
-    def _write_resources(self, target: IntArray, row: int, amounts: Resources) -> None:
-        if amounts.scalar:
-            target = self._widened(target, amounts)
-            target[3:, row] = 0
-            for name, amount in amounts.scalar.items():
-                target[self.resources.ensure(name), row] = amount
-        elif len(target) > 3:
-            target[3:, row] = 0
-        target[CPU, row] = amounts.milli_cpu
-        target[MEMORY, row] = amounts.memory
-        target[EPHEMERAL_STORAGE, row] = amounts.ephemeral_storage
-
-    def _widened(self, target: IntArray, amounts: Resources) -> IntArray:
-        """Make room for resources seen for the first time; returns the array to write to."""
-        for name in amounts.scalar:
-            self.resources.ensure(name)
-        missing = len(self.resources) - len(self.requested)
-        if missing == 0:
-            return target
-        is_requested = target is self.requested
-        more = np.zeros((missing, len(self)), np.int64)
-        self.requested = np.concatenate((self.requested, more))
-        self.allocatable = np.concatenate((self.allocatable, more))
-        return self.requested if is_requested else self.allocatable

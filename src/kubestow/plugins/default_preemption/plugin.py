@@ -43,7 +43,7 @@ class DefaultPreemption:
         self._args = args
         self._handle = handle
         self._is_async = handle.feature_gates.enabled("SchedulerAsyncPreemption")
-        self._executor = Executor(self.name, handle, is_async=self._is_async)
+        self.executor = Executor(self.name, handle, is_async=self._is_async)
         # Where the search begins, counted in nodes that may become candidates. Upstream draws it by
         # lot for every pod; here the same cluster gives the same victims unless somebody sets it.
         self.offset = 0
@@ -53,7 +53,7 @@ class DefaultPreemption:
     # --- queue ---
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        return GATED if self._executor.is_preempting(pod) else None
+        return GATED if self.executor.is_preempting(pod) else None
 
     def events(self) -> Registrations:
         # Of no help itself: it has pods that wait at PreEnqueue looked at by the hints of those
@@ -104,7 +104,7 @@ class DefaultPreemption:
             return None, Status.unschedulable("no candidate node for preemption")
         chosen = candidates[int(best[0])]
         node_name = handle.snapshot.names[chosen.row]
-        self._executor.evict(pod, node_name, chosen.victims)
+        self.executor.evict(pod, node_name, chosen.victims)
         return PostFilterResult(node_name), SUCCESS
 
     def _newest(self, pod: PodInfo) -> PodInfo:

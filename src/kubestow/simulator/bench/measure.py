@@ -29,6 +29,7 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import run_reserve
 from kubestow.plugins.default_preemption import DefaultPreemption
+from kubestow.plugins.default_preemption.executor import Executor
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue.nominator import Nominator
 from kubestow.simulator.bench.workloads import Cluster, Workload
@@ -76,6 +77,9 @@ class Bench:
         self.profile: Profile = build_profiles([ProfileConfig()], REGISTRY, self._handle)[
             "default-scheduler"
         ]
+        preemption = self.profile.plugins[DefaultPreemption.name]
+        assert isinstance(preemption, DefaultPreemption)
+        self._evictions = preemption.executor = _NotedEvictions(self._last_handle)
         self.decider = Decider(
             self.snapshot, self.nominator, percentage_of_nodes_to_score=percentage
         )
@@ -106,9 +110,9 @@ class Bench:
             run_reserve(self.profile, decision.state, assumed, decision.node_name)
         return decision
 
-    def make_room(self, pod: PodInfo, node_name: str, victims: Iterable[Pod]) -> PodInfo:
+    def make_room(self, pod: PodInfo, node_name: str) -> PodInfo:
         """Evict whom preemption chose, and give the pod its nomination."""
-        for victim in victims:
+        for victim in self._evictions.victims:
             self.cache.remove_pod(victim)
             self._objects.pods.remove(victim.metadata.namespace, victim.metadata.name)
         status = msgspec.structs.replace(pod.pod.status, nominated_node_name=node_name)
@@ -131,6 +135,7 @@ class Bench:
         )
         handle.nominator = self.nominator
         handle.activate = _ignore
+        self._last_handle = handle
         return handle
 
 
@@ -181,8 +186,7 @@ class _Run:
         elapsed_s, decision = self._timed_cycle(pod)
         nomination = decision.nomination
         if decision.status is not None and nomination is not None and nomination.node_name:
-            victims = _victims_of(self._bench, decision)
-            nominated = self._bench.make_room(pod, nomination.node_name, victims)
+            nominated = self._bench.make_room(pod, nomination.node_name)
             more_s, decision = self._timed_cycle(nominated)
             elapsed_s += more_s
         self._times_s.append(elapsed_s)
@@ -229,15 +233,15 @@ class _Run:
         )
 
 
-def _victims_of(bench: Bench, decision: Decision) -> list[Pod]:
-    plugin = bench.profile.plugins[DefaultPreemption.name]
-    assert isinstance(plugin, DefaultPreemption)
-    assert decision.nomination is not None
-    row = bench.snapshot.row_of(decision.nomination.node_name)
-    found = plugin.evaluate_all(decision.state, decision.pod, decision.diagnosis)
-    candidates = found.candidates_by_row()
-    position = int(np.flatnonzero(candidates.rows == row)[0])
-    return [victim.pod for victim in candidates[position].victims]
+class _NotedEvictions(Executor):
+    """Evicts nobody, and remembers who would have been."""
+
+    def __init__(self, handle: Handle) -> None:
+        super().__init__(DefaultPreemption.name, handle, is_async=True)
+        self.victims: list[Pod] = []
+
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Iterable[PodInfo]) -> None:
+        self.victims = [victim.pod for victim in victims]
 
 
 def _is_same(one: Decision, other: Decision) -> bool:

@@ -1,0 +1,122 @@
+"""Amounts of every resource on every node, one array per resource.
+
+cpu, memory and ephemeral storage are everywhere, so they lie in one dense block. Any other
+resource may be on a handful of nodes, and there may be thousands of them: only the nodes that have
+some are kept, and the array of a resource is laid out when somebody asks for it. The arrays asked
+for last stay, and are kept up to date.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.resources import Resources
+from kubestow.arrays import IntArray
+
+BASIC_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+# How many arrays of other resources are kept laid out.
+LAID_OUT_MAX: Final = 64
+
+
+class ResourceIndex:
+    """Which column a resource has. Scalars get theirs at first sight and keep it."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, int] = {name: i for i, name in enumerate(BASIC_RESOURCES)}
+        self.names: list[str] = list(BASIC_RESOURCES)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def column(self, name: str) -> int | None:
+        return self._columns.get(name)
+
+    def ensure(self, name: str) -> int:
+        column = self._columns.get(name)
+        if column is None:
+            column = self._columns[name] = len(self.names)
+            self.names.append(name)
+        return column
+
+
+class ResourceColumns:
+    """Amounts by resource and row; `self[column]` is int64[row], read-only for others."""
+
+    def __init__(self, resources: ResourceIndex, row_count: int) -> None:
+        self._resources = resources
+        self._basic: IntArray = np.zeros((len(BASIC_RESOURCES), row_count), np.int64)
+        # Column → row → amount, and row → its columns: where there is some of it.
+        self._scattered: dict[int, dict[int, int]] = {}
+        self._columns_of_row: dict[int, tuple[int, ...]] = {}
+        self._laid_out: OrderedDict[int, IntArray] = OrderedDict()
+
+    def __getitem__(self, column: int) -> IntArray:
+        if column < len(BASIC_RESOURCES):
+            return self._basic[column]
+        array = self._laid_out.get(column)
+        if array is None:
+            array = self._lay_out(column)
+        else:
+            self._laid_out.move_to_end(column)
+        return array
+
+    def write(self, row: int, amounts: Resources) -> None:
+        """Put down all amounts of one node."""
+        self._basic[0, row] = amounts.milli_cpu
+        self._basic[1, row] = amounts.memory
+        self._basic[2, row] = amounts.ephemeral_storage
+        if amounts.scalar or row in self._columns_of_row:
+            self._write_scattered(row, amounts.scalar)
+
+    def reorder(self, source: npt.NDArray[np.intp]) -> None:
+        """Row i becomes what was row `source[i]`; -1 leaves rubbish to overwrite."""
+        self._basic = self._basic[:, source]
+        before = self._columns_of_row
+        rows: list[int] = source.tolist()
+        self._columns_of_row = {
+            row: before[old] for row, old in enumerate(rows) if old >= 0 and old in before
+        }
+        scattered: dict[int, dict[int, int]] = {}
+        for row, columns in self._columns_of_row.items():
+            for column in columns:
+                amount = self._scattered[column][rows[row]]
+                scattered.setdefault(column, {})[row] = amount
+        self._scattered = scattered
+        self._laid_out.clear()
+
+    def amounts_at(self, row: int) -> dict[str, int]:
+        """Every resource of one node, by name."""
+        amounts: dict[str, int] = dict(
+            zip(BASIC_RESOURCES, self._basic[:, row].tolist(), strict=True)
+        )
+        for column in self._columns_of_row.get(row, ()):
+            amounts[self._resources.names[column]] = self._scattered[column][row]
+        return amounts
+
+    def _write_scattered(self, row: int, amounts: dict[str, int]) -> None:
+        for column in self._columns_of_row.pop(row, ()):
+            del self._scattered[column][row]
+            if column in self._laid_out:
+                self._laid_out[column][row] = 0
+        if not amounts:
+            return
+        columns = tuple([self._resources.ensure(name) for name in amounts])
+        self._columns_of_row[row] = columns
+        for column, amount in zip(columns, amounts.values(), strict=True):
+            self._scattered.setdefault(column, {})[row] = amount
+            if column in self._laid_out:
+                self._laid_out[column][row] = amount
+
+    def _lay_out(self, column: int) -> IntArray:
+        array: IntArray = np.zeros_like(self._basic[0])
+        amounts = self._scattered.get(column)
+        if amounts:
+            array[np.fromiter(amounts, np.intp, len(amounts))] = np.fromiter(
+                amounts.values(), np.int64, len(amounts)
+            )
+        self._laid_out[column] = array
+        if len(self._laid_out) > LAID_OUT_MAX:
+            self._laid_out.popitem(last=False)
+        return array
