@@ -36,7 +36,7 @@ from kubestow.framework.runner import failure, guarded, label_of, run_unreserve
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
 from kubestow.logs import ObjectName, is_heard, tell
-from kubestow.queue import QueuedPod, SchedulingQueue
+from kubestow.queue import AnyQueue, QueuedPod
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Binder:
     def __init__(
         self,
         cache: Cache,
-        queue: SchedulingQueue,
+        queue: AnyQueue,
         waiting_pods: WaitingPods,
         in_pre_bind: dict[str, PodInPreBind],
         failures: FailureHandler,
@@ -70,9 +70,12 @@ class Binder:
         *,
         looks_ahead: bool = True,
         extenders: ExtenderChain | None = None,
+        finish_binding: Callable[[Pod], None] | None = None,
     ) -> None:
         """`looks_ahead` is the gate NominatedNodeNameForExpectation: ask PreBind plugins first what
-        they will do, skip those that will do nothing, and tell the API the node meanwhile."""
+        they will do, skip those that will do nothing, and tell the API the node meanwhile.
+        `finish_binding` hears of every end of a Bind, good or bad (older versions, spec 03
+        §14.2)."""
         self._cache = cache
         self._queue = queue
         self._waiting_pods = waiting_pods
@@ -83,6 +86,7 @@ class Binder:
         self._in_pre_bind = in_pre_bind
         self._looks_ahead = looks_ahead
         self._extenders = extenders
+        self._finish_binding = finish_binding
         # How many pods are being bound right now.
         self.running_count = 0
 
@@ -157,6 +161,8 @@ class Binder:
             status = await run_bind(placement)
         else:
             status = await _bind_with(self._extenders, placement)
+        if self._finish_binding is not None:
+            self._finish_binding(placement.pod.pod)
         if meter is not None:
             meter.point_ended(BIND, label_of(status))
         return status

@@ -24,7 +24,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision, Nomination
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.extenders import ExtenderChain
-from kubestow.engine.select_host import HostSelector
+from kubestow.engine.select_host import HostSelector, Selector
 from kubestow.engine.shapes import AskEverybodyError, ShapeRecords
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -68,11 +68,12 @@ class Decider:
         percentage_of_nodes_to_score: int = 0,
         shares_work: bool = True,
         extenders: ExtenderChain | None = None,
+        selector: Selector | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._nominator = nominator
         self._percentage = percentage_of_nodes_to_score
-        self._selector = HostSelector()
+        self._selector = selector or HostSelector()
         # Extenders may change nodes under the plugins' hands, and cost more than is saved.
         shares_work = shares_work and extenders is None
         self._records = ShapeRecords(snapshot) if shares_work else None

@@ -22,7 +22,7 @@ from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import CycleMeter
 from kubestow.framework.status import Status
 from kubestow.logs import ObjectName, fail, is_heard, tell
-from kubestow.queue import QueuedPod, SchedulingQueue
+from kubestow.queue import AnyQueue, QueuedPod
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class StatusWriter(Protocol):
 class FailureHandler:
     def __init__(
         self,
-        queue: SchedulingQueue,
+        queue: AnyQueue,
         pods: PodLister,
         events: EventSink,
         writer: StatusWriter,

@@ -16,14 +16,14 @@ from typing import Any, Final
 import numpy as np
 
 from kubestow.api.pod import Pod, is_terminating
-from kubestow.cache.cache import Cache
+from kubestow.cache.legacy import EXPIRY_SWEEP_S
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.bind import Binder, Placement, rejected_on
+from kubestow.engine.compatibility import TODAY, SchedulerParts
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
 from kubestow.engine.extenders import ExtenderChain, extender_chain
@@ -41,7 +41,14 @@ from kubestow.framework.runner import label_of, run_permit, run_reserve, run_unr
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PERMIT_WAIT_S_MAX, PodInPreBind, WaitingPods
 from kubestow.plugins.registry import REGISTRY
-from kubestow.queue import NO_METRICS, QueuedPod, QueueMetrics, SchedulingQueue
+from kubestow.queue import (
+    NO_METRICS,
+    AnyQueue,
+    QueuedPod,
+    QueueMetrics,
+    SchedulingQueue,
+    SchedulingQueue120,
+)
 from kubestow.queue.active import key_from_plugin
 from kubestow.queue.queue import MAX_UNSCHEDULABLE_NS
 
@@ -71,16 +78,21 @@ class Scheduler:
         max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS,
         listeners: Iterable[DecisionListener] = (),
         extenders: ExtenderChain | None = None,
+        parts: SchedulerParts = TODAY,
+        rng: np.random.Generator | None = None,
     ) -> None:
         """`events` makes the event sink of a profile; the reporter of an event is the profile.
 
         A pod that was rejected longer ago than `max_unschedulable_ns` is tried again without a
-        reason. Without `extenders` those of the configuration are asked.
+        reason. Without `extenders` those of the configuration are asked. `parts` may be those of an
+        older version; `rng` breaks ties where extenders or older versions do so by chance.
         """
+        rng = rng if rng is not None else np.random.default_rng(0)
         self.clock = clock
         self.objects = objects
-        self.cache = Cache()
-        self.snapshot = Snapshot()
+        self._parts = parts
+        self.cache = parts.make_cache()
+        self.snapshot = parts.make_snapshot()
         self.waiting_pods = WaitingPods()
         self.listeners = list(listeners)
         self._in_pre_bind: dict[str, PodInPreBind] = {}
@@ -91,7 +103,7 @@ class Scheduler:
         self._client = client
         self._metrics = metrics
         if extenders is None:
-            extenders = extender_chain(config.extenders, rng=np.random.default_rng(0))
+            extenders = extender_chain(config.extenders, rng=rng)
         self._extenders = extenders
         # Plugins need the nominator, which is the queue's, and the queue needs the plugins' hints:
         # handles are filled in once both exist.
@@ -109,6 +121,7 @@ class Scheduler:
             self.queue.nominator,
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             extenders=extenders,
+            selector=parts.make_selector(rng),
         )
         self.handlers = EventHandlers(
             self.cache,
@@ -134,6 +147,7 @@ class Scheduler:
                 self._bound,
                 looks_ahead=gates.enabled("NominatedNodeNameForExpectation"),
                 extenders=extenders,
+                finish_binding=self._finish_binding if parts.expires_assumptions else None,
             )
             for name, sink in self._events.items()
         }
@@ -143,6 +157,16 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until the queue is closed."""
+        if not self._parts.expires_assumptions:
+            await self._schedule_all()
+            return
+        sweep = asyncio.create_task(self._sweep_assumptions())
+        try:
+            await self._schedule_all()
+        finally:
+            sweep.cancel()
+
+    async def _schedule_all(self) -> None:
         cycles = 0
         while True:
             queued_pod = self.queue.pop_nowait()
@@ -156,6 +180,14 @@ class Scheduler:
             if cycles >= CYCLES_PER_TURN_MAX:
                 cycles = 0
                 await asyncio.sleep(0)
+
+    async def _sweep_assumptions(self) -> None:
+        while True:
+            self.cache.expire_assumed_pods(self.clock.now_ns())
+            await asyncio.sleep(EXPIRY_SWEEP_S)
+
+    def _finish_binding(self, pod: Pod) -> None:
+        self.cache.finish_binding(pod, self.clock.now_ns())
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something beside the scheduling loop, and keep it from being collected meanwhile."""
@@ -335,8 +367,19 @@ class Scheduler:
         gates: FeatureGates,
         metrics: QueueMetrics,
         max_unschedulable_ns: int,
-    ) -> SchedulingQueue:
+    ) -> AnyQueue:
         first = next(iter(self.profiles.values()))
+        initial_backoff_ns = config.pod_initial_backoff_seconds * NANOSECONDS
+        max_backoff_ns = config.pod_max_backoff_seconds * NANOSECONDS
+        if not self._parts.has_hints:
+            return SchedulingQueue120(
+                clock=self.clock,
+                sort_key=key_from_plugin(first.queue_sort),
+                pod_lister=self.objects.pods.get,
+                initial_backoff_ns=initial_backoff_ns,
+                max_backoff_ns=max_backoff_ns,
+                metrics=metrics,
+            )
         return SchedulingQueue(
             clock=self.clock,
             sort_key=key_from_plugin(first.queue_sort),
@@ -351,8 +394,8 @@ class Scheduler:
                 name: [(plugin_name(plugin), plugin.pre_enqueue) for plugin in profile.pre_enqueue]
                 for name, profile in self.profiles.items()
             },
-            initial_backoff_ns=config.pod_initial_backoff_seconds * NANOSECONDS,
-            max_backoff_ns=config.pod_max_backoff_seconds * NANOSECONDS,
+            initial_backoff_ns=initial_backoff_ns,
+            max_backoff_ns=max_backoff_ns,
             max_unschedulable_ns=max_unschedulable_ns,
             pop_from_backoff=gates.enabled("SchedulerPopFromBackoffQ"),
             metrics=metrics,

@@ -6,6 +6,8 @@ subtree, right subtree) of the tree the list forms when read as a heap. That ord
 on the length of the list, so each position has one number for ever.
 """
 
+from typing import Protocol
+
 import numpy as np
 import numpy.typing as npt
 
@@ -25,6 +27,12 @@ def preorder_keys(count: int) -> IntArray:
     lengths = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
     aligned = numbers << (_DEPTH_MAX - lengths)
     return aligned * 64 + lengths
+
+
+class Selector(Protocol):
+    def select(self, totals: IntArray) -> int:
+        """The position of the chosen node in the list of totals."""
+        ...
 
 
 class HostSelector:

@@ -4,9 +4,22 @@
 (order, gates, hints) is given as functions: the queue never learns which plugin it talks to.
 """
 
+from kubestow.queue.legacy_1_20 import SchedulingQueue120
 from kubestow.queue.metrics import NO_METRICS, QueueMetrics
 from kubestow.queue.moves import Place
 from kubestow.queue.queue import QueueStatistics, SchedulingQueue
 from kubestow.queue.queued_pod import QueuedPod
 
-__all__ = ["NO_METRICS", "Place", "QueueMetrics", "QueueStatistics", "QueuedPod", "SchedulingQueue"]
+# Both have the same face.
+AnyQueue = SchedulingQueue | SchedulingQueue120
+
+__all__ = [
+    "NO_METRICS",
+    "AnyQueue",
+    "Place",
+    "QueueMetrics",
+    "QueueStatistics",
+    "QueuedPod",
+    "SchedulingQueue",
+    "SchedulingQueue120",
+]

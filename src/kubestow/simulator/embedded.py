@@ -17,6 +17,7 @@ from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.memory_client import MemoryClient
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.compatibility import TODAY, SchedulerParts
 from kubestow.engine.extenders import extender_chain
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
@@ -55,6 +56,7 @@ class EmbeddedCluster:
         listeners: Iterable[DecisionListener] = (),
         controllers: Iterable[Controller] = (),
         seed: int = 0,
+        parts: SchedulerParts = TODAY,
     ) -> None:
         rng = np.random.default_rng(seed)
         self.store = cluster
@@ -70,6 +72,8 @@ class EmbeddedCluster:
             registry=registry,
             listeners=listeners,
             extenders=extender_chain(config.extenders, rng=rng, in_thread=False),
+            parts=parts,
+            rng=rng,
         )
         self.watcher = ClusterWatcher(self.client, self.scheduler, clock, rng)
         self._controllers = tuple(controllers)

@@ -14,6 +14,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.memory import MemoryCluster
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.compatibility import TODAY, SchedulerParts
 from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ApiError, InputError
@@ -90,6 +91,7 @@ class Simulation:
         registry: Registry = REGISTRY,
         on_decision: Callable[[Decision], None] | None = None,
         seed: int = 0,
+        parts: SchedulerParts = TODAY,
     ) -> None:
         self._clock = VirtualClock(asyncio.get_running_loop())
         self._on_decision = on_decision
@@ -113,6 +115,7 @@ class Simulation:
                 EphemeralVolumeController(store),
             ],
             seed=seed,
+            parts=parts,
         )
 
     @property

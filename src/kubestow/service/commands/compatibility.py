@@ -23,6 +23,8 @@ class Compatibility(StrEnum):
     """The version whose decisions are made."""
 
     TODAY = "v1.36"
+    V1_20 = "v1.20"
+    V1_17 = "v1.17"
     V1_9 = "v1.9"
 
 

@@ -18,6 +18,7 @@ from kubestow.config.decoding import load_config
 from kubestow.config.policy import AlgorithmOptions
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
+from kubestow.engine.compatibility import PARTS, SchedulerParts
 from kubestow.engine.decision import Decision
 from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
 from kubestow.errors import ConfigError, InputError
@@ -80,7 +81,11 @@ def simulate(
     ] = False,
     compatibility: Annotated[
         Compatibility,
-        typer.Option(help="Decide as this version of kube-scheduler.", rich_help_panel=_OLDER),
+        typer.Option(
+            help="Decide as this version of kube-scheduler. v1.17 and v1.20 have today's plugins, "
+            "with the queue, the cache and the choice among equals of their time.",
+            rich_help_panel=_OLDER,
+        ),
     ] = Compatibility.TODAY,
     algorithm_provider: Annotated[
         str,
@@ -167,7 +172,7 @@ def simulate(
     else:
         if options != AlgorithmOptions():
             raise InputError("flags of older schedulers need --compatibility v1.9")
-        make = _of_today(documents, config_file, percentage)
+        make = _with_plugins(documents, config_file, percentage, PARTS[compatibility])
     with progress_bar("Placing pods") as progress:
         task = progress.add_task("", total=None)
 
@@ -193,13 +198,18 @@ _MakeSimulation = Callable[
 ]
 
 
-def _of_today(
-    documents: Sequence[JsonObject], config_file: Path | None, percentage: int | None
+def _with_plugins(
+    documents: Sequence[JsonObject],
+    config_file: Path | None,
+    percentage: int | None,
+    parts: SchedulerParts,
 ) -> _MakeSimulation:
     config, registry = _load_config(config_file)
     if percentage is not None:
         config = msgspec.structs.replace(config, percentage_of_nodes_to_score=percentage)
-    return lambda note: Simulation(documents, config, registry=registry, on_decision=note)
+    return lambda note: Simulation(
+        documents, config, registry=registry, on_decision=note, parts=parts
+    )
 
 
 def _of_v1_9(documents: Sequence[JsonObject], options: AlgorithmOptions) -> _MakeSimulation:
