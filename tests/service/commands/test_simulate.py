@@ -163,6 +163,8 @@ def test_the_option_overrides_the_configuration(simulate: Runner) -> None:
     assert code == 0
 
 
-def test_extenders_are_said_not_to_be_called(simulate: Runner) -> None:
-    code, _, errors = simulate(f"{HEAD}extenders: [{{urlPrefix: http://e, filterVerb: f}}]\n")
-    assert (code, errors) == (0, "Extenders are not called in a simulation.\n")
+def test_extenders_are_asked_but_not_to_bind(simulate: Runner) -> None:
+    extender = "{urlPrefix: http://127.0.0.1:1, filterVerb: f, bindVerb: b, ignorable: true}"
+    code, _, errors = simulate(f"{HEAD}extenders: [{extender}]\n")
+    assert code == 0
+    assert "Extenders are not asked to bind in a simulation.\n" in errors
