@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kubestow.api.node import Node
@@ -14,7 +15,7 @@ from kubestow.clock import SystemClock
 from kubestow.cluster.self_signed import SelfSigned, self_signed
 from kubestow.config.extenders import ExtenderConfig, ExtenderTLSConfig, ManagedResource
 from kubestow.config.scalars import Duration
-from kubestow.engine.extenders import FilterAnswer, HostScore, HttpExtender
+from kubestow.engine.extenders import FilterAnswer, HostScore, HttpExtender, extender_chain
 from kubestow.errors import ConfigError, ExtenderError
 from kubestow.framework.extender import MetaVictims, Victims
 from kubestow.testing import make_node, make_pod
@@ -257,10 +258,13 @@ def test_what_makes_a_certificate_good(
 
 def test_an_authority_that_is_not_to_be_used_is_refused() -> None:
     tls = ExtenderTLSConfig(insecure=True, ca_data=base64.b64decode("eA=="))
+    config = ExtenderConfig(url_prefix="https://e", tls_config=tls)
     with pytest.raises(ConfigError) as raised:
-        HttpExtender(ExtenderConfig(url_prefix="https://e", tls_config=tls))
-    text = "specifying a root certificates file with the insecure flag is not allowed"
-    assert str(raised.value) == text
+        extender_chain([config], rng=np.random.default_rng(0))
+    assert str(raised.value) == (
+        "couldn't build extenders: "
+        "specifying a root certificates file with the insecure flag is not allowed"
+    )
 
 
 def test_a_server_that_speaks_no_tls_is_an_error(server: Server) -> None:

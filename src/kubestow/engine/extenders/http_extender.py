@@ -36,7 +36,10 @@ def extender_chain(
 
     `in_thread`: bindings wait beside the event loop. Not so in virtual time, which would run ahead.
     """
-    extenders = [HttpExtender(config) for config in in_call_order(configs)]
+    try:
+        extenders = [HttpExtender(config) for config in in_call_order(configs)]
+    except ConfigError as error:
+        raise ConfigError(f"couldn't build extenders: {error}") from error
     if not extenders:
         return None
     if in_thread:
