@@ -154,6 +154,8 @@ class Decider:
             )
         if error is None and self._extenders is not None:
             found_count = decision.feasible_count
+            # Extenders may leave nothing of what was found, and replace reasons.
+            decision.diagnosis.note_rejecting_plugins()
             error = self._ask_extenders(self._extenders, decision)
             if decision.feasible_count != found_count:
                 decision.diagnosis.unschedulable_plugins.add(EXTENDER)

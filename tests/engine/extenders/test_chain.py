@@ -210,6 +210,8 @@ def test_reasons_replace_those_of_plugins() -> None:
     answer = FilterAnswer([], failed={"a": "by extender", "b": "full", "nobody": "?"})
     decision = decide(Fake(filter=answer), plugins=[plugin])
     assert decision.message == "0/3 nodes are available: 1 by extender, 1 full."
+    # Whoever rejected a node hears of events all the same.
+    assert decision.diagnosis.unschedulable_plugins == {"F", "Extender"}
     assert decision.evaluated_count == 2
 
 
