@@ -22,6 +22,7 @@ from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.memory_client import MemoryClient
 from kubestow.engine.legacy.algorithm import Algorithm
 from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
+from kubestow.engine.legacy.extenders_v1_9 import extenders_v1_9
 from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.simulator.embedded import SETTLE_CHECK_S
@@ -75,6 +76,7 @@ class LegacySimulation:
             clock=clock,
             scheduler_name=scheduler_name,
             use_equivalence_cache=use_equivalence_cache,
+            extenders=extenders_v1_9(algorithm.extenders, in_thread=False),
             listeners=[self._note],
         )
         rng = np.random.default_rng(seed)

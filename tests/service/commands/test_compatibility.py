@@ -98,6 +98,17 @@ def test_a_policy_with_an_unknown_name_says_where_it_came_from(tmp_path: Path) -
         simulate("--compatibility", "v1.9", "--policy-config-file", str(path))
 
 
+def test_extenders_of_a_policy_are_not_asked_to_bind(tmp_path: Path) -> None:
+    # Nobody listens there: a binding that was asked for would fail.
+    extender = {"urlPrefix": "http://127.0.0.1:9", "bindVerb": "bind"}
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps({**POLICY, "extenders": [extender]}))
+    output = simulate("--compatibility", "v1.9", "--policy-config-file", str(path))
+    assert "Extenders are not asked to bind in a simulation." in output
+    assert "node-b-1" in output
+    assert "Binding rejected" not in output
+
+
 def test_recordings_of_v1_9_are_replayed_by_v1_9() -> None:
     sample = ROOT / "tests" / "data" / "conformance" / "v1.9" / "taints.json.gz"
     result = CliRunner().invoke(app, ["conformance", str(sample), "-o", "json"])

@@ -147,7 +147,7 @@ class ExtenderChain:
                 continue
             try:
                 answer = extender.filter(pod, pick(snapshot.nodes, rows))
-                left = _rows_left(extender.name, answer, rows, snapshot)
+                left = rows_left(extender.name, answer, rows, snapshot)
             except Exception as error:  # Whatever an ignorable extender does wrong is overlooked.
                 if not extender.is_ignorable:
                     return FilterOutcome(rows, statuses, has_objects, error)
@@ -172,7 +172,7 @@ class ExtenderChain:
             positions.setdefault(node.metadata.name, []).append(position)
         parts: list[ExtenderScore] = []
         is_named = np.zeros(len(nodes), np.bool_)
-        for extender, answer in zip(asked, _all_scores(asked, pod, nodes), strict=True):
+        for extender, answer in zip(asked, all_scores(asked, pod, nodes), strict=True):
             if answer is None:
                 # Without the verb it names every node, with a score that counts nothing.
                 is_named |= not extender.has_prioritize_verb
@@ -210,9 +210,10 @@ class ExtenderChain:
         return False
 
 
-def _rows_left(
+def rows_left(
     name: str, answer: FilterAnswer, rows: npt.NDArray[np.intp], snapshot: Snapshot
 ) -> npt.NDArray[np.intp]:
+    """The rows of the nodes an answer leaves; raises ExtenderError if one was not sent."""
     row_list: list[int] = rows.tolist()
     known = {snapshot.names[row]: row for row in row_list}
     left: list[int] = []
@@ -240,7 +241,7 @@ def _note_failed(statuses: dict[int, Status], answer: FilterAnswer, snapshot: Sn
             statuses[row] = Status.unschedulable(reason)
 
 
-def _all_scores(
+def all_scores(
     extenders: Sequence[Extender], pod: Pod, nodes: Sequence[Node]
 ) -> list[Sequence[HostScore] | None]:
     """The answers, None for an extender without the verb; those with it are asked at once."""

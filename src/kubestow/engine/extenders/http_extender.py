@@ -44,10 +44,10 @@ def extender_chain(
         return None
     if in_thread:
         return ExtenderChain(extenders, rng=rng)
-    return ExtenderChain(extenders, rng=rng, call_aside=_call_at_once)
+    return ExtenderChain(extenders, rng=rng, call_aside=call_at_once)
 
 
-async def _call_at_once(call: Callable[[], None]) -> None:
+async def call_at_once(call: Callable[[], None]) -> None:
     call()
 
 
@@ -141,8 +141,11 @@ class HttpExtender:
             proxy=proxy,
         )
         if answer.code != OK:
-            raise ExtenderError(f"failed {verb} with extender at URL {url}, code {answer.code}")
+            raise ExtenderError(self._refusal(verb, url, answer.code))
         return answer.body
+
+    def _refusal(self, verb: str, url: str, code: int) -> str:
+        return f"failed {verb} with extender at URL {url}, code {code}"
 
 
 def _tls_settings(config: ExtenderConfig) -> TlsSettings:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from kubestow.config.extenders import ExtenderConfig
 from kubestow.config.policy import (
     MANDATORY_PREDICATES,
     Policy,
@@ -29,11 +30,13 @@ class WeightedPriority(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """Both lists are sorted by name: upstream's order is that of a hash map, or this one."""
+    """Predicates and priorities are sorted by name: upstream's order is that of a hash map, or this
+    one. Extenders are in the order of the Policy, in which they are asked."""
 
     predicates: tuple[Predicate, ...]
     priorities: tuple[WeightedPriority, ...]
     hard_pod_affinity_weight: int = 1
+    extenders: tuple[ExtenderConfig, ...] = ()
 
 
 def build_algorithm(
@@ -65,6 +68,7 @@ def build_algorithm(
         tuple(predicates[name] for name in sorted(predicates)),
         tuple(priorities[name] for name in sorted(priorities)),
         weight,
+        tuple(extender.as_config() for extender in policy.extenders),
     )
 
 

@@ -1,18 +1,19 @@
 """One scheduling attempt as v1.9 made it (spec 04 §19.1, 05 §16).
 
     all nodes ── every predicate ──► fit or not, with all reasons
+              ── extenders ────────► fewer, with reasons of theirs
               ── none fits ────────► FitError
               ── one fits ─────────► that one; nothing is scored
-              ── several ──────────► priorities, weighted sum, the best take turns
+              ── several ──────────► priorities and extenders, weighted sum, the best take turns
 
 No sampling, no short circuit, and an error on one node fails the attempt even if others fit.
 
-Not here: what the pod becomes afterwards (assume, bind, retry), extenders, preemption (a feature
-gate that was off).
+Not here: what the pod becomes afterwards (assume, bind, retry), how extenders are asked
+(`extenders_v1_9`), preemption (a feature gate that was off).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,8 +23,11 @@ from kubestow.api.labels import join_errors
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import Snapshot
+from kubestow.engine.extenders.chain import ExtenderScore
 from kubestow.engine.legacy.algorithm import Algorithm, WeightedPriority
 from kubestow.engine.legacy.equivalence_cache import EquivalenceCache
+from kubestow.engine.legacy.extenders_v1_9 import ExtendersV19
+from kubestow.errors import ExtenderError
 from kubestow.framework.diagnosis import fit_error_text
 from kubestow.plugins.legacy.contract import (
     Attempt,
@@ -59,8 +63,11 @@ class PriorityScore(NamedTuple):
 
 
 class LegacyScores(NamedTuple):
+    """`total` is the weighted sum over priorities and extenders."""
+
     by_priority: tuple[PriorityScore, ...]
     total: IntArray
+    by_extender: tuple[ExtenderScore, ...] = ()
 
 
 class ScoringError(Exception):
@@ -74,11 +81,13 @@ class LegacyDecision:
     error        the text if none was chosen; `is_fit_error` tells a pod that fits nowhere from an
                  attempt that broke
     top_rows     the best nodes in the order in which they take turns
+    extender_reasons  why extenders took nodes out, by the names they gave
     """
 
     __slots__ = (
         "by_predicate",
         "error",
+        "extender_reasons",
         "feasible",
         "is_fit_error",
         "node_name",
@@ -92,6 +101,7 @@ class LegacyDecision:
         self.pod = pod
         self.node_names = node_names
         self.by_predicate: tuple[PredicateVerdict, ...] = ()
+        self.extender_reasons: Mapping[str, Sequence[str]] = {}
         self.feasible: npt.NDArray[np.intp] = _NO_ROWS
         self.scores: LegacyScores | None = None
         self.top_rows: npt.NDArray[np.intp] = _NO_ROWS
@@ -109,12 +119,14 @@ class LegacyDecision:
         return [self.node_names[row] for row in rows]
 
     def reasons(self, row: int) -> tuple[str, ...]:
-        """All reasons of all predicates why the pod does not fit on the node."""
+        """All reasons of all predicates why the pod does not fit on the node, then those of
+        extenders."""
         found: list[str] = []
         for _, verdicts in self.by_predicate:
             code = FITS if verdicts.codes is None else int(verdicts.codes[row])
             if code > FITS:
                 found += reasons_of(code)
+        found += self.extender_reasons.get(self.node_names[row], ())
         return tuple(found)
 
     def errors(self, row: int) -> tuple[str, ...]:
@@ -139,11 +151,13 @@ class DeciderV19:
         algorithm: Algorithm,
         *,
         equivalence_cache: EquivalenceCache | None = None,
+        extenders: ExtendersV19 | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._cluster = cluster
         self._algorithm = algorithm
         self._equivalence_cache = equivalence_cache
+        self._extenders = extenders
         self._turns = Turns(snapshot)
         self.last_node_index = 0
 
@@ -162,11 +176,8 @@ class DeciderV19:
             decision.node_name = snapshot.names[int(decision.feasible[0])]
             decision.top_rows = decision.feasible
             return decision
-        # A view on all rows spares copying every column that is read.
-        are_all = len(decision.feasible) == len(snapshot)
-        nodes = snapshot.view() if are_all else snapshot.view(decision.feasible)
         try:
-            decision.scores = prioritize(self._algorithm.priorities, attempt, nodes)
+            decision.scores = self._score(attempt, decision.feasible)
         except ScoringError as error:
             decision.error = str(error)
             return decision
@@ -187,9 +198,35 @@ class DeciderV19:
         if decision.error:
             return
         decision.feasible = np.flatnonzero(fitting(all_verdicts, len(snapshot)))
+        if self._extenders is not None:
+            try:
+                decision.feasible, decision.extender_reasons = self._extenders.filter(
+                    attempt.pod.pod, decision.feasible, snapshot
+                )
+            except ExtenderError as error:
+                decision.feasible = _NO_ROWS
+                decision.error = str(error)
+                return
         if len(decision.feasible) == 0:
+            counts = reason_counts(all_verdicts)
+            for reasons in decision.extender_reasons.values():
+                counts.update(reasons)
             decision.is_fit_error = True
-            decision.error = fit_error_text(len(snapshot), reason_counts(all_verdicts))
+            decision.error = fit_error_text(len(snapshot), counts)
+
+    def _score(self, attempt: Attempt, feasible: npt.NDArray[np.intp]) -> LegacyScores:
+        snapshot, extenders = self._snapshot, self._extenders
+        # A view on all rows spares copying every column that is read.
+        nodes = snapshot.view() if len(feasible) == len(snapshot) else snapshot.view(feasible)
+        priorities = self._algorithm.priorities
+        if extenders is None:
+            return prioritize(priorities, attempt, nodes)
+        scores = prioritize(priorities, attempt, nodes, has_extenders=True)
+        by_extender = extenders.prioritize(attempt.pod.pod, feasible, snapshot)
+        total = scores.total
+        for part in by_extender:
+            total = total + part.scores * part.weight
+        return scores._replace(total=total, by_extender=by_extender)
 
     def _check(self, predicate: Predicate, attempt: Attempt, nodes: Nodes) -> Verdicts:
         if self._equivalence_cache is None:
@@ -264,11 +301,16 @@ def predicate_error(all_verdicts: Sequence[Verdicts]) -> str:
 
 
 def prioritize(
-    priorities: Sequence[WeightedPriority], attempt: Attempt, nodes: Nodes
+    priorities: Sequence[WeightedPriority],
+    attempt: Attempt,
+    nodes: Nodes,
+    *,
+    has_extenders: bool = False,
 ) -> LegacyScores:
-    """Scores of the feasible nodes; raises ScoringError."""
-    # Spec 05 §16: without any priority all nodes are equal.
-    weighted = priorities or (WeightedPriority(EqualPriority(), 1),)
+    """What priorities make of the feasible nodes; raises ScoringError."""
+    # Spec 04 §19.1, 05 §16: without any priority all nodes score 1, or 0 if there are extenders.
+    equal = () if has_extenders else (WeightedPriority(EqualPriority(), 1),)
+    weighted = priorities or equal
     scores = tuple(
         PriorityScore(priority.name, weight, *score_by(priority, attempt, nodes))
         for priority, weight in weighted

@@ -9,7 +9,7 @@ PreBind, and nothing wakes a pod before its wait is over. But any update of a wa
 into the FIFO, and so does the condition that the scheduler itself writes about it: the second
 attempt follows the first at once.
 
-Not here: preemption (behind a gate that was off), extenders.
+Not here: preemption (behind a gate that was off).
 """
 
 import asyncio
@@ -30,9 +30,10 @@ from kubestow.cluster.pod_status import changed_condition
 from kubestow.engine.legacy.algorithm import Algorithm
 from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision
 from kubestow.engine.legacy.equivalence_cache import EquivalenceCache
+from kubestow.engine.legacy.extenders_v1_9 import ExtendersV19
 from kubestow.engine.legacy.fifo import Fifo
 from kubestow.engine.legacy.pod_backoff import PodBackoff
-from kubestow.errors import ApiError, CacheCorruptedError, CacheError, NotFoundError
+from kubestow.errors import ApiError, CacheCorruptedError, CacheError, ExtenderError, NotFoundError
 from kubestow.framework.handle import EventSink
 from kubestow.plugins.legacy.contract import LegacyCluster
 from kubestow.plugins.legacy.pod import LegacyPodInfo
@@ -56,6 +57,7 @@ class SchedulerV19:
         clock: Clock,
         scheduler_name: str = "default-scheduler",
         use_equivalence_cache: bool = False,
+        extenders: ExtendersV19 | None = None,
         listeners: Iterable[LegacyListener] = (),
     ) -> None:
         self.objects = objects
@@ -70,7 +72,9 @@ class SchedulerV19:
             LegacyCluster(self.cache, objects),
             algorithm,
             equivalence_cache=self.equivalence_cache,
+            extenders=extenders,
         )
+        self._extenders = extenders
         self._client = client
         self._events = events
         self._clock = clock
@@ -140,8 +144,9 @@ class SchedulerV19:
         node_name = assumed.pod.spec.node_name
         failure = ""
         try:
-            await self._client.bind(pod, node_name)
-        except ApiError as error:
+            if self._extenders is None or not await self._extenders.bind(pod, node_name):
+                await self._client.bind(pod, node_name)
+        except (ApiError, ExtenderError) as error:
             failure = str(error)
         # Spec 03 §14.2 as v1.9.11 has it: the time to live starts whatever the outcome.
         self.cache.finish_binding(assumed.pod, self._clock.now_ns())

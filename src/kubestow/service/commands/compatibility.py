@@ -5,6 +5,8 @@ import os
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
+import msgspec
+
 from kubestow.api.decode import is_map
 from kubestow.api.meta import JsonObject
 from kubestow.config.policy import (
@@ -45,9 +47,16 @@ def legacy_algorithm(
         if options.source == "provider":
             raise
         raise ConfigError(f"couldn't create scheduler from policy: {error}") from error
-    if policy.extenders:
-        stderr().print("Extenders are not called in a simulation.")
-    return algorithm
+    return _without_binders(algorithm)
+
+
+def _without_binders(algorithm: Algorithm) -> Algorithm:
+    """Extenders are asked as always, only not to bind: they would do so in a real cluster."""
+    if not any(extender.bind_verb for extender in algorithm.extenders):
+        return algorithm
+    stderr().print("Extenders are not asked to bind in a simulation.")
+    extenders = (msgspec.structs.replace(one, bind_verb="") for one in algorithm.extenders)
+    return algorithm._replace(extenders=tuple(extenders))
 
 
 def _policy_of(options: AlgorithmOptions, documents: Sequence[JsonObject]) -> Policy:
