@@ -1,0 +1,331 @@
+"""A real control plane for tests: etcd and kube-apiserver on loopback, from a folder of binaries.
+
+The folder is named by KUBEBUILDER_ASSETS (`setup-envtest use -p path` prints one). Without it these
+tests are skipped. There is no controller and no kubelet: tests play their parts where needed.
+"""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod
+from kubestow.clock import SystemClock
+from kubestow.cluster.http.http_client import HttpClient
+from kubestow.cluster.http.kubeconfig import load_kubeconfig
+from kubestow.cluster.http.session import ApiSession
+from kubestow.errors import ApiError
+from kubestow.testing.scheduler_process import SchedulerProcessRun, running_scheduler
+
+HERE = Path(__file__).parent
+ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
+START_LIMIT_S = 60
+TEST_LIMIT_S = 60
+# Users with tokens: name → groups.
+USERS = {
+    "admin": "system:masters",
+    "system:kube-scheduler": "",
+    "nobody": "",
+    "half-allowed": "",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = "needs a control plane: set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver"
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.slow)
+            if not ASSETS:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+class ControlPlane:
+    """etcd and an API server. Tokens, addresses and certificates stay the same over restarts."""
+
+    def __init__(self, folder: Path, extra_flags: Sequence[str] = ()) -> None:
+        self.folder = folder
+        self._extra_flags = tuple(extra_flags)
+        self._etcd: subprocess.Popen[bytes] | None = None
+        self._api_server: subprocess.Popen[bytes] | None = None
+        self._etcd_port, self._peer_port, self._api_port = (free_port() for _ in range(3))
+        self.url = f"https://127.0.0.1:{self._api_port}"
+        self.tokens = {name: secrets.token_hex(16) for name in USERS}
+        self._write_files()
+
+    # --- life ---
+
+    def start(self) -> None:
+        client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
+        self._etcd = self._spawn(
+            "etcd",
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+        )
+        self.start_api_server()
+
+    def start_api_server(self) -> None:
+        key = self.folder / "sa.key"
+        self._api_server = self._spawn(
+            "kube-apiserver",
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self._api_port}",
+            f"--cert-dir={self.folder / 'certs'}",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            # Nobody makes service accounts here, and nobody takes new nodes' taints away.
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--allow-privileged",
+            *self._extra_flags,
+        )
+
+    def stop_api_server(self) -> None:
+        end(self._api_server)
+        self._api_server = None
+
+    def stop(self) -> None:
+        end(self._api_server)
+        end(self._etcd)
+
+    async def wait_ready(self) -> None:
+        async with asyncio.timeout(START_LIMIT_S):
+            while not await self._is_ready():  # noqa: ASYNC110 - nobody tells us when it is up
+                await asyncio.sleep(0.1)
+
+    async def _is_ready(self) -> bool:
+        assert self._api_server is not None
+        if self._api_server.poll() is not None:
+            raise AssertionError((self.folder / "kube-apiserver.log").read_text()[-3000:])
+        client = self.client()
+        try:
+            return await client.session.request("GET", "/readyz") == b"ok"
+        except ApiError:
+            return False
+        finally:
+            client.close()
+
+    # --- access ---
+
+    def kubeconfig(self, user: str = "admin", *, token: str = "") -> Path:
+        """A file for one of the users, with another token if one is given."""
+        path = self.folder / f"kubeconfig-{user}{token[:4]}".replace(":", "-")
+        cluster = {"server": self.url, "insecure-skip-tls-verify": True}
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "c",
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": user, "user": {"token": token or self.tokens[user]}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": user}}],
+        }
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    def client(self) -> HttpClient:
+        clock = SystemClock()
+        config = load_kubeconfig(str(self.kubeconfig()), clock)
+        return HttpClient(ApiSession(config, clock, qps=-1), rng=np.random.default_rng(0))
+
+    # --- inside ---
+
+    def _spawn(self, name: str, *flags: str) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen([str(Path(ASSETS) / name), *flags], stdout=log, stderr=log)
+
+    def _write_files(self) -> None:
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        (self.folder / "sa.key").write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.TraditionalOpenSSL,
+                serialization.NoEncryption(),
+            )
+        )
+        lines = [
+            f'{self.tokens[name]},{name},{name},"{groups}"\n' for name, groups in USERS.items()
+        ]
+        (self.folder / "tokens.csv").write_text("".join(lines))
+
+
+class Bench:
+    """What a test works with: the control plane, a client with all rights, and schedulers."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.client = plane.client()
+        self._runs: list[SchedulerProcessRun] = []
+
+    @contextlib.asynccontextmanager
+    async def scheduler(
+        self, *flags: str, user: str = "system:kube-scheduler"
+    ) -> AsyncIterator[SchedulerProcessRun]:
+        """A scheduler as that user, which is the one that clusters know by default."""
+        kubeconfig = self.plane.kubeconfig(user)
+        async with running_scheduler(
+            f"--kubeconfig={kubeconfig}", "--secure-port=0", "-v=2", *flags
+        ) as run:
+            self._runs.append(run)
+            yield run
+
+    def print_logs(self) -> None:
+        for run in self._runs:
+            print(f"--- log of scheduler {run.process.pid}\n{run.log}")
+
+    async def create(self, *documents: JsonObject) -> None:
+        for document in documents:
+            await self.client.create_document(collection_path(document), document)
+
+    async def send(self, method: str, path: str, body: JsonObject | None = None) -> JsonObject:
+        """Any other request; patches are merge patches."""
+        content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        raw = await self.client.session.request(
+            method, path, msgspec.json.encode(body or {}), content_type=content_type
+        )
+        return msgspec.json.decode(raw)
+
+    async def pod(self, name: str, condition: Callable[[Pod], bool]) -> Pod:
+        """The pod as soon as the condition holds."""
+        while True:
+            with contextlib.suppress(ApiError):  # the server may be away for a while
+                return await self._watched_pod(name, condition)
+            await asyncio.sleep(0.2)
+
+    async def bound(self, name: str) -> str:
+        """The node of a pod, as soon as it has one."""
+        return (await self.pod(name, lambda pod: bool(pod.spec.node_name))).spec.node_name
+
+    async def clear(self) -> None:
+        """Remove what tests leave behind."""
+        for path in (
+            "/api/v1/namespaces/default/pods",
+            "/api/v1/namespaces/default/persistentvolumeclaims",
+            "/api/v1/namespaces/default/events",
+            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
+        ):
+            await self.send("DELETE", path, {"gracePeriodSeconds": 0})
+        for path in ("/api/v1/nodes", "/api/v1/persistentvolumes"):
+            await self.send("DELETE", path)
+        for group in ("storage.k8s.io/v1/storageclasses", "scheduling.k8s.io/v1/priorityclasses"):
+            for item in (await self.client.get_document(f"/apis/{group}"))["items"]:
+                if not item["metadata"]["name"].startswith("system-"):
+                    await self.send("DELETE", f"/apis/{group}/{item['metadata']['name']}")
+
+    async def _watched_pod(self, name: str, condition: Callable[[Pod], bool]) -> Pod:
+        listing = await self.client.list_and_watch(Pod)
+        try:
+            for pod in listing.items:
+                if pod.metadata.name == name and condition(pod):
+                    return pod
+            while batch := await listing.watch.next_batch():
+                for event in batch:
+                    if event.object.metadata.name == name and condition(event.object):
+                        return event.object
+        finally:
+            listing.watch.close()
+        raise ApiError("the watch ended")
+
+
+def collection_path(document: JsonObject) -> str:
+    kinds = {"StorageClass": "storageclasses", "PriorityClass": "priorityclasses"}
+    plural = kinds.get(document["kind"], f"{document['kind'].lower()}s")
+    version = document["apiVersion"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    namespace = document["metadata"].get("namespace")
+    return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def end(process: subprocess.Popen[bytes] | None) -> None:
+    if process is None:
+        return
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+Test = Callable[[Bench], Coroutine[Any, Any, None]]
+
+
+@contextlib.contextmanager
+def control_plane(*extra_flags: str) -> Iterator[ControlPlane]:
+    with tempfile.TemporaryDirectory(prefix="kubestow-e2e-", ignore_cleanup_errors=True) as folder:
+        plane = ControlPlane(Path(folder), extra_flags)
+        plane.start()
+        try:
+            asyncio.run(plane.wait_ready())
+            yield plane
+        finally:
+            plane.stop()
+
+
+def run_on(plane: ControlPlane, test: Test) -> None:
+    """Run a test's coroutine, with a limit, on an empty cluster."""
+
+    async def main() -> None:
+        bench = Bench(plane)
+        try:
+            async with asyncio.timeout(TEST_LIMIT_S):
+                await test(bench)
+        except BaseException:
+            bench.print_logs()
+            raise
+        finally:
+            with contextlib.suppress(ApiError):
+                await bench.clear()
+            bench.client.close()
+
+    asyncio.run(main())
+
+
+@pytest.fixture(scope="session")
+def shared_plane() -> Iterator[ControlPlane]:
+    with control_plane() as plane:
+        yield plane
+
+
+@pytest.fixture
+def run(shared_plane: ControlPlane) -> Callable[[Test], None]:
+    """Runs a test on the control plane that all tests share."""
+    return lambda test: run_on(shared_plane, test)
+
+
+@pytest.fixture
+def run_alone() -> Callable[..., None]:
+    """Runs a test on a control plane of its own, whose API server has more flags."""
+
+    def run(test: Test, *extra_flags: str) -> None:
+        with control_plane(*extra_flags) as plane:
+            run_on(plane, test)
+
+    return run
