@@ -1,7 +1,7 @@
 """Enters what the engine and the queue report into the metrics (spec 09 §8.1, 02 §16, 04 §2.9).
 
 Everything here is called many times for each pod, so series are looked up once and kept, and what
-depends on all plugins of a profile is counted by what differs from the rule (`_Evaluations`).
+depends on all plugins of a profile is worked out when somebody looks (`_Evaluations`).
 
 Upstream sends durations of plugins and hints through a buffer that drops what it cannot hold; here
 they are entered at once, which is cheaper than a buffer and loses nothing.
@@ -225,8 +225,8 @@ class SchedulerRecorder:
 class _Evaluations:
     """How often each plugin of a profile was asked.
 
-    Mostly every plugin is asked about every node, so only what was not asked is counted plugin by
-    plugin: those that stood back (Skip), and filters behind one that had already said no.
+    Mostly the same plugins stand back (Skip) for one pod as for the next, so attempts are counted
+    by who stood back; what that means for each plugin is worked out when somebody looks.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -237,64 +237,78 @@ class _Evaluations:
         self.reset()
 
     def reset(self) -> None:
-        self._cycles = 0
-        self._filtered = 0
-        self._score_cycles = 0
-        self._scored = 0
-        self._unasked: dict[tuple[str, str], int] = {}
+        self._filtering: dict[frozenset[str], _Asked] = {}
+        self._scoring: dict[frozenset[str], _Asked] = {}
+        # Plugin and point → how often it would have been asked, had not another one said no first.
+        self._spared: dict[tuple[str, str], int] = {}
 
     def add(self, decision: Decision) -> None:
         state, evaluated = decision.state, decision.evaluated_count
-        self._cycles += 1
-        self._filtered += evaluated
-        for name in state.skip_filter:
-            self._leave_out(name, PRE_FILTER, 1)
-            self._leave_out(name, FILTER, evaluated)
+        _asked(self._filtering, state.skip_filter).add(evaluated)
         if decision.pre_filter.status is not None:
-            self._leave_out_behind(decision.pre_filter.status.plugin)
+            self._spare_behind(decision.pre_filter.status.plugin)
         if evaluated != decision.feasible_count:
-            self._leave_out_rejected(decision)
+            self._spare_rejected(decision)
         if decision.scores is not None:
-            scored = decision.feasible_count
-            self._score_cycles += 1
-            self._scored += scored
-            for name in state.skip_score:
-                self._leave_out(name, PRE_SCORE, 1)
-                self._leave_out(name, SCORE, scored)
+            _asked(self._scoring, state.skip_score).add(decision.feasible_count)
 
     def counts(self) -> Mapping[tuple[str, str], int]:
         """Per plugin and extension point; every series exists from the start."""
         listed = (
-            (PRE_FILTER, self._pre_filters, self._cycles),
-            (FILTER, self._filters, self._filtered),
-            (PRE_SCORE, self._pre_scores, self._score_cycles),
-            (SCORE, self._scores, self._scored),
+            (PRE_FILTER, self._pre_filters, self._filtering, "attempts"),
+            (FILTER, self._filters, self._filtering, "nodes"),
+            (PRE_SCORE, self._pre_scores, self._scoring, "attempts"),
+            (SCORE, self._scores, self._scoring, "nodes"),
         )
         return {
-            (name, point): total - self._unasked.get((name, point), 0)
-            for point, names, total in listed
+            (name, point): sum(
+                getattr(asked, what) for skipped, asked in tally.items() if name not in skipped
+            )
+            - self._spared.get((name, point), 0)
+            for point, names, tally, what in listed
             for name in names
         }
 
-    def _leave_out(self, name: str, point: str, count: int) -> None:
-        key = (name, point)
-        self._unasked[key] = self._unasked.get(key, 0) + count
-
-    def _leave_out_behind(self, rejecting: str) -> None:
+    def _spare_behind(self, rejecting: str) -> None:
         """A PreFilter plugin ended the attempt: those behind it were never asked."""
         if rejecting in self._pre_filters:
             for name in self._pre_filters[self._pre_filters.index(rejecting) + 1 :]:
-                self._leave_out(name, PRE_FILTER, 1)
+                self._spare(name, PRE_FILTER, 1)
 
-    def _leave_out_rejected(self, decision: Decision) -> None:
+    def _spare_rejected(self, decision: Decision) -> None:
         """Behind a filter that rejects a node, no other filter is asked about it."""
         skipped = decision.state.skip_filter
         rejected = 0
         counts = decision.diagnosis.rejected_counts()
         for index, name in enumerate(self._filters):
             if rejected and name not in skipped:
-                self._leave_out(name, FILTER, rejected)
+                self._spare(name, FILTER, rejected)
             rejected += counts.get(index, 0)
+
+    def _spare(self, name: str, point: str, count: int) -> None:
+        self._spared[name, point] = self._spared.get((name, point), 0) + count
+
+
+class _Asked:
+    """Attempts in which the same plugins stood back, and nodes that were looked at in them."""
+
+    __slots__ = ("attempts", "nodes")
+
+    def __init__(self) -> None:
+        self.attempts = 0
+        self.nodes = 0
+
+    def add(self, nodes: int) -> None:
+        self.attempts += 1
+        self.nodes += nodes
+
+
+def _asked(tally: dict[frozenset[str], _Asked], skipped: set[str]) -> _Asked:
+    key = frozenset(skipped)
+    found = tally.get(key)
+    if found is None:
+        found = tally[key] = _Asked()
+    return found
 
 
 class QueueRecorder:
