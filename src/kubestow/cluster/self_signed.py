@@ -5,11 +5,9 @@ nobody can make another one later. Clients are given the authority's certificate
 """
 
 import ssl
-import tempfile
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -19,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubestow.clock import NANOSECONDS
+from kubestow.cluster.pem import load_pair
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 VALID_DAYS: Final = 365
@@ -36,13 +35,7 @@ class SelfSigned(msgspec.Struct, frozen=True):
     def server_context(self) -> ssl.SSLContext:
         """A TLS context that presents the certificate."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        # The standard library reads keys only from files.
-        with tempfile.TemporaryDirectory() as folder:
-            chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
-            chain.write_bytes(self.certificate + self.authority)
-            key.touch(mode=0o600)
-            key.write_bytes(self.key)
-            context.load_cert_chain(chain, key)
+        load_pair(context, self.certificate + self.authority, self.key)
         return context
 
 

@@ -6,14 +6,13 @@ so that one replaced on disk is used without a restart.
 Not here: tokens (`credentials`).
 """
 
-import os
 import ssl
-import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
+from kubestow.cluster.pem import load_pair
 from kubestow.errors import ConfigError
 
 
@@ -110,17 +109,10 @@ def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _load_pair(context: ssl.SSLContext, pair: CertificatePair, source: str) -> None:
-    # The ssl module reads certificates from files only, and a file can hold both.
-    handle, name = tempfile.mkstemp(suffix=".pem")  # readable by this user alone
-    path = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(pair.certificate + b"\n" + pair.key + b"\n")
-        context.load_cert_chain(path)
+        load_pair(context, pair.certificate, pair.key)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"cannot use the client certificate {source}: {error}") from error
-    finally:
-        path.unlink()
 
 
 def _read(path: str) -> bytes:

@@ -6,7 +6,6 @@ never changes; for every connection it hands over to the one that is right at th
 """
 
 import ssl
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,7 +13,8 @@ from typing import Final, NamedTuple
 from cryptography import x509
 
 from kubestow.clock import Clock
-from kubestow.cluster.self_signed import self_signed
+from kubestow.cluster.pem import load_pair
+from kubestow.cluster.self_signed import SelfSigned, self_signed
 from kubestow.errors import ConfigError
 from kubestow.service.options import ServingOptions, SniCertificate
 
@@ -56,11 +56,15 @@ _FIXED_CIPHERS: Final = frozenset(
 
 
 class _Source(NamedTuple):
-    """A certificate with its key, in files, and for which names; none means for any."""
+    """A certificate with its key, and for which names; none means for any.
 
-    cert_file: str
-    key_file: str
+    In files, or made by ourselves and kept in memory.
+    """
+
+    cert_file: str = ""
+    key_file: str = ""
     names: tuple[str, ...] = ()
+    made: SelfSigned | None = None
 
 
 class ServingCertificates:
@@ -75,40 +79,12 @@ class ServingCertificates:
         """
         self._options = options
         self._authorities = authorities
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        main = _main_source(options, clock)
+        self._sources = [*map(_sni_source, options.sni_certificates), main]
         self._contexts: dict[_Source, tuple[object, ssl.SSLContext]] = {}
-        try:
-            main = self._main_source(clock)
-            self._sources = [*map(_sni_source, options.sni_certificates), main]
-            self.context: Final = self._build(main)
-        except ConfigError:
-            self.close()
-            raise
+        self.context: Final = self._build(main)
         # Called for every connection, with None if the client names no server.
         self.context.sni_callback = self._choose
-
-    def close(self) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
-
-    # --- which certificate ---
-
-    def _main_source(self, clock: Clock) -> _Source:
-        options = self._options
-        if options.cert_file or options.key_file:
-            if not (options.cert_file and options.key_file):
-                raise ConfigError("--tls-cert-file and --tls-private-key-file go together")
-            return _Source(options.cert_file, options.key_file)
-        if options.cert_dir:
-            folder = Path(options.cert_dir)
-        else:
-            # The ssl module reads certificates from files only.
-            self._folder = tempfile.TemporaryDirectory(prefix="kubestow-serving-")
-            folder = Path(self._folder.name)
-        source = _Source(str(folder / f"{PAIR_NAME}.crt"), str(folder / f"{PAIR_NAME}.key"))
-        if not (Path(source.cert_file).exists() and Path(source.key_file).exists()):
-            _make_pair(source, _own_names(options.bind_address), clock)
-        return source
 
     def _choose(
         self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext
@@ -155,7 +131,11 @@ class ServingCertificates:
         context.verify_mode = ssl.CERT_OPTIONAL
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         try:
-            context.load_cert_chain(source.cert_file, source.key_file)
+            if source.made is not None:
+                made = source.made
+                load_pair(context, made.certificate + made.authority, made.key)
+            else:
+                context.load_cert_chain(source.cert_file, source.key_file)
         except (OSError, ssl.SSLError) as error:
             text = f'cannot use the certificate "{source.cert_file}" with key "{source.key_file}"'
             raise ConfigError(f"{text}: {error}") from error
@@ -178,6 +158,22 @@ def cipher_names(suites: Iterable[str]) -> list[str]:
             raise ConfigError(f"Cipher suite {suite} not supported or doesn't exist")
         names.append(_CIPHERS[suite])
     return names
+
+
+def _main_source(options: ServingOptions, clock: Clock) -> _Source:
+    """The certificate for clients that ask for no name in particular."""
+    if options.cert_file or options.key_file:
+        if not (options.cert_file and options.key_file):
+            raise ConfigError("--tls-cert-file and --tls-private-key-file go together")
+        return _Source(options.cert_file, options.key_file)
+    names = _own_names(options.bind_address)
+    if not options.cert_dir:
+        return _Source(made=self_signed(names, now_ns=clock.now_ns()))
+    folder = Path(options.cert_dir)
+    source = _Source(str(folder / f"{PAIR_NAME}.crt"), str(folder / f"{PAIR_NAME}.key"))
+    if not (Path(source.cert_file).exists() and Path(source.key_file).exists()):
+        _make_pair(source, names, clock)
+    return source
 
 
 def _curve(number: int) -> str:
@@ -230,6 +226,8 @@ def _make_pair(source: _Source, names: Iterable[str], clock: Clock) -> None:
 
 def _stamp(path: str) -> object:
     """What tells one version of a file from another."""
+    if not path:
+        return None
     try:
         found = Path(path).stat()
     except OSError:

@@ -12,7 +12,6 @@ from kubestow.api.pod import Pod
 from kubestow.clock import Clock
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import configz_document
-from kubestow.errors import ConfigError
 from kubestow.service.connections import Connections
 from kubestow.service.metrics.pod_resources import pod_resource_texts
 from kubestow.service.metrics.process_metrics import ProcessMetrics
@@ -86,11 +85,7 @@ class Serving:
         self._certificates = ServingCertificates(
             options.serving, clock, lambda: self._authenticator.trust.all_authorities
         )
-        try:
-            self._socket = bind_socket(options.serving)
-        except ConfigError:
-            self._certificates.close()
-            raise
+        self._socket = bind_socket(options.serving)
         self._server: HttpsServer | None = None
 
     @property
@@ -109,7 +104,6 @@ class Serving:
         if self._server is not None:
             await self._server.close()
         self._socket.close()
-        self._certificates.close()
 
     def _authorizer(self) -> Authorizer:
         options = self._options.authorization
