@@ -25,6 +25,7 @@ from kubestow.cluster.memory_client import MemoryClient
 from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.errors import ApiError, ConflictError, PluginError
 from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.metrics import NoPluginMetrics
 from kubestow.framework.status import Status
 from kubestow.plugins._shared.devices import KnownDevices
 from kubestow.plugins.dynamic_resources import DynamicResources
@@ -84,6 +85,7 @@ class Cluster:
             events=self.events,
         )
         handle.spawn = self.beside.append
+        handle.metrics = self.counted = Counted()
         self.plugin = DynamicResources(DynamicResourcesArgs(), handle)
         self.state = CycleState()
         assert run_filter(self.plugin, pod, snapshot, state=self.state) == {}
@@ -125,6 +127,22 @@ class Cluster:
         self.plugin.unreserve(self.state, self.pod, "n1")
         while self.beside:
             await self.beside.pop(0)
+
+
+class Counted(NoPluginMetrics):
+    """Remembers what the plugin reports."""
+
+    def __init__(self) -> None:
+        self.waits: list[tuple[str, str, float]] = []
+        self.creations: list[bool] = []
+
+    def device_conditions_ended(
+        self, profile_name: str, driver: str, status: str, duration_s: float
+    ) -> None:
+        self.waits.append((driver, status, duration_s))
+
+    def claim_created(self, *, is_success: bool) -> None:
+        self.creations.append(is_success)
 
 
 class FlakyClient(MemoryClient):
@@ -353,6 +371,7 @@ def test_the_special_claim_is_made_bound_and_mapped() -> None:
         assert await cluster.pre_bind() is None
         (claim,) = cluster.claims()
         assert claim.metadata.name.startswith("web-extended-resources-")
+        assert cluster.counted.creations == [True]
         assert claim.metadata.annotations == {
             "resource.kubernetes.io/extended-resource-claim": "true"
         }
@@ -453,6 +472,7 @@ def test_binding_waits_until_devices_are_ready() -> None:
         cluster.reserve()
         assert await cluster.pre_bind() is None
         assert cluster.waited_s == 10
+        assert cluster.counted.waits == [("d.com", "success", 10)]
         (event,) = cluster.events.events
         assert (event.type, event.reason, event.action, event.note) == (
             "Normal",
@@ -475,6 +495,7 @@ def test_a_device_that_fails_ends_the_wait() -> None:
         assert str(caught.value) == (
             'device binding failed: claim=default/c, reason=Burnt, message="smoke"'
         )
+        assert cluster.counted.waits == [("d.com", "failure", 5)]
 
     run(main)
 
@@ -488,6 +509,7 @@ def test_the_wait_ends_when_its_time_is_over() -> None:
             await cluster.pre_bind()
         assert str(caught.value) == "device binding timeout: context deadline exceeded"
         assert cluster.waited_s == 600
+        assert cluster.counted.waits == [("d.com", "timeout", 600)]
 
     run(main)
 
@@ -499,5 +521,6 @@ def test_devices_that_are_ready_at_once_are_not_waited_for() -> None:
         cluster.reserve()
         await cluster.pre_bind()
         assert cluster.events.events == []
+        assert cluster.counted.waits == []
 
     run(main)

@@ -13,13 +13,15 @@ from kubestow.api.pod import Pod
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.errors import PluginError
 from kubestow.framework.handle import EventSink
+from kubestow.framework.metrics import NO_PLUGIN_METRICS, PluginMetrics
 from kubestow.plugins._shared.devices.claims import Claims
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.plugins.dynamic_resources.binding_conditions import (
+    FAILED_PREFIX,
     Readiness,
     binding_state,
     has_timed_out,
-    waits_for_devices,
+    waiting_drivers,
 )
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation, with_share_ids
@@ -30,6 +32,7 @@ from kubestow.plugins.dynamic_resources.writes import (
 )
 
 POLL_INTERVAL_S: Final = 5.0
+_TIMEOUT: Final = "device binding timeout"
 
 
 class ClaimBinder:
@@ -41,6 +44,8 @@ class ClaimBinder:
         events: EventSink,
         *,
         binding_timeout_ns: int | None,
+        metrics: PluginMetrics = NO_PLUGIN_METRICS,
+        profile_name: str = "",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`binding_timeout_ns` None: binding conditions are off."""
@@ -49,6 +54,8 @@ class ClaimBinder:
         self._clock = clock
         self._events = events
         self._binding_timeout_ns = binding_timeout_ns
+        self._metrics = metrics
+        self._profile_name = profile_name
         self._sleep = sleep
 
     # --- Reserve ---
@@ -112,7 +119,7 @@ class ClaimBinder:
             if allocation is None:
                 return  # Nothing comes from devices on this node.
             if is_in_memory(claim):
-                claim = attempt.claims[index] = await self._writer.create_special(claim, pod)
+                claim = attempt.claims[index] = await self._create_special(claim, pod)
         bound = await self._writer.bind(claim, allocation, pod)
         # No other task runs in between: the devices are never counted as free.
         self._claims.assume(bound)
@@ -121,11 +128,39 @@ class ClaimBinder:
         if index == attempt.special:
             await self._writer.write_mappings(pod, bound, attempt.mappings)
 
+    async def _create_special(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+        try:
+            created = await self._writer.create_special(claim, pod)
+        except PluginError:
+            self._metrics.claim_created(is_success=False)
+            raise
+        self._metrics.claim_created(is_success=True)
+        return created
+
     async def _wait_for_devices(
         self, attempt: Attempt, pod: Pod, node_name: str, timeout_ns: int
     ) -> None:
-        if not any(map(waits_for_devices, attempt.claims)):
+        drivers = {driver for claim in attempt.claims for driver in waiting_drivers(claim)}
+        if not drivers:
             return
+        started_s = self._clock.monotonic_s()
+        outcome = "error"
+        try:
+            await self._poll_devices(attempt, pod, node_name, timeout_ns)
+            outcome = "success"
+        except PluginError as error:
+            outcome = _outcome(str(error))
+            raise
+        finally:
+            duration_s = self._clock.monotonic_s() - started_s
+            for driver in sorted(drivers):
+                self._metrics.device_conditions_ended(
+                    self._profile_name, driver, outcome, duration_s
+                )
+
+    async def _poll_devices(
+        self, attempt: Attempt, pod: Pod, node_name: str, timeout_ns: int
+    ) -> None:
         self._events.record(
             pod,
             type="Normal",
@@ -137,7 +172,7 @@ class ClaimBinder:
         while not self._are_ready(attempt, timeout_ns):
             left_s = end_s - self._clock.monotonic_s()
             if left_s <= 0:
-                raise PluginError("device binding timeout: context deadline exceeded")
+                raise PluginError(f"{_TIMEOUT}: context deadline exceeded")
             await self._sleep(min(POLL_INTERVAL_S, left_s))
 
     def _are_ready(self, attempt: Attempt, timeout_ns: int) -> bool:
@@ -152,9 +187,16 @@ class ClaimBinder:
                 raise PluginError(state.error)
             if state.readiness is Readiness.PENDING:
                 if has_timed_out(current, now_ns=self._clock.now_ns(), timeout_ns=timeout_ns):
-                    raise PluginError(f"device binding timeout: claim={object_ref(meta)}")
+                    raise PluginError(f"{_TIMEOUT}: claim={object_ref(meta)}")
                 are_ready = False
         return are_ready
+
+
+def _outcome(error: str) -> str:
+    """What metrics call the end of a wait for devices."""
+    if error.startswith(_TIMEOUT):
+        return "timeout"
+    return "failure" if error.startswith(FAILED_PREFIX) else "error"
 
 
 def _allocated(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubestow.api.device import (
     AllocatedDeviceStatus,
@@ -11,6 +11,8 @@ from kubestow.api.device import (
 )
 from kubestow.api.meta import Condition, object_ref
 from kubestow.clock import NANOSECONDS
+
+FAILED_PREFIX: Final = "device binding failed"
 
 
 class Readiness(Enum):
@@ -38,7 +40,7 @@ def binding_state(claim: ResourceClaim) -> BindingState:
         if failure is not None:
             return BindingState(
                 Readiness.FAILED,
-                f"device binding failed: claim={object_ref(claim.metadata)}, "
+                f"{FAILED_PREFIX}: claim={object_ref(claim.metadata)}, "
                 f'reason={failure.reason}, message="{failure.message}"',
             )
         if not all(_first_true(status.conditions, (kind,)) for kind in result.binding_conditions):
@@ -49,6 +51,11 @@ def binding_state(claim: ResourceClaim) -> BindingState:
 def waits_for_devices(claim: ResourceClaim) -> bool:
     """Whether some device of the claim has binding conditions."""
     return any(True for _ in _waiting_results(claim))
+
+
+def waiting_drivers(claim: ResourceClaim) -> set[str]:
+    """Drivers whose devices have binding conditions."""
+    return {result.driver for result in _waiting_results(claim)}
 
 
 def has_timed_out(claim: ResourceClaim, *, now_ns: int, timeout_ns: int) -> bool:

@@ -79,6 +79,8 @@ class DynamicResources:
             clock,
             handle.events,
             binding_timeout_ns=binding_timeout_ns,
+            metrics=handle.metrics,
+            profile_name=handle.profile_name,
         )
 
     # --- queue ---
