@@ -6,8 +6,8 @@ from kubestow.simulator.bench import WORKLOADS, Workload, measure
 from kubestow.simulator.bench.upstream import UPSTREAM
 
 
-def test_every_workload_has_a_figure_to_compare_with() -> None:
-    assert {workload.name for workload in WORKLOADS} <= set(UPSTREAM)
+def test_every_workload_has_a_figure_to_compare_with_and_every_figure_a_workload() -> None:
+    assert {workload.name for workload in WORKLOADS} == set(UPSTREAM)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)

@@ -184,6 +184,14 @@ P_SECRET: Final = Template(
     _STD, spec={"volumes": [{"name": "secret", "secret": {"secretName": "secret"}}]}
 )
 
+P_CLAIM: Final = Template(
+    spec={
+        "resourceClaims": [
+            {"name": "resource", "resourceClaimTemplateName": "test-claim-template"},
+        ]
+    }
+)
+
 
 def extended(index: int) -> Template:
     return Template({f"foo.com/bar-{index}": "1"})

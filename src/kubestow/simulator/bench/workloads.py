@@ -10,6 +10,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import PersistentVolumeClaimSource, Pod, Volume
 from kubestow.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from kubestow.api.workload import Namespace, Service
+from kubestow.simulator.bench import devices as d
 from kubestow.simulator.bench import templates as t
 from kubestow.simulator.bench.many_shapes import many_shapes
 
@@ -18,11 +19,16 @@ EBS_DRIVER: Final = "ebs.csi.aws.com"
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """What is there before the first measured pod, and the pods to be measured."""
+    """What is there before the first measured pod, and the pods to be measured.
+
+    running           pods that were put on nodes
+    scheduled_first   pods that find their nodes themselves, before anything is timed
+    """
 
     nodes: Sequence[Node]
     running: Sequence[Pod]
     measured: Sequence[Pod]
+    scheduled_first: Sequence[Pod] = ()
     objects: Sequence[ApiObject] = ()
 
 
@@ -295,6 +301,24 @@ def _preemption_volumes(nodes: int, init_pods: int, measured_pods: int) -> Clust
     )
 
 
+def _with_claims(nodes: int, init_pods: int, measured_pods: int) -> Cluster:
+    """As many devices as there are pods, at the size of the suite: the last pod takes the last."""
+    made = [d.device_node(f"scheduler-perf-dra-{i:05d}") for i in range(nodes)]
+    init = [d.claiming(t.P_CLAIM.make(f"init-{i}", "init")) for i in range(init_pods)]
+    measured = [d.claiming(t.P_CLAIM.make(f"pod-{i}", "measured")) for i in range(measured_pods)]
+    return Cluster(
+        nodes=made,
+        running=(),
+        scheduled_first=[each.pod for each in init],
+        measured=[each.pod for each in measured],
+        objects=[
+            d.DEVICE_CLASS,
+            *(d.device_slice(node.metadata.name) for node in made),
+            *(each.claim for each in (*init, *measured)),
+        ],
+    )
+
+
 def _many_shapes(nodes: int, init_pods: int, measured_pods: int) -> Cluster:
     made = many_shapes(nodes, init_pods, measured_pods)
     return Cluster(
@@ -406,5 +430,6 @@ WORKLOADS: Final[Sequence[Workload]] = (
     _workload("PreemptionBasic/5000Nodes", 5000, 20000, 1000, _preemption, "preemption"),
     _workload("PreemptionPVs", 1000, 4000, 1000, _preemption_volumes, "preemption"),
     _workload("PreemptionAsync", 5000, 20000, 5000, _preemption_async, "preemption"),
+    _workload("SchedulingWithResourceClaimTemplate", 500, 2500, 2500, _with_claims),
     _workload("ManyShapes", 5000, 10000, 5000, _many_shapes),
 )
