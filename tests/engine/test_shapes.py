@@ -187,7 +187,7 @@ def test_row_forms_equal_the_array_forms(seed: int) -> None:
     for step in side.profile.filter_steps:
         if isinstance(step.plugin, RowFilter) and step.name not in state.skip_filter:
             codes = step.plugin.filter(state, pod, nodes)
-            rows = [step.plugin.filter_row(state, info) for info in side.snapshot.node_infos]
+            rows = [*map(step.plugin.row_filter(state), side.snapshot.node_infos)]
             assert (codes.tolist() if codes is not None else [0] * 5) == rows
     for name, plugin in side.profile.pre_score_steps:
         status = plugin.pre_score(state, pod, nodes)
@@ -196,5 +196,5 @@ def test_row_forms_equal_the_array_forms(seed: int) -> None:
     for step in side.profile.score_steps:
         if isinstance(step.plugin, RowScore) and step.name not in state.skip_score:
             scores = np.broadcast_to(step.plugin.score(state, pod, nodes), 5)
-            rows = [step.plugin.score_row(state, info) for info in side.snapshot.node_infos]
+            rows = [*map(step.plugin.row_score(state), side.snapshot.node_infos)]
             assert scores.tolist() == rows

@@ -12,7 +12,7 @@ import msgspec
 
 from kubestow.api.decode import enc_hook
 from kubestow.api.owners import controller_of
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, is_storage
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
 _SHAPES: Final[dict[tuple[object, ...], "PodShape"]] = {}
@@ -38,7 +38,8 @@ class PodShape:
 def _key(pod: Pod) -> tuple[object, ...]:
     meta, spec, status = pod.metadata, pod.spec, pod.status
     owner = controller_of(pod)
-    # Of volumes only images decide anything without a claim or a disk behind them.
+    # Of volumes only images decide anything without a claim or a disk behind them; which claims and
+    # disks differs from pod to pod, that there are some does not.
     volumes = tuple(volume for volume in spec.volumes if volume.image is not None)
     bare = spec
     if spec.volumes != volumes or spec.priority is not None or spec.node_name:
@@ -62,4 +63,5 @@ def _key(pod: Pod) -> tuple[object, ...]:
         spec.node_name,
         _ENCODER.encode(bare),
         resized,
+        any(map(is_storage, spec.volumes)),
     )

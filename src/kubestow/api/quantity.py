@@ -137,6 +137,8 @@ def parse_quantity(text: str | int | float | None) -> Quantity:
 
 def wrap_int64(number: int) -> int:
     """The low 64 bits of a number, read as signed: what 64-bit arithmetic would have given."""
+    if INT64_MIN <= number <= INT64_MAX:
+        return number
     return (number - INT64_MIN) % 2**64 + INT64_MIN
 
 

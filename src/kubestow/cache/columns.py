@@ -47,6 +47,7 @@ class Columns:
     non_zero       int64[2, row]          cpu and memory with defaults for what is not requested
     pod_count, allowed_pods   int64[row]
     unschedulable, has_affinity, has_required_anti_affinity   bool[row]
+    affinity_rows  how many rows have affinity
     taint_set      int32[row]             index into `taint_sets.lists`
     features       int64[row]             declared features as bits
     """
@@ -64,6 +65,7 @@ class Columns:
         self.allowed_pods: IntArray = np.zeros(rows, np.int64)
         self.unschedulable: BoolArray = np.zeros(rows, np.bool_)
         self.has_affinity: BoolArray = np.zeros(rows, np.bool_)
+        self.affinity_rows = 0
         self.has_required_anti_affinity: BoolArray = np.zeros(rows, np.bool_)
         self.taint_set: IdArray = np.zeros(rows, np.int32)
         self.features: IntArray = np.zeros(rows, np.int64)
@@ -90,6 +92,7 @@ class Columns:
             "features",
         ):
             setattr(self, name, getattr(self, name)[source])
+        self.affinity_rows = int(np.count_nonzero(self.has_affinity))
 
     def write_node(self, row: int, info: NodeInfo, node: Node) -> None:
         """Copy what comes from the Node object."""
@@ -102,7 +105,11 @@ class Columns:
     def write_pods(self, row: int, info: NodeInfo) -> None:
         """Copy the sums over the pods on the node."""
         self.requested.write(row, info.requested)
-        self.non_zero[:, row] = (info.non_zero_cpu, info.non_zero_memory)
+        self.non_zero[0, row] = info.non_zero_cpu
+        self.non_zero[1, row] = info.non_zero_memory
         self.pod_count[row] = len(info.pods)
-        self.has_affinity[row] = bool(info.pods_with_affinity)
+        has_affinity = bool(info.pods_with_affinity)
+        if has_affinity != self.has_affinity[row]:
+            self.has_affinity[row] = has_affinity
+            self.affinity_rows += 1 if has_affinity else -1
         self.has_required_anti_affinity[row] = bool(info.pods_with_required_anti_affinity)

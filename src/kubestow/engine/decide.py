@@ -25,7 +25,8 @@ from kubestow.engine.decision import CLEAR_NOMINATION, Decision, Nomination
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.select_host import HostSelector, Selector
-from kubestow.engine.shapes import AskEverybodyError, ShapeRecords
+from kubestow.engine.shape_record import AskEverybodyError
+from kubestow.engine.shapes import ShapeRecords
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, UNKNOWN, decode_status
@@ -349,11 +350,24 @@ class _Search:
             rows = np.roll(np.asarray(candidates, np.intp), -first)[: self._wanted]
             self._take(rows, len(rows))
             return None
+        if (
+            self._evaluation.passes_everywhere
+            and isinstance(candidates, range)
+            and not self._nominated
+        ):
+            self._take_in_turn(first, min(self._wanted, len(candidates)), len(candidates))
+            return None
         for rows in self._stretches(candidates, first):
             error, is_done = self._look_at(rows)
             if error is not None or is_done:
                 return error
         return None
+
+    def _take_in_turn(self, first: int, wanted: int, count: int) -> None:
+        """All nodes fit: take as many as are wanted, from that one on, going round."""
+        before_end = min(wanted, count - first)
+        self._take(slice(first, first + before_end), before_end)
+        self._take(slice(0, wanted - before_end), wanted - before_end)
 
     def _stretches(
         self, candidates: range | npt.NDArray[np.intp], start: int

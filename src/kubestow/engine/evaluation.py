@@ -1,9 +1,8 @@
 """How the filters and scores of one attempt come about: by asking the plugins.
 
 `decide` asks an `Evaluation` for what it needs, stretch by stretch. This one asks every plugin
-anew;
-`shapes` has one that reuses what was found out for pods of the same shape. Both give the same
-answers.
+anew; `shapes` has one that reuses what was found out for pods of the same shape. Both give the
+same answers.
 """
 
 from typing import Protocol
@@ -31,6 +30,11 @@ class Evaluation(Protocol):
         """A guess at how many of the nodes fit, 1 for all; how much is looked at in one go."""
         ...
 
+    @property
+    def passes_everywhere(self) -> bool:
+        """Whether it is known, once PreFilter ran, that every node passes the filters."""
+        ...
+
     def pre_filter(self) -> PreFilterOutcome: ...
 
     def verdicts(self, rows: Rows) -> Verdicts:
@@ -54,6 +58,10 @@ class PlainEvaluation:
     @property
     def passing_share(self) -> float:
         return 1.0
+
+    @property
+    def passes_everywhere(self) -> bool:
+        return False
 
     def pre_filter(self) -> PreFilterOutcome:
         return run_pre_filter(self._profile, self.state, self._pod, self._snapshot.view())

@@ -6,14 +6,15 @@ subtree, right subtree) of the tree the list forms when read as a heap. That ord
 on the length of the list, so each position has one number for ever.
 """
 
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from kubestow.arrays import IntArray
 
-_DEPTH_MAX = 48
+_DEPTH_MAX: Final = 48
+_WORST: Final = np.iinfo(np.int64).min
 
 
 def preorder_keys(count: int) -> IntArray:
@@ -36,20 +37,33 @@ class Selector(Protocol):
 
 
 class HostSelector:
-    """Keeps the numbers of the positions, for the longest list seen."""
+    """Keeps the positions in pre-order, for lists of some lengths; shorter ones are filled up.
+
+    The first of the best totals, read in this order, is the one wanted.
+    """
 
     def __init__(self) -> None:
-        self._keys = preorder_keys(1024)
+        self._orders: dict[int, tuple[npt.NDArray[np.intp], IntArray]] = {}
 
     def select(self, totals: IntArray) -> int:
         """The position of the chosen node in the list of totals."""
-        best = self.best_positions(totals)
-        if len(best) == 1:
-            return int(best[0])
-        if len(totals) > len(self._keys):
-            self._keys = preorder_keys(2 * len(totals))
-        return int(best[np.argmin(self._keys[best])])
+        length = _rounded_up(len(totals))
+        kept = self._orders.get(length)
+        if kept is None:
+            order = np.argsort(preorder_keys(length))
+            kept = self._orders[length] = order, np.empty(length, np.int64)
+        order, filled = kept
+        filled[: len(totals)] = totals
+        filled[len(totals) :] = _WORST
+        return int(order[filled.take(order).argmax()])
 
-    @staticmethod
-    def best_positions(totals: IntArray) -> npt.NDArray[np.intp]:
-        return np.flatnonzero(totals == totals.max())
+
+def best_positions(totals: IntArray) -> npt.NDArray[np.intp]:
+    """Every position whose total is the best: any of them may be chosen by chance."""
+    return np.flatnonzero(totals == totals.max())
+
+
+def _rounded_up(count: int) -> int:
+    """One of eight lengths between two powers of two."""
+    step = max(1 << max(count.bit_length() - 4, 0), 64)
+    return -(-count // step) * step

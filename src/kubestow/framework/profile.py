@@ -108,6 +108,7 @@ class Profile:
             FilterStep(index, plugin_name(plugin), plugin, _evaluates_each_node(plugin))
             for index, plugin in enumerate(self.filter)
         ]
+        self.reserve_steps = [(plugin_name(plugin), plugin) for plugin in self.reserve]
         self.pre_score_steps = [(plugin_name(plugin), plugin) for plugin in self.pre_score]
         self.score_steps = [
             ScoreStep(

@@ -455,12 +455,15 @@ def _check_ranges(steps: Sequence[ScoreStep], normalized: Sequence[IntArray]) ->
 
 
 def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-    for plugin in profile.reserve:
-        answer = guarded(lambda plugin=plugin: plugin.reserve(state, pod, node_name))
-        _measure(state, plugin_name(plugin), RESERVE, label_of(answer))
+    for name, plugin in profile.reserve_steps:
+        try:
+            answer = plugin.reserve(state, pod, node_name)
+        except Exception as error:  # A fault in one plugin must not stop the scheduler.
+            answer = Status.from_error(error)
+        if state.sampler is not None:
+            state.sampler.plugin_ended(name, RESERVE, label_of(answer))
         if answer is None or answer.is_success:
             continue
-        name = plugin_name(plugin)
         if answer.is_rejected:
             return answer.with_plugin(name)
         return failure("running Reserve plugin", name, answer)
@@ -469,9 +472,9 @@ def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: st
 
 def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
     """Undo every Reserve, last first, also those that never ran."""
-    for plugin in reversed(profile.reserve):
+    for name, plugin in reversed(profile.reserve_steps):
         answer = guarded(lambda plugin=plugin: plugin.unreserve(state, pod, node_name))
-        _measure(state, plugin_name(plugin), UNRESERVE, label_of(answer))
+        _measure(state, name, UNRESERVE, label_of(answer))
 
 
 class PermitOutcome(NamedTuple):

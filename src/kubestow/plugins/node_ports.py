@@ -1,5 +1,6 @@
 """Keeps pods off nodes where a host port they want is taken (spec 05 §5.3)."""
 
+from collections.abc import Callable
 from typing import ClassVar, Final
 
 import numpy as np
@@ -53,9 +54,9 @@ class NodePorts:
             taken = taken | _is_taken(nodes, port)
         return taken.astype(np.int64) if taken.any() else None
 
-    def filter_row(self, state: CycleState, info: NodeInfo) -> int:
+    def row_filter(self, state: CycleState) -> Callable[[NodeInfo], int]:
         wanted: tuple[HostPort, ...] = state.read(_PRE_FILTER)
-        return int(any(info.used_ports.conflicts(port) for port in wanted))
+        return lambda info: int(any(info.used_ports.conflicts(port) for port in wanted))
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _TAKEN

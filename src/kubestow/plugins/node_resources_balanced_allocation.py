@@ -6,7 +6,7 @@ The score compares how even the shares are with the pod and without it: 75 means
 """
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -75,9 +75,13 @@ class NodeResourcesBalancedAllocation:
         loads = self._resources.loads(nodes, requests)
         return balance_scores(loads, len(nodes))
 
-    def score_row(self, state: CycleState, info: NodeInfo) -> int:
-        requests: tuple[int, ...] = state.read(_PRE_SCORE)
-        return balance_score(self._resources.loads_on(info, requests))
+    def row_score(self, state: CycleState) -> Callable[[NodeInfo], int]:
+        loads_on = self._resources.loads_on(state.read(_PRE_SCORE))
+        return lambda info: balance_score(loads_on(info))
+
+    @property
+    def share_version(self) -> int:
+        return 0 if self._device_classes is None else self._device_classes.version
 
     def share(self, pod: PodInfo) -> Hashable | None:
         return share_unless_by_devices(pod, self._device_classes)
@@ -116,14 +120,14 @@ def balance_score(loads: Sequence[NodeLoad]) -> int:
     """`balance_scores` for one node."""
     if len(loads) < 2:
         return _HALF_SCORE + _HALF_SCORE // 2
-    after = _evenness_of([_share_of(used + request, all_) for all_, used, request, _ in loads])
-    before = _evenness_of([_share_of(used, all_) for all_, used, _, _ in loads])
-    return _HALF_SCORE + (_HALF_SCORE + after - before) // 2
-
-
-def _share_of(requested: int, allocatable: int) -> float:
-    # Both become floats before they are divided, as in an array.
-    return min(float(requested) / float(allocatable), 1.0)
+    after: list[float] = []
+    before: list[float] = []
+    for allocatable, used, request, _ in loads:
+        # Both become floats before they are divided, as in an array.
+        whole = float(allocatable)
+        after.append(min(float(used + request) / whole, 1.0))
+        before.append(min(float(used) / whole, 1.0))
+    return _HALF_SCORE + (_HALF_SCORE + _evenness_of(after) - _evenness_of(before)) // 2
 
 
 def _evenness_of(shares: Sequence[float]) -> int:

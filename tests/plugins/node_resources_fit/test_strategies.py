@@ -16,7 +16,7 @@ from kubestow.config.plugin_args import (
     UtilizationShapePoint,
 )
 from kubestow.errors import ConfigError
-from kubestow.plugins._shared.scoring_resources import Capacity, Load, NodeLoad
+from kubestow.plugins._shared.scoring_resources import Capacity, Load
 from kubestow.plugins._shared.shape import Shape
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.strategies import Strategy, strategy_of
@@ -204,7 +204,7 @@ def test_arrays_equal_the_scalar_reading(
     assert STRATEGIES[kind].score_nodes(loads, 4).tolist() == expected
     on_each = [
         [
-            NodeLoad(*numbers[row], request, weight)
+            (*numbers[row], request, weight)
             for numbers, request, weight in columns
             if numbers[row][0]
         ]

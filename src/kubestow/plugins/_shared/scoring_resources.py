@@ -3,7 +3,7 @@
 Not here: what a load is worth (the plugins), how a pod's request adds up (`api.requests`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from kubestow.api.meta import ResourceList
 from kubestow.api.requests import request_value
-from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, amount_of, is_scalar
+from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
 from kubestow.arrays import IntArray
 from kubestow.cache import columns
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes
 from kubestow.config.plugin_args import CPU_AND_MEMORY, ResourceSpec
 from kubestow.plugins._shared.devices.counts import DeviceCounts
+from kubestow.plugins._shared.node_amounts import amounts_reader
 
 
 class Capacity(NamedTuple):
@@ -44,13 +45,8 @@ class Load(NamedTuple):
         return self._replace(capacity=Capacity(allocatable[positions], used[positions]))
 
 
-class NodeLoad(NamedTuple):
-    """One resource that counts on one node."""
-
-    allocatable: int
-    used: int
-    request: int
-    weight: int
+# One resource that counts on one node: allocatable, used, the pod's request and its weight.
+NodeLoad = tuple[int, int, int, int]
 
 
 class ScoringResources:
@@ -88,23 +84,25 @@ class ScoringResources:
                 loads.append(Load(capacity, request, weight))
         return loads
 
-    def loads_on(self, info: NodeInfo, requests: Sequence[int]) -> list[NodeLoad]:
-        """The same for one node, as plain numbers; devices do not come in here.
+    def loads_on(self, requests: Sequence[int]) -> Callable[[NodeInfo], list[NodeLoad]]:
+        """A function that gives the same for one node, as plain numbers; devices do not come in.
 
         A resource the node lacks does not count.
         """
-        loads: list[NodeLoad] = []
-        for (name, weight), request in zip(self._specs, requests, strict=True):
-            allocatable = amount_of(name, info.allocatable)
-            if allocatable == 0 or (request == 0 and is_scalar(name)):
-                continue
-            if self._use_non_zero and name == CPU:
-                used = info.non_zero_cpu
-            elif self._use_non_zero and name == MEMORY:
-                used = info.non_zero_memory
-            else:
-                used = amount_of(name, info.requested)
-            loads.append(NodeLoad(allocatable, used, request, weight))
+        readers = [
+            (amounts_reader(name, non_zero=self._use_non_zero), request, weight)
+            for (name, weight), request in zip(self._specs, requests, strict=True)
+            if request != 0 or not is_scalar(name)
+        ]
+
+        def loads(info: NodeInfo) -> list[NodeLoad]:
+            found: list[NodeLoad] = []
+            for read, request, weight in readers:
+                allocatable, used = read(info)
+                if allocatable:
+                    found.append((allocatable, used, request, weight))
+            return found
+
         return loads
 
     def _capacity(self, nodes: Nodes, name: str) -> Capacity | None:

@@ -117,12 +117,14 @@ class InterPodAffinity:
 
     # --- signing ---
 
+    @property
+    def share_version(self) -> bool:
+        return self._snapshot.columns.affinity_rows > 0
+
     def share(self, pod: PodInfo) -> int | None:
         """Only where nobody has affinity: otherwise every pod that is placed may change the
         counts."""
-        if pod.has_affinity or self._snapshot.columns.has_affinity.any():
-            return None
-        return 0
+        return None if pod.has_affinity or self._snapshot.columns.affinity_rows else 0
 
     def sign(self, pod: PodInfo) -> SignFragments | Status:
         if pod.has_affinity:

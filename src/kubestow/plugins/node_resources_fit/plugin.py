@@ -1,6 +1,6 @@
 """NodeResourcesFit as the framework calls it (spec 05 §8)."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import ClassVar, Final
 
 from kubestow.api.pod_info import PodInfo
@@ -77,8 +77,8 @@ class NodeResourcesFit:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         return shortages(_stored_request(state), nodes)
 
-    def filter_row(self, state: CycleState, info: NodeInfo) -> int:
-        return shortage_on(_stored_request(state), info)
+    def row_filter(self, state: CycleState) -> Callable[[NodeInfo], int]:
+        return shortage_on(_stored_request(state))
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return shortage_status(_stored_request(state), code)
@@ -91,9 +91,16 @@ class NodeResourcesFit:
         requests: tuple[int, ...] = state.get(_PRE_SCORE) or self._scored_requests(pod)
         return self._strategy.score_nodes(self._resources.loads(nodes, requests), len(nodes))
 
-    def score_row(self, state: CycleState, info: NodeInfo) -> int:
-        requests: tuple[int, ...] = state.read(_PRE_SCORE)
-        return self._strategy.score_node(self._resources.loads_on(info, requests))
+    def row_score(self, state: CycleState) -> Callable[[NodeInfo], int]:
+        loads_on, score = (
+            self._resources.loads_on(state.read(_PRE_SCORE)),
+            self._strategy.score_node,
+        )
+        return lambda info: score(loads_on(info))
+
+    @property
+    def share_version(self) -> int:
+        return 0 if self._device_classes is None else self._device_classes.version
 
     def share(self, pod: PodInfo) -> Hashable | None:
         return share_unless_by_devices(pod, self._device_classes)

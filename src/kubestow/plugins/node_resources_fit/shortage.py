@@ -6,7 +6,7 @@ Every shortage is a bit of the filter's code; the words are looked up for the co
           pod count   cpu   memory   ephemeral storage   unresolvable   scalars in order of name
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes
 from kubestow.framework.status import Status
 from kubestow.plugins._shared.device_classes import DeviceClassMap
+from kubestow.plugins._shared.node_amounts import amounts_reader
 
 TOO_MANY_PODS: Final = 1 << 0
 UNRESOLVABLE: Final = 1 << 4
@@ -89,15 +90,22 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
     return codes
 
 
-def shortage_on(request: FitRequest, info: NodeInfo) -> int:
-    """What is lacking on one node, as bits: `shortages` for plain numbers."""
-    allocatable, requested = info.allocatable, info.requested
-    code = TOO_MANY_PODS if len(info.pods) >= allocatable.allowed_pods else 0
-    for name, amount, bit, by_devices in request.demands:
-        offered = amount_of(name, allocatable)
-        if offered - amount_of(name, requested) < amount and not (by_devices and offered == 0):
-            code |= 1 << bit | (UNRESOLVABLE if offered < amount else 0)
-    return code
+def shortage_on(request: FitRequest) -> Callable[[NodeInfo], int]:
+    """A function that says what is lacking on one node, as bits: `shortages` for plain numbers."""
+    tests = [
+        (amounts_reader(name), amount, 1 << bit, by_devices)
+        for name, amount, bit, by_devices in request.demands
+    ]
+
+    def shortage(info: NodeInfo) -> int:
+        code = TOO_MANY_PODS if len(info.pods) >= info.allocatable.allowed_pods else 0
+        for read, amount, bit, by_devices in tests:
+            offered, requested = read(info)
+            if offered - requested < amount and not (by_devices and offered == 0):
+                code |= bit | (UNRESOLVABLE if offered < amount else 0)
+        return code
+
+    return shortage
 
 
 def shortage_status(request: FitRequest, code: int) -> Status:

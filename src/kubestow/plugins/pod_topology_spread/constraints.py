@@ -87,6 +87,11 @@ class Constraints:
     def has_defaults(self) -> bool:
         return bool(self._defaults)
 
+    @property
+    def defaults_version(self) -> int:
+        """Grows whenever default constraints may come to apply to other pods."""
+        return self._selectors.version if self._defaults else 0
+
     def has_defaults_for(self, pod: Pod, pod_class: PodClass) -> bool:
         """Whether default constraints of some action apply to a pod without its own."""
         return bool(self._defaults) and not self._selectors.of(pod, pod_class).is_empty
@@ -133,10 +138,22 @@ class DefaultSelectors:
 
     def __init__(self, objects: ClusterObjects) -> None:
         self._objects = objects
+        self._stores = (
+            objects.services,
+            objects.replica_sets,
+            objects.stateful_sets,
+            objects.replication_controllers,
+        )
         self._services_version = -1
         self._kept: dict[
             tuple[PodClass, OwnerReference | None], tuple[ApiObject | None, Selector]
         ] = {}
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of an object that selectors are made from."""
+        services, replica_sets, stateful_sets, controllers = self._stores
+        return services.version + replica_sets.version + stateful_sets.version + controllers.version
 
     def of(self, pod: Pod, pod_class: PodClass) -> Selector:
         services = self._objects.services

@@ -132,6 +132,10 @@ class PodTopologySpread:
 
     # --- signing ---
 
+    @property
+    def share_version(self) -> int:
+        return self._constraints.defaults_version
+
     def share(self, pod: PodInfo) -> int | None:
         """Only pods without constraints: with some, every pod that is placed changes the counts."""
         if pod.pod.spec.topology_spread_constraints:

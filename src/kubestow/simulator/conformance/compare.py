@@ -11,7 +11,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.resources import Resources
 from kubestow.cache.nodes import SimulatedNode
 from kubestow.engine.decision import Decision
-from kubestow.engine.select_host import HostSelector
+from kubestow.engine.select_host import best_positions
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, decode_status
 from kubestow.framework.plugin import FilterPlugin, PreFilterPlugin, Restriction
@@ -317,7 +317,7 @@ def compare_choice(comparer: Comparer, expected: Json, decision: Decision) -> No
         decision.via_nominated_node,
     )
     if "topNodes" in result and decision.scores is not None:
-        best = HostSelector.best_positions(decision.scores.total)
+        best = best_positions(decision.scores.total)
         rows: list[int] = decision.feasible[best].tolist()
         names = sorted(decision.node_names[row] for row in rows)
         comparer.equal(CHOICES, "topNodes", sorted(result["topNodes"]), names)
