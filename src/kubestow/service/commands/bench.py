@@ -3,6 +3,8 @@
 import re
 import sys
 from collections.abc import Generator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -12,7 +14,7 @@ import msgspec
 import typer
 from rich.table import Table
 
-from kubestow.errors import InputError
+from kubestow.errors import InputError, KubestowError
 from kubestow.service.output import progress_bar, stderr, stdout
 from kubestow.service.sampling_profiler import SamplingProfiler
 from kubestow.simulator.bench import WORKLOADS, Measurement, Workload, measure
@@ -124,8 +126,13 @@ def _run(
     arguments = (index, percent, nodes, pods, 50 if check else 0)
     if in_process:
         return _measure(*arguments)
-    with get_context("spawn").Pool(1) as pool:
-        return pool.apply(_measure, arguments)
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        try:
+            return pool.submit(_measure, *arguments).result()
+        except BrokenProcessPool as error:
+            raise KubestowError(
+                f"{workload.name}: the process ended while it measured, perhaps for want of memory"
+            ) from error
 
 
 def _measure(
