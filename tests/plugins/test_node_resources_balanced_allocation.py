@@ -11,7 +11,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
 from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
-from kubestow.plugins._shared.scoring_resources import Capacity, Load
+from kubestow.plugins._shared.scoring_resources import Loads
 from kubestow.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
     balance_scores,
@@ -106,10 +106,24 @@ def test_the_signature_is_the_request() -> None:
     assert plugin.sign(one) != plugin.sign(other)
 
 
+# What each node offers of one resource, what it uses, and the pod's request.
+Column = tuple[list[int], list[int], int]
+
+
+def loads_of(columns: list[Column], node_count: int) -> Loads:
+    shape = (len(columns), node_count)
+    return Loads(
+        np.array([offered for offered, _, _ in columns], np.int64).reshape(shape),
+        np.array([used for _, used, _ in columns], np.int64).reshape(shape),
+        np.array([request for _, _, request in columns], np.int64).reshape(-1, 1),
+        np.ones((len(columns), 1), np.int64),
+    )
+
+
 def test_sums_run_from_left_to_right() -> None:
     # Shares of .1, .8, .1 and .8: added from the right, the last bit falls the other way (93).
-    loads = [Load(Capacity(np.array([10]), np.array([used])), 9, 1) for used in (1, 8, 1, 8)]
-    assert np.asarray(balance_scores(loads, 1)).tolist() == [92]
+    loads = loads_of([([10], [used], 9) for used in (1, 8, 1, 8)], 1)
+    assert np.asarray(balance_scores(loads)).tolist() == [92]
 
 
 ROWS = 5
@@ -128,14 +142,8 @@ amounts = st.integers(0, 10) | st.integers(0, 10**13)
         max_size=5,
     )
 )
-def test_arrays_equal_the_scalar_reading(
-    columns: list[tuple[list[int], list[int], int]],
-) -> None:
-    loads = [
-        Load(Capacity(np.array(offered), np.array(used)), request, 1)
-        for offered, used, request in columns
-    ]
-    scores = np.broadcast_to(balance_scores(loads, ROWS), ROWS).tolist()
+def test_arrays_equal_the_scalar_reading(columns: list[Column]) -> None:
+    scores = np.broadcast_to(balance_scores(loads_of(columns, ROWS)), ROWS).tolist()
     assert scores == [
         _score_of_node([(offered[row], used[row], pod) for offered, used, pod in columns])
         for row in range(ROWS)

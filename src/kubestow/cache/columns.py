@@ -21,6 +21,14 @@ CPU: Final = 0
 MEMORY: Final = 1
 EPHEMERAL_STORAGE: Final = 2
 
+# Where the basic numbers lie in the block.
+REQUESTED: Final = slice(0, 3)
+ALLOCATABLE: Final = slice(3, 6)
+NON_ZERO: Final = slice(6, 8)
+POD_COUNT: Final = 8
+ALLOWED_PODS: Final = 9
+_BLOCK_HEIGHT: Final = 10
+
 
 class TaintSets:
     """Distinct taint lists, numbered. Clusters have few, so rules on taints are evaluated per
@@ -42,6 +50,8 @@ class TaintSets:
 class Columns:
     """The arrays every cycle reads.
 
+    The basic numbers are rows of one block, so that those of some nodes can be picked out at once.
+
     requested      int64[resource, row]   sums of what the pods on the node request
     allocatable    int64[resource, row]   0 where the node lacks the resource
     non_zero       int64[2, row]          cpu and memory with defaults for what is not requested
@@ -58,11 +68,10 @@ class Columns:
         self._allocate(0)
 
     def _allocate(self, rows: int) -> None:
-        self.requested = ResourceColumns(self.resources, rows)
-        self.allocatable = ResourceColumns(self.resources, rows)
-        self.non_zero: IntArray = np.zeros((2, rows), np.int64)
-        self.pod_count: IntArray = np.zeros(rows, np.int64)
-        self.allowed_pods: IntArray = np.zeros(rows, np.int64)
+        self.block: IntArray = np.zeros((_BLOCK_HEIGHT, rows), np.int64)
+        self.requested = ResourceColumns(self.resources, self.block[REQUESTED])
+        self.allocatable = ResourceColumns(self.resources, self.block[ALLOCATABLE])
+        self._point_into_block()
         self.unschedulable: BoolArray = np.zeros(rows, np.bool_)
         self.has_affinity: BoolArray = np.zeros(rows, np.bool_)
         self.affinity_rows = 0
@@ -70,8 +79,13 @@ class Columns:
         self.taint_set: IdArray = np.zeros(rows, np.int32)
         self.features: IntArray = np.zeros(rows, np.int64)
 
+    def _point_into_block(self) -> None:
+        self.non_zero: IntArray = self.block[NON_ZERO]
+        self.pod_count: IntArray = self.block[POD_COUNT]
+        self.allowed_pods: IntArray = self.block[ALLOWED_PODS]
+
     def __len__(self) -> int:
-        return len(self.pod_count)
+        return self.block.shape[1]
 
     def reorder(self, source: np.ndarray[tuple[int], np.dtype[np.intp]]) -> None:
         """Lay the rows anew: row i becomes what was row `source[i]`; -1 leaves rubbish to
@@ -79,12 +93,11 @@ class Columns:
         if len(self) == 0:
             self._allocate(len(source))
             return
-        self.requested.reorder(source)
-        self.allocatable.reorder(source)
-        self.non_zero = self.non_zero[:, source]
+        self.block = self.block.take(source, axis=1)
+        self.requested.reorder(source, self.block[REQUESTED])
+        self.allocatable.reorder(source, self.block[ALLOCATABLE])
+        self._point_into_block()
         for name in (
-            "pod_count",
-            "allowed_pods",
             "unschedulable",
             "has_affinity",
             "has_required_anti_affinity",

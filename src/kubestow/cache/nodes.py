@@ -15,7 +15,9 @@ import numpy.typing as npt
 from kubestow.api.node import Node, Taint
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IdArray, IntArray, Rows
+from kubestow.cache.columns import ALLOCATABLE, ALLOWED_PODS, NON_ZERO, POD_COUNT, REQUESTED
 from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.resource_columns import BASIC_RESOURCES
 from kubestow.cache.tracked import Depends
 
 if TYPE_CHECKING:
@@ -43,8 +45,8 @@ class Nodes:
         """The nodes at these positions of the view."""
         if isinstance(self.rows, slice):
             start, _, step = self.rows.indices(len(self.snapshot))
-            return Nodes(self.snapshot, positions * step + start)
-        return Nodes(self.snapshot, self.rows[positions])
+            return self.snapshot.view(positions * step + start)
+        return self.snapshot.view(self.rows[positions])
 
     # --- numbers ---
 
@@ -64,6 +66,21 @@ class Nodes:
         """int64[node]: cpu (0) or memory (1) requested, with the defaults for pods that say
         nothing."""
         return self._columns.non_zero[column][self.rows]
+
+    @property
+    def basic_requested(self) -> IntArray:
+        """int64[3, node]: cpu, memory and ephemeral storage together."""
+        return np.stack([self.requested(column) for column in range(len(BASIC_RESOURCES))])
+
+    @property
+    def basic_allocatable(self) -> IntArray:
+        """int64[3, node]: cpu, memory and ephemeral storage together."""
+        return np.stack([self.allocatable(column) for column in range(len(BASIC_RESOURCES))])
+
+    @property
+    def non_zero(self) -> IntArray:
+        """int64[2, node]: both of `non_zero_requested`."""
+        return np.stack([self.non_zero_requested(column) for column in range(2)])
 
     @property
     def pod_count(self) -> IntArray:
@@ -139,6 +156,55 @@ class Nodes:
         return self.snapshot.tracked(key, depends, compute)[..., self.rows]
 
 
+class SnapshotNodes(Nodes):
+    """Nodes as the snapshot shows them; their basic numbers are picked out together."""
+
+    __slots__ = ("_block",)
+
+    def __init__(self, snapshot: "Snapshot", rows: Rows) -> None:
+        super().__init__(snapshot, rows)
+        self._block: IntArray | None = None
+
+    def _picked(self) -> IntArray:
+        if self._block is None:
+            block, rows = self._columns.block, self.rows
+            self._block = block[:, rows] if isinstance(rows, slice) else block.take(rows, axis=1)
+        return self._block
+
+    def requested(self, column: int) -> IntArray:
+        if column < len(BASIC_RESOURCES):
+            return self._picked()[REQUESTED][column]
+        return super().requested(column)
+
+    def allocatable(self, column: int) -> IntArray:
+        if column < len(BASIC_RESOURCES):
+            return self._picked()[ALLOCATABLE][column]
+        return super().allocatable(column)
+
+    def non_zero_requested(self, column: int) -> IntArray:
+        return self._picked()[NON_ZERO][column]
+
+    @property
+    def basic_requested(self) -> IntArray:
+        return self._picked()[REQUESTED]
+
+    @property
+    def basic_allocatable(self) -> IntArray:
+        return self._picked()[ALLOCATABLE]
+
+    @property
+    def non_zero(self) -> IntArray:
+        return self._picked()[NON_ZERO]
+
+    @property
+    def pod_count(self) -> IntArray:
+        return self._picked()[POD_COUNT]
+
+    @property
+    def allowed_pods(self) -> IntArray:
+        return self._picked()[ALLOWED_PODS]
+
+
 class SimulatedNode(Nodes):
     """One node as it would be with other pods on it: for nominated pods and preemption."""
 
@@ -171,6 +237,17 @@ class SimulatedNode(Nodes):
         if column < len(basic):
             return np.array([basic[column]], np.int64)
         return np.array([requested.scalar.get(self._columns.resources.names[column], 0)], np.int64)
+
+    @property
+    def basic_requested(self) -> IntArray:
+        requested = self.info.requested
+        return np.array(
+            [[requested.milli_cpu], [requested.memory], [requested.ephemeral_storage]], np.int64
+        )
+
+    @property
+    def basic_allocatable(self) -> IntArray:
+        return self._columns.block[ALLOCATABLE, self.row : self.row + 1]
 
     def non_zero_requested(self, column: int) -> IntArray:
         return np.array([(self.info.non_zero_cpu, self.info.non_zero_memory)[column]], np.int64)

@@ -44,9 +44,10 @@ class ResourceIndex:
 class ResourceColumns:
     """Amounts by resource and row; `self[column]` is int64[row], read-only for others."""
 
-    def __init__(self, resources: ResourceIndex, row_count: int) -> None:
+    def __init__(self, resources: ResourceIndex, basic: IntArray) -> None:
+        """`basic` is int64[3, row], where the basic resources are kept."""
         self._resources = resources
-        self._basic: IntArray = np.zeros((len(BASIC_RESOURCES), row_count), np.int64)
+        self._basic = basic
         # Column → row → amount, and row → its columns: where there is some of it.
         self._scattered: dict[int, dict[int, int]] = {}
         self._columns_of_row: dict[int, tuple[int, ...]] = {}
@@ -70,9 +71,12 @@ class ResourceColumns:
         if amounts.scalar or row in self._columns_of_row:
             self._write_scattered(row, amounts.scalar)
 
-    def reorder(self, source: npt.NDArray[np.intp]) -> None:
-        """Row i becomes what was row `source[i]`; -1 leaves rubbish to overwrite."""
-        self._basic = self._basic[:, source]
+    def reorder(self, source: npt.NDArray[np.intp], basic: IntArray) -> None:
+        """Row i becomes what was row `source[i]`; -1 leaves rubbish to overwrite.
+
+        `basic` holds the basic resources in their new order already.
+        """
+        self._basic = basic
         before = self._columns_of_row
         rows: list[int] = source.tolist()
         self._columns_of_row = {

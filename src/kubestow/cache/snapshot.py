@@ -27,7 +27,7 @@ from kubestow.arrays import ALL_ROWS, IdArray, Rows
 from kubestow.cache.cache import Cache
 from kubestow.cache.columns import Columns
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes, pick
+from kubestow.cache.nodes import Nodes, SnapshotNodes, pick
 from kubestow.cache.tracked import ChangeLog, Depends, Tracked
 from kubestow.errors import CacheError
 
@@ -112,7 +112,7 @@ class Snapshot:
         return key in self.used_pvcs
 
     def view(self, rows: Rows = ALL_ROWS) -> Nodes:
-        return Nodes(self, rows)
+        return SnapshotNodes(self, rows)
 
     def label(self, key: str) -> LabelColumn:
         column = self._labels.get(key)
@@ -130,7 +130,7 @@ class Snapshot:
         `tracked`)."""
         array = self._tracked.get(key)
         if array is None:
-            array = Tracked[Any](self.log, depends, lambda rows: compute(Nodes(self, rows)))
+            array = Tracked[Any](self.log, depends, lambda rows: compute(self.view(rows)))
             self._tracked[key] = array
             if len(self._tracked) > TRACKED_MAX:
                 self._tracked.popitem(last=False)

@@ -182,7 +182,8 @@ class ShapeRecord:
         return result
 
     def _compute_local(self, rows: Rows) -> IntArray:
-        result = self._fixed.values()[:, rows].copy()
+        fixed = self._fixed.values()
+        result = fixed.copy() if isinstance(rows, slice) else fixed.take(rows, axis=1)
         self._add(result, self._steps.pod_filters, self._steps.pod_scores, self.snapshot.view(rows))
         result[_SCORE] += self._constant
         return result

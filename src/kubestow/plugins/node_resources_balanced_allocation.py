@@ -27,7 +27,12 @@ from kubestow.framework.status import Status
 from kubestow.plugins._shared.device_classes import share_unless_by_devices
 from kubestow.plugins._shared.devices import DeviceCounts, KnownDevices
 from kubestow.plugins._shared.request_signature import sign_request
-from kubestow.plugins._shared.scoring_resources import Load, NodeLoad, ScoringResources
+from kubestow.plugins._shared.scoring_resources import (
+    Loads,
+    NodeLoad,
+    ScoredRequest,
+    ScoringResources,
+)
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -62,18 +67,17 @@ class NodeResourcesBalancedAllocation:
         )
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        requests = self._requests(pod)
-        if not any(requests):
+        request = self._request(pod)
+        if not request.amounts.any():
             return Status.skip()
-        state.write(_PRE_SCORE, requests)
+        state.write(_PRE_SCORE, request)
         return None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
-        requests: tuple[int, ...] = state.get(_PRE_SCORE) or self._requests(pod)
-        if not any(requests):
+        request: ScoredRequest = state.get(_PRE_SCORE) or self._request(pod)
+        if not request.amounts.any():
             return 0
-        loads = self._resources.loads(nodes, requests)
-        return balance_scores(loads, len(nodes))
+        return balance_scores(self._resources.loads(nodes, request))
 
     def row_score(self, state: CycleState) -> Callable[[NodeInfo], int]:
         loads_on = self._resources.loads_on(state.read(_PRE_SCORE))
@@ -90,29 +94,28 @@ class NodeResourcesBalancedAllocation:
         request = filter_request(pod.pod, use_pod_level=self._use_pod_level)
         return sign_request(request, self._device_classes)
 
-    def _requests(self, pod: PodInfo) -> tuple[int, ...]:
+    def _request(self, pod: PodInfo) -> ScoredRequest:
         total = balance_request(
             pod.pod,
             use_pod_level=self._use_pod_level,
             use_pod_level_status=self._use_pod_level_status,
         )
-        return self._resources.requests(total)
+        return self._resources.request(total)
 
 
-def balance_scores(loads: Sequence[Load], node_count: int) -> IntArray | int:
+def balance_scores(loads: Loads) -> IntArray | int:
     """int64[node] in 50..100: whether the pod evens out the shares of the resources.
 
     A resource the node lacks is left out there, so nodes are taken together by which they have.
     """
-    if all(load.capacity.allocatable.all() for load in loads):
+    has = loads.allocatable != 0
+    if has.all():
         return _scores_of_alike(loads)
-    has = np.stack([load.capacity.allocatable != 0 for load in loads])
     patterns, pattern_of = np.unique(has, axis=1, return_inverse=True)
-    scores = np.empty(node_count, np.int64)
+    scores = np.empty(has.shape[1], np.int64)
     for number, pattern in enumerate(patterns.T.tolist()):
-        rows = np.flatnonzero(pattern_of == number)
-        kept = [load for load, is_there in zip(loads, pattern, strict=True) if is_there]
-        scores[rows] = _scores_of_alike([load.at(rows) for load in kept])
+        positions = np.flatnonzero(pattern_of == number)
+        scores[positions] = _scores_of_alike(loads.at(pattern, positions))
     return scores
 
 
@@ -140,40 +143,38 @@ def _evenness_of(shares: Sequence[float]) -> int:
     return int((1 - deviation) * float(MAX_NODE_SCORE))
 
 
-def _scores_of_alike(loads: Sequence[Load]) -> IntArray | int:
+def _scores_of_alike(loads: Loads) -> IntArray | int:
     """The scores of nodes that have all these resources."""
-    if len(loads) < 2:
+    allocatable, used, request, _ = loads
+    if len(allocatable) < 2:
         return _HALF_SCORE + _HALF_SCORE // 2  # One share alone is always even.
-    after = _evenness([_share(used + request, all_) for (all_, used), request, _ in loads])
-    before = _evenness([_share(used, all_) for (all_, used), _, _ in loads])
+    # The shares with the pod and those without it.
+    shares: FloatArray = np.empty((2, *used.shape))
+    np.divide(used + request, allocatable, out=shares[0])
+    np.divide(used, allocatable, out=shares[1])
+    after, before = _evenness(np.minimum(shares, 1.0, out=shares))
     # Never negative inside the brackets: evenness is 50..100.
     return _HALF_SCORE + (_HALF_SCORE + after - before) // 2
 
 
-def _share(requested: IntArray, allocatable: IntArray) -> FloatArray:
-    share: FloatArray = requested / allocatable
-    return np.minimum(share, 1.0, out=share)
-
-
-def _evenness(shares: Sequence[FloatArray]) -> IntArray:
-    """int64[node]: 100 less the standard deviation of the shares in percent, cut.
+def _evenness(shares: FloatArray) -> IntArray:
+    """int64[2, node] of float64[2, resource, node]: 100 less the standard deviation of the shares
+    in percent, cut.
 
     Spec 05 §9: every operation in this order, because the last bit decides where it is cut.
     """
-    if len(shares) == 2:
-        deviation = np.abs((shares[0] - shares[1]) / 2)
+    count = shares.shape[1]
+    if count == 2:
+        deviation = np.abs((shares[:, 0] - shares[:, 1]) / 2)
     else:
-        count = len(shares)
-        mean = _running_sum(shares) / count
-        deviation = np.sqrt(
-            _running_sum([(share - mean) * (share - mean) for share in shares]) / count
-        )
+        apart = shares - (_running_sum(shares) / count)[:, np.newaxis]
+        deviation = np.sqrt(_running_sum(apart * apart) / count)
     return ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
 
 
-def _running_sum(values: Sequence[FloatArray]) -> FloatArray:
-    # Left to right; np.sum over an axis may add in another order.
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
+def _running_sum(values: FloatArray) -> FloatArray:
+    # Resource after resource; np.sum may add in another order.
+    total = values[:, 0]
+    for place in range(1, values.shape[1]):
+        total = total + values[:, place]
     return total

@@ -16,7 +16,7 @@ from kubestow.config.plugin_args import (
     UtilizationShapePoint,
 )
 from kubestow.errors import ConfigError
-from kubestow.plugins._shared.scoring_resources import Capacity, Load
+from kubestow.plugins._shared.scoring_resources import Loads
 from kubestow.plugins._shared.shape import Shape
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.strategies import Strategy, strategy_of
@@ -24,6 +24,9 @@ from kubestow.testing import make_handle, make_node, make_pod, make_snapshot, ru
 
 GPU = "nvidia.com/gpu"
 GI = 1024**3
+
+# What each node offers and uses of one resource, the pod's request and the weight.
+Column = tuple[list[tuple[int, int]], int, int]
 
 
 def strategy_args(
@@ -84,8 +87,18 @@ def test_pod_level_requests_are_not_seen_by_the_score() -> None:
     assert score(LEAST, BEST_EFFORT, placed) == 0
 
 
-def load(requested: int, allocatable: int, weight: int = 1) -> Load:
-    return Load(Capacity(np.array([allocatable]), np.array([requested])), 0, weight)
+def load(requested: int, allocatable: int, weight: int = 1) -> Column:
+    return [(allocatable, requested)], 0, weight
+
+
+def loads_of(columns: list[Column], node_count: int = 1) -> Loads:
+    shape = (len(columns), node_count)
+    return Loads(
+        np.array([[a for a, _ in numbers] for numbers, _, _ in columns], np.int64).reshape(shape),
+        np.array([[u for _, u in numbers] for numbers, _, _ in columns], np.int64).reshape(shape),
+        np.array([[request] for _, request, _ in columns], np.int64).reshape(-1, 1),
+        np.array([[weight] for _, _, weight in columns], np.int64).reshape(-1, 1),
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,8 +134,8 @@ def load(requested: int, allocatable: int, weight: int = 1) -> Load:
         ),
     ],
 )
-def test_loads_become_scores(args: ScoringStrategy, loads: list[Load], expected: int) -> None:
-    assert strategy_of(args).score_nodes(loads, 1).tolist() == [expected]
+def test_loads_become_scores(args: ScoringStrategy, loads: list[Column], expected: int) -> None:
+    assert strategy_of(args).score_nodes(loads_of(loads)).tolist() == [expected]
 
 
 @pytest.mark.parametrize(
@@ -184,24 +197,14 @@ node_numbers = st.tuples(st.integers(0, 50), st.integers(0, 60))
         max_size=4,
     ),
 )
-def test_arrays_equal_the_scalar_reading(
-    kind: str, columns: list[tuple[list[tuple[int, int]], int, int]]
-) -> None:
-    loads = [
-        Load(
-            Capacity(np.array([a for a, _ in numbers]), np.array([u for _, u in numbers])),
-            request,
-            weight,
-        )
-        for numbers, request, weight in columns
-    ]
+def test_arrays_equal_the_scalar_reading(kind: str, columns: list[Column]) -> None:
     expected = [
         _score_of_node(
             kind, [(*numbers[row], request, weight) for numbers, request, weight in columns]
         )
         for row in range(4)
     ]
-    assert STRATEGIES[kind].score_nodes(loads, 4).tolist() == expected
+    assert STRATEGIES[kind].score_nodes(loads_of(columns, 4)).tolist() == expected
     on_each = [
         [
             (*numbers[row], request, weight)

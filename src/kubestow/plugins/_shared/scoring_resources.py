@@ -21,28 +21,40 @@ from kubestow.plugins._shared.devices.counts import DeviceCounts
 from kubestow.plugins._shared.node_amounts import amounts_reader
 
 
-class Capacity(NamedTuple):
-    """One resource over the nodes.
+class ScoredRequest(NamedTuple):
+    """What a pod asks for of the resources that count for it, and how much each weighs.
 
-    allocatable   int64[node], 0 where the node lacks the resource and it does not count
-    used          int64[node], what the pods there take of it
+    amounts, weights   int64[resource, 1]
+    """
+
+    names: tuple[str, ...]
+    amounts: IntArray
+    weights: IntArray
+
+
+class Loads(NamedTuple):
+    """The resources that count for a pod, over some nodes; the pod's request is not yet added.
+
+    allocatable       int64[resource, node], 0 where the node lacks the resource: there it does not
+                      count
+    used              int64[resource, node], what the pods there take of it
+    request, weight   int64[resource, 1]
     """
 
     allocatable: IntArray
     used: IntArray
+    request: IntArray
+    weight: IntArray
 
-
-class Load(NamedTuple):
-    """One resource that counts for a pod: what it asks for, where, and how much that weighs."""
-
-    capacity: Capacity
-    request: int
-    weight: int
-
-    def at(self, positions: npt.NDArray[np.intp]) -> "Load":
-        """The same for some of the nodes."""
-        allocatable, used = self.capacity
-        return self._replace(capacity=Capacity(allocatable[positions], used[positions]))
+    def at(self, kept: Sequence[bool], positions: npt.NDArray[np.intp]) -> "Loads":
+        """Some of the resources on some of the nodes."""
+        mask = np.array(kept, np.bool_)
+        return Loads(
+            self.allocatable[mask][:, positions],
+            self.used[mask][:, positions],
+            self.request[mask],
+            self.weight[mask],
+        )
 
 
 # One resource that counts on one node: allocatable, used, the pod's request and its weight.
@@ -68,75 +80,79 @@ class ScoringResources:
         self._specs = tuple((spec.name, spec.weight or 1) for spec in specs or CPU_AND_MEMORY)
         self._use_non_zero = use_non_zero
 
-    def requests(self, total: ResourceList) -> tuple[int, ...]:
-        """What a pod with this total asks for of each resource."""
-        return tuple(request_value(name, total) for name, _ in self._specs)
-
-    def loads(self, nodes: Nodes, requests: Sequence[int]) -> list[Load]:
-        """The resources that count on some node, given a pod's requests."""
-        loads: list[Load] = []
-        for (name, weight), request in zip(self._specs, requests, strict=True):
+    def request(self, total: ResourceList) -> ScoredRequest:
+        """What a pod with this total asks for."""
+        counting = [
+            (name, amount, weight)
+            for name, weight in self._specs
             # A pod that asks no GPU is not sent towards, or away from, nodes with GPUs.
-            if request == 0 and is_scalar(name):
-                continue
-            capacity = self._capacity(nodes, name)
-            if capacity is not None:
-                loads.append(Load(capacity, request, weight))
-        return loads
+            if (amount := request_value(name, total)) != 0 or not is_scalar(name)
+        ]
+        return ScoredRequest(
+            tuple(name for name, _, _ in counting),
+            np.array([amount for _, amount, _ in counting], np.int64)[:, np.newaxis],
+            np.array([weight for _, _, weight in counting], np.int64)[:, np.newaxis],
+        )
 
-    def loads_on(self, requests: Sequence[int]) -> Callable[[NodeInfo], list[NodeLoad]]:
+    def loads(self, nodes: Nodes, request: ScoredRequest) -> Loads:
+        """The resources that count for a pod with this request."""
+        if request.names == (CPU, MEMORY):
+            used = nodes.non_zero if self._use_non_zero else nodes.basic_requested[:2]
+            return Loads(nodes.basic_allocatable[:2], used, request.amounts, request.weights)
+        allocatable: IntArray = np.empty((len(request.names), len(nodes)), np.int64)
+        used = np.empty_like(allocatable)
+        for place, name in enumerate(request.names):
+            allocatable[place], used[place] = self._capacity(nodes, name)
+        return Loads(allocatable, used, request.amounts, request.weights)
+
+    def loads_on(self, request: ScoredRequest) -> Callable[[NodeInfo], list[NodeLoad]]:
         """A function that gives the same for one node, as plain numbers; devices do not come in.
 
         A resource the node lacks does not count.
         """
+        amounts: list[int] = request.amounts.ravel().tolist()
+        weights: list[int] = request.weights.ravel().tolist()
         readers = [
-            (amounts_reader(name, non_zero=self._use_non_zero), request, weight)
-            for (name, weight), request in zip(self._specs, requests, strict=True)
-            if request != 0 or not is_scalar(name)
+            (amounts_reader(name, non_zero=self._use_non_zero), amount, weight)
+            for name, amount, weight in zip(request.names, amounts, weights, strict=True)
         ]
 
         def loads(info: NodeInfo) -> list[NodeLoad]:
             found: list[NodeLoad] = []
-            for read, request, weight in readers:
+            for read, amount, weight in readers:
                 allocatable, used = read(info)
                 if allocatable:
-                    found.append((allocatable, used, request, weight))
+                    found.append((allocatable, used, amount, weight))
             return found
 
         return loads
 
-    def _capacity(self, nodes: Nodes, name: str) -> Capacity | None:
-        """None for resources no node has."""
+    def _capacity(self, nodes: Nodes, name: str) -> tuple[IntArray | int, IntArray | int]:
+        """What the nodes have of one resource, and how much of that is taken."""
         if name == EPHEMERAL_STORAGE:
-            return _column_capacity(nodes, columns.EPHEMERAL_STORAGE)
+            column = columns.EPHEMERAL_STORAGE
+            return nodes.allocatable(column), nodes.requested(column)
         if name not in (CPU, MEMORY):
-            return scalar_capacity(nodes, name, self._devices)
+            return scalar_capacity(nodes, name, self._devices) or (0, 0)
         column = columns.CPU if name == CPU else columns.MEMORY
-        if not self._use_non_zero:
-            return _column_capacity(nodes, column)
-        return Capacity(nodes.allocatable(column), nodes.non_zero_requested(column))
+        used = nodes.non_zero_requested if self._use_non_zero else nodes.requested
+        return nodes.allocatable(column), used(column)
 
 
 def scalar_capacity(
     nodes: Nodes, name: str, devices: DeviceCounts | None = None
-) -> Capacity | None:
+) -> tuple[IntArray, IntArray] | None:
     """What the nodes have of a scalar resource; None for names no node and no pod ever had.
 
     Spec 05 §8.6: where a node publishes none, the devices of the class behind the name count.
     """
     column = nodes.resource_column(name)
-    published = None if column is None else _column_capacity(nodes, column)
+    published = None if column is None else (nodes.allocatable(column), nodes.requested(column))
     counted = None if devices is None else devices.of_resource(name, nodes)
-    if counted is None:
-        return published
-    if published is None:
-        return Capacity(*counted)
-    is_published = published.allocatable > 0
-    return Capacity(
-        np.where(is_published, published.allocatable, counted[0]),
-        np.where(is_published, published.used, counted[1]),
+    if counted is None or published is None:
+        return counted or published
+    is_published = published[0] > 0
+    return (
+        np.where(is_published, published[0], counted[0]),
+        np.where(is_published, published[1], counted[1]),
     )
-
-
-def _column_capacity(nodes: Nodes, column: int) -> Capacity:
-    return Capacity(nodes.allocatable(column), nodes.requested(column))

@@ -20,7 +20,7 @@ from kubestow.framework.status import Status
 from kubestow.plugins._shared.device_classes import share_unless_by_devices
 from kubestow.plugins._shared.devices import DeviceCounts, KnownDevices
 from kubestow.plugins._shared.request_signature import sign_request
-from kubestow.plugins._shared.scoring_resources import ScoringResources
+from kubestow.plugins._shared.scoring_resources import ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints
 from kubestow.plugins.node_resources_fit.shortage import (
     FitRequest,
@@ -84,12 +84,12 @@ class NodeResourcesFit:
         return shortage_status(_stored_request(state), code)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        state.write(_PRE_SCORE, self._scored_requests(pod))
+        state.write(_PRE_SCORE, self._scored_request(pod))
         return None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        requests: tuple[int, ...] = state.get(_PRE_SCORE) or self._scored_requests(pod)
-        return self._strategy.score_nodes(self._resources.loads(nodes, requests), len(nodes))
+        request: ScoredRequest = state.get(_PRE_SCORE) or self._scored_request(pod)
+        return self._strategy.score_nodes(self._resources.loads(nodes, request))
 
     def row_score(self, state: CycleState) -> Callable[[NodeInfo], int]:
         loads_on, score = (
@@ -111,9 +111,9 @@ class NodeResourcesFit:
     def _request(self, pod: PodInfo) -> Resources:
         return filter_request(pod.pod, use_pod_level=self._use_pod_level)
 
-    def _scored_requests(self, pod: PodInfo) -> tuple[int, ...]:
+    def _scored_request(self, pod: PodInfo) -> ScoredRequest:
         # Spec 05 §8.5: scoring does not see pod-level requests, whatever the gate says.
-        return self._resources.requests(score_request(pod.pod))
+        return self._resources.request(score_request(pod.pod))
 
 
 def _stored_request(state: CycleState) -> FitRequest:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from kubestow.api.quantity import INT64_MIN
 from kubestow.api.resources import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -29,6 +30,7 @@ from kubestow.plugins._shared.node_amounts import amounts_reader
 TOO_MANY_PODS: Final = 1 << 0
 UNRESOLVABLE: Final = 1 << 4
 _BASIC_BITS: Final = {CPU: 1, MEMORY: 2, EPHEMERAL_STORAGE: 3}
+_BASIC_CODES: Final[IntArray] = np.array([[1 << bit] for bit in _BASIC_BITS.values()], np.int64)
 _FIRST_SCALAR_BIT: Final = 5
 # Codes are positive int64. A pod with more scalars than bits has the last ones share a bit: its
 # verdicts stay right, and a message may then name a resource too many.
@@ -45,10 +47,17 @@ class Demand(NamedTuple):
 
 
 class FitRequest(NamedTuple):
-    """What Filter tests: the non-zero parts of a pod's request, in the order of the reasons."""
+    """What Filter tests: the non-zero parts of a pod's request, in the order of the reasons.
+
+    basic     int64[3, 1], what is asked of the basic resources, less than anything where that is
+              nothing: then even an overcommitted node has enough
+    scalars   the demands for other resources
+    """
 
     resources: Resources
     demands: tuple[Demand, ...]
+    basic: IntArray
+    scalars: tuple[Demand, ...]
 
     @classmethod
     def of(
@@ -65,7 +74,7 @@ class FitRequest(NamedTuple):
             MEMORY: resources.memory,
             EPHEMERAL_STORAGE: resources.ephemeral_storage,
         }
-        demands = [
+        basics = [
             Demand(name, amount, _BASIC_BITS[name]) for name, amount in amounts.items() if amount
         ]
         scalars = (
@@ -73,10 +82,16 @@ class FitRequest(NamedTuple):
             for name, amount in sorted(resources.scalar.items())
             if amount and not _is_ignored(name, ignored_resources, ignored_groups)
         )
+        others: list[Demand] = []
         for bit, (name, amount) in enumerate(scalars, _FIRST_SCALAR_BIT):
             by_devices = device_classes is not None and device_classes.class_of(name) is not None
-            demands.append(Demand(name, amount, min(bit, _LAST_BIT), by_devices))
-        return cls(resources, tuple(demands))
+            others.append(Demand(name, amount, min(bit, _LAST_BIT), by_devices))
+        return cls(
+            resources,
+            (*basics, *others),
+            np.array([[amount or INT64_MIN] for amount in amounts.values()], np.int64),
+            tuple(others),
+        )
 
 
 def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
@@ -85,7 +100,14 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
     is_full = nodes.pod_count >= nodes.allowed_pods
     if is_full.any():
         codes = is_full * np.int64(TOO_MANY_PODS)
-    for demand in request.demands:
+    allocatable = nodes.basic_allocatable
+    is_short = allocatable - nodes.basic_requested < request.basic
+    if is_short.any():
+        # More than the node has at all: evicting pods would not help.
+        lacking = np.where(allocatable < request.basic, _BASIC_CODES | UNRESOLVABLE, _BASIC_CODES)
+        basic: IntArray = np.bitwise_or.reduce(lacking * is_short, axis=0)
+        codes = basic if codes is None else codes | basic
+    for demand in request.scalars:
         codes = _add_shortage(codes, demand, nodes)
     return codes
 
@@ -146,7 +168,6 @@ def _add_shortage(codes: IntArray | None, demand: Demand, nodes: Nodes) -> IntAr
         is_short &= allocatable != 0
     if not is_short.any():
         return codes
-    # More than the node has at all: evicting pods would not help.
     lacking = np.where(
         allocatable < demand.amount, np.int64(1 << demand.bit | UNRESOLVABLE), 1 << demand.bit
     )

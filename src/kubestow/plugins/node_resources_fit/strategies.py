@@ -14,11 +14,10 @@ from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import ScoringStrategy
 from kubestow.errors import ConfigError
 from kubestow.framework.plugin import MAX_NODE_SCORE
-from kubestow.plugins._shared.scoring_resources import Load, NodeLoad
+from kubestow.plugins._shared.scoring_resources import Loads, NodeLoad
 from kubestow.plugins._shared.shape import Shape
 
-# Scores that many nodes by the resources that count, the incoming pod's requests not yet added.
-NodesStrategy = Callable[[Sequence[Load], int], IntArray]
+NodesStrategy = Callable[[Loads], IntArray]
 # The same for one node, of whose resources only those that count are given.
 NodeStrategy = Callable[[Sequence[NodeLoad]], int]
 
@@ -47,24 +46,17 @@ def strategy_of(args: ScoringStrategy) -> Strategy:
             raise ConfigError(f"scoring strategy {args.type} is not supported")
 
 
-def least_allocated(loads: Sequence[Load], node_count: int) -> IntArray:
+def least_allocated(loads: Loads) -> IntArray:
     """int64[node] in 0..100: the share of each resource that would stay free, weighted."""
-    mean = _WeightedMean(node_count)
-    for (allocatable, used), request, weight in loads:
-        free = allocatable - (used + request)
-        np.maximum(free, 0, out=free)
-        mean.add(_percent(free, allocatable), weight, allocatable)
-    return mean.truncated()
+    free = loads.allocatable - loads.used
+    free -= loads.request
+    np.maximum(free, 0, out=free)
+    return _truncated_mean(_percent(free, loads.allocatable), loads)
 
 
-def most_allocated(loads: Sequence[Load], node_count: int) -> IntArray:
+def most_allocated(loads: Loads) -> IntArray:
     """int64[node] in 0..100: the share of each resource that would be taken, weighted."""
-    mean = _WeightedMean(node_count)
-    for (allocatable, used), request, weight in loads:
-        # Pods that say nothing count with defaults, so the sum can exceed what there is.
-        taken = np.minimum(used + request, allocatable)
-        mean.add(_percent(taken, allocatable), weight, allocatable)
-    return mean.truncated()
+    return _truncated_mean(_percent(_taken(loads), loads.allocatable), loads)
 
 
 def requested_to_capacity_ratio(args: ScoringStrategy) -> Strategy:
@@ -74,17 +66,13 @@ def requested_to_capacity_ratio(args: ScoringStrategy) -> Strategy:
         raise ConfigError("at least one point must be specified")
     shape = Shape.from_args(ratio.shape)
 
-    def score(loads: Sequence[Load], node_count: int) -> IntArray:
+    def score(loads: Loads) -> IntArray:
         """int64[node] in 0..100."""
-        mean = _WeightedMean(node_count)
-        for (allocatable, used), request, weight in loads:
-            # Beyond what there is counts as full.
-            taken = np.minimum(used + request, allocatable)
-            scores = shape.scores(_percent(taken, allocatable))
-            scores *= allocatable > 0
-            # Only here a resource that scores nothing drops out with its weight.
-            mean.add(scores, weight, scores)
-        return mean.rounded()
+        scores = shape.scores(_percent(_taken(loads), loads.allocatable))
+        scores *= loads.allocatable > 0
+        # Only here a resource that scores nothing drops out with its weight. Half is rounded up.
+        mean = (scores * loads.weight).sum(axis=0) / _weights(scores, loads.weight)
+        return np.floor(mean + 0.5).astype(np.int64)
 
     def score_on(loads: Sequence[NodeLoad]) -> int:
         score_sum = weight_sum = 0
@@ -120,28 +108,24 @@ def most_allocated_on(loads: Sequence[NodeLoad]) -> int:
     return score_sum // weight_sum if weight_sum else 0
 
 
+def _taken(loads: Loads) -> IntArray:
+    # Pods that say nothing count with defaults, so the sum can exceed what there is.
+    return np.minimum(loads.used + loads.request, loads.allocatable)
+
+
 def _percent(part: IntArray, whole: IntArray) -> IntArray:
     """0 where there is no whole."""
     return part * MAX_NODE_SCORE // (whole if whole.all() else np.maximum(whole, 1))
 
 
-class _WeightedMean:
-    """The mean of several scores per node, of which some nodes leave some out."""
+def _truncated_mean(scores: IntArray, loads: Loads) -> IntArray:
+    """int64[node]: the weighted mean over the resources the node has; 0 where it has none."""
+    return (scores * loads.weight).sum(axis=0) // _weights(loads.allocatable, loads.weight)
 
-    def __init__(self, node_count: int) -> None:
-        self._sum: IntArray = np.zeros(node_count, np.int64)
-        # One number as long as no node left anything out: dividing by it is much quicker.
-        self._weight: IntArray | int = 0
 
-    def add(self, scores: IntArray, weight: int, counts_where: IntArray) -> None:
-        """Add a score, 0 where it does not count: that is where `counts_where` is 0."""
-        self._sum += scores if weight == 1 else scores * weight
-        self._weight += weight if counts_where.all() else weight * (counts_where > 0)
-
-    def truncated(self) -> IntArray:
-        """0 where nothing counted."""
-        return self._sum // np.maximum(self._weight, 1)
-
-    def rounded(self) -> IntArray:
-        """Half up; 0 where nothing counted."""
-        return np.floor(self._sum / np.maximum(self._weight, 1) + 0.5).astype(np.int64)
+def _weights(counts_where: IntArray, weight: IntArray) -> IntArray | int:
+    """The weight of all resources that count on each node: those with a number above zero there."""
+    # One number as long as no node leaves anything out: dividing by it is much quicker.
+    if counts_where.all():
+        return max(int(weight.sum()), 1)
+    return np.maximum((weight * (counts_where > 0)).sum(axis=0), 1)

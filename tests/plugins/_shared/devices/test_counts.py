@@ -103,4 +103,4 @@ def test_devices_stand_in_where_a_node_publishes_none() -> None:
     nodes = make_snapshot([make_node("n1", allocatable={GPU: 8}), make_node("n2")]).view()
     capacity = scalar_capacity(nodes, GPU, counts)
     assert capacity is not None
-    assert capacity.allocatable.tolist() == [8, 1]
+    assert capacity[0].tolist() == [8, 1]
