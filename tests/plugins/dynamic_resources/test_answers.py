@@ -1,6 +1,7 @@
 """Answers kept from earlier pods equal those asked anew, whatever happened in between."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -13,8 +14,10 @@ from kubestow.api.pod import NodeSelector, Pod, PodResourceClaim
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
+from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.framework.cycle_state import CycleState
+from kubestow.plugins._shared.devices import KnownDevices
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.testing import make_cache, make_handle, make_node, make_pod, make_term, run_filter
@@ -40,6 +43,15 @@ REQUESTS = {
 ON_SSD = NodeSelector(node_selector_terms=(make_term("disk In ssd"),))
 
 
+class Reserved(NamedTuple):
+    """A pod that has devices, which its claim does not say yet."""
+
+    claim: ResourceClaim
+    pod: PodInfo
+    state: CycleState
+    node_name: str
+
+
 class Lab:
     """A cluster in which things happen, and a plugin that has seen all of it."""
 
@@ -53,6 +65,7 @@ class Lab:
             self.put_slice(number, 2)
         self.snapshot = Snapshot()
         self.plugin = self._make_plugin()
+        self.reserved: list[Reserved] = []
         self._version = 0
 
     def put_node(self, number: int, kind: str) -> None:
@@ -73,7 +86,7 @@ class Lab:
         if node is not None:
             self.cache.remove_node(node)
 
-    def put_slice(self, number: int, count: int, *, fast: bool = False) -> None:
+    def put_slice(self, number: int, count: int, fast: bool = False) -> None:
         devices = [
             make_device(f"d{index}", attributes={"fast": True} if fast else {})
             for index in range(count)
@@ -97,6 +110,35 @@ class Lab:
     def put_class(self, selector: str) -> None:
         self.objects.put(make_device_class("any", selector, extended_resource=GPU))
 
+    def reserve(self, kind: str, number: int) -> None:
+        """A pod gets devices on a node, if there are some for it; nothing is written yet."""
+        self._version += 1
+        claim = make_claim(f"own-{self._version}", REQUESTS[kind])
+        self.objects.put(claim)
+        pod = make_pod(resource_claims=[_naming(claim)])
+        state = CycleState()
+        self.snapshot.refresh(self.cache)
+        run_filter(self.plugin, pod, self.snapshot, state=state)
+        attempt: Attempt = state.read(self.plugin.name)
+        if attempt.allocations.get(f"n{number}") is not None:
+            self.plugin.reserve(state, PodInfo(pod), f"n{number}")
+            self.reserved.append(Reserved(claim, PodInfo(pod), state, f"n{number}"))
+
+    def unreserve(self) -> None:
+        if self.reserved:
+            _, pod, state, node_name = self.reserved.pop(0)
+            self.plugin.unreserve(state, pod, node_name)
+
+    def write(self) -> None:
+        """A claim in flight arrives."""
+        if self.reserved:
+            uid = self.reserved.pop(0).claim.metadata.uid
+            claims = KnownDevices.of(self.objects, DEFAULT_GATES).claims
+            claim = claims.in_flight(uid)
+            assert claim is not None
+            self.objects.put(claim)
+            claims.end_allocation(uid, force=True)
+
     def check(self) -> None:
         """Every kind of pod gets the same from the plugin as from one made just now."""
         self.snapshot.refresh(self.cache)
@@ -107,8 +149,9 @@ class Lab:
     def _pod(self, kind: str) -> Pod:
         if kind == "extended":
             return make_pod(requests={GPU: 1})
-        self.objects.put(make_claim(kind, REQUESTS[kind]))
-        return make_pod(resource_claims=[PodResourceClaim(name="c", resource_claim_name=kind)])
+        claim = make_claim(kind, REQUESTS[kind])
+        self.objects.put(claim)
+        return make_pod(resource_claims=[_naming(claim)])
 
     def _make_plugin(self, *, fresh: bool = False) -> DynamicResources:
         objects = self.objects
@@ -120,6 +163,10 @@ class Lab:
                 self.objects.resource_claims,
             ):
                 objects.put(*store)
+            # To others, devices in flight are as good as gone.
+            claims = KnownDevices.of(self.objects, DEFAULT_GATES).claims
+            in_flight = (claims.in_flight(each.claim.metadata.uid) for each in self.reserved)
+            objects.put(*(claim for claim in in_flight if claim is not None))
         handle = make_handle(self.snapshot, objects=objects)
         return DynamicResources(DynamicResourcesArgs(), handle)
 
@@ -140,29 +187,38 @@ class Lab:
         )
 
 
+def _naming(claim: ResourceClaim) -> PodResourceClaim:
+    return PodResourceClaim(name="c", resource_claim_name=claim.metadata.name)
+
+
 NUMBERS = st.integers(0, 2)
 POOLS = st.sampled_from(("p0", "p1", "p2", "net"))
 DEVICES = st.sampled_from(("d0", "d1", "net"))
 Step = Callable[[Lab], None]
+
+
+def _step(
+    action: Callable[..., None], *arguments: st.SearchStrategy[object]
+) -> st.SearchStrategy[Step]:
+    """The action with such arguments, to be taken in some lab."""
+
+    def given_these(values: tuple[object, ...]) -> Step:
+        return lambda lab: action(lab, *values)
+
+    return st.tuples(*arguments).map(given_these)
+
+
 STEPS: st.SearchStrategy[Step] = st.one_of(
-    st.builds(
-        lambda number, kind: lambda lab: lab.put_node(number, kind),
-        NUMBERS,
-        st.sampled_from(("plain", "ssd", "gpu")),
-    ),
-    st.builds(lambda number: lambda lab: lab.remove_node(number), NUMBERS),
-    st.builds(
-        lambda number, count, fast: lambda lab: lab.put_slice(number, count, fast=fast),
-        NUMBERS,
-        st.integers(0, 3),
-        st.booleans(),
-    ),
-    st.builds(
-        lambda place: lambda lab: lab.put_network_slice(place), st.sampled_from(("ssd", "all"))
-    ),
-    st.builds(lambda pool, device: lambda lab: lab.allocate(pool, device), POOLS, DEVICES),
-    st.builds(lambda pool, device: lambda lab: lab.free(pool, device), POOLS, DEVICES),
-    st.builds(lambda text: lambda lab: lab.put_class(text), st.sampled_from(("true", FAST))),
+    _step(Lab.put_node, NUMBERS, st.sampled_from(("plain", "ssd", "gpu"))),
+    _step(Lab.remove_node, NUMBERS),
+    _step(Lab.put_slice, NUMBERS, st.integers(0, 3), st.booleans()),
+    _step(Lab.put_network_slice, st.sampled_from(("ssd", "all"))),
+    _step(Lab.allocate, POOLS, DEVICES),
+    _step(Lab.free, POOLS, DEVICES),
+    _step(Lab.put_class, st.sampled_from(("true", FAST))),
+    _step(Lab.reserve, st.sampled_from(("one", "two", "choice")), NUMBERS),
+    _step(Lab.unreserve),
+    _step(Lab.write),
 )
 
 
