@@ -1,5 +1,6 @@
 """Arrays that catch up equal arrays computed anew, and compute no more than they must."""
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -27,29 +28,33 @@ class Truth:
         return np.stack((self.values[rows], -self.values[rows]))
 
 
+def rows(*numbers: int) -> "array[int]":
+    return array("q", numbers)
+
+
 def intp(*rows: int) -> npt.NDArray[np.intp]:
     return np.array(rows, np.intp)
 
 
 def test_only_changed_rows_are_computed_again() -> None:
     truth, log = Truth([0] * 10), ChangeLog()
-    array = Tracked[np.int64](log, Depends.PODS, truth.compute)
+    tracked = Tracked[np.int64](log, Depends.PODS, truth.compute)
     for row in (3, 7, 3):
         truth.values[row] += 1
         log.note(row, Depends.PODS)
-    assert array.values().tolist() == truth.values.tolist()
+    assert tracked.values().tolist() == truth.values.tolist()
     assert truth.computed == [list(range(10)), [3, 7]]
-    array.values()
+    tracked.values()
     assert len(truth.computed) == 2
 
 
 def test_many_changes_are_cheaper_all_at_once() -> None:
     truth, log = Truth([0] * 4), ChangeLog()
-    array = Tracked[np.int64](log, Depends.PODS, truth.compute)
+    tracked = Tracked[np.int64](log, Depends.PODS, truth.compute)
     for row in (0, 1, 2):
         truth.values[row] += 1
         log.note(row, Depends.PODS)
-    assert array.values().tolist() == [1, 1, 1, 0]
+    assert tracked.values().tolist() == [1, 1, 1, 0]
     assert truth.computed == [[0, 1, 2, 3]] * 2
 
 
@@ -74,22 +79,22 @@ def test_changes_of_nodes_touch_what_depends_on_pods() -> None:
 
 def test_a_new_order_moves_values_without_computing() -> None:
     truth, log = Truth([10, 11, 12, 13]), ChangeLog()
-    array = Tracked[np.int64](log, Depends.PODS, truth.compute)
+    tracked = Tracked[np.int64](log, Depends.PODS, truth.compute)
     source = intp(3, 1, 0, 2)
     truth.values = truth.values[source]
     log.reorder(source, 4)
-    assert array.values().tolist() == [13, 11, 10, 12]
+    assert tracked.values().tolist() == [13, 11, 10, 12]
     assert len(truth.computed) == 1
 
 
 def test_after_too_many_new_orders_the_array_is_computed_anew() -> None:
     truth, log = Truth([10, 11, 12]), ChangeLog()
-    array = Tracked[np.int64](log, Depends.PODS, truth.compute)
+    tracked = Tracked[np.int64](log, Depends.PODS, truth.compute)
     for _ in range(REORDERS_KEPT + 1):
         source = intp(1, 2, 0)
         truth.values = truth.values[source]
         log.reorder(source, 3)
-    assert array.values().tolist() == truth.values.tolist()
+    assert tracked.values().tolist() == truth.values.tolist()
     assert len(truth.computed) == 2
 
 
@@ -115,7 +120,7 @@ def test_marks_stay_valid_when_no_row_is_left() -> None:
     log.reorder(intp(), 1)
     log.reorder(intp(-1), 0)
     log.note(0, Depends.PODS)
-    assert log.since(Depends.PODS, seen) == [0]
+    assert log.since(Depends.PODS, seen) == rows(0)
     assert log.since(Depends.PODS, 0) is None
 
 
@@ -123,7 +128,7 @@ def test_a_short_log_is_left_alone() -> None:
     log = ChangeLog()
     log.note(1, Depends.PODS)
     log.trim(1)
-    assert log.since(Depends.PODS, 0) == [1]
+    assert log.since(Depends.PODS, 0) == rows(1)
 
 
 CHANGE = st.tuples(st.just("change"), st.integers(0, 30), st.sampled_from(list(Depends)))
@@ -164,8 +169,8 @@ def test_catching_up_equals_computing_anew(count: int, steps: list[tuple[str, An
             log.trim(what)
         elif step == "look":
             check(*readers[what])
-    for array, world in readers:
-        check(array, world)
+    for tracked, world in readers:
+        check(tracked, world)
 
 
 def lay_anew(wanted: list[int], count: int, *, is_doubling_allowed: bool) -> npt.NDArray[np.intp]:
@@ -177,8 +182,8 @@ def lay_anew(wanted: list[int], count: int, *, is_doubling_allowed: bool) -> npt
     return np.array(source, np.intp)
 
 
-def check(array: Tracked[np.int64], world: Truth) -> None:
-    got = array.values()
+def check(tracked: Tracked[np.int64], world: Truth) -> None:
+    got = tracked.values()
     rows = world.values
     expected = np.stack((rows, -rows)) if got.ndim == 2 else rows
     assert got.tolist() == expected.tolist()
@@ -186,6 +191,6 @@ def check(array: Tracked[np.int64], world: Truth) -> None:
 
 def test_computing_over_all_rows_gives_an_array_of_its_own() -> None:
     truth, log = Truth([1, 2]), ChangeLog()
-    array = Tracked[np.int64](log, Depends.PODS, truth.compute)
-    assert array.values() is array.values()
-    assert not np.shares_memory(array.values(), truth.values[ALL_ROWS])
+    tracked = Tracked[np.int64](log, Depends.PODS, truth.compute)
+    assert tracked.values() is tracked.values()
+    assert not np.shares_memory(tracked.values(), truth.values[ALL_ROWS])

@@ -10,7 +10,8 @@ computed again, by the same function that made it. Nobody pays for what nobody r
 Two logs are kept: rows whose Node object changed, and rows that changed at all (pods or node).
 """
 
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Final, Generic, TypeVar
 
@@ -40,7 +41,7 @@ class ChangeLog:
     def __init__(self) -> None:
         self.epoch = 0
         self._reorders: dict[int, npt.NDArray[np.intp]] = {}
-        self._rows: tuple[list[int], list[int]] = ([], [])
+        self._rows: tuple[array[int], array[int]] = (array("q"), array("q"))
         self._first: list[int] = [0, 0]
 
     def note(self, row: int, depends: Depends) -> None:
@@ -63,21 +64,22 @@ class ChangeLog:
             # say that: whoever is behind computes anew.
             self.trim(0)
         for rows in self._rows:
-            rows[:] = today[rows].tolist()
+            rows[:] = array("q", today[np.array(rows, np.intp)].tolist())
 
     def trim(self, longest: int) -> None:
         """Forget the log where it has grown too long to be worth reading."""
         for kind, rows in enumerate(self._rows):
             if len(rows) > longest:
                 self._first[kind] += len(rows)
-                rows.clear()
+                del rows[:]
 
     def mark(self, depends: Depends) -> int:
         """The end of the log: what a reader has seen when it is up to date."""
         return self._first[depends] + len(self._rows[depends])
 
-    def since(self, depends: Depends, mark: int) -> list[int] | None:
-        """Rows changed after the mark; None if the log does not reach back that far."""
+    def since(self, depends: Depends, mark: int) -> "array[int] | None":
+        """Rows changed after the mark, each as often as it did; None if the log does not reach
+        back that far."""
         start = mark - self._first[depends]
         return self._rows[depends][start:] if start >= 0 else None
 
@@ -96,29 +98,18 @@ class Tracked(Generic[A]):
     The last axis is the row; there may be others before it.
     """
 
-    __slots__ = ("_compute", "_compute_row", "_depends", "_epoch", "_log", "_mark", "_values")
+    __slots__ = ("_compute", "_depends", "_epoch", "_log", "_mark", "_values")
 
     def __init__(
         self,
         log: ChangeLog,
         depends: Depends,
         compute: Callable[[Rows], npt.NDArray[A]],
-        compute_row: Callable[[int], Sequence[int]] | None = None,
     ) -> None:
-        """`compute_row`, where given, does the same as `compute` for a single row, as numbers.
-
-        One row is what changes between two pods that are placed one after the other.
-        """
         self._log = log
         self._depends = depends
         self._compute = compute
-        self._compute_row = compute_row
         self._recompute()
-
-    @property
-    def mark(self) -> int:
-        """Grows whenever the array was brought up to date with changed rows."""
-        return self._mark
 
     def values(self) -> npt.NDArray[A]:
         """The array over all rows, up to date. Read-only for the caller."""
@@ -130,11 +121,9 @@ class Tracked(Generic[A]):
             self._mark = mark
         return self._values
 
-    def _catch_up(self, rows: list[int] | None) -> None:
+    def _catch_up(self, rows: "array[int] | None") -> None:
         if rows is None or len(rows) * 2 > self._values.shape[-1]:
             self._recompute()
-        elif len(rows) == 1 and self._compute_row is not None:
-            self._values[..., rows[0]] = self._compute_row(rows[0])
         else:
             changed = np.array(list(dict.fromkeys(rows)), np.intp)
             self._values[..., changed] = self._compute(changed)

@@ -11,6 +11,7 @@ only for the nodes that changed.
 Not here: who asks for a record and when one is made (`shapes`), which plugins share (`sharing`).
 """
 
+from array import array
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -29,8 +30,6 @@ from kubestow.framework.plugin import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
     Restriction,
-    RowFilter,
-    RowScore,
     SharingPlugin,
 )
 from kubestow.framework.profile import FilterStep, ScoreStep
@@ -88,6 +87,7 @@ class ShapeRecord:
         ]
         self.alone_score = [step for step in profile.score_steps if step.name not in shared]
         self._steps = _SharedSteps(
+            sharing,
             [
                 step
                 for step in profile.filter_steps
@@ -128,7 +128,7 @@ class ShapeRecord:
             self._catch_up(log.since(Depends.PODS, self._mark))
             self._mark = mark
 
-    def _catch_up(self, rows: list[int] | None) -> None:
+    def _catch_up(self, rows: "array[int] | None") -> None:
         log = self.snapshot.log
         if rows is None or len(rows) * 2 > self._node_count:
             self._compute_all()
@@ -142,10 +142,10 @@ class ShapeRecord:
                 self._compute_all()
                 return
         if len(rows) <= _ROWS_FEW and self._steps.has_row_forms:
-            for row in dict.fromkeys(rows):
+            for row in rows:
                 self._compute_row(row)
         else:
-            self._compute_rows(np.array(list(dict.fromkeys(rows)), np.intp))
+            self._compute_rows(np.array(rows, np.intp))
 
     def _compute_all(self) -> None:
         log = self.snapshot.log
@@ -222,7 +222,11 @@ class _SharedSteps:
     """The filters and scores that share, by what they depend on."""
 
     def __init__(
-        self, filters: Sequence[FilterStep], scores: Sequence[ScoreStep], state: CycleState
+        self,
+        sharing: Sharing,
+        filters: Sequence[FilterStep],
+        scores: Sequence[ScoreStep],
+        state: CycleState,
     ) -> None:
         self.node_filters = _filtering_on(Depends.NODE, filters)
         self.pod_filters = _filtering_on(Depends.PODS, filters)
@@ -232,14 +236,14 @@ class _SharedSteps:
         self.node_scores = _scoring_on(Depends.NODE, plain)
         self.pod_scores = _scoring_on(Depends.PODS, plain)
         self.row_filters = [
-            (step.filter_index, step.plugin.row_filter(state))
+            (step.filter_index, sharing.row_filters[step.name].row_filter(state))
             for step in self.pod_filters
-            if isinstance(step.plugin, RowFilter)
+            if step.name in sharing.row_filters
         ]
         self.row_scores = [
-            (step.weight, step.plugin.row_score(state))
+            (step.weight, sharing.row_scores[step.name].row_score(state))
             for step in self.pod_scores
-            if isinstance(step.plugin, RowScore)
+            if step.name in sharing.row_scores
         ]
         self.has_row_forms = len(self.row_filters) == len(self.pod_filters) and len(
             self.row_scores

@@ -3,7 +3,13 @@
 from collections.abc import Hashable
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.framework.plugin import ChangingShares, ConditionallySharing, SharingPlugin
+from kubestow.framework.plugin import (
+    ChangingShares,
+    ConditionallySharing,
+    RowFilter,
+    RowScore,
+    SharingPlugin,
+)
 from kubestow.framework.profile import Profile
 
 # What each plugin that does not share for every pod says to a shape.
@@ -37,6 +43,17 @@ class Sharing:
             for name, plugin in plugins.items()
             if isinstance(plugin, SharingPlugin) and isinstance(plugin, ConditionallySharing)
         ]
+        # Looked up once: what a plugin can do is not quickly told.
+        self.row_filters = {
+            step.name: step.plugin
+            for step in profile.filter_steps
+            if isinstance(step.plugin, RowFilter)
+        }
+        self.row_scores = {
+            step.name: step.plugin
+            for step in profile.score_steps
+            if isinstance(step.plugin, RowScore)
+        }
         self._changing = [
             plugin for _, plugin in self._askers if isinstance(plugin, ChangingShares)
         ]

@@ -21,10 +21,6 @@ from kubestow.framework.plugin import MAX_NODE_SCORE, SignFragments
 _MEBIBYTE: Final = 1024 * 1024
 _SUM_MIN: Final = 23 * _MEBIBYTE
 _SUM_MAX_PER_CONTAINER: Final = 1000 * _MEBIBYTE
-# What a node knows of an image: the places of its size and of the number of nodes having it.
-_SIZE: Final = 0
-_NODE_COUNT: Final = 1
-_ABSENT: Final = (0, 0)
 
 
 class ImageLocality:
@@ -68,16 +64,22 @@ def _scaled_sizes(nodes: Nodes, image: str) -> IntArray | None:
     Size and number of nodes are those of the moment the row was last copied (spec 05 §10), so two
     nodes may disagree about the same image.
     """
-    sizes = _tracked_image(nodes, image, _SIZE)
+    sizes, node_counts = _tracked_image(nodes, image)
     if not sizes.any():
         return None
-    shares = _tracked_image(nodes, image, _NODE_COUNT) / len(nodes.snapshot)
+    shares = node_counts / len(nodes.snapshot)
     # Spec 05 §10: the share first, then the product, then cut; another order rounds differently.
     return (sizes * shares).astype(np.int64)
 
 
-def _tracked_image(nodes: Nodes, image: str, part: int) -> npt.NDArray[np.float64]:
-    def compute(nodes: Nodes) -> npt.NDArray[np.float64]:
-        return np.array([images.get(image, _ABSENT)[part] for images in nodes.images()], np.float64)
+def _tracked_image(nodes: Nodes, image: str) -> npt.NDArray[np.float64]:
+    """float64[2, node]: the size of the image, and how many nodes have it."""
 
-    return nodes.tracked(("image", image, part), Depends.NODE, compute)
+    def compute(nodes: Nodes) -> npt.NDArray[np.float64]:
+        found: npt.NDArray[np.float64] = np.zeros((2, len(nodes)))
+        for place, images in enumerate(nodes.images()):
+            if image in images:
+                found[:, place] = images[image]
+        return found
+
+    return nodes.tracked(("image", image), Depends.NODE, compute)

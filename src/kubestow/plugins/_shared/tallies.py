@@ -56,6 +56,16 @@ class Tally(RowCounts, Generic[T]):
         self.weights: dict[T, int] = {}
 
 
+class Page(Generic[T]):
+    """What one row holds."""
+
+    __slots__ = ("amounts", "row")
+
+    def __init__(self, row: int) -> None:
+        self.row = row
+        self.amounts: Mapping[T, int] = {}
+
+
 class Ledger(Generic[T]):
     """What each row holds, and the tallies over it.
 
@@ -65,13 +75,14 @@ class Ledger(Generic[T]):
     def __init__(self, read: Callable[[NodeInfo], Mapping[T, int]]) -> None:
         self._read = read
         self._is_open = False
-        self._pages: list[Mapping[T, int]] = []
-        self._totals: dict[T, int] = {}
+        self._pages: list[Page[T]] = []
+        # Every thing some row holds, and on which pages it is.
+        self._holders: dict[T, dict[Page[T], None]] = {}
         self._tallies: OrderedDict[Measure[T], Tally[T]] = OrderedDict()
         self._tallies_of: dict[T, list[Tally[T]]] = {}
 
     def __contains__(self, item: T) -> bool:
-        return item in self._totals
+        return item in self._holders
 
     def open(self, infos: Sequence[NodeInfo]) -> None:
         """Read all rows, unless that has been done."""
@@ -100,17 +111,18 @@ class Ledger(Generic[T]):
         """Make the row's page, and all tallies, show what the node holds now."""
         if not self._is_open:
             return
-        before, now = self._pages[row], self._read(info)
+        page, now = self._pages[row], self._read(info)
+        before = page.amounts
         if before == now:
             return
+        page.amounts = dict(now)
         for item, amount in now.items():
             change = amount - before.get(item, 0)
             if change:
-                self._apply(row, item, change)
+                self._apply(page, item, change)
         for item, amount in before.items():
             if item not in now:
-                self._apply(row, item, -amount)
-        self._pages[row] = dict(now)
+                self._apply(page, item, -amount)
 
     def reorder(self, source: DomainIds) -> None:
         """Row i is now what was row `source[i]`; new rows (-1) hold nothing until updated.
@@ -121,10 +133,19 @@ class Ledger(Generic[T]):
             return
         # A row may be gone, and a node that is listed twice may have gained a second one.
         copies = np.bincount(source[source >= 0], minlength=len(self._pages))
-        for row in np.flatnonzero(copies != 1).tolist():
-            for item, amount in self._pages[row].items():
-                self._add_total(item, amount * (int(copies[row]) - 1))
-        self._pages = [self._pages[row] if row >= 0 else {} for row in source.tolist()]
+        for row in np.flatnonzero(copies == 0).tolist():
+            for item in self._pages[row].amounts:
+                self._take_off(item, self._pages[row])
+        rows: list[int] = source.tolist()
+        moved: set[int] = set()
+        before, self._pages = self._pages, [Page(row) for row in range(len(rows))]
+        for row, old in enumerate(rows):
+            if old in moved:
+                self._copy(before[old], self._pages[row])
+            elif old >= 0:
+                moved.add(old)
+                self._pages[row] = before[old]
+                before[old].row = row
         for tally in self._tallies.values():
             if tally.weights:
                 tally.rows = gathered(tally.rows, source)
@@ -135,14 +156,15 @@ class Ledger(Generic[T]):
         """Forget everything and read all rows anew; tallies stay, sums as in `reorder`."""
         if not self._is_open:
             return
-        for item in list(self._totals):
+        for item in list(self._holders):
             self._retire(item)
-        self._pages = [dict(self._read(info)) for info in infos]
-        for page in self._pages:
-            for item, amount in page.items():
-                if item not in self._totals:
+        self._pages = [Page(row) for row in range(len(infos))]
+        for page, info in zip(self._pages, infos, strict=True):
+            page.amounts = dict(self._read(info))
+            for item in page.amounts:
+                if item not in self._holders:
                     self._introduce(item)
-                self._totals[item] += amount
+                self._holders[item][page] = None
         for tally in self._tallies.values():
             tally.rows = self._counted(tally)
 
@@ -150,7 +172,7 @@ class Ledger(Generic[T]):
 
     def _items_for(self, measure: Measure[T]) -> Iterable[T]:
         """The items worth weighing for a new measure."""
-        return self._totals
+        return self._holders
 
     def _tallies_for(self, item: T) -> Iterable[Tally[T]]:
         """The tallies whose measures are worth asking about a new item."""
@@ -170,27 +192,37 @@ class Ledger(Generic[T]):
 
     # --- inside ---
 
-    def _apply(self, row: int, item: T, change: int) -> None:
-        if item not in self._totals:
+    def _apply(self, page: Page[T], item: T, change: int) -> None:
+        """The page, which shows it already, holds so much more of the item than before."""
+        if item not in self._holders:
             self._introduce(item)
         for tally in self._tallies_of[item]:
-            tally.add(row, tally.weights[item] * change)
-        self._add_total(item, change)
+            tally.add(page.row, tally.weights[item] * change)
+        if item in page.amounts:
+            self._holders[item][page] = None
+        else:
+            self._take_off(item, page)
 
-    def _add_total(self, item: T, change: int) -> None:
-        self._totals[item] += change
-        if self._totals[item] == 0:
+    def _copy(self, page: Page[T], to: Page[T]) -> None:
+        to.amounts = page.amounts
+        for item in to.amounts:
+            self._holders[item][to] = None
+
+    def _take_off(self, item: T, page: Page[T]) -> None:
+        holders = self._holders[item]
+        del holders[page]
+        if not holders:
             self._retire(item)
 
     def _introduce(self, item: T) -> None:
-        self._totals[item] = 0
+        self._holders[item] = {}
         self._tallies_of[item] = []
         for tally in self._tallies_for(item):
             self._enrol(item, tally)
         self._on_new_item(item)
 
     def _retire(self, item: T) -> None:
-        del self._totals[item]
+        del self._holders[item]
         for tally in self._tallies_of.pop(item):
             del tally.weights[item]
         self._on_retired_item(item)
@@ -214,14 +246,12 @@ class Ledger(Generic[T]):
         return None
 
     def _counted(self, tally: Tally[T]) -> IntArray:
-        """int64[row], from the pages."""
-        weights = tally.weights
-        if not weights:
-            return np.zeros(len(self._pages), np.int64)
-        if len(weights) == 1:
-            ((item, weight),) = weights.items()
-            return np.array([page.get(item, 0) for page in self._pages], np.int64) * weight
-        return np.array([_weighed(page, weights) for page in self._pages], np.int64)
+        """int64[row], from the pages that hold something of what counts."""
+        rows = np.zeros(len(self._pages), np.int64)
+        for item, weight in tally.weights.items():
+            for page in self._holders[item]:
+                rows[page.row] += page.amounts[item] * weight
+        return rows
 
     def _drop_oldest(self) -> None:
         _, tally = self._tallies.popitem(last=False)
@@ -229,10 +259,3 @@ class Ledger(Generic[T]):
             self._tallies_of[item].remove(tally)
         tally.detach()
         self._on_dropped_tally(tally)
-
-
-def _weighed(page: Mapping[T, int], weights: Mapping[T, int]) -> int:
-    # Whichever is shorter: a node has many classes of pods, a selector often matches few.
-    if len(weights) < len(page):
-        return sum(page.get(item, 0) * weight for item, weight in weights.items())
-    return sum(amount * weights.get(item, 0) for item, amount in page.items())

@@ -7,7 +7,7 @@ changed with what is on record for them. A cycle pays for the rows that changed 
 and for the arrays it reads; no cycle walks over pods.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary, ref
 
@@ -138,7 +138,7 @@ class TopologyCounts:
         self._nodes = [_NO_NODE] * len(snapshot)
         self._node_mark = -1
 
-    def _update_nodes(self, snapshot: Snapshot, rows: list[int] | None) -> None:
+    def _update_nodes(self, snapshot: Snapshot, rows: Iterable[int] | None) -> None:
         changed = [
             row
             for row in (range(len(snapshot)) if rows is None else dict.fromkeys(rows))
