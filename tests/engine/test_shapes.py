@@ -7,8 +7,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubestow.api.meta import LabelSelector
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod
+from kubestow.api.pod import (
+    Affinity,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
@@ -53,7 +61,33 @@ class Side:
         return self.decider.decide(self.profile, pod)
 
 
-SPREAD: dict[str, Any] = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone"}
+ZONE = "topology.kubernetes.io/zone"
+WEB_ZONES = PodAffinityTerm(
+    topology_key=ZONE, label_selector=LabelSelector(match_labels={"app": "web"})
+)
+
+
+def apart(*, required: bool) -> Affinity:
+    """Away from the zones of web pods."""
+    weighted = WeightedPodAffinityTerm(weight=7, pod_affinity_term=WEB_ZONES)
+    return Affinity(
+        pod_anti_affinity=PodAffinity(required=(WEB_ZONES,))
+        if required
+        else PodAffinity(preferred=(weighted,))
+    )
+
+
+def spread(when: str) -> list[TopologySpreadConstraint]:
+    return [
+        TopologySpreadConstraint(
+            max_skew=1,
+            topology_key=ZONE,
+            when_unsatisfiable=when,
+            label_selector=LabelSelector(match_labels={"app": "web"}),
+        )
+    ]
+
+
 POD_KINDS: list[dict[str, Any]] = [
     {"cpu": "500m", "memory": "256Mi"},
     {"cpu": "2", "memory": "1Gi"},
@@ -63,6 +97,10 @@ POD_KINDS: list[dict[str, Any]] = [
     {"memory": "3Gi", "labels": {"app": "web"}, "priority": 5},
     {"cpu": "9"},
     {},
+    {"cpu": "100m", "affinity": apart(required=True)},
+    {"cpu": "100m", "affinity": apart(required=False)},
+    {"cpu": "100m", "labels": {"app": "web"}, "spread": spread("DoNotSchedule")},
+    {"cpu": "100m", "labels": {"app": "web"}, "spread": spread("ScheduleAnyway")},
 ]
 
 

@@ -87,6 +87,15 @@ class TermLedger(Ledger[OwnedTerm]):
         super().__init__(_term_counts)
         self._anchored: dict[Anchor | None, dict[OwnedTerm, None]] = {}
         self._key_counts: dict[TermKind, dict[str, int]] = {}
+        # Grows whenever a term comes up that nobody had, or goes with its last owner.
+        self.version = 0
+
+    def concern(self, pod_class: PodClass, namespace_labels: Mapping[str, str]) -> bool:
+        """Whether any term, of whatever kind, means pods of this class."""
+        return any(
+            item.term.matches(pod_class.namespace, pod_class.labels, namespace_labels)
+            for item in self._items_about(pod_class)
+        )
 
     def topology_keys(self, *kinds: TermKind) -> Iterable[str]:
         """The keys of the terms of these kinds that pods own right now."""
@@ -96,15 +105,20 @@ class TermLedger(Ledger[OwnedTerm]):
 
     def _items_for(self, measure: Measure[OwnedTerm]) -> Iterable[OwnedTerm]:
         assert isinstance(measure, Exposure), measure
-        for anchor in (None, *measure.pod_class.labels.items()):
+        return self._items_about(measure.pod_class)
+
+    def _items_about(self, pod_class: PodClass) -> Iterable[OwnedTerm]:
+        for anchor in (None, *pod_class.labels.items()):
             yield from self._anchored.get(anchor, ())
 
     def _on_new_item(self, item: OwnedTerm) -> None:
+        self.version += 1
         self._anchored.setdefault(anchor_of(item.term.selector), {})[item] = None
         keys = self._key_counts.setdefault(item.kind, {})
         keys[item.term.topology_key] = keys.get(item.term.topology_key, 0) + 1
 
     def _on_retired_item(self, item: OwnedTerm) -> None:
+        self.version += 1
         anchor, key = anchor_of(item.term.selector), item.term.topology_key
         del self._anchored[anchor][item]
         if not self._anchored[anchor]:

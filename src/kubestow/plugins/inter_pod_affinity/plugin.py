@@ -1,6 +1,6 @@
 """Keeps pods near, or away from, other pods (spec 06 §6.2)."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Final
 
 from kubestow.api.pod import Pod
@@ -118,13 +118,22 @@ class InterPodAffinity:
     # --- signing ---
 
     @property
-    def share_version(self) -> bool:
-        return self._snapshot.columns.affinity_rows > 0
+    def share_version(self) -> Hashable:
+        """Which terms there are, and which namespaces they may mean; how many pods own them counts
+        only for pods that they mean."""
+        if not self._snapshot.columns.affinity_rows:
+            return 0
+        return TopologyCounts.at(self._snapshot).terms.version, self._namespaces.version
 
     def share(self, pod: PodInfo) -> int | None:
-        """Only where nobody has affinity: otherwise every pod that is placed may change the
-        counts."""
-        return None if pod.has_affinity or self._snapshot.columns.affinity_rows else 0
+        """Only pods that want nothing and that nobody minds or wants: for others, every pod that is
+        placed may change the counts."""
+        if pod.has_affinity:
+            return None
+        if not self._snapshot.columns.affinity_rows:
+            return 0
+        terms = TopologyCounts.at(self._snapshot).terms
+        return None if terms.concern(pod.pod_class, self._namespace_labels(pod)) else 0
 
     def sign(self, pod: PodInfo) -> SignFragments | Status:
         if pod.has_affinity:
