@@ -624,6 +624,22 @@ def test_looking_ahead_changes_nothing(
     assert outcome(Search) == outcome(PlainSearch)
 
 
+@pytest.mark.parametrize(
+    ("count", "asked"),
+    [
+        pytest.param(1, {"d0", "d1"}, id="one-up-to-the-first-that-fits"),
+        pytest.param(2, {"d0", "d1", "d2", "d3"}, id="two-all"),
+    ],
+)
+def test_selectors_are_asked_of_devices(count: int, asked: set[str]) -> None:
+    models = {"d0": "B", "d1": "A", "d2": "A", "d3": "A"}
+    devices = [make_device(name, attributes={"model": model}) for name, model in models.items()]
+    claim = make_claim("claim", make_request("r", MODEL, count=count))
+    search, pools = make_search([make_slice(*devices)], [claim])
+    assert search.run() is not None
+    assert {device.device.name for device, _ in pools.devices if device.matches} == asked
+
+
 @given(
     slices=clusters(),
     claims=claim_lists(expressions=EXPRESSIONS, modes=("ExactCount",), count_max=1),

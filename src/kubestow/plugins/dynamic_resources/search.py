@@ -139,6 +139,8 @@ class Search:
 
     def _look_ahead(self) -> None:
         """Find out for every request which devices may do; not if some selector fails."""
+        if self._asks_for_one_device():
+            return  # One pass over the devices finds it, and there is nothing to go back to.
         usable: dict[RequestPlan, list[int]] = {}
         try:
             for claim in self._claims:
@@ -149,6 +151,12 @@ class Search:
         except PluginError:
             return
         self._usable = usable
+
+    def _asks_for_one_device(self) -> bool:
+        entries = [entry for claim in self._claims for entry in claim.requests]
+        return len(entries) == 1 and not any(
+            plan.is_all or plan.count > 1 for plan in entries[0].plans
+        )
 
     def _usable_positions(self, plan: RequestPlan) -> list[int]:
         return [
