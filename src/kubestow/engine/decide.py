@@ -402,11 +402,14 @@ class _Search:
         missing = self._wanted - self._found_count
         if isinstance(rows, slice) and not explicit and passed.all():
             return None, self._take_all(rows, len(failed_by), missing)
-        positions = np.flatnonzero(passed)
+        positions = passed.nonzero()[0]
         end = len(failed_by) if len(positions) <= missing else int(positions[missing])
-        error, end = self._first_error(failed_by, codes, explicit, end)
+        taken = positions[:missing]
+        error, error_at = self._first_error(failed_by, codes, explicit, end)
+        if error is not None:
+            end = error_at
+            taken = taken[taken < end]
         numbers = row_numbers(rows)
-        taken = positions[positions < end][:missing]
         self._take(numbers[taken], len(taken))
         self._record(numbers[:end], failed_by[:end], codes[:end], explicit)
         return error, end < len(failed_by)

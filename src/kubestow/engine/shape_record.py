@@ -28,7 +28,6 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
 from kubestow.framework.plugin import (
     MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
     Restriction,
     SharingPlugin,
 )
@@ -199,8 +198,10 @@ class ShapeRecord:
             codes = filter_of(step.plugin, step.name, self.state, self._pod, nodes)
             if codes is not None:
                 override(result[_FAILED_BY], result[_CODE], codes, step.filter_index)
+        total = result[_SCORE]
         for step in scores:
-            result[_SCORE] += checked(score_of(step, self.state, self._pod, nodes)) * step.weight
+            score = checked(score_of(step, self.state, self._pod, nodes))
+            total += score if step.weight == 1 else score * step.weight
 
     def _raw(self, step: ScoreStep) -> Tracked[np.int64]:
         depends = cast(SharingPlugin, step.plugin).score_depends  # only these are kept
@@ -293,7 +294,8 @@ def override(
 
 def checked(scores: IntArray) -> IntArray:
     """The same scores, if all are in range."""
-    if len(scores) and (scores.min() < MIN_NODE_SCORE or scores.max() > MAX_NODE_SCORE):
+    # Read without a sign, negative numbers are huge: one look finds both kinds.
+    if scores.astype(np.int64, copy=False).view(np.uint64).max(initial=0) > MAX_NODE_SCORE:
         raise AskEverybodyError
     return scores
 
