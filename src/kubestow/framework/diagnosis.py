@@ -51,6 +51,8 @@ class Diagnosis:
         self._state: CycleState | None = None
         self._filters: Sequence[FilterPlugin] = ()
         self._decoded: dict[tuple[int, int], Status] = {}
+        # The answer of `_distinct`, until a verdict is added.
+        self._counted: dict[tuple[int, int], int] | None = None
         self._pending: list[tuple[npt.NDArray[np.intp], IntArray, IntArray]] = []
         self._pending_failed_count = 0
 
@@ -80,6 +82,7 @@ class Diagnosis:
         They are entered when somebody asks. Arrays that are kept from cycle to cycle change with
         the next one, so whoever wants to know has to ask within the cycle.
         """
+        self._counted = None
         self._pending.append((rows, failed_by, codes))
         self._pending_failed_count += int(np.count_nonzero(failed_by >= 0))
         if self.explicit:
@@ -129,6 +132,7 @@ class Diagnosis:
             self.add_plugin_of(self._decode(filter_index, code))
 
     def set_explicit(self, row: int, status: Status) -> None:
+        self._counted = None
         self.explicit[row] = status
         self.failed_by[row] = UNKNOWN
 
@@ -153,13 +157,17 @@ class Diagnosis:
 
     def rows_with_code(self, code: Code) -> npt.NDArray[np.intp]:
         """Rows whose verdict has this code, in visiting order."""
-        table = {pair: self._decode(*pair).code == code for pair in self._distinct()}
-        matching = np.zeros(self.node_count, np.bool_)
-        for (filter_index, verdict), is_wanted in table.items():
-            if is_wanted:
-                matching |= (self.failed_by == filter_index) & (self.codes == verdict)
+        pairs = self._distinct()
+        wanted = [pair for pair in pairs if self._decode(*pair).code == code]
+        failed_by = self.failed_by
+        if len(wanted) == len(pairs):
+            matching = failed_by >= 0
+        else:
+            matching = np.zeros(self.node_count, np.bool_)
+            for filter_index, verdict in wanted:
+                matching |= (failed_by == filter_index) & (self.codes == verdict)
         if self.absent.code == code:
-            matching |= self.failed_by == UNKNOWN
+            matching |= failed_by == UNKNOWN
         for row, status in self.explicit.items():
             matching[row] = status.code == code
         return np.flatnonzero(matching)
@@ -201,8 +209,11 @@ class Diagnosis:
 
     def _distinct(self) -> dict[tuple[int, int], int]:
         """Distinct (filter, code) pairs among the rejected nodes, with how many nodes have each."""
-        if not self._has_verdicts:
-            return {}
+        if self._counted is None:
+            self._counted = self._count_distinct() if self._has_verdicts else {}
+        return self._counted
+
+    def _count_distinct(self) -> dict[tuple[int, int], int]:
         rejected = np.flatnonzero(self.failed_by >= 0)
         filters, codes = self.failed_by[rejected], self.codes[rejected]
         distinct: dict[tuple[int, int], int] = {}

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -41,6 +42,9 @@ from kubestow.framework.profile import Profile, ScoreStep, plugin_name
 from kubestow.framework.status import Code, Status
 
 T = TypeVar("T")
+
+# `RowFilter.row_filter`. Asked for by name: telling protocols apart takes longer than a filter.
+RowFilterMaker = Callable[[CycleState], Callable[[NodeInfo], int]]
 
 _SUCCESS: Final = Code.SUCCESS.label
 _ERROR: Final = Code.ERROR.label
@@ -249,14 +253,33 @@ def run_filters_on_one(
     profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes
 ) -> Status | None:
     """All Filter plugins on a view of one node; None when it passes."""
+    for _, name, plugin, _ in profile.filter_steps:
+        if name in state.skip_filter:
+            continue
+        try:
+            code = _code_of_one(plugin, name, state, pod, nodes)
+        except FilterError as error:
+            return error.status
+        if code:
+            return decode_status(plugin, state, code)
+    return None
+
+
+def _code_of_one(
+    plugin: FilterPlugin, name: str, state: CycleState, pod: PodInfo, nodes: Nodes
+) -> int:
+    """One plugin's code for a view of one node; plain numbers are quickest where it has them."""
+    row_filter: RowFilterMaker | None = getattr(plugin, "row_filter", None)
+    if row_filter is None or not isinstance(nodes, SimulatedNode):
+        codes = filter_of(plugin, name, state, pod, nodes)
+        return 0 if codes is None else int(codes[0])
     try:
-        verdicts = run_filters(profile, state, pod, nodes)
-    except FilterError as error:
-        return error.status
-    index = int(verdicts.failed_by[0])
-    if index == PASSED:
-        return None
-    return decode_status(profile.filter[index], state, int(verdicts.codes[0]))
+        code = row_filter(state)(nodes.info)
+    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        _measure(state, name, FILTER, _ERROR)
+        raise FilterError(filter_failure(name, Status.from_error(error))) from error
+    _measure(state, name, FILTER)
+    return code
 
 
 def run_filters_with_nominated(

@@ -57,7 +57,7 @@ Entry = tuple[str, frozenset[str]]
 class VolumeZone:
     name: ClassVar[str] = "VolumeZone"
     args_type: ClassVar[type[PluginArgs] | None] = None
-    filter_depends: ClassVar[Depends] = Depends.PODS
+    filter_depends: ClassVar[Depends] = Depends.NODE
     score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: None, handle: Handle) -> None:

@@ -46,18 +46,21 @@ class Recorded:
         self._outcomes = outcomes
         self._size = size
         self.missing: list[int | None] = []
+        self.statuses = StatusCodes()
 
-    def evaluate(self, rows: IntpArray, statuses: StatusCodes, missing: int | None) -> Stretch:
+    def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
         self.missing.append(missing)
         rows = rows[: self._size]
         codes = np.zeros(len(rows), np.int64)
-        ranks = np.zeros((5, len(rows)), np.int64)
+        violations: list[int] = []
         for position, row in enumerate(rows.tolist()):
             outcome = self._outcomes[row]
             if isinstance(outcome, Status):
-                codes[position] = statuses.code_of(outcome)
+                codes[position] = self.statuses.code_of(outcome)
             else:
-                ranks[0, position] = outcome
+                violations.append(outcome)
+        ranks = np.zeros((5, len(violations)), np.int64)
+        ranks[0] = violations
         return Stretch(codes, ranks, lambda row: [VICTIM])
 
 

@@ -34,6 +34,7 @@ from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
 from kubestow.plugins.default_preemption.dry_run import DryRun, Evaluator, Question
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES
+from kubestow.plugins.default_preemption.filters import FilterTable
 from kubestow.plugins.default_preemption.many_nodes import ManyNodes
 from kubestow.plugins.default_preemption.one_node import OneNode
 from kubestow.plugins.registry import REGISTRY
@@ -64,6 +65,7 @@ def question_of(cluster: SmallCluster, pod: Pod) -> Question:
         BudgetTable(budgets) if len(budgets) else None,
         DEFAULT_RULES,
         cluster.clock.now_ns(),
+        FilterTable(cluster.profile).of_attempt(state, info),
     )
 
 

@@ -25,6 +25,7 @@ from kubestow.framework.status import Code, Status
 from kubestow.plugins.default_preemption.candidates import Candidate
 from kubestow.plugins.default_preemption.dry_run import NO_VICTIMS, Question
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES, VictimRules
+from kubestow.plugins.default_preemption.filters import FilterTable
 from kubestow.plugins.default_preemption.one_node import select_victims
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_node, make_pod
@@ -67,6 +68,7 @@ def select(
         BudgetTable(budgets) if budgets else None,
         rules,
         cluster.clock.now_ns(),
+        FilterTable(cluster.profile).of_attempt(state, info),
     )
     return select_victims(question, 0)
 

@@ -1,13 +1,13 @@
 """Asks filters about many nodes in thought, as few times as possible.
 
-    filters that ask only what Node objects say    asked once: pods do not change their answer
+    filters that do not look at pods               asked once: pods do not change their answer
     filters that ask for numbers                   asked at every step, for all nodes at once
     filters that ask for more, or keep a state     asked at every step, node by node
     that follows pods coming and going
 
-What a filter asks for is seen when it is first asked, with every less important pod gone. It
-answers for each node by itself, so one that saw neither pods nor numbers then would say the same at
-every later step.
+A filter may say that it does not look at pods (`filters`). What the others ask for is seen when
+they are first asked, with every less important pod gone. A filter answers for each node by itself,
+so one that saw neither pods nor numbers then would say the same at every later step.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.nodes import SimulatedNode
+from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import decode_status
 from kubestow.framework.plugin import FilterPlugin, StatusCodes
-from kubestow.framework.profile import plugin_name
 from kubestow.plugins.default_preemption.dry_run import IntpArray, Question
 from kubestow.plugins.default_preemption.thinned import NeedsMore, ThinnedNodes
 
@@ -48,12 +48,10 @@ class Asker:
     """Asks the filters of one attempt. Its views must all be made from the first."""
 
     def __init__(self, question: Question, statuses: StatusCodes) -> None:
-        skipped = question.state.skip_filter
         self._state = question.state
         self._pod = question.pod
         self._statuses = statuses
-        self._steps = [step for step in question.profile.filter_steps if step.name not in skipped]
-        self._stateful = stateful_plugins(question)
+        self._filters = question.filters
         self._by_numbers: list[FilterPlugin] = []
         self._by_node: list[FilterPlugin] = []
 
@@ -64,19 +62,21 @@ class Asker:
         """
         failures = np.zeros(len(view), np.int64)
         passing = everything = np.arange(len(view))
-        for _, name, plugin, evaluates_each_node in self._steps:
-            is_narrowed = evaluates_each_node and passing is not everything
-            asked = view.subset(passing) if is_narrowed else view
-            view.asked.for_numbers = False
+        for asked in self._filters:
+            plugin = asked.plugin
+            is_narrowed = asked.evaluates_each_node and passing is not everything
+            nodes = view.subset(passing) if is_narrowed else view
             try:
-                if name in self._stateful:
+                if asked.follows_pods:
                     raise NeedsMore
-                codes = self._ask(plugin, asked)
-                if view.asked.for_numbers:
-                    _note(plugin, self._by_numbers)
+                if asked.ignores_pods:
+                    codes = ask(plugin, self._state, self._pod, nodes.as_they_are)
+                else:
+                    codes = self._ask_by_numbers(plugin, nodes)
                 if codes is None:
                     continue
-                numbers = self._numbers(plugin, codes if is_narrowed else codes[passing])
+                codes = codes if is_narrowed else codes[passing]
+                numbers = status_numbers(plugin, self._state, codes, self._statuses)
             except NeedsMore:
                 if len(passing) > by_node_max:
                     raise TooMany from None
@@ -95,7 +95,7 @@ class Asker:
         """
         fails = np.zeros(len(mask), np.bool_)
         for plugin in self._by_numbers:
-            codes = self._ask(plugin, view)
+            codes = self._ask_view(plugin, view)
             if codes is not None:
                 fails |= codes != 0
         fails &= mask
@@ -104,33 +104,27 @@ class Asker:
             fails[fitting] = self._ask_each(plugin, fitting, spot_at) != 0
         return fails
 
-    def _ask(self, plugin: FilterPlugin, view: ThinnedNodes) -> IntArray | None:
+    def _ask_by_numbers(self, plugin: FilterPlugin, view: ThinnedNodes) -> IntArray | None:
+        """Like `_ask_view`, and take note of whether numbers were asked for."""
+        view.asked.for_numbers = False
+        codes = self._ask_view(plugin, view)
+        if view.asked.for_numbers:
+            _note(plugin, self._by_numbers)
+        return codes
+
+    def _ask_view(self, plugin: FilterPlugin, view: ThinnedNodes) -> IntArray | None:
         """The filter's codes for the whole view; NeedsMore if it cannot go by numbers."""
         asked = view.asked
         asked.for_more = False
         try:
-            codes = plugin.filter(self._state, self._pod, view)
-        except Exception as error:  # A fault in one plugin must not stop the scheduler.
+            codes = ask(plugin, self._state, self._pod, view)
+        except FilterFault as fault:
             if asked.for_more:
-                raise NeedsMore from error
-            raise FilterFault from error
+                raise NeedsMore from fault
+            raise
         if asked.for_more:  # The plugin took the refusal for an answer.
             raise NeedsMore
-        if codes is not None and codes.shape != (len(view),):
-            raise FilterFault
         return codes
-
-    def _numbers(self, plugin: FilterPlugin, codes: IntArray) -> IntArray:
-        """The numbers of the statuses these codes of the filter stand for."""
-        numbers = np.zeros(len(codes), np.int64)
-        left = np.flatnonzero(codes)
-        while len(left):
-            code = int(codes[left[0]])
-            is_same = codes[left] == code
-            status = decode_status(plugin, self._state, code)
-            numbers[left[is_same]] = self._statuses.code_of(status)
-            left = left[~is_same]
-        return numbers
 
     def _ask_each(self, plugin: FilterPlugin, positions: IntpArray, spot_at: SpotAt) -> IntArray:
         """The statuses of the nodes at these positions as numbers, found one by one."""
@@ -138,20 +132,36 @@ class Asker:
         listed: list[int] = positions.tolist()
         for index, position in enumerate(listed):
             node, state = spot_at(position)
-            try:
-                codes = plugin.filter(state, self._pod, node)
-            except Exception as error:  # As above.
-                raise FilterFault from error
+            codes = ask(plugin, state, self._pod, node)
             if codes is not None and codes[0]:
                 status = decode_status(plugin, state, int(codes[0]))
                 numbers[index] = self._statuses.code_of(status)
         return numbers
 
 
-def stateful_plugins(question: Question) -> frozenset[str]:
-    """The plugins that have to be told of pods coming and going."""
-    extensions = question.profile.pre_filter_extensions
-    return frozenset(map(plugin_name, extensions)) - question.state.skip_filter
+def ask(plugin: FilterPlugin, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+    """The filter's codes, one per node; FilterFault if it has none."""
+    try:
+        codes = plugin.filter(state, pod, nodes)
+    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        raise FilterFault from error
+    if codes is not None and codes.shape != (len(nodes),):
+        raise FilterFault
+    return codes
+
+
+def status_numbers(
+    plugin: FilterPlugin, state: CycleState, codes: IntArray, statuses: StatusCodes
+) -> IntArray:
+    """The numbers of the statuses these codes of the filter stand for."""
+    numbers = np.zeros(len(codes), np.int64)
+    left = np.flatnonzero(codes)
+    while len(left):
+        code = int(codes[left[0]])
+        is_same = codes[left] == code
+        numbers[left[is_same]] = statuses.code_of(decode_status(plugin, state, code))
+        left = left[~is_same]
+    return numbers
 
 
 def _note(plugin: FilterPlugin, plugins: list[FilterPlugin]) -> None:

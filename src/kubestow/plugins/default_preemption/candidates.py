@@ -96,9 +96,13 @@ class Candidates:
     def best(self) -> npt.NDArray[np.intp]:
         """Positions of the candidates that all five criteria leave tied; empty if there is none."""
         kept = np.arange(len(self), dtype=np.intp)
-        for values in self.ranks:
-            if len(kept) < 2:
-                break
+        if len(kept) < 2:
+            return kept
+        # Most candidates are alike in most respects.
+        differing = (self.ranks != self.ranks[:, :1]).any(axis=1)
+        for values in self.ranks[differing]:
             values = values[kept]
             kept = kept[values == values.min()]
+            if len(kept) == 1:
+                break
         return kept

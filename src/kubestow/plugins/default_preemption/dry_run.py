@@ -6,7 +6,7 @@ the search, as if they had been tried one after the other.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -19,7 +19,6 @@ from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import fit_error_text
-from kubestow.framework.handle import Nominator
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Status
@@ -30,6 +29,7 @@ from kubestow.plugins.default_preemption.candidates import (
     VictimsOf,
 )
 from kubestow.plugins.default_preemption.eligibility import VictimRules
+from kubestow.plugins.default_preemption.filters import TrialFilter
 
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
@@ -37,28 +37,50 @@ NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 IntpArray = npt.NDArray[np.intp]
 
 
+class Nominations(Protocol):
+    """Which pods are promised which node (`framework.handle.Nominator`)."""
+
+    def nominated_nodes(self) -> Sequence[str]: ...
+
+    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]: ...
+
+
+class _NoNominations:
+    def nominated_nodes(self) -> Sequence[str]:
+        return ()
+
+    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
+        return ()
+
+
+NO_NOMINATIONS: Final = _NoNominations()
+
+
 class Question(NamedTuple):
     """What a dry run is about: who wants room, and all that decides on whether there could be some.
 
-    `budgets` None stands for a cluster without disruption budgets.
+    `filters` are those of the profile that take part; `budgets` None stands for a cluster without
+    disruption budgets.
     """
 
     profile: Profile
     state: CycleState
     pod: PodInfo
     snapshot: Snapshot
-    nominator: Nominator
+    nominator: Nominations
     budgets: BudgetTable | None
     rules: VictimRules
     now_ns: int
+    filters: Sequence[TrialFilter]
 
 
 class Stretch(NamedTuple):
     """What came of some nodes.
 
-    codes        int64[node]              0 where evicting helps, else a number of the status
-    ranks        int64[criterion, node]   of the nodes where it helps, see `candidates`
-    victims_of   row → victims            of the nodes where it helps
+    codes        int64[node]                   0 where evicting helps, else the evaluator's number
+                                               of the status
+    ranks        int64[criterion, candidate]   of the nodes where it helps, see `candidates`
+    victims_of   row → victims                 of the nodes where it helps
     """
 
     codes: IntArray
@@ -67,7 +89,12 @@ class Stretch(NamedTuple):
 
 
 class Evaluator(Protocol):
-    def evaluate(self, rows: IntpArray, statuses: StatusCodes, missing: int | None) -> Stretch:
+    @property
+    def statuses(self) -> StatusCodes:
+        """What the codes of its stretches stand for."""
+        ...
+
+    def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
         """Try some of these nodes, at least the first and none before another.
 
         As many as seem to be needed for so many candidates, or all of them.
@@ -93,9 +120,10 @@ class DryRun:
 
     def search(self, evaluator: Evaluator, rows: IntpArray, wanted: int | None) -> None:
         """Look at the nodes until there are enough candidates; None means all of them."""
+        self._statuses = evaluator.statuses
         start = 0
         while start < len(rows):
-            stretch = evaluator.evaluate(rows[start:], self._statuses, self._missing(wanted))
+            stretch = evaluator.evaluate(rows[start:], self._missing(wanted))
             is_done = self._take(rows[start : start + len(stretch.codes)], stretch, wanted)
             if is_done:
                 return
@@ -151,21 +179,24 @@ class DryRun:
 
     def _take(self, rows: IntpArray, stretch: Stretch, wanted: int | None) -> bool:
         """Remember what came of these nodes up to the one that is enough; tells if there is one."""
-        positions = np.flatnonzero(stretch.codes == 0)
-        is_clean = stretch.ranks[VIOLATIONS, positions] == 0
+        positions, ranks = (stretch.codes == 0).nonzero()[0], stretch.ranks
+        is_clean = ranks[VIOLATIONS] == 0
         last = self._last_needed(is_clean, wanted)
         if last is not None:
-            positions, is_clean = positions[: last + 1], is_clean[: last + 1]
+            positions, ranks, is_clean = (
+                positions[: last + 1],
+                ranks[:, : last + 1],
+                is_clean[: last + 1],
+            )
             rows = rows[: positions[-1] + 1]
         self._rows.append(rows)
         self._codes.append(stretch.codes[: len(rows)])
-        for found, found_positions in (
-            (self._clean, positions[is_clean]),
-            (self._violating, positions[~is_clean]),
-        ):
-            if wanted is not None:
-                found_positions = found_positions[: wanted - found.count]
-            found.add(rows[found_positions], stretch.ranks[:, found_positions], stretch.victims_of)
+        found_rows = rows[positions]
+        if is_clean.all():
+            self._clean.add(found_rows, ranks, stretch.victims_of, wanted)
+        else:
+            for found, mask in ((self._clean, is_clean), (self._violating, ~is_clean)):
+                found.add(found_rows[mask], ranks[:, mask], stretch.victims_of, wanted)
         return last is not None
 
     def _last_needed(self, is_clean: BoolArray, wanted: int | None) -> int | None:
@@ -174,10 +205,12 @@ class DryRun:
         if wanted is None or total + len(is_clean) < wanted:
             return None
         # Spec 08 A6: any number of candidates is too few as long as all of them violate budgets.
-        is_enough = np.arange(total + 1, total + 1 + len(is_clean)) >= wanted
+        first_clean = 0
         if self._clean.count == 0:
-            is_enough &= np.logical_or.accumulate(is_clean)
-        return int(is_enough.argmax()) if is_enough.any() else None
+            if not is_clean.any():
+                return None
+            first_clean = int(is_clean.argmax())
+        return max(wanted - total - 1, first_clean)
 
 
 class _Found:
@@ -192,11 +225,14 @@ class _Found:
     def count(self) -> int:
         return len(self.victims_of)
 
-    def add(self, rows: IntpArray, ranks: IntArray, victims_of: VictimsOf) -> None:
-        if len(rows):
-            self.rows.append(rows)
-            self.ranks.append(ranks)
-            self.victims_of += [victims_of] * len(rows)
+    def add(
+        self, rows: IntpArray, ranks: IntArray, victims_of: VictimsOf, most: int | None
+    ) -> None:
+        """Add these, as long as there are no more than so many."""
+        left = None if most is None else most - self.count
+        self.rows.append(rows[:left])
+        self.ranks.append(ranks[:, :left])
+        self.victims_of += [victims_of] * len(rows[:left])
 
 
 def _joined(first: _Found, second: _Found) -> Candidates:

@@ -21,7 +21,6 @@ from kubestow.plugins.default_preemption.asking import (
     FilterFault,
     Spot,
     TooMany,
-    stateful_plugins,
 )
 from kubestow.plugins.default_preemption.candidates import (
     CRITERIA,
@@ -56,31 +55,30 @@ LOWEST: Final = np.iinfo(np.int64).min
 class ManyNodes:
     """Tries nodes by the hundred. Only for the default rules on victims."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, statuses: StatusCodes | None = None) -> None:
         self._question = question
-        self._goes_by_node = bool(stateful_plugins(question))
+        self.statuses = StatusCodes() if statuses is None else statuses
+        self._goes_by_node = any(taking_part.follows_pods for taking_part in question.filters)
 
-    def evaluate(self, rows: IntpArray, statuses: StatusCodes, missing: int | None) -> Stretch:
+    def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
         try:
-            return self._evaluate(rows, statuses, missing)
+            return self._evaluate(rows, missing)
         except (FilterFault, NeedsMore):
             # A filter failed for all nodes together. Only one by one can it say which it means.
-            return OneNode(self._question).evaluate(rows, statuses, missing)
+            return OneNode(self._question, self.statuses).evaluate(rows, missing)
 
-    def _evaluate(self, rows: IntpArray, statuses: StatusCodes, missing: int | None) -> Stretch:
+    def _evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
         if missing is None:
-            return self._try(rows, statuses, missing, by_node_max=len(rows))
+            return self._try(rows, missing, by_node_max=len(rows))
         if not self._goes_by_node:
             try:
-                return self._try(rows[:SCREENED_MAX], statuses, missing, by_node_max=missing)
+                return self._try(rows[:SCREENED_MAX], missing, by_node_max=missing)
             except TooMany:
                 self._goes_by_node = True
-        return self._try(rows[:missing], statuses, missing, by_node_max=missing)
+        return self._try(rows[:missing], missing, by_node_max=missing)
 
-    def _try(
-        self, rows: IntpArray, statuses: StatusCodes, missing: int | None, *, by_node_max: int
-    ) -> Stretch:
-        question = self._question
+    def _try(self, rows: IntpArray, missing: int | None, *, by_node_max: int) -> Stretch:
+        question, statuses = self._question, self.statuses
         codes = np.full(len(rows), statuses.code_of(NO_VICTIMS), np.int64)
         sums = lower_sums(question.snapshot.view(rows), question.pod.priority)
         positions = np.flatnonzero(sums[0])
@@ -93,14 +91,16 @@ class ManyNodes:
             # The others are most likely not needed. If they are, they will be asked about again.
             fitting = fitting[:missing]
             codes = codes[: fitting[-1] + 1]
-        ranks = np.zeros((CRITERIA, len(codes)), np.int64)
         if len(fitting) == 0:
-            return Stretch(codes, ranks, _no_victims)
+            return Stretch(codes, np.zeros((CRITERIA, 0), np.int64), _no_victims)
         victims = _reprieve(question, rows[fitting], asker)
-        ranks[:, fitting] = victims.ranks()
-        for position in fitting[~victims.mask.any(axis=0)].tolist():
-            name = question.snapshot.names[rows[position]]
-            codes[position] = statuses.code_of(no_victim_needed(name))
+        ranks = victims.ranks()
+        has_victims = victims.mask.any(axis=0)
+        if not has_victims.all():
+            ranks = ranks[:, has_victims]
+            for position in fitting[~has_victims].tolist():
+                name = question.snapshot.names[rows[position]]
+                codes[position] = statuses.code_of(no_victim_needed(name))
         return Stretch(codes, ranks, victims.of_row)
 
 
@@ -263,24 +263,31 @@ class _Crowd(NamedTuple):
 
     @classmethod
     def of(cls, question: Question, rows: IntpArray) -> "_Crowd | None":
-        nominator, names, pod = question.nominator, question.snapshot.names, question.pod
-        nominated = set(nominator.nominated_nodes())
-        if not nominated:
+        crowds = crowds_by_row(question)
+        if not crowds:
             return None
-        ahead: dict[int, Sequence[PodInfo]] = {}
-        listed: list[int] = rows.tolist()
-        for position, row in enumerate(listed):
-            if names[row] in nominated:
-                pods = [
-                    other
-                    for other in nominator.nominated_pods_for_node(names[row])
-                    if other.priority >= pod.priority and other.uid != pod.uid
-                ]
-                if pods:
-                    ahead[position] = pods
-        if not ahead:
+        positions = np.flatnonzero(np.isin(rows, np.fromiter(crowds, np.intp)))
+        if len(positions) == 0:
             return None
-        return cls(np.array(list(ahead), np.intp), list(ahead.values()))
+        return cls(positions, [crowds[row] for row in rows[positions].tolist()])
+
+
+def crowds_by_row(question: Question) -> dict[int, Sequence[PodInfo]]:
+    """The rows of nodes that other pods are nominated to and come first, with these pods."""
+    nominator, pod = question.nominator, question.pod
+    crowds: dict[int, Sequence[PodInfo]] = {}
+    for name in nominator.nominated_nodes():
+        row = question.snapshot.row_of(name)
+        if row is None:
+            continue
+        ahead = [
+            other
+            for other in nominator.nominated_pods_for_node(name)
+            if other.priority >= pod.priority and other.uid != pod.uid
+        ]
+        if ahead:
+            crowds[row] = ahead
+    return crowds
 
 
 def _no_victims(row: int) -> Sequence[PodInfo]:

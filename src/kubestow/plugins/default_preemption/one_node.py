@@ -27,23 +27,25 @@ from kubestow.plugins.default_preemption.dry_run import (
 class OneNode:
     """Tries nodes one after the other."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, statuses: StatusCodes | None = None) -> None:
         self._question = question
+        self.statuses = StatusCodes() if statuses is None else statuses
 
-    def evaluate(self, rows: IntpArray, statuses: StatusCodes, missing: int | None) -> Stretch:
+    def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
         if missing is not None:
             rows = rows[:1]
         codes = np.zeros(len(rows), np.int64)
-        ranks = np.zeros((CRITERIA, len(rows)), np.int64)
+        ranks: list[tuple[int, ...]] = []
         victims: dict[int, tuple[PodInfo, ...]] = {}
         for position, row in enumerate(rows.tolist()):
             found = select_victims(self._question, row)
             if isinstance(found, Status):
-                codes[position] = statuses.code_of(found)
+                codes[position] = self.statuses.code_of(found)
             else:
-                ranks[:, position] = found.ranks(self._question.now_ns)
+                ranks.append(found.ranks(self._question.now_ns))
                 victims[row] = tuple(found.victims)
-        return Stretch(codes, ranks, victims.__getitem__)
+        table = np.array(ranks, np.int64).reshape(len(ranks), CRITERIA)
+        return Stretch(codes, table.T, victims.__getitem__)
 
 
 def select_victims(question: Question, row: int) -> Candidate | Status:

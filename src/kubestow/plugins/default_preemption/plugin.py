@@ -1,5 +1,6 @@
 """DefaultPreemption as the framework calls it (spec 08 A3)."""
 
+from functools import cached_property
 from typing import ClassVar, Final
 
 import numpy as np
@@ -23,8 +24,9 @@ from kubestow.plugins.default_preemption.eligibility import (
 )
 from kubestow.plugins.default_preemption.executor import Executor
 from kubestow.plugins.default_preemption.extenders import ask_extenders
-from kubestow.plugins.default_preemption.many_nodes import ManyNodes
+from kubestow.plugins.default_preemption.filters import FilterTable
 from kubestow.plugins.default_preemption.one_node import OneNode
+from kubestow.plugins.default_preemption.trial_records import TrialRecords
 
 GATED: Final = Status.unresolvable("waiting for the preemption for this pod to be finished")
 
@@ -49,6 +51,11 @@ class DefaultPreemption:
         self.offset = 0
         self._budgets: BudgetTable | None = None
         self._budgets_version = -1
+        self._records = TrialRecords()
+
+    @cached_property
+    def _filter_table(self) -> FilterTable:
+        return FilterTable(self._handle.profile)
 
     # --- queue ---
 
@@ -131,9 +138,10 @@ class DefaultPreemption:
             self._budget_table(),
             self.rules,
             handle.clock.now_ns(),
+            self._filter_table.of_attempt(state, pod),
         )
         is_default = self.rules is DEFAULT_RULES
-        evaluator = ManyNodes(question) if is_default else OneNode(question)
+        evaluator = self._records.evaluator(question) if is_default else OneNode(question)
         wanted = candidate_count(
             len(rows),
             self._args.min_candidate_nodes_percentage,

@@ -162,6 +162,11 @@ class ThinnedNodes(Nodes):
         # Shared with the views made from this one: whoever asks them asks this one.
         self.asked = Asked() if asked is None else asked
 
+    @property
+    def as_they_are(self) -> Nodes:
+        """The same nodes with the pods they have."""
+        return self._nodes
+
     # --- pods that come and go ---
 
     def put_back(self, slot: int) -> None:

@@ -80,6 +80,10 @@ class AttachedVolumes:
         self._stale: set[str] = set()
         self._rooms: dict[str, IntArray] = {}
         self._has_csi_node: BoolArray | None = None
+        # The CSINodes that limit some driver.
+        self._limiting: set[str] = set()
+        for csi_node in objects.csi_nodes.list():
+            self._note_limits(csi_node)
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
         for attachment in objects.volume_attachments.list():
             self._file_attachment(None, attachment)
@@ -90,6 +94,11 @@ class AttachedVolumes:
         objects.volume_attachments.subscribe(self._file_attachment)
 
     # --- all nodes ---
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether any node limits how many volumes can be attached to it."""
+        return bool(self._limiting)
 
     def catch_up(self, snapshot: Snapshot) -> None:
         """Read what changed since the last call. Everything below speaks of this snapshot."""
@@ -264,6 +273,13 @@ class AttachedVolumes:
         for csi_node in (old, new):
             if csi_node is not None:
                 self._stale.add(csi_node.metadata.name)
+                self._limiting.discard(csi_node.metadata.name)
+        if new is not None:
+            self._note_limits(new)
+
+    def _note_limits(self, csi_node: CSINode) -> None:
+        if limits_of(csi_node):
+            self._limiting.add(csi_node.metadata.name)
 
     def _file_attachment(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
         if old is not None:

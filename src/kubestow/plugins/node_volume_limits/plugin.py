@@ -78,6 +78,11 @@ class NodeVolumeLimits:
         codes = self._codes(wanted, nodes.snapshot)
         return None if codes is None else codes[nodes.rows]
 
+    def ignores_pods(self, state: CycleState, pod: PodInfo) -> bool:
+        """Where no node has a limit, nobody counts what the pods on it have attached."""
+        volumes = self._wanted(state, pod).with_csi_node
+        return isinstance(volumes, Status) or not volumes or not self._attached.has_limits
+
     def filter_status(self, state: CycleState, code: int) -> Status:
         wanted: Wanted = state.read(self.name)
         return wanted.codes.status_of(code)

@@ -67,7 +67,8 @@ class _Attempt:
 class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
     args_type: ClassVar[type[PluginArgs] | None] = VolumeBindingArgs
-    filter_depends: ClassVar[Depends] = Depends.PODS
+    # Which volumes a node reaches has nothing to do with the pods on it.
+    filter_depends: ClassVar[Depends] = Depends.NODE
     score_depends: ClassVar[Depends] = Depends.PODS
     # In the worst case, a disk of its own on every node, every node has to be looked at by itself.
     evaluates_each_node: ClassVar[bool] = True

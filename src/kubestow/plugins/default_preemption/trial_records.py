@@ -1,0 +1,332 @@
+"""What trials came to, kept from pod to pod.
+
+Pods that have to evict others come in numbers and look alike, and one of them changes one node.
+Where every filter answers from the pod's shape and the node alone, so does the trial: its outcome
+is kept per shape and priority, and found anew only for nodes that changed.
+
+    stale rows     found anew, when a search gets there      `one_node`, `many_nodes`
+    kept rows      read
+    crowded rows   found anew for every pod, never kept: who is nominated to a node is not
+                   part of the node
+
+Filters that look at each pod by itself but not at other pods (volumes, devices) do not spoil this:
+they are left out of what is kept, and asked once in every search.
+
+Invariant: a search here ends in what `one_node` would say of every node.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from kubestow.api.disruption import BudgetTable
+from kubestow.api.importance import start_time_ns
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.snapshot import Snapshot
+from kubestow.cache.tracked import Depends
+from kubestow.framework.plugin import StatusCodes
+from kubestow.plugins.default_preemption.asking import FilterFault, ask, status_numbers
+from kubestow.plugins.default_preemption.candidates import CRITERIA, YOUNGEST, VictimsOf
+from kubestow.plugins.default_preemption.dry_run import (
+    NO_NOMINATIONS,
+    NO_VICTIMS,
+    Evaluator,
+    IntpArray,
+    Question,
+    Stretch,
+)
+from kubestow.plugins.default_preemption.evictable import NOT_STARTED
+from kubestow.plugins.default_preemption.filters import TrialFilter
+from kubestow.plugins.default_preemption.many_nodes import ManyNodes, crowds_by_row
+from kubestow.plugins.default_preemption.one_node import OneNode
+
+# How many numbers all records together may hold: the code and the ranks of every node.
+_NUMBERS_MAX: Final = 16_000_000
+_RECORDS_MIN: Final = 4
+
+# So many nodes are sooner tried one after the other.
+_FEW: Final = 8
+
+# So many candidates more than are needed are looked for, where all have to be found anew.
+_AHEAD: Final = 256
+
+# In place of the rank: the victim that decides has not started. It counts as started now, and that
+# is another time for every pod.
+_STARTS_NOW: Final = -NOT_STARTED
+
+
+class TrialRecords:
+    """All that is kept; the least recently used goes first."""
+
+    def __init__(self) -> None:
+        self._records: OrderedDict[tuple[int, int], TrialRecord] = OrderedDict()
+
+    def evaluator(self, question: Question) -> Evaluator:
+        """The cheapest way to try nodes for this pod."""
+        parts = _parts_of(question)
+        if parts is None:
+            return ManyNodes(question)
+        key = (question.pod.shape.id, question.pod.priority)
+        record = self._records.get(key)
+        if record is None or not record.is_valid(question, parts.token):
+            record = self._records[key] = TrialRecord(question, parts.token)
+            self._make_room(len(question.snapshot))
+        else:
+            self._records.move_to_end(key)
+            record.catch_up(question.now_ns)
+        return RecordedTrials(record, question, parts)
+
+    def _make_room(self, node_count: int) -> None:
+        most = max(_NUMBERS_MAX // ((CRITERIA + 1) * max(node_count, 1)), _RECORDS_MIN)
+        while len(self._records) > most:
+            self._records.popitem(last=False)
+
+
+Token = tuple[Hashable, ...]
+
+
+class _Parts(NamedTuple):
+    """The filters of an attempt: those whose say is kept, and those asked for every pod.
+
+    `token` is equal for pods that the former treat alike.
+    """
+
+    shared: list[TrialFilter]
+    alone: list[TrialFilter]
+    token: Token
+
+
+def _parts_of(question: Question) -> _Parts | None:
+    """None if what one pod learns does not hold for the next."""
+    parts = _Parts([], [], (frozenset(question.state.skip_filter),))
+    shares: list[Hashable] = []
+    for taking_part in question.filters:
+        if taking_part.follows_pods:
+            return None
+        if taking_part.share is not None:
+            parts.shared.append(taking_part)
+            shares.append(taking_part.share)
+        elif taking_part.ignores_pods:
+            parts.alone.append(taking_part)
+        else:
+            return None
+    return parts._replace(token=(*parts.token, *shares))
+
+
+class TrialRecord:
+    """What became of every node for pods of one shape and priority.
+
+    is_stale   bool[row]              nothing is known of the node as it is
+    codes      int64[row]             0 where evicting helps, or might as far as is known; else a
+                                      number of `statuses`
+    ranks      int64[criterion, row]  as in `candidates`, but for victims that have not started
+    """
+
+    def __init__(self, question: Question, token: Token) -> None:
+        node_count = len(question.snapshot)
+        self._snapshot: Snapshot = question.snapshot
+        self._budgets: BudgetTable | None = question.budgets
+        self._token = token
+        self._epoch = question.snapshot.log.epoch
+        self._mark = question.snapshot.log.mark(Depends.PODS)
+        self._now_ns = question.now_ns
+        self._has_faults = False
+        # Whether another pod than the first has come to use it.
+        self.is_in_use = False
+        # Rows whose outcome depends on the hour.
+        self._fleeting: list[int] = []
+        self.statuses = StatusCodes()
+        self.is_stale = np.ones(node_count, np.bool_)
+        self.codes = np.zeros(node_count, np.int64)
+        self._ranks = np.zeros((CRITERIA, node_count), np.int64)
+        self._victims_of: list[VictimsOf | None] = [None] * node_count
+
+    def is_valid(self, question: Question, token: Token) -> bool:
+        return (
+            token == self._token
+            and question.budgets is self._budgets
+            and question.snapshot is self._snapshot
+            and question.snapshot.log.epoch == self._epoch
+            # Each fault is told in words of its own; they are not collected for ever.
+            and not self._has_faults
+            # A clock that was set back makes other pods the ones that start in the future.
+            and question.now_ns >= self._now_ns
+        )
+
+    def catch_up(self, now_ns: int) -> None:
+        """Take note of the rows that changed since the last search."""
+        self.is_in_use = True
+        self._now_ns = now_ns
+        log = self._snapshot.log
+        changed = log.since(Depends.PODS, self._mark)
+        self._mark = log.mark(Depends.PODS)
+        if changed is None:
+            self._forget(slice(None))
+        elif changed:
+            self._forget(changed)
+        if self._fleeting:
+            self._forget(self._fleeting)
+            self._fleeting = []
+
+    def _forget(self, rows: Sequence[int] | slice) -> None:
+        self.is_stale[rows] = True
+        self.codes[rows] = 0
+
+    def keep(self, rows: IntpArray, stretch: Stretch) -> None:
+        """Remember what became of these rows, as of the last `catch_up`."""
+        self.is_stale[rows] = False
+        self.codes[rows] = stretch.codes
+        self._has_faults |= bool(stretch.codes.min() < 0)
+        candidates = rows[stretch.codes == 0]
+        self._ranks[:, candidates] = stretch.ranks
+        infos, now_ns = self._snapshot.node_infos, self._now_ns
+        listed: list[int] = candidates.tolist()
+        youngest: list[int] = stretch.ranks[YOUNGEST].tolist()
+        for row, rank in zip(listed, youngest, strict=True):
+            self._victims_of[row] = stretch.victims_of
+            starts = [start_time_ns(pod.pod, NOT_STARTED) for pod in infos[row].pods]
+            if NOT_STARTED not in starts:
+                continue
+            if any(now_ns <= start < NOT_STARTED for start in starts):
+                # Which of two pods is said to have started first changes as time goes by.
+                self._fleeting.append(row)
+            elif rank == -now_ns:
+                self._ranks[YOUNGEST, row] = _STARTS_NOW
+
+    def ranks(self, rows: IntpArray) -> IntArray:
+        """int64[criterion, row of these], as of the last `catch_up`."""
+        ranks = self._ranks[:, rows]
+        youngest = ranks[YOUNGEST]
+        youngest[youngest == _STARTS_NOW] = -self._now_ns
+        return ranks
+
+    def victims_of(self, row: int) -> Sequence[PodInfo]:
+        victims_of = self._victims_of[row]
+        assert victims_of is not None, row
+        return victims_of(row)
+
+
+class RecordedTrials:
+    """Tries nodes for one pod, with what is known from others."""
+
+    def __init__(self, record: TrialRecord, question: Question, parts: _Parts) -> None:
+        self._record = record
+        self._question = question
+        self._alone = parts.alone
+        self.statuses = record.statuses
+        crowds = crowds_by_row(question)
+        self._crowded = np.fromiter(crowds, np.intp) if crowds else None
+        # What is kept is about the node alone.
+        self._shared = question
+        if parts.alone or crowds:
+            state = question.state
+            if parts.alone:
+                state = state.shallow_copy()
+                state.skip_filter.update(taking_part.name for taking_part in parts.alone)
+            self._shared = question._replace(
+                state=state, filters=parts.shared, nominator=NO_NOMINATIONS
+            )
+
+    def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
+        record = self._record
+        fitting = self._fitting(rows, missing)
+        if len(fitting) == missing:
+            # The others are most likely not needed. If they are, they are asked for again.
+            rows = rows[: fitting[-1] + 1]
+        codes = record.codes[rows]
+        if self._alone:
+            try:
+                for taking_part in self._alone:
+                    self._ask_alone(taking_part, rows, codes)
+            except FilterFault:
+                # Only one by one can the filter say which node it means.
+                return OneNode(self._question, self.statuses).evaluate(rows, missing)
+            fitting = (codes == 0).nonzero()[0]
+        stretch = Stretch(codes, record.ranks(rows[fitting]), record.victims_of)
+        return stretch if self._crowded is None else self._with_crowds(rows, stretch)
+
+    def _fitting(self, rows: IntpArray, missing: int | None) -> IntpArray:
+        """The positions of the first nodes that help, so many or all; none up to there is stale."""
+        record = self._record
+        while True:
+            # Stale ones might help.
+            fitting = (record.codes[rows] == 0).nonzero()[0][:missing]
+            is_stale = record.is_stale[rows[fitting]]
+            if not is_stale.any():
+                return fitting
+            self._freshen(rows, rows[fitting[is_stale]], missing, goes_on=bool(is_stale[-1]))
+
+    def _freshen(
+        self, rows: IntpArray, needed: IntpArray, missing: int | None, *, goes_on: bool
+    ) -> None:
+        """Try the stale nodes that are needed.
+
+        `goes_on` says that nobody has come further yet: then others are tried with them.
+        """
+        record = self._record
+        if len(needed) <= _FEW and not goes_on:
+            tried = needed
+            stretch = OneNode(self._shared, self.statuses).evaluate(tried, None)
+        else:
+            tried = rows[record.is_stale[rows]]
+            if missing is not None and record.is_in_use:
+                # The next pods will want to go on where this one ends.
+                missing += _AHEAD
+            stretch = ManyNodes(self._shared, self.statuses).evaluate(tried, missing)
+            tried = tried[: len(stretch.codes)]
+        record.keep(tried, stretch)
+
+    def _ask_alone(self, asked: TrialFilter, rows: IntpArray, codes: IntArray) -> None:
+        """Enter where a filter fails that is asked for every pod."""
+        positions = np.flatnonzero(self._is_undecided(asked.filter_index, codes))
+        if len(positions) == 0:
+            return
+        state = self._question.state
+        nodes = self._question.snapshot.view(rows[positions])
+        found = ask(asked.plugin, state, self._question.pod, nodes)
+        if found is not None:
+            numbers = status_numbers(asked.plugin, state, found, self.statuses)
+            is_failure = numbers != 0
+            codes[positions[is_failure]] = numbers[is_failure]
+
+    def _is_undecided(self, filter_index: int, codes: IntArray) -> BoolArray:
+        """bool[node]: the nodes that were not rejected before it comes to this filter."""
+        is_undecided = codes == 0
+        rejections: list[int] = codes[~is_undecided].tolist()
+        for code in set(rejections):
+            if self._place_of(code) > filter_index:
+                is_undecided |= codes == code
+        return is_undecided
+
+    def _place_of(self, code: int) -> int:
+        """The index of the filter that rejects a node with this code."""
+        status = self.statuses.status_of(code)
+        if status == NO_VICTIMS:
+            return -1  # No filter is asked.
+        for taking_part in self._question.filters:
+            if taking_part.name == status.plugin:
+                return taking_part.filter_index
+        return len(self._question.profile.filter)  # All filters passed the node.
+
+    def _with_crowds(self, rows: IntpArray, stretch: Stretch) -> Stretch:
+        """The same with the nodes tried in full that pods are nominated to."""
+        assert self._crowded is not None
+        positions = np.flatnonzero(np.isin(rows, self._crowded))
+        if len(positions) == 0:
+            return stretch
+        tried = rows[positions]
+        crowded = ManyNodes(self._question, self.statuses).evaluate(tried, None)
+        codes = stretch.codes.copy()
+        codes[positions] = crowded.codes
+        ranks = np.zeros((CRITERIA, len(codes)), np.int64)
+        ranks[:, stretch.codes == 0] = stretch.ranks
+        ranks[:, positions[crowded.codes == 0]] = crowded.ranks
+        rows_tried = frozenset[int](tried.tolist())
+
+        def victims_of(row: int) -> Sequence[PodInfo]:
+            return crowded.victims_of(row) if row in rows_tried else stretch.victims_of(row)
+
+        return Stretch(codes, ranks[:, codes == 0], victims_of)

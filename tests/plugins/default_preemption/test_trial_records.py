@@ -1,0 +1,351 @@
+"""What is kept of trials is what trying every node anew would give."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubestow.api.disruption import BudgetTable
+from kubestow.api.meta import ApiObject, LabelSelector, ObjectMeta
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.workload import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+)
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.runner import run_pre_filter
+from kubestow.plugins.default_preemption import trial_records
+from kubestow.plugins.default_preemption.dry_run import (
+    DryRun,
+    Evaluator,
+    IntpArray,
+    Question,
+    Stretch,
+)
+from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES
+from kubestow.plugins.default_preemption.filters import FilterTable
+from kubestow.plugins.default_preemption.many_nodes import ManyNodes
+from kubestow.plugins.default_preemption.one_node import OneNode
+from kubestow.plugins.default_preemption.trial_records import (
+    RecordedTrials,
+    TrialRecord,
+    TrialRecords,
+)
+from kubestow.testing import make_node, make_pod, make_term
+from kubestow.testing.small_cluster import SmallCluster
+from kubestow.testing.storage import DRIVER, make_claim, make_csi_node, make_volume
+
+NOW_S = 1_700_000_000
+ZONE = "topology.kubernetes.io/zone"
+# Volumes are looked at before and after what is kept: NodeResourcesFit lies in between.
+PLUGINS = (
+    "VolumeZone",
+    "NodeUnschedulable",
+    "NodeResourcesFit",
+    "NodePorts",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+)
+
+
+class Searches:
+    """Asks about pods on a cluster, with what is kept and without."""
+
+    def __init__(self, cluster: SmallCluster) -> None:
+        self.cluster = cluster
+        self.records = TrialRecords()
+        self._table: BudgetTable | None = None
+        self._version = -1
+
+    def question(self, pod: Pod) -> Question:
+        cluster = self.cluster
+        info, state = PodInfo(pod), CycleState()
+        outcome = run_pre_filter(cluster.profile, state, info, cluster.snapshot.view())
+        assert outcome.status is None, outcome.status
+        return Question(
+            cluster.profile,
+            state,
+            info,
+            cluster.snapshot,
+            cluster.nominator,
+            self._budgets(),
+            DEFAULT_RULES,
+            cluster.clock.now_ns(),
+            FilterTable(cluster.profile).of_attempt(state, info),
+        )
+
+    def check(self, pod: Pod, wanted: int | None) -> None:
+        question = self.question(pod)
+        kept = outcome(self.records.evaluator(question), question, wanted)
+        assert kept == outcome(OneNode(question), question, wanted)
+
+    def _budgets(self) -> BudgetTable | None:
+        budgets = self.cluster.objects.pod_disruption_budgets
+        if budgets.version != self._version:
+            self._version = budgets.version
+            self._table = BudgetTable(budgets) if len(budgets) else None
+        return self._table
+
+
+def outcome(evaluator: Evaluator, question: Question, wanted: int | None) -> object:
+    """Everything a dry run says, in a form to compare."""
+    dry_run = DryRun(question.snapshot)
+    dry_run.search(evaluator, np.arange(len(question.snapshot)), wanted)
+    found = dry_run.candidates()
+    return (
+        [
+            (candidate.row, [pod.key for pod in candidate.victims], candidate.violation_count)
+            for candidate in (found[position] for position in range(len(found)))
+        ],
+        found.ranks.tolist(),
+        dry_run.statuses(),
+        dry_run.error(),
+        dry_run.message(),
+    )
+
+
+# --- random clusters that change ---
+
+
+def hour(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+START_TIMES = st.none() | st.sampled_from([hour(NOW_S + seconds) for seconds in (-100, -50, 0, 50)])
+PREEMPTORS = [
+    make_pod("p1", priority=3, cpu="2"),
+    make_pod("p2", priority=3, cpu="2"),
+    make_pod("p3", priority=1, cpu="2"),
+    make_pod("ported", priority=3, cpu="1", host_ports=[80]),
+    make_pod("in-z1", priority=3, cpu="2", pvcs=["c1"]),
+    make_pod("in-z2", priority=3, cpu="2", pvcs=["c2"]),
+    make_pod("counted", priority=3, cpu="2", pvcs=["c3"]),
+]
+VOLUMES: list[ApiObject] = [
+    make_claim("c1", volume="v1"),
+    make_volume("v1", labels={ZONE: "z1"}),
+    make_claim("c2", volume="v2"),
+    make_volume("v2", terms=[make_term(f"{ZONE} In z2")]),
+    make_claim("c3", volume="v3"),
+    make_volume("v3", handle="v3"),
+]
+
+
+def budget(app: str, allowed: int) -> PodDisruptionBudget:
+    return PodDisruptionBudget(
+        metadata=ObjectMeta(name=f"b-{app}", namespace="default"),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": app})),
+        status=PodDisruptionBudgetStatus(disruptions_allowed=allowed),
+    )
+
+
+@st.composite
+def running_pods(draw: st.DrawFn, name: str, node: str) -> Pod:
+    return make_pod(
+        name,
+        node=node,
+        priority=draw(st.integers(-1, 2)),
+        cpu=draw(st.sampled_from([None, "1", "2"])),
+        labels=draw(st.sampled_from([{}, {"app": "a"}, {"app": "b"}])),
+        host_ports=draw(st.sampled_from([(), (), (80,)])),
+        pvcs=draw(st.sampled_from([(), (), ("c3",)])),
+        start_time=draw(START_TIMES),
+    )
+
+
+@st.composite
+def nodes(draw: st.DrawFn, name: str) -> Node:
+    zone = draw(st.sampled_from([None, "z1", "z2"]))
+    return make_node(
+        name,
+        cpu=draw(st.sampled_from(["2", "4"])),
+        labels={} if zone is None else {ZONE: zone},
+        unschedulable=draw(st.sampled_from([False, False, False, True])),
+    )
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> SmallCluster:
+    names = [f"n{number}" for number in range(draw(st.integers(1, 5)))]
+    return SmallCluster(
+        [draw(nodes(name)) for name in names],
+        [
+            draw(running_pods(f"{name}-{number}", name))
+            for name in names
+            for number in range(draw(st.integers(0, 4)))
+        ],
+        plugins=PLUGINS,
+        objects=VOLUMES,
+        now_s=NOW_S,
+    )
+
+
+class Changes:
+    """What may happen to a cluster between two searches."""
+
+    def __init__(self, cluster: SmallCluster, data: st.DataObject) -> None:
+        self.cluster = cluster
+        self._data = data
+        self._number = 0
+
+    def happen(self) -> None:
+        kinds: list[Callable[[], None]] = [
+            self.pod_comes,
+            self.pod_goes,
+            self.node_changes,
+            self.node_comes,
+            self.pod_is_nominated,
+            self.budget_changes,
+            self.time_passes,
+            self.clock_is_set,
+            self.limit_is_set,
+        ]
+        self._number += 1
+        self._data.draw(st.sampled_from(kinds))()
+        self.cluster.snapshot.refresh(self.cluster.cache)
+
+    def _some_node(self) -> str:
+        return self._data.draw(st.sampled_from(self.cluster.snapshot.names))
+
+    def pod_comes(self) -> None:
+        added = self._data.draw(running_pods(f"added-{self._number}", self._some_node()))
+        self.cluster.cache.add_pod(PodInfo(added))
+
+    def pod_goes(self) -> None:
+        running = [pod for info in self.cluster.snapshot.node_infos for pod in info.pods]
+        if running:
+            self.cluster.cache.remove_pod(self._data.draw(st.sampled_from(running)).pod)
+
+    def node_changes(self) -> None:
+        name = self._some_node()
+        old = self.cluster.snapshot.get(name).node
+        self.cluster.cache.update_node(old, self._data.draw(nodes(name)))
+
+    def node_comes(self) -> None:
+        self.cluster.cache.add_node(self._data.draw(nodes(f"added-{self._number}")))
+
+    def pod_is_nominated(self) -> None:
+        priority = self._data.draw(st.integers(0, 4))
+        name = f"w-{self._number}"
+        self.cluster.wait(
+            make_pod(name, priority=priority, cpu="1", nominated_node=self._some_node())
+        )
+
+    def budget_changes(self) -> None:
+        app, allowed = self._data.draw(st.sampled_from("ab")), self._data.draw(st.integers(0, 1))
+        self.cluster.objects.put(budget(app, allowed))
+
+    def time_passes(self) -> None:
+        self.cluster.clock.advance_s(self._data.draw(st.sampled_from([10, 60])))
+
+    def clock_is_set(self) -> None:
+        self.cluster.clock.set_s(NOW_S - 70)
+
+    def limit_is_set(self) -> None:
+        self.cluster.objects.put(make_csi_node(self._some_node(), {DRIVER: 1}))
+
+
+@given(clusters(), st.data())
+def test_what_is_kept_follows_the_cluster(cluster: SmallCluster, data: st.DataObject) -> None:
+    searches, changes = Searches(cluster), Changes(cluster, data)
+    for _ in range(4):
+        for pod in data.draw(st.lists(st.sampled_from(PREEMPTORS), min_size=1, max_size=3)):
+            searches.check(pod, data.draw(st.sampled_from([None, 1, 2, 5])))
+        changes.happen()
+
+
+def test_a_clock_that_was_set_back_is_noticed() -> None:
+    searches = Searches(
+        SmallCluster(
+            [make_node("n0", cpu="4")],
+            [
+                make_pod("started", node="n0", cpu="2", start_time=hour(NOW_S - 50)),
+                make_pod("unstarted", node="n0", cpu="2"),
+            ],
+            plugins=PLUGINS,
+            now_s=NOW_S,
+        )
+    )
+    for now_s in (NOW_S, NOW_S - 70, NOW_S):
+        searches.cluster.clock.set_s(now_s)
+        searches.check(PREEMPTORS[0], None)
+
+
+def test_the_first_filter_to_fail_is_told_whoever_is_asked_anew() -> None:
+    searches = Searches(
+        SmallCluster(
+            [
+                make_node("too-small", cpu="1", labels={ZONE: "z1"}),
+                make_node("elsewhere", cpu="4", labels={ZONE: "z1"}),
+                make_node("empty", cpu="4", labels={ZONE: "z1"}),
+                make_node("fits", cpu="4", labels={ZONE: "z2"}),
+            ],
+            [make_pod(name, node=name, cpu="1") for name in ("too-small", "elsewhere", "fits")],
+            plugins=PLUGINS,
+            objects=VOLUMES,
+        )
+    )
+    for pod in (PREEMPTORS[4], PREEMPTORS[5], PREEMPTORS[0]):
+        searches.check(pod, None)
+
+
+@pytest.mark.parametrize("few", [0, 8])
+def test_pods_are_kept_apart_only_as_far_as_needed(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes are tried once for all pods alike, and again when they change."""
+    monkeypatch.setattr(trial_records, "_FEW", few)
+    tried: list[int] = []
+    keep = TrialRecord.keep
+
+    def noted(record: TrialRecord, rows: IntpArray, stretch: Stretch) -> None:
+        tried.extend(rows.tolist())
+        keep(record, rows, stretch)
+
+    monkeypatch.setattr(TrialRecord, "keep", noted)
+    cluster = SmallCluster(
+        [make_node(f"n{row}", cpu="4") for row in range(6)],
+        [make_pod(f"v{row}", node=f"n{row}", cpu="4", priority=0) for row in range(6)],
+        plugins=PLUGINS,
+        objects=VOLUMES,
+    )
+    searches = Searches(cluster)
+
+    def search(pod: Pod) -> list[int]:
+        tried.clear()
+        question = searches.question(pod)
+        dry_run = DryRun(cluster.snapshot)
+        dry_run.search(searches.records.evaluator(question), np.arange(6), 2)
+        assert len(dry_run.candidates()) == 2
+        return sorted(tried)
+
+    assert search(make_pod("first", priority=3, cpu="2")) == [0, 1]
+    assert search(make_pod("second", priority=3, cpu="2")) == []
+    assert search(make_pod("higher", priority=4, cpu="2")) == [0, 1]
+    assert search(make_pod("other", priority=3, cpu="1")) == [0, 1]
+    mounting = make_pod("mounting", priority=3, cpu="2", pvcs=["c1"])
+    assert search(mounting) == [0, 1]
+    assert search(msgspec.structs.replace(mounting)) == []
+    cluster.cache.add_pod(PodInfo(make_pod("more", node="n1", priority=5)))
+    cluster.snapshot.refresh(cluster.cache)
+    assert 0 not in search(make_pod("third", priority=3, cpu="2"))
+
+
+def test_a_filter_that_counts_other_pods_keeps_nothing() -> None:
+    cluster = SmallCluster(
+        [make_node("n0", cpu="4")],
+        plugins=PLUGINS,
+        objects=[*VOLUMES, make_csi_node("n0", {DRIVER: 1})],
+    )
+    searches = Searches(cluster)
+    plain = searches.question(make_pod("plain", priority=3))
+    counted = searches.question(make_pod("counted", priority=3, pvcs=["c3"]))
+    assert isinstance(searches.records.evaluator(plain), RecordedTrials)
+    assert isinstance(searches.records.evaluator(counted), ManyNodes)
