@@ -140,9 +140,13 @@ class Decider:
             return None
         if self._try_nominated_node(profile, decision):
             return None
+        nominated = self._nominated_rows()
+        if outcome.node_names is None and not nominated and evaluation.passes_everywhere:
+            self._take_in_turn(profile, decision)
+            return None
         candidates = self._candidates(decision)
         decision.nodes_to_find = self._nodes_to_find(profile, len(candidates))
-        search = _Search(self._snapshot, profile, decision, evaluation, self._nominated_rows())
+        search = _Search(self._snapshot, profile, decision, evaluation, nominated)
         error = None
         try:
             error = search.run(candidates, self.next_start_index)
@@ -161,6 +165,23 @@ class Decider:
             if decision.feasible_count != found_count:
                 decision.diagnosis.unschedulable_plugins.add(EXTENDER)
         return error
+
+    def _take_in_turn(self, profile: Profile, decision: Decision) -> None:
+        """All nodes fit: take as many as are enough, from where the last search ended."""
+        count = len(self._snapshot)
+        first = self.next_start_index % count
+        decision.nodes_to_find = self._nodes_to_find(profile, count)
+        found = min(decision.nodes_to_find, count)
+        end = first + found
+        decision.feasible_rows = (
+            slice(first, end)
+            if end <= count
+            else np.concatenate((np.arange(first, count), np.arange(end - count)))
+        )
+        decision.evaluated_count = found
+        self.next_start_index = end % count
+        if decision.state.meter is not None:
+            decision.state.meter.point_ended(FILTER, label_of(None))
 
     def _ask_extenders(self, extenders: ExtenderChain, decision: Decision) -> Status | None:
         """Leave the feasible nodes that extenders leave (spec 04 §13.3)."""
@@ -350,24 +371,11 @@ class _Search:
             rows = np.roll(np.asarray(candidates, np.intp), -first)[: self._wanted]
             self._take(rows, len(rows))
             return None
-        if (
-            self._evaluation.passes_everywhere
-            and isinstance(candidates, range)
-            and not self._nominated
-        ):
-            self._take_in_turn(first, min(self._wanted, len(candidates)), len(candidates))
-            return None
         for rows in self._stretches(candidates, first):
             error, is_done = self._look_at(rows)
             if error is not None or is_done:
                 return error
         return None
-
-    def _take_in_turn(self, first: int, wanted: int, count: int) -> None:
-        """All nodes fit: take as many as are wanted, from that one on, going round."""
-        before_end = min(wanted, count - first)
-        self._take(slice(first, first + before_end), before_end)
-        self._take(slice(0, wanted - before_end), wanted - before_end)
 
     def _stretches(
         self, candidates: range | npt.NDArray[np.intp], start: int

@@ -15,7 +15,7 @@ from kubestow.arrays import row_numbers
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.plugin import PostFilterResult
-from kubestow.framework.runner import PreFilterOutcome, Scores
+from kubestow.framework.runner import UNRESTRICTED, Scores
 from kubestow.framework.status import Code, Status
 
 
@@ -78,7 +78,7 @@ class Decision:
         self.node_names = node_names
         self.state = state if state is not None else CycleState()
         self.diagnosis = Diagnosis(node_names)
-        self.pre_filter = PreFilterOutcome(None, None, ())
+        self.pre_filter = UNRESTRICTED
         self.start_index = 0
         self.nodes_to_find = 0
         self.feasible_rows: slice | npt.NDArray[np.intp] = _NO_ROWS

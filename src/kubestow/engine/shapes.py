@@ -31,6 +31,7 @@ from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.plugin import PreFilterPlugin, PreScorePlugin, Restriction
 from kubestow.framework.profile import FilterStep, Profile
 from kubestow.framework.runner import (
+    UNRESTRICTED,
     FilterError,
     PluginScores,
     PreFilterOutcome,
@@ -48,8 +49,6 @@ from kubestow.framework.status import Code, Status
 _NUMBERS_MAX: Final = 64_000_000
 _NUMBERS_PER_NODE: Final = 6
 _SHAPES_MIN: Final = 4
-
-_UNRESTRICTED: Final = PreFilterOutcome(None, None, ())
 
 
 class ShapeRecords:
@@ -132,7 +131,7 @@ class SharedEvaluation:
             skipped.add(name)
         self._alone = [step for step in record.alone_filter if step.name not in skipped]
         if record.restriction is None:
-            return _UNRESTRICTED
+            return UNRESTRICTED
         plugin_name, restriction = record.restriction
         return PreFilterOutcome(restriction.node_names, None, (plugin_name,))
 

@@ -87,6 +87,9 @@ class PreFilterOutcome(NamedTuple):
     restricting: tuple[str, ...]
 
 
+UNRESTRICTED: Final = PreFilterOutcome(None, None, ())
+
+
 def run_pre_filter(
     profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes
 ) -> PreFilterOutcome:
