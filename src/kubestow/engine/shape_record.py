@@ -55,6 +55,7 @@ class ShapeRecord:
     codes            int64[row]   that filter's code
     score            int64[row]   weighted scores, less those in `varying`
     rejected_count   how many nodes are rejected
+    is_used          whether a second pod of the shape has come
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class ShapeRecord:
         self.snapshot = snapshot
         self.state = state
         self.restriction = restriction
+        self.is_used = False
         self._sharing = sharing
         self._token = token
         self._versions: Versions = sharing.versions()

@@ -46,18 +46,30 @@ from kubestow.framework.runner import (
 from kubestow.framework.status import Code, Status
 
 # How many numbers all records together may hold: two arrays of 3 numbers for every shape and node.
-_NUMBERS_MAX: Final = 64_000_000
+_NUMBERS_MAX: Final = 16_000_000
 _NUMBERS_PER_NODE: Final = 6
 _SHAPES_MIN: Final = 4
 
+# Up to so many nodes, making a record costs little more than asking every plugin once.
+_NODES_FEW: Final = 8192
+# How many records may be made in advance, for shapes that never came again.
+_CREDIT_MAX: Final = 256
+# What a shape that comes again is worth in such records.
+_CREDIT_FOR_RETURN: Final = 2
+
 
 class ShapeRecords:
-    """Everything that is kept, by profile and shape; the least recently used goes first."""
+    """Everything that is kept, by profile and shape; the least recently used goes first.
+
+    A record pays from the second pod of a shape on. Where shapes do come again it is made for the
+    first pod already; where every pod has a shape of its own, that is soon given up.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._sharings: dict[str, Sharing] = {}
         self._records: OrderedDict[tuple[str, int], ShapeRecord | None] = OrderedDict()
+        self._credit = _CREDIT_MAX
 
     def evaluation(self, profile: Profile, pod: PodInfo) -> Evaluation:
         """The cheapest way to evaluate this pod now."""
@@ -76,15 +88,28 @@ class ShapeRecords:
         record = self._records.get(key)
         if record is not None and record.profile is profile and record.is_valid(pod):
             self._records.move_to_end(key)
+            if not record.is_used:
+                record.is_used = True
+                self._earn_credit()
             return record
-        # Most shapes of an unequal workload are seen once; a record pays from the second time on.
         is_known = key in self._records
-        self._keep(key, None)
+        self._keep(key, None)  # Stays if the record cannot be made.
         if is_known:
-            record = build_record(self._sharing(profile), pod, self._snapshot)
-            self._keep(key, record)
-            return record
-        return None
+            self._earn_credit()
+        elif not self._spend_credit():
+            return None
+        record = build_record(self._sharing(profile), pod, self._snapshot)
+        self._keep(key, record)
+        return record
+
+    def _earn_credit(self) -> None:
+        self._credit = min(self._credit + _CREDIT_FOR_RETURN, _CREDIT_MAX)
+
+    def _spend_credit(self) -> bool:
+        if len(self._snapshot) > _NODES_FEW or not self._credit:
+            return False
+        self._credit -= 1
+        return True
 
     def _sharing(self, profile: Profile) -> Sharing:
         sharing = self._sharings.get(profile.name)

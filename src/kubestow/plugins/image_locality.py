@@ -76,10 +76,11 @@ def _tracked_image(nodes: Nodes, image: str) -> npt.NDArray[np.float64]:
     """float64[2, node]: the size of the image, and how many nodes have it."""
 
     def compute(nodes: Nodes) -> npt.NDArray[np.float64]:
-        found: npt.NDArray[np.float64] = np.zeros((2, len(nodes)))
-        for place, images in enumerate(nodes.images()):
-            if image in images:
-                found[:, place] = images[image]
+        tables = nodes.images()
+        found: npt.NDArray[np.float64] = np.zeros((2, len(tables)))
+        places = [place for place, images in enumerate(tables) if image in images]
+        if places:
+            found[:, places] = np.array([tables[place][image] for place in places]).T
         return found
 
     return nodes.tracked(("image", image), Depends.NODE, compute)

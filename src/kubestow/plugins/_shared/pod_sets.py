@@ -70,6 +70,22 @@ class PodLedger(Ledger[PodClass]):
     def __init__(self, read: Callable[[NodeInfo], Mapping[PodClass, int]]) -> None:
         super().__init__(read)
         self._anchored: dict[Anchor | None, dict[Tally[PodClass], None]] = {}
+        self._labelled: dict[Anchor, dict[PodClass, None]] = {}
+
+    def _items_for(self, measure: Measure[PodClass]) -> Iterable[PodClass]:
+        anchor = _anchor_of(measure)
+        return super()._items_for(measure) if anchor is None else self._labelled.get(anchor, ())
+
+    def _on_new_item(self, item: PodClass) -> None:
+        for label in item.labels.items():
+            self._labelled.setdefault(label, {})[item] = None
+
+    def _on_retired_item(self, item: PodClass) -> None:
+        for label in item.labels.items():
+            labelled = self._labelled[label]
+            del labelled[item]
+            if not labelled:
+                del self._labelled[label]
 
     def _tallies_for(self, item: PodClass) -> Iterable[Tally[PodClass]]:
         for anchor in (None, *item.labels.items()):

@@ -102,11 +102,13 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
         codes = is_full * np.int64(TOO_MANY_PODS)
     allocatable = nodes.basic_allocatable
     is_short = allocatable - nodes.basic_requested < request.basic
-    if is_short.any():
-        # More than the node has at all: evicting pods would not help.
-        lacking = np.where(allocatable < request.basic, _BASIC_CODES | UNRESOLVABLE, _BASIC_CODES)
-        basic: IntArray = np.bitwise_or.reduce(lacking * is_short, axis=0)
-        codes = basic if codes is None else codes | basic
+    positions = np.flatnonzero(is_short.any(axis=0))
+    if len(positions):
+        if codes is None:
+            codes = np.zeros(len(nodes), np.int64)
+        codes[positions] |= _basic_codes(
+            is_short[:, positions], allocatable[:, positions] < request.basic
+        )
     for demand in request.scalars:
         codes = _add_shortage(codes, demand, nodes)
     return codes
@@ -154,6 +156,16 @@ def _is_met(demand: Demand, offered: int) -> bool:
 
 def _is_ignored(name: str, resources: Collection[str], groups: Collection[str]) -> bool:
     return is_extended(name) and (name in resources or name.partition("/")[0] in groups)
+
+
+def _basic_codes(is_short: BoolArray, is_beyond: BoolArray) -> IntArray:
+    """int64[node] of bool[3, node]: what is lacking of the basic resources.
+
+    Asking for more than the node has at all makes it unresolvable: evicting pods would not help.
+    """
+    lacking = np.where(is_beyond, _BASIC_CODES | UNRESOLVABLE, _BASIC_CODES) * is_short
+    codes: IntArray = np.bitwise_or.reduce(lacking, axis=0)
+    return codes
 
 
 def _add_shortage(codes: IntArray | None, demand: Demand, nodes: Nodes) -> IntArray | None:
