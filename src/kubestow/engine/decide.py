@@ -408,7 +408,7 @@ class _Search:
             failed_by = _with_explicit(failed_by, explicit)
         passed = failed_by == PASSED
         missing = self._wanted - self._found_count
-        if isinstance(rows, slice) and not explicit and passed.all():
+        if isinstance(rows, slice) and not explicit and np.count_nonzero(passed) == len(failed_by):
             return None, self._take_all(rows, len(failed_by), missing)
         positions = passed.nonzero()[0]
         end = len(failed_by) if len(positions) <= missing else int(positions[missing])

@@ -108,9 +108,9 @@ def balance_scores(loads: Loads) -> IntArray | int:
 
     A resource the node lacks is left out there, so nodes are taken together by which they have.
     """
-    has = loads.allocatable != 0
-    if has.all():
+    if np.count_nonzero(loads.allocatable) == loads.allocatable.size:
         return _scores_of_alike(loads)
+    has = loads.allocatable != 0
     patterns, pattern_of = np.unique(has, axis=1, return_inverse=True)
     scores = np.empty(has.shape[1], np.int64)
     for number, pattern in enumerate(patterns.T.tolist()):
@@ -130,7 +130,7 @@ def balance_score(loads: Sequence[NodeLoad]) -> int:
         whole = float(allocatable)
         after.append(min(float(used + request) / whole, 1.0))
         before.append(min(float(used) / whole, 1.0))
-    return _HALF_SCORE + (_HALF_SCORE + _evenness_of(after) - _evenness_of(before)) // 2
+    return (_evenness_of(after) - _evenness_of(before) + 3 * _HALF_SCORE) // 2
 
 
 def _evenness_of(shares: Sequence[float]) -> int:
@@ -153,8 +153,8 @@ def _scores_of_alike(loads: Loads) -> IntArray | int:
     np.divide(used + request, allocatable, out=shares[0])
     np.divide(used, allocatable, out=shares[1])
     after, before = _evenness(np.minimum(shares, 1.0, out=shares))
-    # Never negative inside the brackets: evenness is 50..100.
-    return _HALF_SCORE + (_HALF_SCORE + after - before) // 2
+    # Never negative: evenness is 50..100.
+    return (after - before + 3 * _HALF_SCORE) // 2
 
 
 def _evenness(shares: FloatArray) -> IntArray:

@@ -98,12 +98,12 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
     """int64[node]: what is lacking on each node, as bits; None if nothing is anywhere."""
     codes: IntArray | None = None
     is_full = nodes.pod_count >= nodes.allowed_pods
-    if is_full.any():
+    if np.count_nonzero(is_full):
         codes = is_full * np.int64(TOO_MANY_PODS)
     allocatable = nodes.basic_allocatable
     is_short = allocatable - nodes.basic_requested < request.basic
-    positions = np.flatnonzero(is_short.any(axis=0))
-    if len(positions):
+    if np.count_nonzero(is_short):
+        positions = np.flatnonzero(is_short.any(axis=0))
         if codes is None:
             codes = np.zeros(len(nodes), np.int64)
         codes[positions] |= _basic_codes(

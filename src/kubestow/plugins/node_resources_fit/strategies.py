@@ -50,13 +50,12 @@ def least_allocated(loads: Loads) -> IntArray:
     """int64[node] in 0..100: the share of each resource that would stay free, weighted."""
     free = loads.allocatable - loads.used
     free -= loads.request
-    np.maximum(free, 0, out=free)
-    return _truncated_mean(_percent(free, loads.allocatable), loads)
+    return _truncated_mean(np.maximum(free, 0, out=free), loads)
 
 
 def most_allocated(loads: Loads) -> IntArray:
     """int64[node] in 0..100: the share of each resource that would be taken, weighted."""
-    return _truncated_mean(_percent(_taken(loads), loads.allocatable), loads)
+    return _truncated_mean(_taken(loads), loads)
 
 
 def requested_to_capacity_ratio(args: ScoringStrategy) -> Strategy:
@@ -115,17 +114,24 @@ def _taken(loads: Loads) -> IntArray:
 
 def _percent(part: IntArray, whole: IntArray) -> IntArray:
     """0 where there is no whole."""
-    return part * MAX_NODE_SCORE // (whole if whole.all() else np.maximum(whole, 1))
+    return part * MAX_NODE_SCORE // np.maximum(whole, 1)
 
 
-def _truncated_mean(scores: IntArray, loads: Loads) -> IntArray:
-    """int64[node]: the weighted mean over the resources the node has; 0 where it has none."""
-    return (scores * loads.weight).sum(axis=0) // _weights(loads.allocatable, loads.weight)
+def _truncated_mean(part: IntArray, loads: Loads) -> IntArray:
+    """int64[node]: the percentage that the parts are, as the weighted mean over the resources the
+    node has; 0 where it has none."""
+    if np.count_nonzero(loads.allocatable) != loads.allocatable.size:
+        scores = _percent(part, loads.allocatable) * loads.weight
+        return scores.sum(axis=0) // _weights(loads.allocatable, loads.weight)
+    # No node leaves anything out, so all are divided by the same.
+    scores = part * MAX_NODE_SCORE
+    scores //= loads.allocatable
+    weights: list[int] = loads.weight.ravel().tolist()
+    if max(weights, default=1) > 1:
+        scores *= loads.weight
+    return np.add.reduce(scores, axis=0) // max(sum(weights), 1)
 
 
-def _weights(counts_where: IntArray, weight: IntArray) -> IntArray | int:
-    """The weight of all resources that count on each node: those with a number above zero there."""
-    # One number as long as no node leaves anything out: dividing by it is much quicker.
-    if counts_where.all():
-        return max(int(weight.sum()), 1)
+def _weights(counts_where: IntArray, weight: IntArray) -> IntArray:
+    """int64[node]: the weight of all resources that count: those with a number above zero there."""
     return np.maximum((weight * (counts_where > 0)).sum(axis=0), 1)
