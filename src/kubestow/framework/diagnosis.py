@@ -159,6 +159,8 @@ class Diagnosis:
         """Rows whose verdict has this code, in visiting order."""
         pairs = self._distinct()
         wanted = [pair for pair in pairs if self._decode(*pair).code == code]
+        if not wanted and not self.explicit and self.absent.code != code:
+            return np.empty(0, np.intp)
         failed_by = self.failed_by
         if len(wanted) == len(pairs):
             matching = failed_by >= 0
@@ -214,8 +216,12 @@ class Diagnosis:
         return self._counted
 
     def _count_distinct(self) -> dict[tuple[int, int], int]:
-        rejected = np.flatnonzero(self.failed_by >= 0)
-        filters, codes = self.failed_by[rejected], self.codes[rejected]
+        filters, codes = self.failed_by, self.codes
+        if len(filters) and (filters == filters[0]).all() and (codes == codes[0]).all():
+            # What a pod that is too large comes to.
+            return {(int(filters[0]), int(codes[0])): len(filters)} if filters[0] >= 0 else {}
+        rejected = np.flatnonzero(filters >= 0)
+        filters, codes = filters[rejected], codes[rejected]
         distinct: dict[tuple[int, int], int] = {}
         # Mostly there are few pairs: each is counted and taken out. Sorting pairs is far slower.
         for _ in range(PAIRS_FEW):

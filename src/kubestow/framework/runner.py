@@ -35,7 +35,6 @@ from kubestow.framework.plugin import (
     MIN_NODE_SCORE,
     FilterPlugin,
     PostFilterResult,
-    PreFilterExtensions,
     Restriction,
 )
 from kubestow.framework.profile import Profile, ScoreStep, plugin_name
@@ -138,7 +137,9 @@ def run_add_pod(
     profile: Profile, state: CycleState, pod: PodInfo, added: PodInfo, row: int
 ) -> Status | None:
     """Tell every plugin that a pod is thought to be on that node."""
-    for plugin in _extensions(profile, state):
+    for plugin in profile.pre_filter_extensions:
+        if plugin_name(plugin) in state.skip_filter:
+            continue
         answer = guarded(lambda plugin=plugin: plugin.add_pod(state, pod, added, row))
         if answer is not None and not answer.is_success:
             return failure("running AddPod on PreFilter plugin", plugin_name(plugin), answer)
@@ -149,19 +150,13 @@ def run_remove_pod(
     profile: Profile, state: CycleState, pod: PodInfo, removed: PodInfo, row: int
 ) -> Status | None:
     """Tell every plugin that a pod is thought to be gone from that node."""
-    for plugin in _extensions(profile, state):
+    for plugin in profile.pre_filter_extensions:
+        if plugin_name(plugin) in state.skip_filter:
+            continue
         answer = guarded(lambda plugin=plugin: plugin.remove_pod(state, pod, removed, row))
         if answer is not None and not answer.is_success:
             return failure("running RemovePod on PreFilter plugin", plugin_name(plugin), answer)
     return None
-
-
-def _extensions(profile: Profile, state: CycleState) -> list[PreFilterExtensions]:
-    return [
-        plugin
-        for plugin in profile.pre_filter_extensions
-        if plugin_name(plugin) not in state.skip_filter
-    ]
 
 
 # --- Filter ---

@@ -236,6 +236,8 @@ class _Found:
 
 
 def _joined(first: _Found, second: _Found) -> Candidates:
+    if second.count == 0 and len(first.rows) == 1:
+        return Candidates(first.rows[0], first.ranks[0], first.victims_of)
     return Candidates(
         np.concatenate((np.empty(0, np.intp), *first.rows, *second.rows)),
         np.concatenate((np.empty((CRITERIA, 0), np.int64), *first.ranks, *second.ranks), axis=1),

@@ -49,7 +49,9 @@ class FilterTable:
         """The filters that PreFilter left in the attempt, in their order."""
         skipped = state.skip_filter
         return [
-            traits.of_attempt(state, pod) for traits in self._traits if traits.name not in skipped
+            traits.of_attempt(state, pod)
+            for traits in self._traits
+            if traits.known.name not in skipped
         ]
 
 
@@ -58,12 +60,10 @@ _ALWAYS: Final = 0
 
 
 class _Traits(NamedTuple):
-    step: FilterStep
-    name: str
-    follows_pods: bool
-    always_ignores_pods: bool
+    """What is known of a filter, and what it has to be asked about a pod."""
+
+    known: TrialFilter
     ignores_pods: Callable[[CycleState, PodInfo], bool] | None
-    always_shares: bool
     share: Callable[[PodInfo], Hashable | None] | None
 
     @classmethod
@@ -71,24 +71,17 @@ class _Traits(NamedTuple):
         plugin: object = step.plugin
         is_sharing = isinstance(plugin, SharingPlugin)
         depends = getattr(plugin, "filter_depends", None)
+        ignores_pods = depends is Depends.NODE and not follows_pods
         return cls(
-            step,
-            step.name,
-            follows_pods,
-            depends is Depends.NODE and not follows_pods,
+            TrialFilter(*step, ignores_pods, follows_pods, _ALWAYS if is_sharing else None),
             plugin.ignores_pods if isinstance(plugin, PodBlindFilter) else None,
-            is_sharing,
             plugin.share if is_sharing and isinstance(plugin, ConditionallySharing) else None,
         )
 
     def of_attempt(self, state: CycleState, pod: PodInfo) -> TrialFilter:
-        share = _ALWAYS if self.always_shares else None
-        if self.share is not None:
-            share = self.share(pod)
-        ignores_pods = self.always_ignores_pods
+        known = self.known
         if self.ignores_pods is not None:
-            ignores_pods = self.ignores_pods(state, pod)
-        index, name, plugin, evaluates_each_node = self.step
-        return TrialFilter(
-            index, name, plugin, evaluates_each_node, ignores_pods, self.follows_pods, share
-        )
+            known = known._replace(ignores_pods=self.ignores_pods(state, pod))
+        if self.share is not None:
+            known = known._replace(share=self.share(pod))
+        return known

@@ -113,9 +113,9 @@ class _Victims(NamedTuple):
     now_ns: int
 
     def of_row(self, row: int) -> Sequence[PodInfo]:
-        position = int(np.flatnonzero(self.rows == row)[0])
+        position = int((self.rows == row).argmax())
         pods = self.slots.of_nodes[position].pods
-        victims = [pods[slot] for slot in np.flatnonzero(self.mask[:, position]).tolist()]
+        victims = [pods[slot] for slot in self.mask[:, position].nonzero()[0].tolist()]
         return by_importance(victims, self.now_ns)
 
     def ranks(self) -> IntArray:

@@ -136,6 +136,9 @@ class TrialRecord:
         self._has_faults = False
         # Whether another pod than the first has come to use it.
         self.is_in_use = False
+        # Filters that no node of the cluster fails, and the last change of a Node that is heeded.
+        self._passing: frozenset[str] = frozenset()
+        self._node_mark = -1
         # Rows whose outcome depends on the hour.
         self._fleeting: list[int] = []
         self.statuses = StatusCodes()
@@ -175,11 +178,30 @@ class TrialRecord:
         self.is_stale[rows] = True
         self.codes[rows] = 0
 
+    def passing_everywhere(
+        self, question: Question, filters: Sequence[TrialFilter]
+    ) -> frozenset[str]:
+        """Those of the filters that pass all nodes, whatever pods are on them.
+
+        Most do; they need not be asked again until a Node object changes.
+        """
+        mark = self._snapshot.log.mark(Depends.NODE)
+        if mark != self._node_mark:
+            self._node_mark = mark
+            self._passing = frozenset(
+                asked.name
+                for asked in filters
+                if asked.ignores_pods and _passes_everywhere(asked, question)
+            )
+        return self._passing
+
     def keep(self, rows: IntpArray, stretch: Stretch) -> None:
         """Remember what became of these rows, as of the last `catch_up`."""
         self.is_stale[rows] = False
         self.codes[rows] = stretch.codes
         self._has_faults |= bool(stretch.codes.min() < 0)
+        if stretch.ranks.shape[1] == 0:
+            return
         candidates = rows[stretch.codes == 0]
         self._ranks[:, candidates] = stretch.ranks
         infos, now_ns = self._snapshot.node_infos, self._now_ns
@@ -209,26 +231,25 @@ class TrialRecord:
         return victims_of(row)
 
 
+def _passes_everywhere(asked: TrialFilter, question: Question) -> bool:
+    try:
+        codes = ask(asked.plugin, question.state, question.pod, question.snapshot.view())
+    except FilterFault:
+        return False  # It is told of the node in question, and then in the right words.
+    return codes is None or not codes.any()
+
+
 class RecordedTrials:
     """Tries nodes for one pod, with what is known from others."""
 
     def __init__(self, record: TrialRecord, question: Question, parts: _Parts) -> None:
         self._record = record
         self._question = question
-        self._alone = parts.alone
+        self._parts = parts
+        self._shared: Question | None = None
         self.statuses = record.statuses
         crowds = crowds_by_row(question)
         self._crowded = np.fromiter(crowds, np.intp) if crowds else None
-        # What is kept is about the node alone.
-        self._shared = question
-        if parts.alone or crowds:
-            state = question.state
-            if parts.alone:
-                state = state.shallow_copy()
-                state.skip_filter.update(taking_part.name for taking_part in parts.alone)
-            self._shared = question._replace(
-                state=state, filters=parts.shared, nominator=NO_NOMINATIONS
-            )
 
     def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
         record = self._record
@@ -237,9 +258,9 @@ class RecordedTrials:
             # The others are most likely not needed. If they are, they are asked for again.
             rows = rows[: fitting[-1] + 1]
         codes = record.codes[rows]
-        if self._alone:
+        if self._parts.alone:
             try:
-                for taking_part in self._alone:
+                for taking_part in self._parts.alone:
                     self._ask_alone(taking_part, rows, codes)
             except FilterFault:
                 # Only one by one can the filter say which node it means.
@@ -253,31 +274,41 @@ class RecordedTrials:
         record = self._record
         while True:
             # Stale ones might help.
-            fitting = (record.codes[rows] == 0).nonzero()[0][:missing]
-            is_stale = record.is_stale[rows[fitting]]
+            hopeful = (record.codes[rows] == 0).nonzero()[0]
+            fitting = hopeful[:missing]
+            needed = rows[fitting]
+            is_stale = record.is_stale[needed]
             if not is_stale.any():
                 return fitting
-            self._freshen(rows, rows[fitting[is_stale]], missing, goes_on=bool(is_stale[-1]))
+            needed = needed[is_stale]
+            ahead = rows[hopeful[len(fitting) :][:_FEW]]
+            if len(needed) > _FEW:
+                self._try_many(rows, None if missing is None else len(needed))
+            elif record.is_in_use and len(ahead) and record.is_stale[ahead].all():
+                # Nobody has come further yet. The next pods will want to go on from here.
+                self._try_many(rows, len(needed) + _AHEAD)
+            else:
+                record.keep(
+                    needed, OneNode(self._shared_question(), self.statuses).evaluate(needed, None)
+                )
 
-    def _freshen(
-        self, rows: IntpArray, needed: IntpArray, missing: int | None, *, goes_on: bool
-    ) -> None:
-        """Try the stale nodes that are needed.
+    def _try_many(self, rows: IntpArray, wanted: int | None) -> None:
+        """Try stale nodes in their order until so many are found that help, or all of them."""
+        stale = rows[self._record.is_stale[rows]]
+        stretch = ManyNodes(self._shared_question(), self.statuses).evaluate(stale, wanted)
+        self._record.keep(stale[: len(stretch.codes)], stretch)
 
-        `goes_on` says that nobody has come further yet: then others are tried with them.
-        """
-        record = self._record
-        if len(needed) <= _FEW and not goes_on:
-            tried = needed
-            stretch = OneNode(self._shared, self.statuses).evaluate(tried, None)
-        else:
-            tried = rows[record.is_stale[rows]]
-            if missing is not None and record.is_in_use:
-                # The next pods will want to go on where this one ends.
-                missing += _AHEAD
-            stretch = ManyNodes(self._shared, self.statuses).evaluate(tried, missing)
-            tried = tried[: len(stretch.codes)]
-        record.keep(tried, stretch)
+    def _shared_question(self) -> Question:
+        """The question about the node alone: what its answer depends on is the same for all."""
+        if self._shared is None:
+            passing = self._record.passing_everywhere(self._question, self._parts.shared)
+            taking_part = [other for other in self._parts.shared if other.name not in passing]
+            state = self._question.state.shallow_copy()
+            state.skip_filter.update(passing, (other.name for other in self._parts.alone))
+            self._shared = self._question._replace(
+                state=state, filters=taking_part, nominator=NO_NOMINATIONS
+            )
+        return self._shared
 
     def _ask_alone(self, asked: TrialFilter, rows: IntpArray, codes: IntArray) -> None:
         """Enter where a filter fails that is asked for every pod."""

@@ -72,6 +72,8 @@ class NodeVolumeLimits:
         if not pod.pod.spec.volumes:
             return None
         wanted = self._wanted(state, pod)
+        if self._passes_everywhere(wanted):
+            return None
         self._attached.catch_up(nodes.snapshot)
         if isinstance(nodes, SimulatedNode):
             return np.array([wanted.codes.code_of(self._verdict(wanted, nodes.info))], np.int64)
@@ -125,6 +127,15 @@ class NodeVolumeLimits:
             return Status.from_error(error)
 
     # --- all nodes ---
+
+    def _passes_everywhere(self, wanted: Wanted) -> bool:
+        """Whether no node has to be looked at: the pod can be read, and nobody sets a limit."""
+        return not (
+            self._attached.has_limits
+            or self._needs_drivers
+            or isinstance(wanted.with_csi_node, Status)
+            or isinstance(wanted.without_csi_node, Status)
+        )
 
     def _codes(self, wanted: Wanted, snapshot: Snapshot) -> IntArray | None:
         """int64[row]; None if every node passes."""
