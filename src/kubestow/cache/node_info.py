@@ -166,9 +166,10 @@ class NodeInfo:
         # Sums wrap as 64-bit counters do: the columns could not hold larger ones.
         requested.milli_cpu = wrap_int64(requested.milli_cpu + sign * request.milli_cpu)
         requested.memory = wrap_int64(requested.memory + sign * request.memory)
-        requested.ephemeral_storage = wrap_int64(
-            requested.ephemeral_storage + sign * request.ephemeral_storage
-        )
+        if request.ephemeral_storage:
+            requested.ephemeral_storage = wrap_int64(
+                requested.ephemeral_storage + sign * request.ephemeral_storage
+            )
         for name, amount in request.scalar.items():
             # A scalar that drops to zero stays: upstream never deletes the entry.
             requested.scalar[name] = wrap_int64(requested.scalar.get(name, 0) + sign * amount)

@@ -182,8 +182,11 @@ class Snapshot:
         """Entries changed since the last refresh, and whether one of them is new to us."""
         changed: list[NodeInfo] = []
         has_new = False
+        seen, newest = self.generation, -1
         for info in reversed(cache.nodes.values()):
-            if info.generation <= self.generation:
+            generation = info.generation
+            newest = max(newest, generation)
+            if generation <= seen:
                 break
             if info.node is None:
                 continue
@@ -191,9 +194,9 @@ class Snapshot:
                 has_new = True
             self._infos[info.name] = info
             changed.append(info)
-        if cache.nodes:
+        if newest >= 0:
             # May go down, when the entry that changed last is gone; harmless.
-            self.generation = next(reversed(cache.nodes.values())).generation
+            self.generation = newest
         return changed, has_new
 
     def _drop_vanished(self, cache: Cache) -> None:
