@@ -100,15 +100,8 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
     is_full = nodes.pod_count >= nodes.allowed_pods
     if np.count_nonzero(is_full):
         codes = is_full * np.int64(TOO_MANY_PODS)
-    allocatable = nodes.basic_allocatable
-    is_short = allocatable - nodes.basic_requested < request.basic
-    if np.count_nonzero(is_short):
-        positions = np.flatnonzero(is_short.any(axis=0))
-        if codes is None:
-            codes = np.zeros(len(nodes), np.int64)
-        codes[positions] |= _basic_codes(
-            is_short[:, positions], allocatable[:, positions] < request.basic
-        )
+    if len(request.demands) > len(request.scalars):
+        codes = _add_basic_shortages(codes, request.basic, nodes)
     for demand in request.scalars:
         codes = _add_shortage(codes, demand, nodes)
     return codes
@@ -158,13 +151,19 @@ def _is_ignored(name: str, resources: Collection[str], groups: Collection[str]) 
     return is_extended(name) and (name in resources or name.partition("/")[0] in groups)
 
 
-def _basic_codes(is_short: BoolArray, is_beyond: BoolArray) -> IntArray:
-    """int64[node] of bool[3, node]: what is lacking of the basic resources.
-
-    Asking for more than the node has at all makes it unresolvable: evicting pods would not help.
-    """
-    lacking = np.where(is_beyond, _BASIC_CODES | UNRESOLVABLE, _BASIC_CODES) * is_short
-    codes: IntArray = np.bitwise_or.reduce(lacking, axis=0)
+def _add_basic_shortages(codes: IntArray | None, basic: IntArray, nodes: Nodes) -> IntArray | None:
+    allocatable = nodes.basic_allocatable
+    is_short = allocatable - nodes.basic_requested < basic
+    if not np.count_nonzero(is_short):
+        return codes
+    positions = np.flatnonzero(is_short.any(axis=0))
+    # More than the node has at all: evicting pods would not help.
+    is_beyond = allocatable[:, positions] < basic
+    lacking = np.where(is_beyond, _BASIC_CODES | UNRESOLVABLE, _BASIC_CODES)
+    lacking *= is_short[:, positions]
+    if codes is None:
+        codes = np.zeros(len(nodes), np.int64)
+    codes[positions] |= np.bitwise_or.reduce(lacking, axis=0)
     return codes
 
 
@@ -183,5 +182,5 @@ def _add_shortage(codes: IntArray | None, demand: Demand, nodes: Nodes) -> IntAr
     lacking = np.where(
         allocatable < demand.amount, np.int64(1 << demand.bit | UNRESOLVABLE), 1 << demand.bit
     )
-    lacking = np.where(is_short, lacking, 0)
+    lacking *= is_short
     return lacking if codes is None else codes | lacking
