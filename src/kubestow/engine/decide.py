@@ -382,9 +382,8 @@ class _Search:
     ) -> Iterator[slice | npt.NDArray[np.intp]]:
         """The candidates from `start` on, wrapping round, in pieces that tend to be just enough."""
         count = len(candidates)
-        # With some to spare, where it is known that a share of the nodes does not fit.
         share = self._evaluation.passing_share
-        size = self._wanted + 1 if share == 1 else int(1.1 * self._wanted / max(share, 0.01)) + 16
+        size = self._wanted + 1 if share == 1 else self._enough(self._wanted, share)
         position = 0
         while position < count:
             first = (start + position) % count
@@ -394,7 +393,13 @@ class _Search:
             else:
                 yield candidates[first : first + length]
             position += length
-            size *= 2
+            found = self._found_count
+            size = max(2 * size, self._enough(self._wanted - found, found / position))
+
+    @staticmethod
+    def _enough(wanted: int, share: float) -> int:
+        """How many to look at where such a share of the nodes fits, with some to spare."""
+        return int(1.1 * wanted / max(share, 0.01)) + 16
 
     def _look_at(self, rows: slice | npt.NDArray[np.intp]) -> tuple[Status | None, bool]:
         """Filter one stretch. Returns an error that ends the attempt, and whether enough were
