@@ -7,6 +7,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.nodes import Nodes
+from kubestow.cache.snapshot import Snapshot
 from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.errors import ConfigError, PluginError
@@ -63,6 +64,8 @@ class InterPodAffinity:
     # --- filtering ---
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
+        if _is_nobody_concerned(pod, nodes.snapshot):
+            return Status.skip()
         if pod.terms_error:
             return Status.unresolvable(f"parsing pod: {pod.terms_error}")
         filter_state = FilterState(
@@ -92,7 +95,9 @@ class InterPodAffinity:
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         has_preferred = _has_preferred(pod.pod)
-        if self._ignores_existing and not has_preferred:
+        if _is_nobody_concerned(pod, nodes.snapshot) or (
+            self._ignores_existing and not has_preferred
+        ):
             return Status.skip()
         if pod.terms_error:
             raise PluginError(f"failed to parse pod: {pod.terms_error}")
@@ -128,10 +133,10 @@ class InterPodAffinity:
     def share(self, pod: PodInfo) -> int | None:
         """Only pods that want nothing and that nobody minds or wants: for others, every pod that is
         placed may change the counts."""
+        if _is_nobody_concerned(pod, self._snapshot):
+            return 0
         if pod.has_affinity:
             return None
-        if not self._snapshot.columns.affinity_rows:
-            return 0
         terms = TopologyCounts.at(self._snapshot).terms
         return None if terms.concern(pod.pod_class, self._namespace_labels(pod)) else 0
 
@@ -146,6 +151,11 @@ class InterPodAffinity:
         """The labels of the pod's Namespace object; none if there is no such object."""
         namespace = self._namespaces.get(pod.namespace)
         return _NO_LABELS if namespace is None else namespace.metadata.labels
+
+
+def _is_nobody_concerned(pod: PodInfo, snapshot: Snapshot) -> bool:
+    """Whether neither this pod nor any other has affinity terms."""
+    return not pod.has_affinity and not snapshot.columns.affinity_rows
 
 
 def _has_preferred(pod: Pod) -> bool:
