@@ -87,8 +87,8 @@ def test_pods_that_violate_a_budget_are_spared_first() -> None:
     found = node_with(PODS).below(9, budgets, NOW_NS)
     assert names(found) == ["low", "early", "late", "unstarted"]
     assert found.violating_count == 1
-    assert found.figures[:, 3].tolist() == [0, 1, 1, 1]
-    assert found.figures[3, 4] == NOT_STARTED
+    assert [figures[3] for figures in found.figures] == [0, 1, 1, 1]
+    assert found.figures[3][4] == NOT_STARTED
 
 
 def test_sums_of_lower_pods() -> None:

@@ -22,12 +22,14 @@ from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.nodes import Nodes
 from kubestow.cache.tracked import Depends
 
-# Columns of `Evictable.figures`; the first three are the columns of the basic resources.
+# Places in `Evictable.figures`; the first three are the columns of the basic resources.
 PRIORITY: Final = 3
 START: Final = 4
 FIGURES: Final = 5
 
-NOT_STARTED: Final = np.iinfo(np.int64).max
+NOT_STARTED: Final = 2**63 - 1
+
+Figures = tuple[int, int, int, int, int]
 
 _SUMS: Final = ("DefaultPreemption", "sums")
 _PODS: Final = ("DefaultPreemption", "pods")
@@ -37,15 +39,18 @@ class Evictable:
     """Pods of one node, in the order in which they are spared.
 
     pods              first those that would violate a budget, each part most important first
-    figures           int64[pod, figure]: cpu, memory, ephemeral storage, priority, start in
-                      nanoseconds or NOT_STARTED
+    figures           per pod: cpu, memory, ephemeral storage, priority, start in nanoseconds or
+                      NOT_STARTED
     violating_count   how many would violate a budget
     """
 
     __slots__ = ("figures", "pods", "violating_count")
 
     def __init__(
-        self, pods: tuple[PodInfo, ...], figures: IntArray, violating_count: int = 0
+        self,
+        pods: tuple[PodInfo, ...],
+        figures: tuple[Figures, ...],
+        violating_count: int = 0,
     ) -> None:
         self.pods = pods
         self.figures = figures
@@ -53,18 +58,16 @@ class Evictable:
 
     @classmethod
     def of(cls, pods: Sequence[PodInfo]) -> "Evictable":
-        figures = np.array([_figures(pod) for pod in pods], np.int64)
-        return cls(tuple(pods), figures.reshape(len(pods), FIGURES))
+        return cls(tuple(pods), tuple([_figures(pod) for pod in pods]))
 
     def split(self, budgets: BudgetTable) -> "Evictable":
         """The same pods with those to the front that would violate a budget."""
         split = budgets.split(self.pods)
         if not split.violating:
             return self
-        place = {pod.uid: index for index, pod in enumerate(self.pods)}
+        figures = {pod.uid: figures for pod, figures in zip(self.pods, self.figures, strict=True)}
         pods = (*split.violating, *split.non_violating)
-        order = np.array([place[pod.uid] for pod in pods], np.intp)
-        return Evictable(pods, self.figures[order], len(split.violating))
+        return Evictable(pods, tuple(figures[pod.uid] for pod in pods), len(split.violating))
 
 
 class PodsOfNode:
@@ -102,10 +105,9 @@ class PodsOfNode:
     def _rank(self) -> Evictable:
         ranked = self._ranked = Evictable.of(by_importance(self._info.pods, NOT_STARTED))
         self._steps = [-pod.priority for pod in ranked.pods]
-        starts = ranked.figures[:, START]
-        is_started = starts != NOT_STARTED
-        if is_started.any() and not is_started.all():
-            self._until_ns = int(starts[is_started].max())
+        starts = {figures[START] for figures in ranked.figures}
+        if NOT_STARTED in starts:
+            self._until_ns = max(starts - {NOT_STARTED}, default=-1)
         return ranked
 
 
@@ -149,7 +151,7 @@ def _split(evictable: Evictable, budgets: BudgetTable | None) -> Evictable:
     return evictable if budgets is None else evictable.split(budgets)
 
 
-def _figures(pod: PodInfo) -> tuple[int, ...]:
+def _figures(pod: PodInfo) -> Figures:
     requested = pod.accounted.requested
     return (
         requested.milli_cpu,

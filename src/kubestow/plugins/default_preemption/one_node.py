@@ -79,7 +79,9 @@ class _Trial:
         self._question = question
         self._row = row
         self._node = SimulatedNode(question.snapshot, row)
-        self._state = question.state.clone()
+        # Nobody changes the state unless a filter follows pods.
+        is_followed = any(taking_part.follows_pods for taking_part in question.filters)
+        self._state = question.state.clone() if is_followed else question.state
         self._nominated = question.nominator.nominated_pods_for_node(question.snapshot.names[row])
 
     def select_victims(self) -> Candidate:

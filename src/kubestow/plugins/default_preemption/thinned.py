@@ -73,7 +73,9 @@ class Slots:
         node_count = len(of_nodes)
         counts = np.array([len(evictable.pods) for evictable in of_nodes], np.intp)
         # int64[pod, figure], the pods of the first node first.
-        listed = np.concatenate([evictable.figures for evictable in of_nodes])
+        listed = np.array(
+            [figures for evictable in of_nodes for figures in evictable.figures], np.int64
+        )
         width = int(counts.max())
         if len(listed) == width * node_count:
             by_node = listed.reshape(node_count, width, FIGURES)

@@ -136,6 +136,8 @@ class TrialRecord:
         self._has_faults = False
         # Whether another pod than the first has come to use it.
         self.is_in_use = False
+        # How far the last search went.
+        self.reach = 0
         # Filters that no node of the cluster fails, and the last change of a Node that is heeded.
         self._passing: frozenset[str] = frozenset()
         self._node_mark = -1
@@ -167,16 +169,17 @@ class TrialRecord:
         changed = log.since(Depends.PODS, self._mark)
         self._mark = log.mark(Depends.PODS)
         if changed is None:
-            self._forget(slice(None))
+            self._forget(range(len(self.codes)))
         elif changed:
             self._forget(changed)
         if self._fleeting:
             self._forget(self._fleeting)
             self._fleeting = []
 
-    def _forget(self, rows: Sequence[int] | slice) -> None:
-        self.is_stale[rows] = True
-        self.codes[rows] = 0
+    def _forget(self, rows: Sequence[int]) -> None:
+        numbers = np.asarray(rows)
+        self.is_stale[numbers] = True
+        self.codes[numbers] = 0
 
     def passing_everywhere(
         self, question: Question, filters: Sequence[TrialFilter]
@@ -272,13 +275,19 @@ class RecordedTrials:
     def _fitting(self, rows: IntpArray, missing: int | None) -> IntpArray:
         """The positions of the first nodes that help, so many or all; none up to there is stale."""
         record = self._record
+        # Most searches end where the one before did.
+        within = rows if missing is None else rows[: record.reach + _AHEAD]
         while True:
             # Stale ones might help.
-            hopeful = (record.codes[rows] == 0).nonzero()[0]
+            hopeful = (record.codes[within] == 0).nonzero()[0]
             fitting = hopeful[:missing]
+            if len(fitting) != missing and len(within) < len(rows):
+                within = rows
+                continue
             needed = rows[fitting]
             is_stale = record.is_stale[needed]
             if not is_stale.any():
+                record.reach = int(fitting[-1]) if len(fitting) else 0
                 return fitting
             needed = needed[is_stale]
             ahead = rows[hopeful[len(fitting) :][:_FEW]]
