@@ -53,7 +53,7 @@ _SHAPES_MIN: Final = 4
 # Up to so many nodes, making a record costs little more than asking every plugin once.
 _NODES_FEW: Final = 8192
 # How many records may be made in advance, for shapes that never came again.
-_CREDIT_MAX: Final = 256
+_CREDIT_MAX: Final = 128
 # What a shape that comes again is worth in such records.
 _CREDIT_FOR_RETURN: Final = 2
 

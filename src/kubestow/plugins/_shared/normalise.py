@@ -17,5 +17,10 @@ def normalise(
     highest = int(scores.max(initial=0))
     if highest == 0:
         return np.full_like(scores, max_score) if reverse else scores
-    shares = scores * max_score // highest
-    return max_score - shares if reverse else shares
+    # Many nodes share few raw scores: then each score is worked out once and looked up.
+    is_table = highest < len(scores)
+    raw = np.arange(highest + 1) if is_table else scores
+    shares = raw * max_score // highest
+    if reverse:
+        shares = max_score - shares
+    return shares.take(scores) if is_table else shares

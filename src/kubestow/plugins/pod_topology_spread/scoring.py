@@ -86,7 +86,12 @@ def normalised(raw: IntArray, ignored: BoolArray | None) -> IntArray:
     if highest == 0:
         scores = np.full_like(raw, MAX_NODE_SCORE)
     else:
-        scores = MAX_NODE_SCORE * (highest + int(scored.min()) - raw) // highest
+        # Many nodes share few raw scores: then each score is worked out once and looked up.
+        is_table = highest < len(raw)
+        values = np.arange(highest + 1) if is_table else raw
+        scores = MAX_NODE_SCORE * (highest + int(scored.min()) - values) // highest
+        if is_table:
+            scores = scores.take(raw)
     if ignored is not None:
         scores[ignored] = 0
     return scores
