@@ -190,10 +190,18 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
         result = filter_of(plugin, name, state, pod, asked)
         if result is None:
             continue
+        if passing is None:
+            # The first to reject anything: its answer is the verdict.
+            is_rejected = result != 0
+            failed_by[is_rejected] = index
+            codes[:] = result
+            passing = np.flatnonzero(~is_rejected)
+            passing = None if len(passing) == count else passing
+            continue
         rejected = np.flatnonzero(result)
         if len(rejected) == 0:
             continue
-        if narrowed and passing is not None:
+        if narrowed:
             positions = passing[rejected]
         else:
             rejected = rejected[failed_by[rejected] == PASSED]
