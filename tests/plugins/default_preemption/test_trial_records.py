@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -19,8 +20,14 @@ from kubestow.api.workload import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
+from kubestow.arrays import IntArray
+from kubestow.cache.nodes import Nodes
+from kubestow.cache.tracked import Depends
+from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.handle import Handle
 from kubestow.framework.runner import run_pre_filter
+from kubestow.framework.status import Status
 from kubestow.plugins.default_preemption import trial_records
 from kubestow.plugins.default_preemption.dry_run import (
     DryRun,
@@ -38,6 +45,7 @@ from kubestow.plugins.default_preemption.trial_records import (
     TrialRecord,
     TrialRecords,
 )
+from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_node, make_pod, make_term
 from kubestow.testing.small_cluster import SmallCluster
 from kubestow.testing.storage import DRIVER, make_claim, make_csi_node, make_volume
@@ -336,6 +344,53 @@ def test_pods_are_kept_apart_only_as_far_as_needed(
     cluster.cache.add_pod(PodInfo(make_pod("more", node="n1", priority=5)))
     cluster.snapshot.refresh(cluster.cache)
     assert 0 not in search(make_pod("third", priority=3, cpu="2"))
+
+
+class FailsOnN1:
+    """Looks at every pod by itself, at no other pods, and cannot say what is wrong with a node."""
+
+    name: ClassVar[str] = "FailsOnN1"
+    args_type: ClassVar[None] = None
+    filter_depends: ClassVar[Depends] = Depends.NODE
+    score_depends: ClassVar[Depends] = Depends.NODE
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def share(self, pod: PodInfo) -> int | None:
+        return None
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        return np.array([-(name == "n1") for name in nodes.names], np.int64)
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        return Status.from_error(PluginError("broken"))
+
+
+class RaisesOnN1(FailsOnN1):
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        if "n1" in nodes.names:
+            raise PluginError("broken")
+        return None
+
+
+@pytest.mark.parametrize("plugin", [FailsOnN1, RaisesOnN1])
+def test_faults_are_told_and_not_collected(plugin: type[FailsOnN1]) -> None:
+    searches = Searches(
+        SmallCluster(
+            [make_node(f"n{row}", cpu="4") for row in range(3)],
+            [make_pod(f"v{row}", node=f"n{row}", cpu="4", priority=0) for row in range(3)],
+            plugins=("NodeResourcesFit", plugin.name),
+            registry={**REGISTRY, plugin.name: plugin},
+        )
+    )
+    for wanted in (None, 1, 3):
+        searches.check(PREEMPTORS[0], wanted)
+    question = searches.question(PREEMPTORS[0])
+    first = searches.records.evaluator(question)
+    first.evaluate(np.arange(3), None)
+    if plugin is FailsOnN1:
+        assert searches.records.evaluator(question).statuses is not first.statuses
 
 
 def test_a_filter_that_counts_other_pods_keeps_nothing() -> None:

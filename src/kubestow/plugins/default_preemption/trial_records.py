@@ -133,6 +133,7 @@ class TrialRecord:
         self._epoch = question.snapshot.log.epoch
         self._mark = question.snapshot.log.mark(Depends.PODS)
         self._now_ns = question.now_ns
+        # Whether a filter failed on some node, rather than reject it.
         self._has_faults = False
         # Whether another pod than the first has come to use it.
         self.is_in_use = False
@@ -202,7 +203,7 @@ class TrialRecord:
         """Remember what became of these rows, as of the last `catch_up`."""
         self.is_stale[rows] = False
         self.codes[rows] = stretch.codes
-        self._has_faults |= bool(stretch.codes.min() < 0)
+        self.note_faults(stretch.codes)
         if stretch.ranks.shape[1] == 0:
             return
         candidates = rows[stretch.codes == 0]
@@ -220,6 +221,9 @@ class TrialRecord:
                 self._fleeting.append(row)
             elif rank == -now_ns:
                 self._ranks[YOUNGEST, row] = _STARTS_NOW
+
+    def note_faults(self, codes: IntArray) -> None:
+        self._has_faults |= bool(codes.min(initial=0) < 0)
 
     def ranks(self, rows: IntpArray) -> IntArray:
         """int64[criterion, row of these], as of the last `catch_up`."""
@@ -329,16 +333,19 @@ class RecordedTrials:
         found = ask(asked.plugin, state, self._question.pod, nodes)
         if found is not None:
             numbers = status_numbers(asked.plugin, state, found, self.statuses)
+            self._record.note_faults(numbers)
             is_failure = numbers != 0
             codes[positions[is_failure]] = numbers[is_failure]
 
     def _is_undecided(self, filter_index: int, codes: IntArray) -> BoolArray:
         """bool[node]: the nodes that were not rejected before it comes to this filter."""
         is_undecided = codes == 0
-        rejections: list[int] = codes[~is_undecided].tolist()
-        for code in set(rejections):
+        rejections = codes[~is_undecided]
+        while len(rejections):
+            code = int(rejections[0])
             if self._place_of(code) > filter_index:
                 is_undecided |= codes == code
+            rejections = rejections[rejections != code]
         return is_undecided
 
     def _place_of(self, code: int) -> int:
@@ -359,6 +366,7 @@ class RecordedTrials:
             return stretch
         tried = rows[positions]
         crowded = ManyNodes(self._question, self.statuses).evaluate(tried, None)
+        self._record.note_faults(crowded.codes)
         codes = stretch.codes.copy()
         codes[positions] = crowded.codes
         ranks = np.zeros((CRITERIA, len(codes)), np.int64)
