@@ -100,6 +100,10 @@ class AttachedVolumes:
         """Whether any node limits how many volumes can be attached to it."""
         return bool(self._limiting)
 
+    @property
+    def has_csi_nodes(self) -> bool:
+        return len(self._objects.csi_nodes) > 0
+
     def catch_up(self, snapshot: Snapshot) -> None:
         """Read what changed since the last call. Everything below speaks of this snapshot."""
         changes = self._changed.take(snapshot)

@@ -1,7 +1,9 @@
 """The NodeVolumeLimits plugin: PreFilter, Filter, and which events help (spec 07 §5)."""
 
 from collections import Counter
-from typing import ClassVar, Final, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -36,18 +38,25 @@ TOO_MANY_VOLUMES: Final = "node(s) exceed max volume count"
 _TOO_MANY: Final = Status.unschedulable(TOO_MANY_VOLUMES)
 
 
-class Wanted(NamedTuple):
+class Wanted:
     """The volumes the pod brings along, or why they cannot be said.
 
-    In-tree volumes count only on nodes with a CSINode, so there are two answers.
+    In-tree volumes count only on nodes with a CSINode, so there are two answers. Each is read when
+    it is asked for: mostly all nodes are of one kind.
     """
 
-    with_csi_node: CsiVolumes | Status
-    without_csi_node: CsiVolumes | Status
-    codes: StatusCodes
+    __slots__ = ("_found", "_read", "codes")
+
+    def __init__(self, read: Callable[[bool], CsiVolumes | Status]) -> None:
+        self._read = read
+        self._found: dict[bool, CsiVolumes | Status] = {}
+        self.codes = StatusCodes()
 
     def on(self, has_csi_node: bool) -> CsiVolumes | Status:
-        return self.with_csi_node if has_csi_node else self.without_csi_node
+        found = self._found.get(has_csi_node)
+        if found is None:
+            found = self._found[has_csi_node] = self._read(has_csi_node)
+        return found
 
 
 class NodeVolumeLimits:
@@ -82,8 +91,10 @@ class NodeVolumeLimits:
 
     def ignores_pods(self, state: CycleState, pod: PodInfo) -> bool:
         """Where no node has a limit, nobody counts what the pods on it have attached."""
-        volumes = self._wanted(state, pod).with_csi_node
-        return isinstance(volumes, Status) or not volumes or not self._attached.has_limits
+        if not self._attached.has_limits:
+            return True
+        volumes = self._wanted(state, pod).on(True)
+        return isinstance(volumes, Status) or not volumes
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         wanted: Wanted = state.read(self.name)
@@ -114,11 +125,9 @@ class NodeVolumeLimits:
         return wanted
 
     def _wanted_by(self, pod: Pod) -> Wanted:
-        return Wanted(
-            self._read(pod, has_csi_node=True), self._read(pod, has_csi_node=False), StatusCodes()
-        )
+        return Wanted(partial(self._read, pod))
 
-    def _read(self, pod: Pod, *, has_csi_node: bool) -> CsiVolumes | Status:
+    def _read(self, pod: Pod, has_csi_node: bool) -> CsiVolumes | Status:
         try:
             return self._reader.volumes_of(pod, has_csi_node=has_csi_node, is_new=True)
         except ClaimNotFound as error:
@@ -133,14 +142,14 @@ class NodeVolumeLimits:
         return not (
             self._attached.has_limits
             or self._needs_drivers
-            or isinstance(wanted.with_csi_node, Status)
-            or isinstance(wanted.without_csi_node, Status)
+            or isinstance(wanted.on(False), Status)
+            or (self._attached.has_csi_nodes and isinstance(wanted.on(True), Status))
         )
 
     def _codes(self, wanted: Wanted, snapshot: Snapshot) -> IntArray | None:
         """int64[row]; None if every node passes."""
-        volumes = wanted.with_csi_node
-        if wanted.without_csi_node == volumes and isinstance(volumes, Status):
+        volumes = wanted.on(True)
+        if isinstance(volumes, Status) and wanted.on(False) == volumes:
             return np.full(len(snapshot), wanted.codes.code_of(volumes), np.int64)
         codes = np.zeros(len(snapshot), np.int64)
         # From the last test to the first: what a node fails first overwrites the rest.
@@ -149,9 +158,9 @@ class NodeVolumeLimits:
         if self._needs_drivers:
             self._check_drivers(wanted, codes, snapshot)
         for has_csi_node in (True, False):
-            failure = wanted.on(has_csi_node)
+            mask = self._attached.has_csi_node(snapshot) == has_csi_node
+            failure = wanted.on(has_csi_node) if mask.any() else None
             if isinstance(failure, Status):
-                mask = self._attached.has_csi_node(snapshot) == has_csi_node
                 codes[mask] = wanted.codes.code_of(failure)
         return codes if codes.any() else None
 
