@@ -8,7 +8,8 @@ both timed; its victims are removed in between.
 
 import gc
 import resource
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -58,6 +59,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     p99_us: float = msgspec.field(name="p99_us")
     peak_memory_mib: float = msgspec.field(name="peak_memory_mib")
     scheduled: int = 0
+    # Seconds from the objects in hand to a snapshot of them; deciding comes after.
+    load_s: float = msgspec.field(name="load_s", default=0.0)
     # How many decisions were compared with those of asking every plugin, and how many differed.
     checked: int = 0
     differing: int = 0
@@ -165,12 +168,15 @@ def measure(
     on_pod: Callable[[], None] | None = None,
 ) -> Measurement:
     """Build the workload and time it. `check_every` n compares every n-th decision."""
-    cluster = workload.build(
-        nodes or workload.nodes, workload.init_pods, pods or workload.measured_pods
-    )
     clock = SystemClock()
-    bench = Bench(cluster, percentage=percentage, clock=clock)
-    bench.snapshot.refresh(bench.cache)
+    with _without_collecting():
+        cluster = workload.build(
+            nodes or workload.nodes, workload.init_pods, pods or workload.measured_pods
+        )
+        started_s = clock.monotonic_s()
+        bench = Bench(cluster, percentage=percentage, clock=clock)
+        bench.snapshot.refresh(bench.cache)
+        load_s = clock.monotonic_s() - started_s
     for pod in cluster.scheduled_first:
         info = bench.enqueue(pod)
         decision = bench.cycle(info)
@@ -189,7 +195,20 @@ def measure(
                 break
     finally:
         gc.unfreeze()
-    return run.result(workload, cluster, percentage)
+    return run.result(workload, cluster, percentage=percentage, load_s=load_s)
+
+
+@contextmanager
+def _without_collecting() -> Generator[None, None, None]:
+    """Nothing that is built becomes rubbish, and to look for it again and again as it grows takes
+    as long as building it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Run:
@@ -236,7 +255,9 @@ class _Run:
         self._differing += not _is_same(expected, decision)
         return elapsed_s, decision
 
-    def result(self, workload: Workload, cluster: Cluster, percentage: int) -> Measurement:
+    def result(
+        self, workload: Workload, cluster: Cluster, *, percentage: int, load_s: float
+    ) -> Measurement:
         times = np.array(self._times_s)
         peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return Measurement(
@@ -251,6 +272,7 @@ class _Run:
             p99_us=round(float(np.percentile(times, 99)) * 1e6, 1),
             peak_memory_mib=round(peak_kib / 1024, 1),
             scheduled=self._scheduled,
+            load_s=round(load_s, 3),
             checked=self._checked,
             differing=self._differing,
         )
