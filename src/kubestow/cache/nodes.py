@@ -206,30 +206,40 @@ class SnapshotNodes(Nodes):
 
 
 class SimulatedNode(Nodes):
-    """One node as it would be with other pods on it: for nominated pods and preemption."""
+    """One node as it would be with other pods on it: for nominated pods and preemption.
 
-    __slots__ = ("info", "row")
+    `info` is the snapshot's own until a pod comes or goes, and a copy from then on.
+    """
+
+    __slots__ = ("_is_copy", "info", "row")
 
     def __init__(self, snapshot: "Snapshot", row: int) -> None:
         super().__init__(snapshot, np.array([row], np.intp))
         self.row = row
-        self.info = snapshot.node_infos[row].clone()
+        self.info = snapshot.node_infos[row]
+        self._is_copy = False
 
     def clone(self) -> "SimulatedNode":
         copy = SimulatedNode.__new__(SimulatedNode)
         copy.snapshot, copy.rows, copy._columns = self.snapshot, self.rows, self._columns
         copy.row = self.row
-        copy.info = self.info.clone()
+        copy.info = self.info.clone() if self._is_copy else self.info
+        copy._is_copy = self._is_copy
         return copy
 
     def subset(self, positions: npt.NDArray[np.intp]) -> Nodes:
         return self  # There is one node, and whoever asks about none does not ask.
 
     def add_pod(self, pod: PodInfo) -> None:
-        self.info.add_pod(pod)
+        self._copied().add_pod(pod)
 
     def remove_pod(self, pod: PodInfo) -> None:
-        self.info.remove_pod(pod.pod)
+        self._copied().remove_pod(pod.pod)
+
+    def _copied(self) -> NodeInfo:
+        if not self._is_copy:
+            self.info, self._is_copy = self.info.clone(), True
+        return self.info
 
     def requested(self, column: int) -> IntArray:
         requested = self.info.requested

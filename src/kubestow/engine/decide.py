@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.quantity import wrap_int64
-from kubestow.arrays import IntArray, row_numbers
+from kubestow.arrays import IntArray, Rows, row_numbers
 from kubestow.cache.bare_nodes import BareNodes
 from kubestow.cache.nodes import SimulatedNode
 from kubestow.cache.snapshot import Snapshot
@@ -422,9 +422,13 @@ class _Search:
         if error is not None:
             end = error_at
             taken = taken[taken < end]
-        numbers = row_numbers(rows)
-        self._take(numbers[taken], len(taken))
-        self._record(numbers[:end], failed_by[:end], codes[:end], explicit)
+        if isinstance(rows, slice):
+            self._take(taken + rows.start, len(taken))
+            looked_at: Rows = slice(rows.start, rows.start + end)
+        else:
+            self._take(rows[taken], len(taken))
+            looked_at = rows[:end]
+        self._record(looked_at, failed_by[:end], codes[:end], explicit)
         return error, end < len(failed_by)
 
     def _take_all(self, rows: slice, count: int, missing: int) -> bool:
@@ -481,16 +485,17 @@ class _Search:
 
     def _record(
         self,
-        numbers: npt.NDArray[np.intp],
+        rows: Rows,
         failed_by: IntArray,
         codes: IntArray,
         explicit: Mapping[int, Status | None],
     ) -> None:
         diagnosis = self._decision.diagnosis
-        diagnosis.record(numbers, failed_by, codes)
+        diagnosis.record(rows, failed_by, codes)
         for position, status in explicit.items():
-            if position < len(numbers) and status is not None:
-                diagnosis.set_explicit(int(numbers[position]), status)
+            if position < len(failed_by) and status is not None:
+                row = rows.start + position if isinstance(rows, slice) else int(rows[position])
+                diagnosis.set_explicit(row, status)
                 # Not so for the pod's own nominated node: that it pends there is forgotten (§5).
                 diagnosis.add_plugin_of(status)
 

@@ -53,7 +53,8 @@ class ShapeRecord:
 
     failed_by        int64[row]   index of the first of these filters to reject the node, or PASSED
     codes            int64[row]   that filter's code
-    score            int64[row]   weighted scores, less those in `varying`
+    score            int64[row]   weighted scores, less those in `varying`; out of date as long as no
+                                  node fits
     rejected_count   how many nodes are rejected
     is_used          whether a second pod of the shape has come
     """
@@ -142,7 +143,9 @@ class ShapeRecord:
             if constant != self._constant:
                 self._compute_all()
                 return
-        if len(rows) <= _ROWS_FEW and self._steps.has_row_forms:
+        if self.rejected_count == self._node_count:
+            self._look_for_hope(np.array(rows, np.intp))
+        elif len(rows) <= _ROWS_FEW and self._steps.has_row_forms:
             for row in rows:
                 self._compute_row(row)
         else:
@@ -159,6 +162,15 @@ class ShapeRecord:
     def _compute_rows(self, rows: npt.NDArray[np.intp]) -> None:
         self.failed_by[rows], self.codes[rows], self.score[rows] = self._compute_local(rows)
         self.rejected_count = int(np.count_nonzero(self.failed_by != PASSED))
+
+    def _look_for_hope(self, rows: npt.NDArray[np.intp]) -> None:
+        """No node fits, and mostly that stays so: then nobody asks for scores."""
+        verdicts = self._fixed_at(rows)
+        self._add_verdicts(verdicts, self._steps.pod_filters, self.snapshot.view(rows))
+        if np.count_nonzero(verdicts[_FAILED_BY] == PASSED):
+            self._compute_all()
+        else:
+            self.failed_by[rows], self.codes[rows] = verdicts[:_SCORE]
 
     def _compute_row(self, row: int) -> None:
         """One node changed, as after every pod that was placed: plain numbers are quickest."""
@@ -179,29 +191,31 @@ class ShapeRecord:
         nodes = self.snapshot.view(rows)
         result = np.zeros((3, len(nodes)), np.int64)
         result[_FAILED_BY] = PASSED
-        self._add(result, self._steps.node_filters, self._steps.node_scores, nodes)
+        self._add_verdicts(result, self._steps.node_filters, nodes)
+        self._add_scores(result, self._steps.node_scores, nodes)
         return result
 
     def _compute_local(self, rows: Rows) -> IntArray:
-        fixed = self._fixed.values()
-        result = fixed.copy() if isinstance(rows, slice) else fixed.take(rows, axis=1)
-        self._add(result, self._steps.pod_filters, self._steps.pod_scores, self.snapshot.view(rows))
+        result, nodes = self._fixed_at(rows), self.snapshot.view(rows)
+        self._add_verdicts(result, self._steps.pod_filters, nodes)
+        self._add_scores(result, self._steps.pod_scores, nodes)
         result[_SCORE] += self._constant
         return result
 
-    def _add(
-        self,
-        result: IntArray,
-        filters: Sequence[FilterStep],
-        scores: Sequence[ScoreStep],
-        nodes: Nodes,
-    ) -> None:
-        for step in filters:
+    def _fixed_at(self, rows: Rows) -> IntArray:
+        """A copy of what depends on Node objects, to be added to."""
+        fixed = self._fixed.values()
+        return fixed.copy() if isinstance(rows, slice) else fixed.take(rows, axis=1)
+
+    def _add_verdicts(self, result: IntArray, steps: Sequence[FilterStep], nodes: Nodes) -> None:
+        for step in steps:
             codes = filter_of(step.plugin, step.name, self.state, self._pod, nodes)
             if codes is not None:
                 override(result[_FAILED_BY], result[_CODE], codes, step.filter_index)
+
+    def _add_scores(self, result: IntArray, steps: Sequence[ScoreStep], nodes: Nodes) -> None:
         total = result[_SCORE]
-        for step in scores:
+        for step in steps:
             score = checked(score_of(step, self.state, self._pod, nodes))
             total += score if step.weight == 1 else score * step.weight
 

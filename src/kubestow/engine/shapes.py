@@ -76,7 +76,6 @@ class ShapeRecords:
         try:
             record = self._record(profile, pod)
             if record is not None:
-                record.refresh()
                 return SharedEvaluation(record, pod)
         except (FilterError, ScoreError, AskEverybodyError):
             # It comes up again in the attempt itself, and is told there in the right words.
@@ -129,19 +128,30 @@ class SharedEvaluation:
     """Reads what is kept, and asks only the plugins that look across nodes."""
 
     def __init__(self, record: ShapeRecord, pod: PodInfo) -> None:
-        """The record has to be up to date."""
         self._record = record
+        self._is_fresh = False
         self._pod = pod
         self.state = record.state.shallow_copy()
         self._alone: list[FilterStep] = []
 
     @property
     def passing_share(self) -> float:
-        return 1 - self._record.rejected_count / max(len(self._record.failed_by), 1)
+        record = self._fresh_record()
+        return 1 - record.rejected_count / max(len(record.failed_by), 1)
 
     @property
     def passes_everywhere(self) -> bool:
-        return not self._record.rejected_count and not self._alone
+        return not self._alone and not self._fresh_record().rejected_count
+
+    def _fresh_record(self) -> ShapeRecord:
+        """The record, up to date. A pod that gets the node it was promised never asks."""
+        if not self._is_fresh:
+            try:
+                self._record.refresh()
+            except (FilterError, ScoreError) as error:
+                raise AskEverybodyError from error
+            self._is_fresh = True
+        return self._record
 
     def pre_filter(self) -> PreFilterOutcome:
         record, skipped = self._record, self.state.skip_filter
@@ -161,7 +171,8 @@ class SharedEvaluation:
         return PreFilterOutcome(restriction.node_names, None, (plugin_name,))
 
     def verdicts(self, rows: Rows) -> Verdicts:
-        failed_by, codes = self._record.failed_by[rows], self._record.codes[rows]
+        record = self._fresh_record()
+        failed_by, codes = record.failed_by[rows], record.codes[rows]
         if not self._alone:
             return Verdicts(failed_by, codes)
         failed_by, codes = failed_by.copy(), codes.copy()
@@ -181,7 +192,7 @@ class SharedEvaluation:
         return Verdicts(failed_by, codes)
 
     def scores(self, rows: Rows) -> Scores:
-        record = self._record
+        record = self._fresh_record()
         nodes = record.snapshot.view(rows) if record.alone_score else None
         if nodes is not None:
             self._prepare_alone(nodes)

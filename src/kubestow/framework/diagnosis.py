@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, Rows, row_numbers
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import FilterPlugin
 from kubestow.framework.profile import plugin_name
@@ -53,7 +53,7 @@ class Diagnosis:
         self._decoded: dict[tuple[int, int], Status] = {}
         # The answer of `_distinct`, until a verdict is added.
         self._counted: dict[tuple[int, int], int] | None = None
-        self._pending: list[tuple[npt.NDArray[np.intp], IntArray, IntArray]] = []
+        self._pending: list[tuple[Rows, IntArray, IntArray]] = []
         self._pending_failed_count = 0
 
     @property
@@ -76,7 +76,7 @@ class Diagnosis:
         _ = self.failed_by  # Enters what is pending.
         return self._codes
 
-    def record(self, rows: npt.NDArray[np.intp], failed_by: IntArray, codes: IntArray) -> None:
+    def record(self, rows: Rows, failed_by: IntArray, codes: IntArray) -> None:
         """Take note of the filters' verdicts on nodes that were not looked at before.
 
         They are entered when somebody asks. Arrays that are kept from cycle to cycle change with
@@ -86,7 +86,7 @@ class Diagnosis:
         self._pending.append((rows, failed_by, codes))
         self._pending_failed_count += int(np.count_nonzero(failed_by >= 0))
         if self.explicit:
-            for row in self.explicit.keys() & set(rows.tolist()):
+            for row in self.explicit.keys() & set(row_numbers(rows).tolist()):
                 del self.explicit[row]
 
     @property

@@ -24,7 +24,6 @@ from kubestow.plugins._shared.scoring_resources import ScoredRequest, ScoringRes
 from kubestow.plugins.node_resources_fit.hints import FitHints
 from kubestow.plugins.node_resources_fit.shortage import (
     FitRequest,
-    shortage_on,
     shortage_status,
     shortages,
 )
@@ -78,7 +77,7 @@ class NodeResourcesFit:
         return shortages(_stored_request(state), nodes)
 
     def row_filter(self, state: CycleState) -> Callable[[NodeInfo], int]:
-        return shortage_on(_stored_request(state))
+        return _stored_request(state).shortage_on
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return shortage_status(_stored_request(state), code)

@@ -6,7 +6,7 @@ Every shortage is a bit of the filter's code; the words are looked up for the co
           pod count   cpu   memory   ephemeral storage   unresolvable   scalars in order of name
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -46,7 +46,7 @@ class Demand(NamedTuple):
     by_devices: bool = False
 
 
-class FitRequest(NamedTuple):
+class FitRequest:
     """What Filter tests: the non-zero parts of a pod's request, in the order of the reasons.
 
     basic     int64[3, 1], what is asked of the basic resources, less than anything where that is
@@ -54,10 +54,22 @@ class FitRequest(NamedTuple):
     scalars   the demands for other resources
     """
 
-    resources: Resources
-    demands: tuple[Demand, ...]
-    basic: IntArray
-    scalars: tuple[Demand, ...]
+    __slots__ = ("_shortage_on", "basic", "demands", "scalars")
+
+    def __init__(
+        self, demands: tuple[Demand, ...], basic: IntArray, scalars: tuple[Demand, ...]
+    ) -> None:
+        self.demands = demands
+        self.basic = basic
+        self.scalars = scalars
+        self._shortage_on: Callable[[NodeInfo], int] | None = None
+
+    @property
+    def shortage_on(self) -> Callable[[NodeInfo], int]:
+        """Says what is lacking on one node, as bits: `shortages` for plain numbers."""
+        if self._shortage_on is None:
+            self._shortage_on = _row_test(self.demands)
+        return self._shortage_on
 
     @classmethod
     def of(
@@ -87,7 +99,6 @@ class FitRequest(NamedTuple):
             by_devices = device_classes is not None and device_classes.class_of(name) is not None
             others.append(Demand(name, amount, min(bit, _LAST_BIT), by_devices))
         return cls(
-            resources,
             (*basics, *others),
             np.array([[amount or INT64_MIN] for amount in amounts.values()], np.int64),
             tuple(others),
@@ -107,11 +118,10 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
     return codes
 
 
-def shortage_on(request: FitRequest) -> Callable[[NodeInfo], int]:
-    """A function that says what is lacking on one node, as bits: `shortages` for plain numbers."""
+def _row_test(demands: Iterable[Demand]) -> Callable[[NodeInfo], int]:
     tests = [
         (amounts_reader(name), amount, 1 << bit, by_devices)
-        for name, amount, bit, by_devices in request.demands
+        for name, amount, bit, by_devices in demands
     ]
 
     def shortage(info: NodeInfo) -> int:
