@@ -53,7 +53,7 @@ class ShapeRecord:
 
     failed_by        int64[row]   index of the first of these filters to reject the node, or PASSED
     codes            int64[row]   that filter's code
-    score            int64[row]   weighted scores, less those in `varying`; out of date as long as no
+    score            int64[row]   weighted scores, less those in `varying`; not up to date while no
                                   node fits
     rejected_count   how many nodes are rejected
     is_used          whether a second pod of the shape has come
@@ -143,9 +143,10 @@ class ShapeRecord:
             if constant != self._constant:
                 self._compute_all()
                 return
+        is_few = len(rows) <= _ROWS_FEW and self._steps.has_row_forms
         if self.rejected_count == self._node_count:
-            self._look_for_hope(np.array(rows, np.intp))
-        elif len(rows) <= _ROWS_FEW and self._steps.has_row_forms:
+            self._look_for_hope(rows, is_few=is_few)
+        elif is_few:
             for row in rows:
                 self._compute_row(row)
         else:
@@ -163,29 +164,40 @@ class ShapeRecord:
         self.failed_by[rows], self.codes[rows], self.score[rows] = self._compute_local(rows)
         self.rejected_count = int(np.count_nonzero(self.failed_by != PASSED))
 
-    def _look_for_hope(self, rows: npt.NDArray[np.intp]) -> None:
+    def _look_for_hope(self, rows: "array[int]", *, is_few: bool) -> None:
         """No node fits, and mostly that stays so: then nobody asks for scores."""
-        verdicts = self._fixed_at(rows)
-        self._add_verdicts(verdicts, self._steps.pod_filters, self.snapshot.view(rows))
-        if np.count_nonzero(verdicts[_FAILED_BY] == PASSED):
-            self._compute_all()
+        if is_few:
+            for row in rows:
+                self._enter_verdict(row, *self._fixed.values()[:_SCORE, row].tolist())
+            has_hope = self.rejected_count < self._node_count
         else:
-            self.failed_by[rows], self.codes[rows] = verdicts[:_SCORE]
+            changed = np.array(rows, np.intp)
+            verdicts = self._fixed_at(changed)
+            self._add_verdicts(verdicts, self._steps.pod_filters, self.snapshot.view(changed))
+            self.failed_by[changed], self.codes[changed] = verdicts[:_SCORE]
+            has_hope = bool(np.count_nonzero(verdicts[_FAILED_BY] == PASSED))
+        if has_hope:
+            self._compute_all()
 
     def _compute_row(self, row: int) -> None:
         """One node changed, as after every pod that was placed: plain numbers are quickest."""
         failed_by, code, score = self._fixed.values()[:, row].tolist()
+        self._enter_verdict(row, failed_by, code)
+        info = self.snapshot.node_infos[row]
+        for weight, score_of_row in self._steps.row_scores:
+            score += score_of_row(info) * weight
+        self.score[row] = score + self._constant
+
+    def _enter_verdict(self, row: int, failed_by: int, code: int) -> None:
+        """`failed_by` and `code` are the verdict as far as it depends on the Node object."""
         info = self.snapshot.node_infos[row]
         for index, code_of in self._steps.row_filters:
             if failed_by == PASSED or failed_by > index:
                 found = code_of(info)
                 if found:
                     failed_by, code = index, found
-        for weight, score_of_row in self._steps.row_scores:
-            score += score_of_row(info) * weight
         self.rejected_count += (failed_by != PASSED) - bool(self.failed_by[row] != PASSED)
         self.failed_by[row], self.codes[row] = failed_by, code
-        self.score[row] = score + self._constant
 
     def _compute_fixed(self, rows: Rows) -> IntArray:
         nodes = self.snapshot.view(rows)
