@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-simulate test quick check format-check lint types imports format lock upgrade clean
+.PHONY: help demo bench bench-simulate performance test quick check format-check lint types imports format lock upgrade clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -32,6 +32,9 @@ bench: $(VENV)/.installed ## Run the benchmark workloads (options: ARGS="...")
 
 bench-simulate: $(VENV)/.installed ## Measure simulations from the queue to the binding (ARGS="SHAPE...")
 	$(BIN)/python tests/bench/simulate_throughput.py $(ARGS)
+
+performance: $(VENV)/.installed ## Measure anew what docs/performance.md says (ARGS="--repeat 3")
+	$(BIN)/python docs/scripts/performance.py $(ARGS)
 
 # --- Check --------------------------------------------------------------------------------------
 

@@ -1,0 +1,214 @@
+"""The script behind docs/performance.md: tables, picture, markers, and one small run."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from kubestow.simulator.bench import WORKLOADS, Measurement
+from kubestow.simulator.bench.upstream import CALIBRATION_S
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "docs" / "scripts"
+PAGE = ROOT / "docs" / "performance.md"
+sys.path.insert(0, str(SCRIPTS))
+
+from growth_plot import Line, draw  # noqa: E402  (found through the line above)
+from performance_tables import (  # noqa: E402
+    Machine,
+    Memory,
+    growth_table,
+    machine_line,
+    memory_table,
+    million_table,
+    replace_section,
+    workload_table,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+SECTIONS = ("machine", "workloads", "growth", "million", "memory")
+
+
+def run(workload: str, nodes: int, percentage: int, us_per_pod: float) -> Measurement:
+    return Measurement(
+        workload=workload,
+        nodes=nodes,
+        init_pods=1000,
+        measure_pods=200,
+        percentage_of_nodes_to_score=percentage,
+        pods_per_s=1e6 / us_per_pod,
+        us_per_pod=us_per_pod,
+        p50_us=us_per_pod / 2,
+        p99_us=us_per_pod * 2,
+        peak_memory_mib=2048,
+        scheduled=199,
+        load_s=1.25,
+    )
+
+
+def cells(table: str, row: int) -> list[str]:
+    """The cells of one row; row 0 is the header, row 1 the rule."""
+    return [cell.strip() for cell in table.splitlines()[row].strip("|").split("|")]
+
+
+def test_a_section_is_replaced_and_the_rest_stays() -> None:
+    text = "a\n<!-- generated: x -->\nold\n<!-- end: x -->\nb\n"
+    new = replace_section(text, "x", "| 1 |\n| \\2 |\n")
+    assert new == "a\n<!-- generated: x -->\n| 1 |\n| \\2 |\n<!-- end: x -->\nb\n"
+    assert replace_section(new, "x", "| 1 |\n| \\2 |") == new
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("nothing", id="none"),
+        pytest.param("<!-- generated: x -->\n", id="no-end"),
+        pytest.param("<!-- end: x -->\n<!-- generated: x -->\n", id="wrong-order"),
+        pytest.param("<!-- generated: x -->\n<!-- end: x -->\n" * 2, id="twice"),
+    ],
+)
+def test_markers_that_are_not_there_once_are_named(text: str) -> None:
+    with pytest.raises(ValueError, match="<!-- generated: x -->"):
+        replace_section(text, "x", "new")
+
+
+def test_a_machine_half_as_fast_halves_upstreams_figures() -> None:
+    machine = Machine(cores=2, python="3.11.1", numpy="2.1.0", calibration_s=CALIBRATION_S * 2)
+    assert "2 cores with Python 3.11.1 and NumPy 2.1.0" in machine_line(machine)
+    assert "multiplied by 0.50" in machine_line(machine)
+    table = workload_table([run("SchedulingBasic", 5000, 0, 100)], machine.calibration_s)
+    assert cells(table, 2) == [
+        "SchedulingBasic",
+        "5,000 / 1,000",
+        "10,000",
+        "244",  # half of 487
+        "41x",
+        "-",
+        "-",
+        "-",
+    ]
+
+
+def test_a_workload_has_one_row_for_both_ways_to_look_at_nodes() -> None:
+    runs = [run("SchedulingBasic", 5000, percentage, 1000) for percentage in (0, 100)]
+    table = workload_table(runs, CALIBRATION_S)
+    assert len(table.splitlines()) == 3
+    assert cells(table, 2)[2:] == ["1,000", "487", "2x", "1,000", "77", "13x"]
+
+
+def test_growth_has_a_column_per_size_and_says_how_much_dearer_the_larger_is() -> None:
+    runs = [
+        run("SchedulingBasic", 50_000, 0, 90),
+        run("SchedulingBasic", 5_000, 0, 60),
+        run("ManyShapes", 5_000, 100, 1200),
+    ]
+    table = growth_table(runs, compared=(5_000, 50_000))
+    assert cells(table, 0) == ["workload", "looks at", "5,000", "50,000", "50,000 : 5,000"]
+    assert cells(table, 2) == ["SchedulingBasic", "adaptive", "60 (30)", "90 (45)", "1.5x"]
+    assert cells(table, 3) == ["ManyShapes", "all nodes", "1,200 (600)", "-", "-"]
+
+
+def test_the_largest_cluster_is_told_in_seconds_and_gibibytes() -> None:
+    table = million_table([run("SchedulingBasic", 1_000_000, 0, 250)])
+    assert cells(table, 2) == [
+        "1,000,000",
+        "adaptive",
+        "1.2 s",
+        "2.0 GiB",
+        "250",
+        "125",
+        "199 of 200",
+    ]
+
+
+def test_memory_of_one_is_what_many_take_more() -> None:
+    table = memory_table(
+        Memory(nodes=1_000, pods=1_000, peak_mib=50),
+        Memory(nodes=2_024, pods=1_000, peak_mib=53),
+        Memory(nodes=1_000, pods=2_024, peak_mib=55),
+    )
+    assert cells(table, 2) == ["a node", "3.0 KiB"]
+    assert cells(table, 3) == ["a running pod", "5.0 KiB"]
+    assert cells(table, 5) == ["1,000 nodes and 2,024 pods", "55 MiB"]
+
+
+def line(*points: tuple[float, float], group: str = "A", is_solid: bool = True) -> Line:
+    return Line(group, f"{group} & co", is_solid, points)
+
+
+def test_ten_times_as_much_lies_equally_far_apart_everywhere() -> None:
+    picture = draw([line((10, 20), (100, 200), (1000, 2000))], title="t", x_title="x", y_title="y")
+    circles = list(ElementTree.fromstring(picture).iter(f"{SVG}circle"))
+    across = [float(circle.attrib["cx"]) for circle in circles]
+    down = [float(circle.attrib["cy"]) for circle in circles]
+    assert across[1] - across[0] == pytest.approx(across[2] - across[1], abs=0.2)
+    assert down[0] - down[1] == pytest.approx(down[1] - down[2], abs=0.2)
+    assert down[0] > down[1], "more is higher"
+
+
+def test_lines_of_a_group_share_a_color_and_only_some_are_dashed() -> None:
+    lines = [line((1, 1), (2, 3)), line((1, 2), (2, 4), is_solid=False), line((1, 5), group="B")]
+    root = ElementTree.fromstring(draw(lines, title="t", x_title="x", y_title="y"))
+    curves = list(root.iter(f"{SVG}polyline"))
+    assert curves[0].attrib["stroke"] == curves[1].attrib["stroke"] != curves[2].attrib["stroke"]
+    assert ["stroke-dasharray" in curve.attrib for curve in curves] == [False, True, False]
+    assert "A & co" in [text.text for text in root.iter(f"{SVG}text")]
+    assert root.find(f"{SVG}rect") is not None, "a ground of its own"
+
+
+def test_one_point_alone_can_be_drawn() -> None:
+    ElementTree.fromstring(draw([line((10, 100))], title="t", x_title="x", y_title="y"))
+
+
+@pytest.mark.parametrize(
+    "lines", [pytest.param([], id="none"), pytest.param([line((0, 1))], id="nought")]
+)
+def test_what_has_no_logarithm_is_refused(lines: list[Line]) -> None:
+    with pytest.raises(ValueError, match="logarithmic"):
+        draw(lines, title="t", x_title="x", y_title="y")
+
+
+def test_the_page_has_all_sections_and_every_workload() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for name in SECTIONS:
+        replace_section(text, name, "")
+    for workload in WORKLOADS:
+        assert f"| {workload.name} |" in text
+    assert (PAGE.parent / "images" / "growth.svg").is_file()
+
+
+def perform(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(SCRIPTS / "performance.py"), "--quick", "--docs", str(folder)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_a_quick_run_fills_every_section_and_draws(tmp_path: Path) -> None:
+    empty = "".join(f"<!-- generated: {name} -->\n<!-- end: {name} -->\n" for name in SECTIONS)
+    (tmp_path / "performance.md").write_text(f"# Title\n{empty}The end.\n")
+    done = perform(tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "performance.md").read_text()
+    assert text.startswith("# Title\n")
+    assert text.endswith("The end.\n")
+    for name in SECTIONS:
+        assert re.search(f"generated: {name} -->\n.*\\d.*\n<!-- end: {name}", text, re.DOTALL), name
+    assert "SchedulingBasic on 100 nodes, adaptive" in done.stderr
+    ElementTree.parse(tmp_path / "images" / "growth.svg")
+
+
+def test_a_page_without_markers_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "performance.md").write_text("# Title\n")
+    done = perform(tmp_path)
+    assert done.returncode == 1
+    assert "generated: machine" in done.stderr
+    assert "nodes" not in done.stderr
