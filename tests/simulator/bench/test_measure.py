@@ -1,5 +1,7 @@
 """Every workload builds, places its pods, and decides as without any reuse."""
 
+import gc
+
 import pytest
 
 from kubestow.simulator.bench import WORKLOADS, Workload, measure
@@ -27,3 +29,10 @@ def test_a_small_one_decides_as_without_reuse(workload: Workload, percentage: in
     assert result.measure_pods == 40
     # One of 21 pods is too large on purpose; everybody else finds a place.
     assert result.scheduled == (39 if workload.name.startswith("Unschedulable") else 40)
+
+
+def test_loading_is_told_apart_and_the_collector_runs_again_afterwards() -> None:
+    basic = next(workload for workload in WORKLOADS if workload.name == "SchedulingBasic")
+    result = measure(basic, nodes=20, pods=5)
+    assert result.load_s > 0
+    assert gc.isenabled()

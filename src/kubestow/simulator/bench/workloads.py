@@ -362,7 +362,7 @@ WORKLOADS: Final[Sequence[Workload]] = (
     _workload("SchedulingBasic", 5000, 1000, 10000, _BASIC),
     _workload("SchedulingBasic/1000Nodes", 1000, 1000, 10000, _BASIC),
     _workload("SchedulingBasic/15000Nodes", 15000, 1000, 10000, _BASIC),
-    _workload("SchedulingBasic/50000Nodes", 50000, 1000, 10000, _BASIC, "large"),
+    _workload("SchedulingBasic/50000Nodes", 50000, 1000, 10000, _BASIC),
     _workload("SchedulingPodAntiAffinity", 5000, 1000, 2000, _sched(t.P_ANTI)),
     _workload(
         "SchedulingPodMatchingAntiAffinity", 5000, 1000, 5000, _sched(t.P_GREEN, init=t.P_ANTI)
