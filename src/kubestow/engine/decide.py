@@ -10,6 +10,7 @@ needs comes in as arguments; all it found goes out as a `Decision`.
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -235,18 +236,22 @@ class Decider:
         return decision.feasible_count > 0
 
     def _candidates(self, decision: Decision) -> range | npt.NDArray[np.intp]:
-        """Rows worth looking at: all, or those PreFilter left, in visiting order."""
+        """Rows worth looking at: all, or those PreFilter left, in visiting order.
+
+        A range where they follow each other.
+        """
         names = decision.pre_filter.node_names
         if names is None:
             return range(len(self._snapshot))
         # Recorded behaviour, beyond spec 04 §6.1: the set that is printed is the set of blamed
         # plugins, so a filter that rejected the nominated node just before is named as well.
         restricting = " ".join(sorted(decision.diagnosis.unschedulable_plugins))
-        decision.diagnosis.absent = Status.unresolvable(
-            f"node(s) didn't satisfy plugin(s) [{restricting}]"
-        )
-        rows = (self._snapshot.row_of(name) for name in names)
-        return np.array(sorted(row for row in rows if row is not None), np.intp)
+        decision.diagnosis.absent = _unsatisfied(restricting)
+        found = (self._snapshot.row_of(name) for name in names)
+        rows = sorted(row for row in found if row is not None)
+        if len(rows) == 1:  # As for every pod of a DaemonSet.
+            return range(rows[0], rows[0] + 1)
+        return np.array(rows, np.intp)
 
     def _nodes_to_find(self, profile: Profile, count: int) -> int:
         """How many feasible nodes are enough (spec 04 §6.2)."""
@@ -389,7 +394,7 @@ class _Search:
             first = (start + position) % count
             length = min(size, count - position, count - first)
             if isinstance(candidates, range):
-                yield slice(first, first + length)
+                yield slice(candidates.start + first, candidates.start + first + length)
             else:
                 yield candidates[first : first + length]
             position += length
@@ -498,6 +503,12 @@ class _Search:
                 diagnosis.set_explicit(row, status)
                 # Not so for the pod's own nominated node: that it pends there is forgotten (§5).
                 diagnosis.add_plugin_of(status)
+
+
+@lru_cache(64)
+def _unsatisfied(restricting: str) -> Status:
+    """The status of nodes that these plugins left out."""
+    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{restricting}]")
 
 
 def _attach(meter: CycleMeter, state: CycleState) -> None:
