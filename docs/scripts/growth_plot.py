@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-WIDTH: Final = 760
+WIDTH: Final = 800
 HEIGHT: Final = 420
 LEFT, RIGHT, TOP, BOTTOM = 72, 540, 24, 368  # the frame; the legend stands right of it
 COLORS: Final = ("#0b62c4", "#c2410c", "#15803d", "#9d174d", "#6d28d9", "#0f766e")
