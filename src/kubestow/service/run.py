@@ -14,7 +14,6 @@ released, so that no pod is left half-bound to be found by the next leader.
 """
 
 import asyncio
-import gc
 import logging
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -47,9 +46,6 @@ log = logging.getLogger(__name__)
 DRAIN_S: Final = 5.0
 # How long the last events may take to be sent.
 FLUSH_S: Final = 2.0
-# Collections happen after this many more objects were made than freed (youngest generation), and
-# older generations are looked at after so many collections of the one before.
-GC_THRESHOLDS: Final = (20_000, 20, 50)
 
 
 class RunError(Exception):
@@ -266,20 +262,6 @@ class SchedulerProcess:
 async def _first(*waited_for: asyncio.Future[Any]) -> None:
     """Return once one of them is done."""
     await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
-
-
-def settle_memory() -> None:
-    """Keep the garbage collector from walking over what stays.
-
-    After the first lists there are millions of objects that live as long as the process: pods,
-    nodes, what was derived from them. The collector would go over all of them again and again, and
-    for a large cluster that takes longer than a hundred scheduling cycles. Frozen, they are never
-    looked at again. An attempt makes some hundred objects and leaves none in a cycle, so the young
-    ones need not be looked at often either.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
 
 
 def first_error(error: BaseException) -> BaseException:

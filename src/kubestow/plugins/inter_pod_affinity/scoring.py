@@ -82,19 +82,18 @@ def domain_scores(
     namespace_labels: Mapping[str, str],
     counts: TopologyCounts,
 ) -> list[DomainScores]:
-    """What each domain is worth, per topology key; empty if no term met a pod anywhere.
+    """What each domain is worth, to be added up; empty if no term met a pod anywhere.
 
     Weights that cancel out do not make it empty: a match is a match (spec 06 §6.2.8, step 5).
     """
-    values: dict[DomainColumn, IntArray] = {}
+    scores: list[DomainScores] = []
     for key, pull, hits in preferred:
         column = counts.column(key)
         if counts.pods(hits).sums(column).total:
-            values[column] = counts.pods(pull).sums(column).values
+            scores.append(DomainScores(column, counts.pods(pull).sums(column).values))
     for column, sums in existing.sums(pod, namespace_labels, counts):
-        own = values.get(column)
-        values[column] = sums.values if own is None else own + sums.values
-    return [DomainScores(column, scores) for column, scores in values.items()]
+        scores.append(DomainScores(column, sums.values))
+    return scores
 
 
 def raw_scores(scores: list[DomainScores], nodes: Nodes) -> IntArray:

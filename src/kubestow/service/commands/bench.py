@@ -25,11 +25,14 @@ CHECKED_PODS: Final = 40
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """One measurement beside upstream's figure for the same work, scaled to this machine."""
+    """One measurement beside upstream's figure for the same work, scaled to this machine.
+
+    There is none for a workload in another size than its own.
+    """
 
     measurement: Measurement
-    upstream_pods_per_s: float
-    ratio: float
+    upstream_pods_per_s: float | None
+    ratio: float | None
 
 
 def bench(
@@ -78,7 +81,7 @@ def bench(
         raise InputError(f'-o: there is no format "{output}"; use table, json or perf-json')
     chosen = _choose(workload)
     calibration_s = calibrate()
-    reports: list[Report] = []
+    measurements: list[Measurement] = []
     with progress_bar("Measuring") as progress, _profiled(profile):
         task = progress.add_task("", total=len(chosen) * repeat)
         for one in chosen:
@@ -92,11 +95,12 @@ def bench(
                 if best is None or done.pods_per_s > best.pods_per_s:
                     best = done
             assert best is not None
-            reports.append(_report(best, calibration_s))
-            _print_line(reports[-1], output)
+            measurements.append(best)
+            if output != "table":
+                _print_line(_report(best, calibration_s), output)
     if output == "table":
-        _print_table(reports, calibration_s)
-    differing = sum(report.measurement.differing for report in reports)
+        _print_table([_report(one, calibration_s) for one in measurements], calibration_s)
+    differing = sum(one.differing for one in measurements)
     if differing:
         stderr().print(f"{differing} decisions differ from those made without reuse")
     raise typer.Exit(1 if differing else 0)
@@ -146,9 +150,12 @@ def _measure(
 
 
 def _report(measurement: Measurement, calibration_s: float) -> Report:
+    own_size = next(one.nodes for one in WORKLOADS if one.name == measurement.workload)
+    percentage = measurement.percentage_of_nodes_to_score
+    if measurement.nodes != own_size or percentage not in (0, 100):
+        return Report(measurement=measurement, upstream_pods_per_s=None, ratio=None)
     baseline = UPSTREAM[measurement.workload]
-    looks_at_all = measurement.percentage_of_nodes_to_score == 100
-    upstream = scaled(baseline.all_nodes if looks_at_all else baseline.adaptive, calibration_s)
+    upstream = scaled(baseline.all_nodes if percentage else baseline.adaptive, calibration_s)
     return Report(
         measurement=measurement,
         upstream_pods_per_s=round(upstream, 1),
@@ -157,8 +164,6 @@ def _report(measurement: Measurement, calibration_s: float) -> Report:
 
 
 def _print_line(report: Report, output: str) -> None:
-    if output == "table":
-        return
     data = msgspec.to_builtins(report.measurement)
     if output == "json":
         data |= {"upstream_pods_per_s": report.upstream_pods_per_s, "ratio": report.ratio}
@@ -216,8 +221,8 @@ def _print_table(reports: list[Report], calibration_s: float) -> None:
             *map(str, (one.nodes, one.init_pods, one.measure_pods)),
             *(f"{value:.0f}" for value in (one.pods_per_s, one.us_per_pod, one.p50_us, one.p99_us)),
             f"{one.peak_memory_mib:.0f}",
-            f"{report.upstream_pods_per_s:.0f}",
-            f"{report.ratio:.1f}x",
+            "" if report.upstream_pods_per_s is None else f"{report.upstream_pods_per_s:.0f}",
+            "" if report.ratio is None else f"{report.ratio:.1f}x",
         )
     console = stdout()
     console.print(table)

@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 import typer
 
+from kubestow import collector
 from kubestow.clock import SystemClock
 from kubestow.errors import CacheCorruptedError, ConfigError, FlagError
 from kubestow.logs import fail
@@ -25,7 +26,7 @@ from kubestow.service.connections import connect
 from kubestow.service.logging import LogSettings, Verbosity, configure_logging
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import Answer, LoggingOptions, SchedulerOptions, parse_options
-from kubestow.service.run import RunError, SchedulerProcess, announce_config, settle_memory
+from kubestow.service.run import RunError, SchedulerProcess, announce_config
 from kubestow.service.usage import usage_text
 
 log = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
         rng,
         hostname=socket.gethostname(),
         set_verbosity=verbosity.set,
-        on_synced=settle_memory,
+        on_synced=collector.settle,
     )
     if announce_config(process):
         return 0

@@ -6,15 +6,14 @@ next pod finds written what this one was given. A pod that has to evict others t
 both timed; its victims are removed in between.
 """
 
-import gc
 import resource
-from collections.abc import Callable, Coroutine, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
 
+from kubestow import collector
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import DEFAULT_SCHEDULER_NAME, Pod
 from kubestow.api.pod_info import PodInfo
@@ -188,7 +187,7 @@ def measure(
 ) -> Measurement:
     """Build the workload and time it. `check_every` n compares every n-th decision."""
     clock = SystemClock()
-    with _without_collecting():
+    with collector.paused():
         cluster = workload.build(
             nodes or workload.nodes, workload.init_pods, pods or workload.measured_pods
         )
@@ -202,32 +201,15 @@ def measure(
         if decision.is_scheduled:
             bench.pre_bind(info, decision)
     infos = [bench.enqueue(pod) for pod in cluster.measured]
-    gc.collect()
-    gc.freeze()  # What was built stays; the collector need not walk it in every cycle.
-    try:
-        run = _Run(bench, clock, check_every)
+    run = _Run(bench, clock, check_every)
+    with collector.settled():
         for info in infos:
             run.place(info)
             if on_pod is not None:
                 on_pod()
             if run.timed_s > TIMED_S_MAX:
                 break
-    finally:
-        gc.unfreeze()
     return run.result(workload, cluster, percentage=percentage, load_s=load_s)
-
-
-@contextmanager
-def _without_collecting() -> Generator[None, None, None]:
-    """Nothing that is built becomes rubbish, and to look for it again and again as it grows takes
-    as long as building it."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _Run:
