@@ -80,6 +80,10 @@ class Constraints:
     ) -> None:
         self.is_system_defaulted: Final = args.defaulting_type == "System"
         self._defaults = SYSTEM_DEFAULTS if self.is_system_defaulted else args.default_constraints
+        self._defaults_of = {
+            action: [given for given in self._defaults if given.when_unsatisfiable == action]
+            for action in (HARD, SOFT)
+        }
         self._merges_label_keys = merges_label_keys
         self._selectors = DefaultSelectors(objects)
 
@@ -116,7 +120,7 @@ class Constraints:
         return self._default(pod, action, pod_class)
 
     def _default(self, pod: Pod, action: Action, pod_class: PodClass | None) -> list[Constraint]:
-        defaults = [given for given in self._defaults if given.when_unsatisfiable == action]
+        defaults = self._defaults_of[action]
         if not defaults:
             return []
         if pod_class is None:

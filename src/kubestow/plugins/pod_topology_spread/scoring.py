@@ -20,14 +20,20 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class SoftConstraint(NamedTuple):
-    """What a node scores for one constraint.
+    """What a node scores for one constraint: count times weight, plus the allowance for the skew.
 
-    `costs` is indexed by domain, or by row where the constraint looks at each node alone.
+    counts   int64[domain], or int64[row] where the constraint looks at each node alone
     """
 
     column: DomainColumn
-    costs: FloatArray
+    counts: IntArray
+    weight: np.float64
+    allowance: np.float64
     is_by_row: bool
+
+    def costs(self, counts: IntArray) -> FloatArray:
+        """In doubles and in this order (spec 06 §6.3.8)."""
+        return counts * self.weight + self.allowance
 
 
 class ScoreState(NamedTuple):
@@ -123,8 +129,7 @@ class _Preparer:
         tally = counts.live_pods(constraint.measure(pod.namespace))
         if constraint.topology_key == HOSTNAME:
             # Each node for itself, counted whether it is eligible or not.
-            costs = _costs(tally.rows, self._node_count(), constraint.max_skew)
-            return SoftConstraint(column, costs, is_by_row=True)
+            return self._soft(constraint, column, tally.rows, self._node_count(), is_by_row=True)
         eligibility = constraint.eligibility(
             pod,
             self._needed,
@@ -132,9 +137,22 @@ class _Preparer:
             counts_unlabelled=not self._needed,
         )
         sums = tally.sums(counts.column(constraint.topology_key, eligibility))
-        costs = _costs(sums.values, self._domain_count(column), constraint.max_skew)
-        costs[ABSENT] = 0.0
-        return SoftConstraint(column, costs, is_by_row=False)
+        size = self._domain_count(column)
+        return self._soft(constraint, column, sums.values, size, is_by_row=False)
+
+    @staticmethod
+    def _soft(
+        constraint: Constraint,
+        column: DomainColumn,
+        counts: IntArray,
+        size: int,
+        *,
+        is_by_row: bool,
+    ) -> SoftConstraint:
+        # math.log, not np.log, whose vectorised forms may differ in the last bit between machines.
+        weight = np.float64(math.log(size + 2))
+        allowance = np.float64(constraint.max_skew - 1)
+        return SoftConstraint(column, counts, weight, allowance, is_by_row)
 
     def _node_count(self) -> int:
         ignored = self._ignored
@@ -157,21 +175,17 @@ class _Preparer:
         return int(np.count_nonzero(populated[EMPTY:]))
 
 
-def _costs(counts: IntArray, size: int, max_skew: int) -> FloatArray:
-    """Count times weight plus the allowance, in doubles and in this order (spec 06 §6.3.8)."""
-    # math.log, not np.log, whose vectorised forms may differ in the last bit between machines.
-    weight = np.float64(math.log(size + 2))
-    return counts * weight + np.float64(max_skew - 1)
-
-
 def _costs_at(constraint: SoftConstraint, rows: Rows) -> FloatArray:
     """float64[node]; a node without the key pays nothing, not even the allowance for the skew."""
-    column, costs, is_by_row = constraint
-    if not is_by_row:
+    column, counts = constraint.column, constraint.counts
+    if not constraint.is_by_row:
+        costs = constraint.costs(counts)
+        costs[ABSENT] = 0.0
         return costs.take(column.ids[rows])
-    if not column.populations[ABSENT]:
-        return costs[rows]
-    return np.where(column.ids[rows] == ABSENT, 0.0, costs[rows])
+    costs = constraint.costs(counts[rows])
+    if column.populations[ABSENT]:
+        costs[column.ids[rows] == ABSENT] = 0.0
+    return costs
 
 
 def _lacking(keys: Sequence[DomainColumn], rows: Rows) -> BoolArray | None:
