@@ -55,10 +55,16 @@ def test_the_choice_is_the_root_of_the_heap(totals: list[int]) -> None:
     assert select(totals) == heap_root(totals)
 
 
-@given(st.integers(1, 5000), st.sets(st.integers(0, 4999), max_size=30))
+@given(st.integers(1, 12_000), st.sets(st.integers(0, 11_999), max_size=30))
 def test_the_choice_among_equals_in_long_lists(count: int, best: set[int]) -> None:
     totals = [int(position in best) for position in range(count)]
     assert select(totals) == heap_root(totals)
+
+
+@given(st.integers(8000, 12_000), st.integers(2, 5), st.integers(0, 2**32 - 1))
+def test_the_choice_among_many_equals_in_long_lists(count: int, values: int, seed: int) -> None:
+    totals = np.random.default_rng(seed).integers(0, values, count)
+    assert HostSelector().select(totals) == heap_root(totals.tolist())
 
 
 def test_keys_sort_positions_in_pre_order() -> None:

@@ -16,6 +16,13 @@ from kubestow.arrays import IntArray
 _DEPTH_MAX: Final = 48
 _WORST: Final = np.iinfo(np.int64).min
 
+# Up to so many totals are all read in pre-order.
+_FEW: Final = 8192
+# Of more, so many are read that way first, then as many again, then twice as many.
+_EARLY: Final = 512
+# So many equals are sooner compared than met.
+_TIES_FEW: Final = 1024
+
 
 def preorder_keys(count: int) -> IntArray:
     """int64[count]: numbers that sort heap positions in pre-order.
@@ -37,25 +44,53 @@ class Selector(Protocol):
 
 
 class HostSelector:
-    """Keeps the positions in pre-order, for lists of some lengths; shorter ones are filled up.
-
-    The first of the best totals, read in this order, is the one wanted.
-    """
+    """The first of the best totals, read in pre-order."""
 
     def __init__(self) -> None:
-        self._orders: dict[int, tuple[npt.NDArray[np.intp], IntArray]] = {}
+        self._orders: dict[int, _PreOrder] = {}
 
     def select(self, totals: IntArray) -> int:
         """The position of the chosen node in the list of totals."""
         length = _rounded_up(len(totals))
-        kept = self._orders.get(length)
-        if kept is None:
-            order = np.argsort(preorder_keys(length))
-            kept = self._orders[length] = order, np.empty(length, np.int64)
-        order, filled = kept
-        filled[: len(totals)] = totals
-        filled[len(totals) :] = _WORST
-        return int(order[filled.take(order).argmax()])
+        order = self._orders.get(length)
+        if order is None:
+            order = self._orders[length] = _PreOrder(length)
+        if len(totals) <= _FEW:
+            return order.first_of_best(totals)
+        return order.first_of_best_by_ties(totals)
+
+
+class _PreOrder:
+    """The positions in pre-order, for lists of up to some length."""
+
+    def __init__(self, length: int) -> None:
+        self._keys = preorder_keys(length)
+        self._positions = np.argsort(self._keys)
+        self._filled: IntArray = np.empty(length, np.int64)
+
+    def first_of_best(self, totals: IntArray) -> int:
+        """Read all of them, the list being filled up to the full length."""
+        self._filled[: len(totals)] = totals
+        self._filled[len(totals) :] = _WORST
+        return int(self._positions[self._filled.take(self._positions).argmax()])
+
+    def first_of_best_by_ties(self, totals: IntArray) -> int:
+        """The same for many: reading in pre-order means jumping about in memory, so do it little.
+
+        Where few are equal there is not much to read; where many are, one of them is soon met.
+        """
+        is_best = totals == totals.max()
+        if np.count_nonzero(is_best) <= _TIES_FEW:
+            ties = is_best.nonzero()[0]
+            return int(ties[self._keys.take(ties).argmin()])
+        start, end = 0, _EARLY
+        while True:
+            early = self._positions[start:end]
+            met = early[early < len(totals)]
+            met = met[is_best.take(met)]
+            if len(met):
+                return int(met[0])
+            start, end = end, 2 * end
 
 
 def best_positions(totals: IntArray) -> npt.NDArray[np.intp]:
