@@ -81,7 +81,7 @@ class _PreOrder:
         """
         is_best = totals == totals.max()
         if np.count_nonzero(is_best) <= _TIES_FEW:
-            ties = is_best.nonzero()[0]
+            ties = np.flatnonzero(is_best)
             return int(ties[self._keys.take(ties).argmin()])
         start, end = 0, _EARLY
         while True:
