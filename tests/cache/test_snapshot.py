@@ -12,7 +12,7 @@ from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
 from kubestow.cache.columns import CPU
 from kubestow.cache.nodes import Nodes
-from kubestow.cache.snapshot import Snapshot
+from kubestow.cache.snapshot import LABEL_VALUES_SPARE, Snapshot
 from kubestow.cache.tracked import Depends
 from kubestow.errors import CacheError
 from kubestow.testing import make_cache, make_node, make_pod, make_snapshot
@@ -319,3 +319,16 @@ def test_the_least_recently_used_array_goes(monkeypatch: pytest.MonkeyPatch) -> 
     for key in ("a", "b", "a", "c", "a", "b"):
         ask(key)
     assert computed == ["a", "b", "c", "b"]
+
+
+def test_values_of_labels_that_are_gone_are_forgotten() -> None:
+    watch = watched()
+    for number in range(3 * LABEL_VALUES_SPARE // 2):
+        name = f"n{number}"
+        node = make_node(name, labels={"kubernetes.io/hostname": name})
+        watch.cache.add_node(node)
+        watch.snapshot.refresh(watch.cache)
+        assert watch.snapshot.view().label_ids("kubernetes.io/hostname").tolist() != [0]
+        watch.cache.remove_node(node)
+    watch.snapshot.refresh(watch.cache)
+    assert len(watch.snapshot.label("kubernetes.io/hostname").values) <= LABEL_VALUES_SPARE + 4

@@ -12,6 +12,7 @@ Not here: how requests add up (`requests`), how terms are matched over all pods 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -191,16 +192,14 @@ class PodInfo:
 
 
 class PodClass:
-    """All pods of one namespace with the same labels. Interned: equal classes are one object.
+    """All pods of one namespace with the same labels.
 
-    `id` counts from 0 in the order of first sight, so that arrays can be indexed by class. Classes
-    are never dropped: they are few where controllers make the pods.
+    Interned: equal classes are one object, for as long as somebody holds on to it.
     """
 
-    __slots__ = ("id", "labels", "namespace")
+    __slots__ = ("__weakref__", "labels", "namespace")
 
-    def __init__(self, class_id: int, namespace: str, labels: Mapping[str, str]) -> None:
-        self.id: Final = class_id
+    def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
         self.namespace: Final = namespace
         self.labels: Final = labels
 
@@ -209,11 +208,11 @@ class PodClass:
         key = (namespace, frozenset(labels.items()))
         found = _CLASSES.get(key)
         if found is None:
-            found = _CLASSES[key] = cls(len(_CLASSES), namespace, dict(labels))
+            found = _CLASSES[key] = cls(namespace, dict(labels))
         return found
 
     def __repr__(self) -> str:
-        return f"PodClass({self.id}, {self.namespace!r}, {self.labels!r})"
+        return f"PodClass({self.namespace!r}, {self.labels!r})"
 
 
 class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
@@ -248,7 +247,10 @@ class AffinityTerms(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
 
 
-_CLASSES: Final[dict[tuple[str, frozenset[tuple[str, str]]], PodClass]] = {}
+# Weak: every Job and every pod of a StatefulSet has labels of its own, so there is no end to them.
+_CLASSES: Final[WeakValueDictionary[tuple[str, frozenset[tuple[str, str]]], PodClass]] = (
+    WeakValueDictionary()
+)
 _NO_AFFINITY: Final = PodAffinity()
 _NO_TERMS: Final = AffinityTerms()
 _ApiTerm = TypeVar("_ApiTerm", PodAffinityTerm, WeightedApiTerm)

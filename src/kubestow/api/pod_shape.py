@@ -7,6 +7,7 @@ at the pod's own history; those say so themselves (`framework.plugin.SharingPlug
 """
 
 from typing import Final
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -15,23 +16,21 @@ from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod, is_storage
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
-_SHAPES: Final[dict[tuple[object, ...], "PodShape"]] = {}
+# Weak: where every pod has labels of its own, there is no end to shapes.
+_SHAPES: Final[WeakValueDictionary[tuple[object, ...], "PodShape"]] = WeakValueDictionary()
 
 
 class PodShape:
-    """Interned: equal shapes are one object."""
+    """Interned: equal shapes are one object, for as long as somebody holds on to it."""
 
-    __slots__ = ("id",)
-
-    def __init__(self, shape_id: int) -> None:
-        self.id: Final = shape_id
+    __slots__ = ("__weakref__",)
 
     @staticmethod
     def of(pod: Pod) -> "PodShape":
         key = _key(pod)
         shape = _SHAPES.get(key)
         if shape is None:
-            shape = _SHAPES[key] = PodShape(len(_SHAPES))
+            shape = _SHAPES[key] = PodShape()
         return shape
 
 

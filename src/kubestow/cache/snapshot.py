@@ -36,6 +36,9 @@ log = logging.getLogger(__name__)
 # How many arrays are kept for selectors, ports, images and the like; the least recently used goes.
 TRACKED_MAX: Final = 2048
 
+# How many values of a label may be remembered beyond two for every node.
+LABEL_VALUES_SPARE: Final = 1024
+
 FrozenImages = dict[str, tuple[int, int]]  # name -> (size in bytes, number of nodes having it)
 T = TypeVar("T")
 _NO_IMAGES: Final[FrozenImages] = {}
@@ -224,11 +227,19 @@ class Snapshot:
         self._image_versions = _gather(self._image_versions, source, -1)
         self._claims = _gather(self._claims, source, _NO_CLAIMS)
         self._row_of = {name: row for row, name in enumerate(names)}
+        self._forget_old_values()
         self._recount_claims()
         fresh = {info.name for info in changed}
         for row, name in enumerate(names):
             if source[row] < 0 or name in fresh:
                 self._write(row, self.node_infos[row], cache)
+
+    def _forget_old_values(self) -> None:
+        """Autoscaled clusters see ever new hostnames: a column full of those that are gone is laid
+        anew when it is next asked for."""
+        most = 2 * len(self.names) + LABEL_VALUES_SPARE
+        for key in [key for key, column in self._labels.items() if len(column.values) > most]:
+            del self._labels[key]
 
     def _can_show(self, name: str) -> bool:
         """Whether there is anything to put into a row of that name.

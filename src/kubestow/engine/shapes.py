@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.api.pod_shape import PodShape
 from kubestow.arrays import IntArray, Rows
 from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import Snapshot
@@ -68,7 +69,7 @@ class ShapeRecords:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._sharings: dict[str, Sharing] = {}
-        self._records: OrderedDict[tuple[str, int], ShapeRecord | None] = OrderedDict()
+        self._records: OrderedDict[tuple[str, PodShape], ShapeRecord | None] = OrderedDict()
         self._credit = _CREDIT_MAX
 
     def evaluation(self, profile: Profile, pod: PodInfo) -> Evaluation:
@@ -83,7 +84,7 @@ class ShapeRecords:
         return PlainEvaluation(profile, pod, self._snapshot)
 
     def _record(self, profile: Profile, pod: PodInfo) -> ShapeRecord | None:
-        key = (profile.name, pod.shape.id)
+        key = (profile.name, pod.shape)
         record = self._records.get(key)
         if record is not None and record.profile is profile and record.is_valid(pod):
             self._records.move_to_end(key)
@@ -116,7 +117,7 @@ class ShapeRecords:
             sharing = self._sharings[profile.name] = Sharing(profile)
         return sharing
 
-    def _keep(self, key: tuple[str, int], record: ShapeRecord | None) -> None:
+    def _keep(self, key: tuple[str, PodShape], record: ShapeRecord | None) -> None:
         self._records[key] = record
         self._records.move_to_end(key)
         numbers = _NUMBERS_PER_NODE * max(len(self._snapshot), 1)

@@ -24,6 +24,7 @@ import numpy as np
 from kubestow.api.disruption import BudgetTable
 from kubestow.api.importance import start_time_ns
 from kubestow.api.pod_info import PodInfo
+from kubestow.api.pod_shape import PodShape
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.cache.tracked import Depends
@@ -62,14 +63,14 @@ class TrialRecords:
     """All that is kept; the least recently used goes first."""
 
     def __init__(self) -> None:
-        self._records: OrderedDict[tuple[int, int], TrialRecord] = OrderedDict()
+        self._records: OrderedDict[tuple[PodShape, int], TrialRecord] = OrderedDict()
 
     def evaluator(self, question: Question) -> Evaluator:
         """The cheapest way to try nodes for this pod."""
         parts = _parts_of(question)
         if parts is None:
             return ManyNodes(question)
-        key = (question.pod.shape.id, question.pod.priority)
+        key = (question.pod.shape, question.pod.priority)
         record = self._records.get(key)
         if record is None or not record.is_valid(question, parts.token):
             record = self._records[key] = TrialRecord(question, parts.token)
