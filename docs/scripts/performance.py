@@ -40,7 +40,6 @@ from kubestow.api.pod import Pod
 from kubestow.clock import SystemClock
 from kubestow.simulator.bench import WORKLOADS, Measurement, Workload, measure
 from kubestow.simulator.bench.measure import Bench
-from kubestow.simulator.bench.upstream import calibrate
 from kubestow.simulator.bench.workloads import Cluster
 
 DOCS: Final = Path(__file__).parents[1]
@@ -121,7 +120,6 @@ def _options() -> argparse.Namespace:
 
 def _measure_all(plan: Plan, *, repeat: int) -> tuple[dict[str, str], str]:
     """The generated sections by name, and the picture."""
-    calibration_s = calibrate()
     workloads = [
         _best(_workload(name), percentage, plan.workload_nodes, plan.workload_pods, repeat=repeat)
         for name in plan.workloads
@@ -146,12 +144,10 @@ def _measure_all(plan: Plan, *, repeat: int) -> tuple[dict[str, str], str]:
         cores=os.cpu_count() or 1,
         python=platform.python_version(),
         numpy=np.__version__,
-        # Other work slows the loop down, never up: the lower figure is the machine's own.
-        calibration_s=min(calibration_s, calibrate()),
     )
     sections = {
-        "machine": machine_line(machine),
-        "workloads": workload_table(workloads, machine.calibration_s),
+        "machine": machine_line(machine, workloads),
+        "workloads": workload_table(workloads),
         "growth": growth_table(growth, compared=plan.compared),
         "million": million_table(million),
         "memory": memory_table(*memory),

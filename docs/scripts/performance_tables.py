@@ -21,7 +21,6 @@ class Machine(NamedTuple):
     cores: int
     python: str
     numpy: str
-    calibration_s: float
 
 
 class Memory(NamedTuple):
@@ -41,16 +40,18 @@ def replace_section(text: str, name: str, body: str) -> str:
     return pattern.sub(lambda _: f"{begin}\n{body.strip()}\n{end}", text)
 
 
-def machine_line(machine: Machine) -> str:
+def machine_line(machine: Machine, measurements: Iterable[Measurement]) -> str:
+    calibrations_ms = [one.calibration_ms for one in measurements]
     return (
         f"Measured on {machine.cores} cores with Python {machine.python} and NumPy "
-        f"{machine.numpy}. The calibration loop took {machine.calibration_s * 1000:.1f} ms, and "
-        f"{CALIBRATION_S * 1000:.1f} ms where kube-scheduler was measured: its figures below are "
-        f"multiplied by {CALIBRATION_S / machine.calibration_s:.2f}."
+        f"{machine.numpy}. The calibration loop, run in between, took "
+        f"{min(calibrations_ms):.1f} to {max(calibrations_ms):.1f} ms, and "
+        f"{CALIBRATION_S * 1000:.1f} ms where kube-scheduler was measured: each of its figures "
+        "below is scaled by how long it took in that run."
     )
 
 
-def workload_table(measurements: Iterable[Measurement], calibration_s: float) -> str:
+def workload_table(measurements: Iterable[Measurement]) -> str:
     """All workloads at percentages 0 and 100, beside upstream's scaled figures."""
     by_name: dict[str, dict[int, Measurement]] = {}
     for one in measurements:
@@ -60,7 +61,7 @@ def workload_table(measurements: Iterable[Measurement], calibration_s: float) ->
         first = next(iter(runs.values()))
         row = [name, f"{first.nodes:,} / {first.init_pods:,}"]
         for percentage in LOOKED_AT:
-            row += _beside_upstream(runs.get(percentage), calibration_s)
+            row += _beside_upstream(runs.get(percentage))
         rows.append(row)
     header = ["workload", "nodes / running pods"]
     for what in LOOKED_AT.values():
@@ -68,12 +69,14 @@ def workload_table(measurements: Iterable[Measurement], calibration_s: float) ->
     return _table(header, rows, left=1)
 
 
-def _beside_upstream(run: Measurement | None, calibration_s: float) -> list[str]:
+def _beside_upstream(run: Measurement | None) -> list[str]:
     if run is None:
         return ["-", "-", "-"]
     baseline = UPSTREAM[run.workload]
     looks_at_all = run.percentage_of_nodes_to_score == 100
-    upstream = scaled(baseline.all_nodes if looks_at_all else baseline.adaptive, calibration_s)
+    upstream = scaled(
+        baseline.all_nodes if looks_at_all else baseline.adaptive, run.calibration_ms / 1000
+    )
     return [f"{run.pods_per_s:,.0f}", f"{upstream:,.0f}", f"{run.pods_per_s / upstream:.0f}x"]
 
 

@@ -36,12 +36,16 @@ from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.default_preemption.executor import Executor
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue.nominator import Nominator
+from kubestow.simulator.bench.upstream import Calibration
 from kubestow.simulator.bench.workloads import Cluster, Workload
 
 T = TypeVar("T", bound=ApiObject)
 
 # Upstream's figures end a run after about this long.
 TIMED_S_MAX: Final = 20.0
+
+# How often the speed of the machine is looked at, in timed seconds.
+CALIBRATE_EVERY_S: Final = 0.02
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -60,6 +64,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     scheduled: int = 0
     # Seconds from the objects in hand to a snapshot of them; deciding comes after.
     load_s: float = msgspec.field(name="load_s", default=0.0)
+    # How long the calibration loop takes, as seen while the pods were measured.
+    calibration_ms: float = msgspec.field(name="calibration_ms", default=0.0)
     # How many decisions were compared with those of a scheduler that has just started, and how many
     # differed.
     checked: int = 0
@@ -219,6 +225,8 @@ class _Run:
         self._check_every = check_every
         self._times_s: list[float] = []
         self.timed_s = 0.0
+        self._calibration = Calibration()
+        self._calibrate_at_s = 0.0
         self._scheduled = 0
         self._checked = 0
         self._differing = 0
@@ -234,6 +242,9 @@ class _Run:
             self._bench.pre_bind(pod, decision)
         self._times_s.append(elapsed_s)
         self.timed_s += elapsed_s
+        if self.timed_s >= self._calibrate_at_s:
+            self._calibrate_at_s += CALIBRATE_EVERY_S
+            self._calibration.look()
         self._scheduled += decision.is_scheduled
 
     def _timed_cycle(self, pod: PodInfo) -> tuple[float, Decision]:
@@ -272,6 +283,7 @@ class _Run:
             peak_memory_mib=round(peak_kib / 1024, 1),
             scheduled=self._scheduled,
             load_s=round(load_s, 3),
+            calibration_ms=round(self._calibration.seconds * 1000, 2),
             checked=self._checked,
             differing=self._differing,
         )
