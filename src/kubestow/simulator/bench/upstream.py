@@ -5,6 +5,7 @@ array work takes. Machines that are shared are faster at one moment than at the 
 that work is done now and then while something is measured.
 """
 
+from statistics import median
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -63,21 +64,19 @@ UPSTREAM: Final[dict[str, Baseline]] = {
 
 
 class Calibration:
-    """How fast the machine is, on average over the moments it was looked at."""
+    """How fast the machine is, at most of the moments it was looked at."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
         self._left, self._right = np.random.default_rng(0).integers(0, 1000, (2, 3, 5000))
-        self._rounds = 0
-        self._spent_s = 0.0
+        self._looks_s: list[float] = []
 
     def look(self) -> None:
         """Do some of the calibration work, in about a millisecond."""
         self._work(_ROUNDS_TO_WARM_UP)
         started_s = self._clock.monotonic_s()
         self._work(_ROUNDS_AT_ONCE)
-        self._spent_s += self._clock.monotonic_s() - started_s
-        self._rounds += _ROUNDS_AT_ONCE
+        self._looks_s.append(self._clock.monotonic_s() - started_s)
 
     def _work(self, rounds: int) -> None:
         for _ in range(rounds):
@@ -85,8 +84,11 @@ class Calibration:
 
     @property
     def seconds(self) -> float:
-        """What all of the work would have taken; it must have been looked at."""
-        return self._spent_s / self._rounds * _ROUNDS
+        """What all of the work would have taken; it must have been looked at.
+
+        The median: a look is so short that one stall would count for too much.
+        """
+        return median(self._looks_s) * _ROUNDS / _ROUNDS_AT_ONCE
 
 
 def scaled(pods_per_s: float, calibration_s: float) -> float:
