@@ -54,10 +54,12 @@ def test_what_upstream_was_not_measured_with_is_not_compared() -> None:
 
 
 def test_the_table_has_a_row_for_each() -> None:
-    result = CliRunner().invoke(app, ["bench", "--workload", "SchedulingBasic/1000", "--pods", "5"])
+    basic = ["bench", "--workload", "SchedulingBasic/1000", "--pods", "5", "--check"]
+    result = CliRunner().invoke(app, basic)
     assert result.exit_code == 0
     assert "SchedulingBasic/1000Nodes" in result.stdout
     assert "scaled to this machine" in result.stdout
+    assert "0 of 5 decisions differ" in result.stderr
 
 
 def test_a_process_that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
