@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,11 +21,13 @@ from kubestow.api.pod import (
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
+from kubestow.cache.tracked import Depends
 from kubestow.config.profile import ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import build_profiles
 from kubestow.framework.plugin import RowFilter, RowScore
+from kubestow.framework.profile import ScoreStep
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_handle, make_node, make_pod
 
@@ -236,3 +239,51 @@ def test_row_forms_equal_the_array_forms(seed: int) -> None:
             scores = np.broadcast_to(step.plugin.score(state, pod, nodes), 5)
             rows = [*map(step.plugin.row_score(state), side.snapshot.node_infos)]
             assert scores.tolist() == rows
+
+
+class Faulty:
+    """Shares its scores, and fails wherever nobody asks it about all nodes."""
+
+    name = "Faulty"
+    filter_depends = Depends.PODS
+    score_depends = Depends.PODS
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def score(self, state: Any, pod: PodInfo, nodes: Any) -> int:
+        return 7
+
+    def row_score(self, state: Any) -> Any:
+        if self._where == "making":
+            raise ValueError("no row form today")
+
+        def score(info: Any) -> int:
+            if self._where == "scoring":
+                raise ValueError("no score today")
+            return 101
+
+        return score
+
+    def share(self, pod: PodInfo) -> int:
+        if self._where == "sharing":
+            raise ValueError("no answer today")
+        return 0
+
+
+@pytest.mark.parametrize("where", ["making", "scoring", "range", "sharing"])
+def test_a_plugin_that_fails_at_sharing_is_asked_plainly(where: str) -> None:
+    cache, side = Cache(), Side(shares_work=True)
+    for number in range(4):
+        cache.add_node(new_node(number, number))
+    profile = side.profile
+    faulty: Any = Faulty(where)
+    profile.plugins = {**profile.plugins, Faulty.name: faulty}
+    profile.score_steps.append(ScoreStep(Faulty.name, faulty, None, 1))
+    for number in range(4):
+        pod = new_pod(0, number)
+        decision = side.decide(cache, pod)
+        assert decision.scores is not None
+        parts = {part.plugin: part.raw.tolist() for part in decision.scores.by_plugin}
+        assert set(parts[Faulty.name]) == {7}
+        cache.assume_pod(pod.assigned_to(decision.node_name))

@@ -28,6 +28,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
 from kubestow.framework.plugin import (
     MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
     Restriction,
     SharingPlugin,
 )
@@ -185,7 +186,10 @@ class ShapeRecord:
         self._enter_verdict(row, failed_by, code)
         info = self.snapshot.node_infos[row]
         for weight, score_of_row in self._steps.row_scores:
-            score += score_of_row(info) * weight
+            one = score_of_row(info)
+            if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
+                raise AskEverybodyError
+            score += one * weight
         self.score[row] = score + self._constant
 
     def _enter_verdict(self, row: int, failed_by: int, code: int) -> None:

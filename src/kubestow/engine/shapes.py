@@ -7,6 +7,7 @@ The result equals that of asking every plugin, always: `tests/engine/test_shapes
 benchmark's check compare the two.
 """
 
+import logging
 from collections import OrderedDict
 from typing import Final
 
@@ -46,6 +47,8 @@ from kubestow.framework.runner import (
 )
 from kubestow.framework.status import Code, Status
 
+log = logging.getLogger(__name__)
+
 # How many numbers all records together may hold: two arrays of 3 numbers for every shape and node.
 _NUMBERS_MAX: Final = 16_000_000
 _NUMBERS_PER_NODE: Final = 6
@@ -78,9 +81,9 @@ class ShapeRecords:
             record = self._record(profile, pod)
             if record is not None:
                 return SharedEvaluation(record, pod)
-        except (FilterError, ScoreError, AskEverybodyError):
+        except Exception:  # A fault in one plugin must not stop the scheduler.
             # It comes up again in the attempt itself, and is told there in the right words.
-            pass
+            log.debug("Asking every plugin about pod %s", pod.key, exc_info=True)
         return PlainEvaluation(profile, pod, self._snapshot)
 
     def _record(self, profile: Profile, pod: PodInfo) -> ShapeRecord | None:
@@ -149,7 +152,7 @@ class SharedEvaluation:
         if not self._is_fresh:
             try:
                 self._record.refresh()
-            except (FilterError, ScoreError) as error:
+            except Exception as error:  # A fault in one plugin must not stop the scheduler.
                 raise AskEverybodyError from error
             self._is_fresh = True
         return self._record
