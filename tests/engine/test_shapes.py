@@ -286,4 +286,6 @@ def test_a_plugin_that_fails_at_sharing_is_asked_plainly(where: str) -> None:
         assert decision.scores is not None
         parts = {part.plugin: part.raw.tolist() for part in decision.scores.by_plugin}
         assert set(parts[Faulty.name]) == {7}
+        total = sum(part.normalized * part.weight for part in decision.scores.by_plugin)
+        assert decision.scores.total.tolist() == np.asarray(total).tolist()
         cache.assume_pod(pod.assigned_to(decision.node_name))
