@@ -11,10 +11,10 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
 from kubestow.cache.columns import CPU
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import LABEL_VALUES_SPARE, Snapshot
-from kubestow.cache.tracked import Depends
 from kubestow.errors import CacheError
+from kubestow.index.nodes import Nodes
+from kubestow.index.tracked import Depends
 from kubestow.testing import make_cache, make_node, make_pod, make_snapshot
 
 AFFINITY = Affinity(pod_affinity=PodAffinity())

@@ -26,11 +26,11 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.resource_columns import ResourceColumns
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cache.tracked import Depends
 from kubestow.errors import CacheError
+from kubestow.index.nodes import Nodes
+from kubestow.index.tracked import Depends
 from kubestow.testing import make_node, make_pod
 
 NAMES = st.sampled_from(["n1", "n2", "n3", "n4", "n5", "n6"])

@@ -17,6 +17,9 @@ from kubestow.api.meta import Condition, JsonObject, ObjectMeta, ObjectReference
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolumeClaim
+from kubestow.apiserver.http.server import ApiServer
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ObjectStore
 from kubestow.clock import SystemClock
 from kubestow.cluster.client import ClusterClient
@@ -27,10 +30,7 @@ from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.cluster.resources import EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS, PODS
-from kubestow.cluster.server.server import ApiServer
 from kubestow.errors import ApiError, ConflictError, GoneError, NotFoundError
 from kubestow.testing.clock import ManualClock
 

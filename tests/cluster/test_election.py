@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubestow.api.coordination import Lease, LeaseSpec
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cluster.election import (
     ElectionSettings,
     LeaderElector,
@@ -22,8 +24,6 @@ from kubestow.cluster.election import (
     observe,
     process_identity,
 )
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.cluster.resources import LEASES
 from kubestow.errors import ApiError, ConfigError, UnreachableError
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time

@@ -8,9 +8,9 @@ import pytest
 
 from kubestow.api.coordination import Event
 from kubestow.api.meta import ApiObject, JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cluster.events import EventRecorder, cut_note
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.cluster.resources import EVENTS, PODS
 from kubestow.errors import ApiError, NotFoundError, UnreachableError
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time

@@ -10,10 +10,10 @@ import pytest
 from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects, ObjectStore
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer, InformerGroup
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.errors import ApiError, UnreachableError
 from kubestow.testing.clock import ManualClock

@@ -5,15 +5,15 @@ import asyncio
 import numpy as np
 import pytest
 
+from kubestow.apiserver.http.server import ApiServer
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cluster.election import LeaderElector
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.leadership_event import events_path, leadership_event
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.cluster.resources import EVENTS
-from kubestow.cluster.server.server import ApiServer
 from kubestow.testing.clock import ManualClock
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kubestow.api.decode import convert, to_document
 from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod, PodStatus
-from kubestow.cluster.patch import strategic_merge_patch
+from kubestow.apiserver.writes.patch import strategic_merge_patch
 from kubestow.cluster.pod_status import changed_condition, pod_status_patch
 
 OLD = datetime(2024, 1, 1, tzinfo=UTC)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision, FitError
@@ -26,6 +25,7 @@ from kubestow.framework.plugin import (
 )
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Code, Status
+from kubestow.index.nodes import Nodes
 from kubestow.queue.nominator import Nominator
 from kubestow.testing import make_node, make_pod, make_snapshot
 from kubestow.testing.profiles import make_plugin, make_profile

@@ -9,7 +9,6 @@ import pytest
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -42,6 +41,7 @@ from kubestow.framework.runner import (
 )
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PERMIT_WAIT_S_MAX
+from kubestow.index.nodes import Nodes, SimulatedNode
 from kubestow.testing import make_node, make_pod, make_snapshot
 from kubestow.testing.profiles import make_plugin, make_profile
 

@@ -7,8 +7,8 @@ import pytest
 from kubestow.api.decode import to_document
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code, Status
 from kubestow.plugins.default_binder import DefaultBinder

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
-from kubestow.cache.nodes import SimulatedNode
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -17,6 +16,7 @@ from kubestow.framework.events import (
     Hint,
 )
 from kubestow.framework.status import Status
+from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.node_ports import NodePorts
 from kubestow.testing import (
     make_container,

@@ -10,13 +10,13 @@ from kubestow.api.meta import ApiObject
 from kubestow.api.pod import AwsElasticBlockStore, AzureDisk, GcePersistentDisk, Pod, Volume
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
-from kubestow.cache.nodes import SimulatedNode
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, Hint, Resource
 from kubestow.framework.status import Status
+from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.node_volume_limits import NodeVolumeLimits
 from kubestow.testing import (
     make_cache,

@@ -7,7 +7,6 @@ import pytest
 from kubestow.api.pod import Pod, Toleration
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.profile import DEFAULT_PLUGINS
 from kubestow.framework.cycle_state import CycleState
@@ -23,6 +22,7 @@ from kubestow.framework.plugin import (
     SignPlugin,
 )
 from kubestow.framework.status import Status
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import (
     make_handle,

@@ -36,12 +36,12 @@ from kubestow.api.taints import first_untolerated
 from kubestow.api.workload import Namespace, Service, ServiceSpec
 from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
-from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import InterPodAffinityArgs, PodTopologySpreadArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code
+from kubestow.index.nodes import Nodes, SimulatedNode
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.testing.builders import HOSTNAME_LABEL, ZONE_LABEL, make_node, make_pod

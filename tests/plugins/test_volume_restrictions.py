@@ -16,7 +16,6 @@ from kubestow.api.pod import (
     Volume,
 )
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.nodes import SimulatedNode
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.cycle_state import CycleState
@@ -29,6 +28,7 @@ from kubestow.framework.events import (
     Resource,
 )
 from kubestow.framework.status import Status
+from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.volume_restrictions import VolumeRestrictions
 from kubestow.testing import (
     make_cache,

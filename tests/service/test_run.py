@@ -13,8 +13,8 @@ import pytest
 from kubestow.api.coordination import Lease
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.errors import ApiError, CacheCorruptedError, ConfigError, NotFoundError
 from kubestow.service.connections import Connections
 from kubestow.service.metrics.process_metrics import ProcessMetrics

@@ -19,12 +19,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from kubestow.api.coordination import Lease
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
+from kubestow.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
+from kubestow.apiserver.http.server import ApiServer
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.clock import SystemClock
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.cluster.self_signed import self_signed
-from kubestow.cluster.server.kubeconfig import kubeconfig, write_kubeconfig
-from kubestow.cluster.server.server import ApiServer
 from kubestow.testing.scheduler_process import (
     SchedulerProcessRun,
     ask_scheduler,

@@ -7,7 +7,7 @@ from kubestow.api.decode import to_document
 from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod, PodResourceClaim
-from kubestow.cluster.memory import MemoryCluster
+from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import PODS, RESOURCE_CLAIMS
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig

@@ -6,7 +6,7 @@ from contextlib import suppress
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolumeClaim
-from kubestow.cluster.memory import MemoryCluster
+from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from kubestow.plugins._shared.volume_claims import ownership_error
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster.memory import MemoryCluster
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
 from kubestow.cluster.resources import EVENTS, NAMESPACES, NODES
-from kubestow.cluster.store import StoredObject
 from kubestow.simulator.event_log import EventLog
 from kubestow.testing.clock import ManualClock
 

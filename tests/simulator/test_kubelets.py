@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubestow.api.meta import JsonObject
-from kubestow.cluster.memory import MemoryCluster
+from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.simulator.event_log import EventLog
 from kubestow.simulator.kubelets import FakeKubelets

@@ -15,7 +15,7 @@ from kubestow.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from kubestow.cluster.memory import MemoryCluster
+from kubestow.apiserver.memory import MemoryCluster
 from kubestow.plugins.volume_binding.binding import claimed_volume
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.simulator.volume_controller import VolumeController

@@ -5,7 +5,7 @@ import asyncio
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.cluster.memory import MemoryCluster
+from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig

@@ -2,7 +2,7 @@
 
 All API types here are frozen msgspec structs: decoded once, never changed, shared freely. Only the
 fields the scheduler reads are declared; the store keeps the full document beside them
-(`cluster.memory`), so nothing a user wrote is lost.
+(`apiserver.memory`), so nothing a user wrote is lost.
 
 Invariant: a field that may be absent with another meaning than its zero value is `| None`.
 """

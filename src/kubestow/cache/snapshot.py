@@ -27,9 +27,9 @@ from kubestow.arrays import ALL_ROWS, IdArray, Rows
 from kubestow.cache.cache import Cache
 from kubestow.cache.columns import Columns
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes, SnapshotNodes, pick
-from kubestow.cache.tracked import ChangeLog, Depends, Tracked
 from kubestow.errors import CacheError
+from kubestow.index.nodes import Nodes, SnapshotNodes, pick
+from kubestow.index.tracked import ChangeLog, Depends, Tracked
 
 log = logging.getLogger(__name__)
 

@@ -1,24 +1,30 @@
 """What the scheduler asks of an API server, whichever it is.
 
-The engine reads and writes through `ClusterClient`; `memory_client` answers from memory, a real
-client over HTTP. Objects go in and out as typed structs. A struct has only the fields the scheduler
-reads, so a change is sent as the difference between two of them: what the scheduler does not know,
-it cannot lose.
+The engine reads and writes through `ClusterClient`; `apiserver.memory_client` answers from
+memory, `http` from a real server. Objects go in and out as typed structs. A struct has only the
+fields the scheduler reads, so a change is sent as the difference between two of them: what the
+scheduler does not know, it cannot lose.
 
 All methods raise the `ApiError` family. None of them retries, unless it says so.
 """
 
 from collections.abc import Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from kubestow.api.coordination import Event
 from kubestow.api.decode import to_document
 from kubestow.api.meta import ApiObject, Condition, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.cluster.documents import is_object
-from kubestow.cluster.patch import PatchType
 from kubestow.cluster.resources import Subresource
-from kubestow.cluster.watch import EventType
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+PatchType = Literal["merge", "strategic"]
+
+PATCH_TYPES: Final[dict[str, PatchType]] = {
+    "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+}
 
 T = TypeVar("T", bound=ApiObject)
 T_co = TypeVar("T_co", bound=ApiObject, covariant=True)

@@ -19,15 +19,13 @@ import numpy.typing as npt
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.quantity import wrap_int64
 from kubestow.arrays import IntArray, Rows, row_numbers
-from kubestow.cache.bare_nodes import BareNodes
-from kubestow.cache.nodes import SimulatedNode
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision, Nomination
+from kubestow.engine.equivalence.evaluation import ShapeRecords
+from kubestow.engine.equivalence.record import AskEverybodyError
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.select_host import HostSelector, Selector
-from kubestow.engine.shape_record import AskEverybodyError
-from kubestow.engine.shapes import ShapeRecords
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, UNKNOWN, decode_status
@@ -46,6 +44,8 @@ from kubestow.framework.runner import (
     run_scores,
 )
 from kubestow.framework.status import Code, Status
+from kubestow.index.bare_nodes import BareNodes
+from kubestow.index.nodes import SimulatedNode
 from kubestow.logs import fail
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.events import Resource
-from kubestow.plugins._shared.devices import KnownDevices
+from kubestow.index.devices import KnownDevices
 
 _RESOURCES: Final[Mapping[type[ApiObject], str]] = {
     PersistentVolume: Resource.PERSISTENT_VOLUME,

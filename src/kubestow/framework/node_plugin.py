@@ -9,10 +9,10 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.status import Status
+from kubestow.index.nodes import Nodes
 
 _KEY: Final = "framework/NodePlugin/"
 

@@ -21,11 +21,11 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes
-from kubestow.cache.tracked import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.status import Status
+from kubestow.index.nodes import Nodes
+from kubestow.index.tracked import Depends
 
 if TYPE_CHECKING:
     from kubestow.framework.diagnosis import Diagnosis

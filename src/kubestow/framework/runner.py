@@ -15,7 +15,6 @@ import numpy.typing as npt
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, Diagnosis, decode_status, filter_failure
@@ -39,6 +38,7 @@ from kubestow.framework.plugin import (
 )
 from kubestow.framework.profile import Profile, ScoreStep, plugin_name
 from kubestow.framework.status import Code, Status
+from kubestow.index.nodes import Nodes, SimulatedNode
 
 T = TypeVar("T")
 

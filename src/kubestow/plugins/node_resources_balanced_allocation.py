@@ -16,16 +16,16 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import balance_request, filter_request
 from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes
-from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE, SignFragments
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.device_classes import share_unless_by_devices
-from kubestow.plugins._shared.devices import DeviceCounts, KnownDevices
+from kubestow.index.devices import DeviceCounts, KnownDevices
+from kubestow.index.devices.classes import share_unless_by_devices
+from kubestow.index.nodes import Nodes
+from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.request_signature import sign_request
 from kubestow.plugins._shared.scoring_resources import (
     Loads,

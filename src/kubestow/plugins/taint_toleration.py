@@ -8,20 +8,20 @@ from kubestow.api.pod import Pod, Toleration
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import first_untolerated, soft_tolerations
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
-from kubestow.cache.tracked import Depends
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.normalise import normalise
-from kubestow.plugins._shared.taint_match import (
+from kubestow.index.nodes import Nodes
+from kubestow.index.taint_match import (
     sign_tolerations,
     untolerated,
     untolerated_soft_counts,
 )
+from kubestow.index.tracked import Depends
+from kubestow.plugins._shared.normalise import normalise
 
 _UNTOLERATED: Final = Status.unresolvable("node(s) had untolerated taint(s)")
 _PRE_SCORE: Final = "PreScoreTaintToleration"

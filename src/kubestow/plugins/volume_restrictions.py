@@ -16,9 +16,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolumeClaim
 from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -26,7 +24,9 @@ from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.changed_rows import ChangedRows, NodesByItem
+from kubestow.index.held import ChangedRows, NodesByItem
+from kubestow.index.nodes import Nodes, SimulatedNode
+from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.volume_claims import claim_not_found, named_claims, names_claim
 from kubestow.plugins._shared.volume_signature import volume_fragments
 

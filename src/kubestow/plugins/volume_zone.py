@@ -13,14 +13,15 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.nodes import Nodes
-from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
+from kubestow.index.distinct import per_distinct
+from kubestow.index.nodes import Nodes
+from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.csi_translation import (
     BETA_REGION,
     BETA_ZONE,
@@ -28,7 +29,6 @@ from kubestow.plugins._shared.csi_translation import (
     ZONE,
     ZONE_SEPARATOR,
 )
-from kubestow.plugins._shared.distinct import per_distinct
 from kubestow.plugins._shared.volume_claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,

@@ -11,11 +11,11 @@ from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
 from kubestow.cluster.events import EventRecorder
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.compatibility import TODAY, SchedulerParts
 from kubestow.engine.extenders import extender_chain

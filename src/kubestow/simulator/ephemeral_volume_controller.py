@@ -4,8 +4,8 @@ from contextlib import suppress
 
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminating
+from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.documents import as_object
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from kubestow.errors import NotFoundError
 

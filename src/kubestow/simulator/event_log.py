@@ -10,11 +10,11 @@ from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
 from kubestow.cluster.documents import whole_seconds
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import EVENTS
-from kubestow.cluster.store import StoredObject
 from kubestow.errors import ApiError
 
 # How many events can still be counted on.

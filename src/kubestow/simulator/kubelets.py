@@ -18,11 +18,11 @@ from typing import Final
 
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminal
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
 from kubestow.cluster.documents import objects_in, value_at, whole_seconds
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import NODES, PODS
-from kubestow.cluster.store import StoredObject
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.simulator import kubelet_status
 from kubestow.simulator.event_log import EventLog

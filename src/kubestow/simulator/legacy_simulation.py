@@ -14,12 +14,12 @@ import numpy as np
 
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminal
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Informer
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.engine.legacy.algorithm import Algorithm
 from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
 from kubestow.engine.legacy.extenders_v1_9 import extenders_v1_9

@@ -10,11 +10,11 @@ from typing import Final
 
 from kubestow import __version__
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object, objects_in, value_at, whole_seconds
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import NODES
-from kubestow.cluster.store import StoredObject
 from kubestow.errors import NotFoundError
 
 NODE_NETWORK: Final = IPv4Network("172.18.0.0/16")

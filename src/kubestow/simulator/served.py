@@ -15,14 +15,14 @@ from typing import Final
 import msgspec
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.controllers.garbage_collector import GarbageCollector
+from kubestow.apiserver.controllers.namespace_controller import NamespaceController
+from kubestow.apiserver.http.kubeconfig import kubeconfig, remove_kubeconfig, write_kubeconfig
+from kubestow.apiserver.http.server import ApiServer
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.writes import namespaces
 from kubestow.clock import Clock
-from kubestow.cluster import namespaces
-from kubestow.cluster.garbage_collector import GarbageCollector
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.namespace_controller import NamespaceController
 from kubestow.cluster.self_signed import LOOPBACK, self_signed
-from kubestow.cluster.server.kubeconfig import kubeconfig, remove_kubeconfig, write_kubeconfig
-from kubestow.cluster.server.server import ApiServer
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.scheduler import DecisionListener
 from kubestow.simulator.controllers.daemon_set import DaemonSetController

@@ -10,9 +10,9 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition, is_terminal
 from kubestow.api.resources import Resources
+from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.compatibility import TODAY, SchedulerParts
 from kubestow.engine.decision import Decision

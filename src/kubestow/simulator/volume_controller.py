@@ -27,16 +27,16 @@ from kubestow.api.decode import to_document
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.node import Node
 from kubestow.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.watch import Watch, WatchEvent
 from kubestow.cache.objects import ObjectStore
 from kubestow.cluster.client import update_patch
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     STORAGE_CLASSES,
     ApiResource,
 )
-from kubestow.cluster.watch import Watch, WatchEvent
 from kubestow.errors import PluginError
 from kubestow.plugins._shared.volume_claims import (
     BIND_COMPLETED_ANNOTATION,

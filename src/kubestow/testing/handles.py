@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.framework.handle import Handle
 from kubestow.queue.nominator import Nominator

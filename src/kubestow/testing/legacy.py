@@ -13,9 +13,9 @@ from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.cache.cache import Cache
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import (
     Attempt,
     LegacyCluster,

@@ -7,7 +7,6 @@ import numpy as np
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import ClusterEvent, Hint
@@ -21,6 +20,7 @@ from kubestow.framework.plugin import (
     ScorePlugin,
 )
 from kubestow.framework.status import Code, Status
+from kubestow.index.nodes import Nodes
 
 
 def run_pre_filter(plugin: PreFilterPlugin, pod: Pod, snapshot: Snapshot) -> PreFilterResult:

@@ -12,7 +12,6 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.config.extenders import ExtenderConfig, in_call_order
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
@@ -22,6 +21,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.extender import MetaVictims, Victims
 from kubestow.framework.plugin import Plugin
 from kubestow.framework.status import Code, Status
+from kubestow.index.nodes import Nodes
 from kubestow.queue.nominator import Nominator
 from kubestow.testing import make_node, make_pod, make_snapshot
 from kubestow.testing.profiles import make_plugin, make_profile

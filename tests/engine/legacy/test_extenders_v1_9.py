@@ -12,9 +12,9 @@ import pytest
 
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.config.extenders import ExtenderConfig, ExtenderTLSConfig
 from kubestow.config.policy import Policy, convert_policy
 from kubestow.engine.extenders.chain import FilterAnswer

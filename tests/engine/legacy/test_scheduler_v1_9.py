@@ -8,9 +8,9 @@ import msgspec
 
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.config.policy import provider_policy
 from kubestow.engine.legacy.algorithm import build_algorithm
 from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19

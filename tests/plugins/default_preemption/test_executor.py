@@ -9,8 +9,8 @@ import pytest
 from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.framework.status import Code
 from kubestow.framework.waiting import PodInPreBind

@@ -26,12 +26,12 @@ from kubestow.api.workload import (
     PodDisruptionBudgetStatus,
 )
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
+from kubestow.index.nodes import Nodes, SimulatedNode
 from kubestow.plugins.default_preemption.dry_run import DryRun, Evaluator, Question
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES
 from kubestow.plugins.default_preemption.filters import FilterTable

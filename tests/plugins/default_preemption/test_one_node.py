@@ -15,13 +15,13 @@ from kubestow.api.workload import (
     PodDisruptionBudgetStatus,
 )
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Code, Status
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.default_preemption.candidates import Candidate
 from kubestow.plugins.default_preemption.dry_run import NO_VICTIMS, Question
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES, VictimRules

@@ -13,7 +13,6 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.plugin_args import DefaultPreemptionArgs
 from kubestow.config.profile import PluginConfig
@@ -25,6 +24,7 @@ from kubestow.framework.events import ASSIGNED_POD_DELETE, Hint
 from kubestow.framework.extender import MetaVictims, Victims
 from kubestow.framework.handle import Handle
 from kubestow.framework.status import Code, Status
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES, VictimRules
 from kubestow.plugins.registry import REGISTRY

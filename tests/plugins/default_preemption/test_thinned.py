@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cache.tracked import Depends
+from kubestow.index.nodes import Nodes, SimulatedNode
+from kubestow.index.tracked import Depends
 from kubestow.plugins.default_preemption.evictable import evictable_pods
 from kubestow.plugins.default_preemption.thinned import NeedsMore, Slots, ThinnedNodes
 from kubestow.testing import make_node, make_pod, make_snapshot

@@ -21,13 +21,13 @@ from kubestow.api.workload import (
     PodDisruptionBudgetStatus,
 )
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
-from kubestow.cache.tracked import Depends
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
+from kubestow.index.nodes import Nodes
+from kubestow.index.tracked import Depends
 from kubestow.plugins.default_preemption import trial_records
 from kubestow.plugins.default_preemption.dry_run import (
     DryRun,

@@ -5,7 +5,7 @@ import pytest
 from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
 from kubestow.config.feature_gates import DEFAULT_GATES
-from kubestow.plugins._shared.devices import KnownDevices
+from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator, InvalidPools, TimedOut
 from kubestow.plugins.dynamic_resources.requests import plan_claim
 from kubestow.plugins.dynamic_resources.search import Features

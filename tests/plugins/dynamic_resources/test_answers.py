@@ -17,7 +17,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.framework.cycle_state import CycleState
-from kubestow.plugins._shared.devices import KnownDevices
+from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.testing import make_cache, make_handle, make_node, make_pod, make_term, run_filter

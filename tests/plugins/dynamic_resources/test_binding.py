@@ -19,15 +19,15 @@ from kubestow.api.meta import Condition
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, PodResourceClaim
 from kubestow.api.pod_info import PodInfo
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.errors import ApiError, ConflictError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.metrics import NoPluginMetrics
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.devices import KnownDevices
+from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.dynamic_resources.writes import FINALIZER
 from kubestow.testing import (

@@ -5,9 +5,9 @@ import pytest
 from kubestow.api.device import ResourceClaim
 from kubestow.api.pod import Container, Pod
 from kubestow.cache.objects import ObjectStore
-from kubestow.plugins._shared.devices.allocated import AllocatedDevices
-from kubestow.plugins._shared.devices.claims import EXTENDED_RESOURCE_ANNOTATION, Claims
-from kubestow.plugins._shared.devices.inventory import PoolKey
+from kubestow.index.devices.allocated import AllocatedDevices
+from kubestow.index.devices.claims import EXTENDED_RESOURCE_ANNOTATION, Claims
+from kubestow.index.devices.inventory import PoolKey
 from kubestow.plugins.dynamic_resources.extended_resources import (
     SPECIAL_NAME,
     is_in_memory,

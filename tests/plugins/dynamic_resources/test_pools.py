@@ -6,8 +6,8 @@ from kubestow.api.device import ResourceSlice
 from kubestow.api.pod import NodeSelector
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.devices.changes import DeviceChanges
-from kubestow.plugins._shared.devices.inventory import DeviceInventory
+from kubestow.index.devices.changes import DeviceChanges
+from kubestow.index.devices.inventory import DeviceInventory
 from kubestow.plugins.dynamic_resources.pools import NodePools, PoolCache, node_pools
 from kubestow.testing import make_node, make_term
 from kubestow.testing.devices import make_device, make_slice

@@ -19,7 +19,7 @@ from kubestow.api.pod import NodeSelector
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.devices import KnownDevices
+from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator
 from kubestow.plugins.dynamic_resources.requests import plan_claim
 from kubestow.plugins.dynamic_resources.results import (

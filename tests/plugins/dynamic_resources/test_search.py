@@ -23,10 +23,10 @@ from kubestow.api.node import Node
 from kubestow.api.quantity import parse_quantity
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.devices.allocated import AllocatedDevices
-from kubestow.plugins._shared.devices.changes import DeviceChanges
-from kubestow.plugins._shared.devices.claims import Claims
-from kubestow.plugins._shared.devices.inventory import DeviceInventory, PublishedDevice
+from kubestow.index.devices.allocated import AllocatedDevices
+from kubestow.index.devices.changes import DeviceChanges
+from kubestow.index.devices.claims import Claims
+from kubestow.index.devices.inventory import DeviceInventory, PublishedDevice
 from kubestow.plugins.dynamic_resources import results
 from kubestow.plugins.dynamic_resources.pools import NodePools, node_pools
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, plan_claim

@@ -11,13 +11,13 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Affinity, Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.workload import Namespace
-from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code, Status
+from kubestow.index.nodes import Nodes, SimulatedNode
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import make_handle

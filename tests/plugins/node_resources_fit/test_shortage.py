@@ -9,11 +9,11 @@ from kubestow.api.meta import ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.nodes import SimulatedNode
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.framework.status import Status
+from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing import make_handle, make_node, make_pod, make_snapshot, run_filter
 

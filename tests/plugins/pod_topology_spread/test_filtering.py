@@ -9,12 +9,12 @@ import pytest
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, Toleration, TopologySpreadConstraint
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Status
+from kubestow.index.nodes import Nodes, SimulatedNode
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import make_handle

@@ -12,10 +12,10 @@ from kubestow.api.node import Node
 from kubestow.api.pod import AzureDisk, Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.config.plugin_args import VolumeBindingArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code, Status

@@ -9,7 +9,6 @@ import pytest
 from kubestow.api.meta import ApiObject, LabelSelector, LabelSelectorRequirement
 from kubestow.api.pod import AwsElasticBlockStore, AzureDisk, Pod, Volume
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.nodes import SimulatedNode
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.feature_gates import FeatureGates
@@ -17,6 +16,7 @@ from kubestow.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code, Status
+from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.testing import (
     make_handle,

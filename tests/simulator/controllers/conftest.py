@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.controllers.garbage_collector import GarbageCollector
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
 from kubestow.cluster.documents import value_at
-from kubestow.cluster.garbage_collector import GarbageCollector
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import EVENTS, PODS
-from kubestow.cluster.store import StoredObject
 from kubestow.simulator.controllers.daemon_set import DaemonSetController
 from kubestow.simulator.controllers.deployment import DeploymentController
 from kubestow.simulator.controllers.disruption import DisruptionController

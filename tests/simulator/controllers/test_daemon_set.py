@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubestow.api.meta import JsonObject
-from kubestow.cluster.store import StoredObject
+from kubestow.apiserver.store import StoredObject
 from kubestow.simulator.controllers.daemon_set import node_of
 
 Build = Callable[..., JsonObject]

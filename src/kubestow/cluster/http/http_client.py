@@ -22,11 +22,10 @@ from kubestow.api.coordination import Event, Lease
 from kubestow.api.decode import dec_hook, decode_json, encode_json
 from kubestow.api.meta import ApiObject, Condition, JsonObject
 from kubestow.api.pod import Pod
-from kubestow.cluster.client import Listing, update_patch
+from kubestow.cluster.client import PATCH_TYPES, Listing, PatchType, update_patch
 from kubestow.cluster.http.refusal import TOO_LARGE_VERSION
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.http.watch_stream import WatchFrame, WatchStream
-from kubestow.cluster.patch import CONTENT_TYPES, PatchType
 from kubestow.cluster.pod_status import pod_status_patch
 from kubestow.cluster.resources import (
     EVENTS,
@@ -51,7 +50,7 @@ WATCH_GRACE_S: Final = 30.0  # beyond that, for the server to end it itself
 STATUS_DELAYS_S: Final = (0.01, 0.05, 0.25)
 _STATUS_RETRY_CODES: Final = (409, 500, 503)
 
-_PATCH_HEADERS: Final = {patch_type: name for name, patch_type in CONTENT_TYPES.items()}
+_PATCH_HEADERS: Final = {patch_type: name for name, patch_type in PATCH_TYPES.items()}
 # Leases may be updated but not patched by a scheduler's usual role (spec 09 §4.7), and a whole spec
 # is written each time anyway.
 _REPLACED_AS_A_WHOLE: Final = (Lease,)

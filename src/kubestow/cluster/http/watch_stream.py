@@ -22,9 +22,9 @@ import msgspec
 
 from kubestow.api.decode import dec_hook, decode_json
 from kubestow.api.meta import ApiObject, ObjectMeta
+from kubestow.cluster.client import EventType
 from kubestow.cluster.http.connection import Connection
 from kubestow.cluster.http.refusal import Status, status_error
-from kubestow.cluster.watch import EventType
 from kubestow.errors import ApiError, DecodeError, UnreachableError
 
 logger = logging.getLogger(__name__)

@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from kubestow.api.labels import join_errors
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.extenders.chain import ExtenderScore
 from kubestow.engine.legacy.algorithm import Algorithm, WeightedPriority
@@ -29,6 +28,7 @@ from kubestow.engine.legacy.equivalence_cache import EquivalenceCache
 from kubestow.engine.legacy.extenders_v1_9 import ExtendersV19
 from kubestow.errors import ExtenderError
 from kubestow.framework.diagnosis import fit_error_text
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import (
     Attempt,
     LegacyCluster,

@@ -22,10 +22,10 @@ from kubestow.api.meta import OwnerReference
 from kubestow.api.owners import controller_of
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.pod_shape import PodShape
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.legacy.equivalence_rules import Drop, InvalidationRules, SoundRules
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import Attempt, Predicate, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import FITS
 

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from kubestow.api.pod import Pod
 from kubestow.api.quantity import wrap_int64
-from kubestow.cache.nodes import pick
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.extenders import ExtenderConfig
 from kubestow.engine.extenders.chain import (
@@ -27,6 +26,7 @@ from kubestow.engine.extenders.chain import (
 )
 from kubestow.engine.extenders.http_extender import HttpExtender, call_at_once
 from kubestow.errors import ConfigError, ExtenderError
+from kubestow.index.nodes import pick
 
 
 class FilterOutcomeV19(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Final
 from kubestow.api.resources import Resources
 from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.device_classes import DeviceClassMap
+from kubestow.index.devices.classes import DeviceClassMap
 
 _DEVICES: Final = Status.unschedulable(
     "signature disabled when dra extended resources are used in the cluster"

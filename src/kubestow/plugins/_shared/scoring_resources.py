@@ -15,9 +15,9 @@ from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
 from kubestow.arrays import IntArray
 from kubestow.cache import columns
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes
 from kubestow.config.plugin_args import CPU_AND_MEMORY, ResourceSpec
-from kubestow.plugins._shared.devices.counts import DeviceCounts
+from kubestow.index.devices.counts import DeviceCounts
+from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.node_amounts import amounts_reader
 
 

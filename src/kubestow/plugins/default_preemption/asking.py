@@ -17,10 +17,10 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import decode_status
 from kubestow.framework.plugin import FilterPlugin, StatusCodes
+from kubestow.index.nodes import Nodes, SimulatedNode
 from kubestow.plugins.default_preemption.dry_run import IntpArray, Question
 from kubestow.plugins.default_preemption.thinned import NeedsMore, ThinnedNodes
 

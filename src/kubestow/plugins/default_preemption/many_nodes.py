@@ -13,9 +13,9 @@ import numpy as np
 from kubestow.api.importance import by_importance
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.nodes import SimulatedNode
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.runner import run_add_pod, run_remove_pod
+from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.default_preemption.asking import (
     Asker,
     FilterFault,

@@ -10,11 +10,11 @@ import numpy as np
 
 from kubestow.api.disruption import BudgetSplit
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.nodes import SimulatedNode
 from kubestow.errors import CacheError, PluginError
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.runner import run_add_pod, run_filters_with_nominated, run_remove_pod
 from kubestow.framework.status import Status
+from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.default_preemption.candidates import CRITERIA, Candidate
 from kubestow.plugins.default_preemption.dry_run import (
     NO_VICTIMS,

@@ -27,8 +27,8 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.pod_shape import PodShape
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cache.tracked import Depends
 from kubestow.framework.plugin import StatusCodes
+from kubestow.index.tracked import Depends
 from kubestow.plugins.default_preemption.asking import FilterFault, ask, status_numbers
 from kubestow.plugins.default_preemption.candidates import CRITERIA, YOUNGEST, VictimsOf
 from kubestow.plugins.default_preemption.dry_run import (

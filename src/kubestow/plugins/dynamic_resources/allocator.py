@@ -5,7 +5,7 @@ from typing import Final
 
 from kubestow.api.node import Node
 from kubestow.clock import Clock
-from kubestow.plugins._shared.devices import KnownDevices
+from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources.pools import PoolCache
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation, make_allocation

@@ -15,9 +15,9 @@ from kubestow.api.decode import encode_json
 from kubestow.api.pod import Pod
 from kubestow.api.requests import is_sidecar
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.plugins._shared.devices import KnownDevices
-from kubestow.plugins._shared.devices.changes import DeviceChanges
-from kubestow.plugins._shared.devices.per_node import KeptPerNode, NodeSlots, grown
+from kubestow.index.devices import KnownDevices
+from kubestow.index.devices.changes import DeviceChanges
+from kubestow.index.devices.per_node import KeptPerNode, NodeSlots, grown
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation
 

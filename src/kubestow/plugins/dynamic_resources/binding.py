@@ -14,7 +14,7 @@ from kubestow.clock import NANOSECONDS, Clock
 from kubestow.errors import PluginError
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import NO_PLUGIN_METRICS, PluginMetrics
-from kubestow.plugins._shared.devices.claims import Claims
+from kubestow.index.devices.claims import Claims
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.plugins.dynamic_resources.binding_conditions import (
     FAILED_PREFIX,

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from kubestow.api.device import DeviceAttribute
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.devices.inventory import PublishedDevice
+from kubestow.index.devices.inventory import PublishedDevice
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestPlan
 
 # Type and value; a list or nothing at all is equal to no other.

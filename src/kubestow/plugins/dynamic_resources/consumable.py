@@ -4,8 +4,8 @@ from typing import Final
 
 from kubestow.api.device import CapacityRequestPolicyRange, DeviceCapacity
 from kubestow.api.quantity import Quantity
-from kubestow.plugins._shared.devices.allocated import Consumed
-from kubestow.plugins._shared.devices.inventory import PublishedDevice
+from kubestow.index.devices.allocated import Consumed
+from kubestow.index.devices.inventory import PublishedDevice
 from kubestow.plugins.dynamic_resources.requests import RequestPlan
 
 _NANO: Final = 10**9

@@ -1,7 +1,7 @@
 """Counters that the devices of a pool share (spec 08 B7.5). Amounts are in nano-units."""
 
-from kubestow.plugins._shared.devices.allocated import AllocatedDevices
-from kubestow.plugins._shared.devices.inventory import PublishedDevice
+from kubestow.index.devices.allocated import AllocatedDevices
+from kubestow.index.devices.inventory import PublishedDevice
 from kubestow.plugins.dynamic_resources.pools import Counters, Pool
 
 

@@ -22,7 +22,7 @@ from kubestow.api.device import (
 from kubestow.api.meta import ObjectMeta, OwnerReference
 from kubestow.api.pod import Container, ContainerExtendedResourceRequest, Pod
 from kubestow.api.requests import is_sidecar
-from kubestow.plugins._shared.devices.claims import EXTENDED_RESOURCE_ANNOTATION, Claims
+from kubestow.index.devices.claims import EXTENDED_RESOURCE_ANNOTATION, Claims
 
 SPECIAL_NAME: Final = "<extended-resources>"
 

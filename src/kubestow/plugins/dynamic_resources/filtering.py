@@ -9,12 +9,12 @@ import numpy as np
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.errors import PluginError
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.devices import KnownDevices
-from kubestow.plugins._shared.devices.per_node import NodeSlots, grown
-from kubestow.plugins._shared.node_match import matches_selector
+from kubestow.index.devices import KnownDevices
+from kubestow.index.devices.per_node import NodeSlots, grown
+from kubestow.index.node_match import matches_selector
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator, InvalidPools, TimedOut
 from kubestow.plugins.dynamic_resources.answers import AnswerBook, Answers, Found
 from kubestow.plugins.dynamic_resources.attempt import Attempt, Demand, NodeAllocation

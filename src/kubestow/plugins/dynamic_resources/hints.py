@@ -3,7 +3,7 @@
 from kubestow.api.device import ResourceClaim
 from kubestow.api.pod import Pod
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
-from kubestow.plugins._shared.devices.claims import Claims
+from kubestow.index.devices.claims import Claims
 from kubestow.plugins.dynamic_resources.resolve import are_resolvable, uses
 
 

@@ -8,13 +8,13 @@ from typing import Final
 
 from kubestow.api.node import Node
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.devices.inventory import (
+from kubestow.index.devices.inventory import (
     DeviceInventory,
     PoolKey,
     PublishedDevice,
     PublishedSlice,
 )
-from kubestow.plugins._shared.devices.node_match import NodeSelectionError
+from kubestow.index.devices.node_match import NodeSelectionError
 
 # Counter set → counter → amount, in nano-units.
 Counters = dict[str, dict[str, int]]

@@ -11,7 +11,7 @@ from kubestow.api.resources import is_dra_extended
 from kubestow.clock import Clock
 from kubestow.errors import PluginError
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.devices import KnownDevices
+from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.plugins.dynamic_resources.binding_conditions import (
     Readiness,

@@ -18,8 +18,8 @@ from kubestow.api.device import (
 from kubestow.api.meta import object_ref
 from kubestow.api.quantity import Quantity
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.devices.inventory import PublishedDevice
-from kubestow.plugins._shared.devices.selectors import SelectorFailure, selects
+from kubestow.index.devices.inventory import PublishedDevice
+from kubestow.index.devices.selectors import SelectorFailure, selects
 
 FindClass = Callable[[str], DeviceClass | None]
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import object_ref
 from kubestow.api.pod import Pod, PodResourceClaim
-from kubestow.plugins._shared.devices.claims import Claims
+from kubestow.index.devices.claims import Claims
 
 
 class ClaimError(Exception):

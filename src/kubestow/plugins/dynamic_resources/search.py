@@ -16,9 +16,9 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.devices.allocated import AllocatedDevices, Consumed
-from kubestow.plugins._shared.devices.inventory import DeviceId, PublishedDevice
-from kubestow.plugins._shared.devices.node_match import NodeSelectionError
+from kubestow.index.devices.allocated import AllocatedDevices, Consumed
+from kubestow.index.devices.inventory import DeviceId, PublishedDevice
+from kubestow.index.devices.node_match import NodeSelectionError
 from kubestow.plugins.dynamic_resources.constraints import Constraint, make_constraints
 from kubestow.plugins.dynamic_resources.consumable import amounts_taken, is_enough
 from kubestow.plugins.dynamic_resources.counters import CounterBooks

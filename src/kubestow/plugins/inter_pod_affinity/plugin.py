@@ -6,9 +6,7 @@ from typing import Any, ClassVar, Final
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -16,7 +14,9 @@ from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult, SignFragments
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.index.nodes import Nodes
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.tracked import Depends
 from kubestow.plugins.inter_pod_affinity.filtering import STATUSES, FilterState
 from kubestow.plugins.inter_pod_affinity.hints import hint_for_node, hint_for_pod
 from kubestow.plugins.inter_pod_affinity.scoring import (

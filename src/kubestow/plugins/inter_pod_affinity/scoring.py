@@ -7,13 +7,13 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.owned_terms import OwnedTerm, TermKind
 from kubestow.framework.plugin import MAX_NODE_SCORE
-from kubestow.plugins._shared.domains import DomainColumn, DomainSums
-from kubestow.plugins._shared.tallies import Tally
-from kubestow.plugins._shared.term_ledger import Exposure, Pull
-from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.index.nodes import Nodes
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.domains import DomainColumn, DomainSums
+from kubestow.index.topology.tallies import Tally
+from kubestow.index.topology.term_ledger import Exposure, Pull
 from kubestow.plugins.inter_pod_affinity.terms import PreferredTerms
 
 # Required anti-affinity never scores: where it matters the node is not feasible.

@@ -18,9 +18,9 @@ from kubestow.api.resources import Resources
 from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.objects import ClusterObjects
 from kubestow.errors import KubestowError
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.pod import LegacyPodInfo, fit_request, is_best_effort, limits
 
 MAX_PRIORITY: Final = 10

@@ -8,7 +8,7 @@ from kubestow.api.requests import filter_request, pod_requests
 from kubestow.api.resources import DEVICE_CLASS_PREFIX, Resources, amount_of
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
-from kubestow.plugins._shared.device_classes import DeviceClassMap
+from kubestow.index.devices.classes import DeviceClassMap
 from kubestow.plugins.node_resources_fit.shortage import FitRequest, fits_empty
 
 

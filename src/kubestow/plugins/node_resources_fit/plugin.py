@@ -8,8 +8,6 @@ from kubestow.api.requests import filter_request, score_request
 from kubestow.api.resources import Resources
 from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes
-from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -17,8 +15,10 @@ from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult, SignFragments
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.device_classes import share_unless_by_devices
-from kubestow.plugins._shared.devices import DeviceCounts, KnownDevices
+from kubestow.index.devices import DeviceCounts, KnownDevices
+from kubestow.index.devices.classes import share_unless_by_devices
+from kubestow.index.nodes import Nodes
+from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.request_signature import sign_request
 from kubestow.plugins._shared.scoring_resources import ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints

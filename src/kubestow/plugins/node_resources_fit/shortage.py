@@ -22,9 +22,9 @@ from kubestow.api.resources import (
 )
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.device_classes import DeviceClassMap
+from kubestow.index.devices.classes import DeviceClassMap
+from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.node_amounts import amounts_reader
 
 TOO_MANY_PODS: Final = 1 << 0

@@ -22,9 +22,9 @@ from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cache.tracked import Depends
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.changed_rows import ChangedRows, NodesByItem
+from kubestow.index.held import ChangedRows, NodesByItem
+from kubestow.index.tracked import Depends
 from kubestow.plugins.node_volume_limits.pod_volumes import (
     CsiVolumes,
     ObjectKey,

@@ -12,9 +12,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.node_info import NodeInfo
-from kubestow.cache.nodes import Nodes, SimulatedNode
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -22,6 +20,8 @@ from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import SignFragments, StatusCodes
 from kubestow.framework.status import Status
+from kubestow.index.nodes import Nodes, SimulatedNode
+from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.csi_translation import in_tree_volume, inline_handle
 from kubestow.plugins._shared.volume_claims import uses_claim
 from kubestow.plugins._shared.volume_signature import volume_fragments

@@ -19,8 +19,8 @@ from kubestow.api.pod_info import PodClass, PodInfo
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.domains import Eligibility
-from kubestow.plugins._shared.pod_sets import NO_PODS, InAll, PodSet
+from kubestow.index.topology.domains import Eligibility
+from kubestow.index.topology.pod_sets import NO_PODS, InAll, PodSet
 
 Action = Literal["DoNotSchedule", "ScheduleAnyway"]
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, Rows
-from kubestow.cache.nodes import Nodes
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.domain_counts import DomainCounts
-from kubestow.plugins._shared.domains import ABSENT
-from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.index.nodes import Nodes
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.domains import ABSENT
+from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.pod_topology_spread.constraints import Constraint, topology_keys
 
 UNEVEN: Final = 1

@@ -4,8 +4,6 @@ from typing import ClassVar, Final
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
-from kubestow.cache.tracked import Depends
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -13,7 +11,9 @@ from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult, SignFragments
 from kubestow.framework.status import Status
-from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.index.nodes import Nodes
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.tracked import Depends
 from kubestow.plugins.pod_topology_spread.constraints import HARD, SOFT, Constraints
 from kubestow.plugins.pod_topology_spread.filtering import STATUSES, FilterState, filter_state
 from kubestow.plugins.pod_topology_spread.hints import Hints

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray, Rows
-from kubestow.cache.nodes import Nodes
 from kubestow.framework.plugin import MAX_NODE_SCORE
-from kubestow.plugins._shared.domains import ABSENT, EMPTY, DomainColumn
-from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.index.nodes import Nodes
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.domains import ABSENT, EMPTY, DomainColumn
 from kubestow.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, topology_keys
 
 FloatArray = npt.NDArray[np.float64]

@@ -14,9 +14,9 @@ from kubestow.api.node import Node
 from kubestow.api.quantity import INT64_MIN, Quantity
 from kubestow.api.storage import CSIStorageCapacity
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.objects import ObjectStore
-from kubestow.plugins._shared.selector_patterns import Pattern, SelectorPatterns
+from kubestow.index.nodes import Nodes
+from kubestow.index.selector_patterns import Pattern, SelectorPatterns
 
 _NONE: Final = INT64_MIN
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from kubestow.api.storage import PersistentVolumeClaim
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.node_match import name_matches
-from kubestow.plugins._shared.selector_patterns import Pattern
+from kubestow.index.node_match import name_matches
+from kubestow.index.nodes import Nodes
+from kubestow.index.selector_patterns import Pattern
 from kubestow.plugins._shared.volume_claims import SELECTED_NODE_ANNOTATION
 from kubestow.plugins.volume_binding.affinity import nodes_matching
 from kubestow.plugins.volume_binding.free_volumes import VolumesByClass

@@ -15,10 +15,10 @@ from kubestow.api.storage import (
     TopologySelectorTerm,
 )
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.objects import ClusterObjects
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.node_match import labels_match
+from kubestow.index.node_match import labels_match
+from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.volume_claims import STORAGE, claim_class
 from kubestow.plugins.volume_binding.capacity import StorageCapacities
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.status import Status
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.volume_binding.affinity import (
     MigratedNodes,
     VolumeAffinity,

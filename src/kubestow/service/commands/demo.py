@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from kubestow.api.pod import Pod, first_condition
+from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cache.node_info import NodeInfo
 from kubestow.clock import Clock
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import PODS
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision

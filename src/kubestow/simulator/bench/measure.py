@@ -17,12 +17,12 @@ from kubestow import collector
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import DEFAULT_SCHEDULER_NAME, Pod
 from kubestow.api.pod_info import PodInfo
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock, SystemClock
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.cluster.resources import Subresource
 from kubestow.config.profile import ProfileConfig
 from kubestow.engine.decide import Decider

@@ -9,7 +9,6 @@ import numpy as np
 from kubestow.api.meta import object_ref
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.resources import Resources
-from kubestow.cache.nodes import SimulatedNode
 from kubestow.engine.decision import Decision
 from kubestow.engine.select_host import best_positions
 from kubestow.framework.cycle_state import CycleState
@@ -26,6 +25,7 @@ from kubestow.framework.runner import (
     run_scores,
 )
 from kubestow.framework.status import Status
+from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.simulator.conformance.recording import Json

@@ -17,12 +17,12 @@ from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminal
 from kubestow.api.pod_info import PodInfo
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS, Clock
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.memory_client import MemoryClient
 from kubestow.cluster.resources import RESOURCE_CLAIMS
 from kubestow.config.profile import ProfileConfig
 from kubestow.engine.decide import Decider

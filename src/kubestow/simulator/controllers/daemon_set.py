@@ -13,11 +13,11 @@ from kubestow.api.node import Node
 from kubestow.api.node_selector import RequiredNodeAffinity
 from kubestow.api.pod import Pod
 from kubestow.api.taints import first_untolerated
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_list, as_object, replaced_at, value_at
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import NODES, PODS
-from kubestow.cluster.store import StoredObject
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.simulator.controllers.owner_controller import OwnerController
 from kubestow.simulator.controllers.pods import (

@@ -12,6 +12,8 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.documents import (
     as_object,
@@ -22,8 +24,6 @@ from kubestow.cluster.documents import (
     value_at,
     whole_seconds,
 )
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.store import StoredObject
 from kubestow.errors import NotFoundError
 from kubestow.simulator.controllers.owner_controller import OwnerController, owner_reference
 from kubestow.simulator.controllers.pods import is_terminating

@@ -12,13 +12,13 @@ from typing import Final
 
 from kubestow.api.labels import Selector
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.selectors import Selection
+from kubestow.apiserver.store import Key, StoredObject
+from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.documents import as_object, seconds_of, value_at, whole_seconds
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import PODS
-from kubestow.cluster.selectors import Selection
-from kubestow.cluster.store import Key, StoredObject
-from kubestow.cluster.watch import WatchEvent, WatchGroup
 from kubestow.errors import NotFoundError
 from kubestow.simulator.controllers.owner_controller import controller_reference, selector_of
 from kubestow.simulator.controllers.pods import is_active, ready_since_s

@@ -14,6 +14,8 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.documents import (
     as_object,
@@ -23,9 +25,7 @@ from kubestow.cluster.documents import (
     value_at,
     whole_seconds,
 )
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import PODS
-from kubestow.cluster.store import StoredObject
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.simulator.controllers.owner_controller import OwnerController
 from kubestow.simulator.controllers.pods import (

@@ -21,11 +21,11 @@ from typing import Final
 from kubestow.api.decode import convert
 from kubestow.api.labels import Selector, parse_label_selector
 from kubestow.api.meta import JsonObject, LabelSelector
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import Key, StoredObject
+from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object, is_object, objects_in, value_at
-from kubestow.cluster.memory import MemoryCluster
-from kubestow.cluster.store import Key, StoredObject
-from kubestow.cluster.watch import WatchEvent, WatchGroup
 from kubestow.errors import ApiError, ConflictError, NotFoundError
 from kubestow.simulator.event_log import EventLog, EventType
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.store import StoredObject
 from kubestow.cluster.documents import as_object, objects_in, seconds_of, value_at
-from kubestow.cluster.store import StoredObject
 from kubestow.simulator.controllers.owner_controller import owner_reference
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"

@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import Final
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object, objects_in, replaced_at, value_at
-from kubestow.cluster.memory import MemoryCluster
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from kubestow.cluster.store import StoredObject
 from kubestow.errors import ConflictError, NotFoundError
 from kubestow.simulator.controllers.owner_controller import OwnerController
 from kubestow.simulator.controllers.pods import (

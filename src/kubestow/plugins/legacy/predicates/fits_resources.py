@@ -7,7 +7,7 @@ import numpy as np
 
 from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.pod import NVIDIA_GPU
 from kubestow.plugins.legacy.reasons import code_of, failing_where, joined

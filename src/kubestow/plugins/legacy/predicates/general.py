@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from kubestow.cache.nodes import Nodes
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import Attempt, Predicate, Reads, Verdicts
 from kubestow.plugins.legacy.predicates.fits_resources import PodFitsResources
 from kubestow.plugins.legacy.predicates.host_name import HostName

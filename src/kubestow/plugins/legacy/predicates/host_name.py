@@ -2,8 +2,8 @@
 
 from typing import ClassVar, Final
 
-from kubestow.cache.nodes import Nodes
-from kubestow.plugins._shared.node_match import name_matches
+from kubestow.index.node_match import name_matches
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import code_of, failing_where
 

@@ -14,11 +14,11 @@ from kubestow.api.meta import LabelSelector
 from kubestow.api.pod import PodAffinityTerm
 from kubestow.api.pod_info import AffinityTerm, PodInfo
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cache.tracked import Depends
-from kubestow.plugins._shared.pod_sets import InAll, PodSet
-from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.index.nodes import Nodes
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.pod_sets import InAll, PodSet
+from kubestow.index.tracked import Depends
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import FITS, code_of
 

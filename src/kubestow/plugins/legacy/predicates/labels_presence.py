@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from kubestow.cache.nodes import Nodes
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import code_of, failing_where
 

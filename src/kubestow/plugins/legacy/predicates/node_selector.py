@@ -7,8 +7,8 @@ import numpy as np
 from kubestow.api.labels import SelectorError
 from kubestow.api.pod import NodeSelectorTerm, Pod
 from kubestow.arrays import BoolArray
-from kubestow.cache.nodes import Nodes
-from kubestow.plugins._shared.node_match import labels_match
+from kubestow.index.node_match import labels_match
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.expressions import node_selector_requirements, parse_expressions
 from kubestow.plugins.legacy.reasons import code_of, failing_where

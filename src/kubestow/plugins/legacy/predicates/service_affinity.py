@@ -11,11 +11,11 @@ import numpy as np
 from kubestow.api.labels import equality, selector_from_map
 from kubestow.api.owners import services_of
 from kubestow.arrays import BoolArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.snapshot import Snapshot
-from kubestow.plugins._shared.node_match import labels_match
-from kubestow.plugins._shared.pod_sets import InAll, PodSet
-from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.index.node_match import labels_match
+from kubestow.index.nodes import Nodes
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.pod_sets import InAll, PodSet
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import code_of, failing_where
 

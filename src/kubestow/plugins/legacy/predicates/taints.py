@@ -3,8 +3,8 @@
 
 from typing import ClassVar, Final
 
-from kubestow.cache.nodes import Nodes
-from kubestow.plugins._shared.taint_match import untolerated
+from kubestow.index.nodes import Nodes
+from kubestow.index.taint_match import untolerated
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import code_of, failing_where
 

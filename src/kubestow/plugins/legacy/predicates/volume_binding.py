@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from kubestow.cache.nodes import Nodes
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from kubestow.api.storage import PersistentVolume
 from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL
 from kubestow.arrays import BoolArray
-from kubestow.cache.nodes import Nodes
-from kubestow.plugins._shared.distinct import per_distinct
+from kubestow.index.distinct import per_distinct
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.predicates.claims import UNNAMED_CLAIM, ClaimError, claimed_volume
 from kubestow.plugins.legacy.reasons import code_of

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from kubestow.arrays import IntArray
 from kubestow.cache.columns import CPU, MEMORY
-from kubestow.cache.nodes import Nodes
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
 from kubestow.plugins.legacy.priorities.requested import total_request
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from kubestow.api.pod_info import WeightedTerm
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
 from kubestow.cache.owned_terms import TermKind
-from kubestow.plugins._shared.domains import DomainColumn
-from kubestow.plugins._shared.pod_sets import InAll, PodSet
-from kubestow.plugins._shared.term_ledger import Exposure, Pull
-from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.index.nodes import Nodes
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.domains import DomainColumn
+from kubestow.index.topology.pod_sets import InAll, PodSet
+from kubestow.index.topology.term_ledger import Exposure, Pull
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
 
 # Required anti-affinity never scores: where it matters the node is not feasible.

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
 
 

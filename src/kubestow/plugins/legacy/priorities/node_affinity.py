@@ -5,8 +5,8 @@ import numpy as np
 from kubestow.api.labels import SelectorError
 from kubestow.api.pod import Pod, PreferredSchedulingTerm
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
-from kubestow.plugins._shared.node_match import labels_match
+from kubestow.index.node_match import labels_match
+from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.normalise import normalise
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt, PriorityError
 from kubestow.plugins.legacy.expressions import parse_expressions

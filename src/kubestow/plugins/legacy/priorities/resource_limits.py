@@ -8,7 +8,7 @@ from kubestow.api.resources import CPU as CPU_NAME
 from kubestow.api.resources import MEMORY as MEMORY_NAME
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.columns import CPU, MEMORY
-from kubestow.cache.nodes import Nodes
+from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import Attempt
 
 

@@ -19,8 +19,8 @@ from kubestow.api.owners import services_of
 from kubestow.api.pod_info import PodClass
 from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
-from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.index.nodes import Nodes
+from kubestow.index.topology.counts import TopologyCounts
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
 
 _ZONE_WEIGHT: Final = 2.0 / 3.0

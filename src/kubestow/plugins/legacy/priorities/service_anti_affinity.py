@@ -9,9 +9,9 @@ import numpy.typing as npt
 from kubestow.api.labels import Selector, selector_from_map
 from kubestow.api.owners import services_of
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
-from kubestow.plugins._shared.pod_sets import InAll, PodSet
-from kubestow.plugins._shared.topology_counts import TopologyCounts
+from kubestow.index.nodes import Nodes
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.pod_sets import InAll, PodSet
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
 
 

@@ -5,9 +5,9 @@ import numpy as np
 
 from kubestow.api.taints import soft_tolerations
 from kubestow.arrays import IntArray
-from kubestow.cache.nodes import Nodes
+from kubestow.index.nodes import Nodes
+from kubestow.index.taint_match import untolerated_soft_counts
 from kubestow.plugins._shared.normalise import normalise
-from kubestow.plugins._shared.taint_match import untolerated_soft_counts
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
 
 

@@ -1,0 +1,1 @@
+"""Controllers that delete what has to go: dependents of deleted objects, ending namespaces."""

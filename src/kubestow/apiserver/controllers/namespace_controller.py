@@ -1,0 +1,73 @@
+"""Empties namespaces that are being deleted, then lets them go.
+
+One task per namespace: it deletes what is there, follows what still ends (pods take their grace
+period, finalizers take what they take), and finalizes the namespace when nothing is left. While no
+namespace is going, the only cost is a watch of the namespaces.
+"""
+
+import asyncio
+from contextlib import suppress
+
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.selectors import Selection
+from kubestow.apiserver.watch import WatchEvent, WatchGroup
+from kubestow.cluster.resources import NAMESPACES
+from kubestow.errors import ConflictError, NotFoundError
+
+
+class NamespaceController:
+    """Run it beside a `MemoryCluster` made with `namespace_lifecycle`."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        watch = self._cluster.watch(NAMESPACES)
+        emptied: set[str] = set()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                while batch := await watch.next_batch():
+                    for event in batch:
+                        if _is_going(event) and event.stored.uid not in emptied:
+                            emptied.add(event.stored.uid)
+                            tasks.create_task(self._empty(event.stored.name))
+        finally:
+            watch.close()
+
+    async def _empty(self, namespace: str) -> None:
+        """Delete everything in the namespace, and the namespace once it is gone."""
+        selection = Selection(namespace=namespace)
+        group = WatchGroup(
+            self._cluster.watch(resource, selection)
+            for resource in self._cluster.resources
+            if resource.namespaced
+        )
+        left: set[str] = set()
+        try:
+            while True:
+                # The first events are everything there is; deleting it brings more of them.
+                while events := group.events_nowait():
+                    for event in events:
+                        self._follow(event, left)
+                if not left:
+                    break
+                await group.wait()
+        finally:
+            group.close()
+        with suppress(NotFoundError):
+            self._cluster.finalize_namespace(namespace)
+
+    def _follow(self, event: WatchEvent, left: set[str]) -> None:
+        stored = event.stored
+        if event.type == "DELETED":
+            left.discard(stored.uid)
+            return
+        left.add(stored.uid)
+        if "deletionTimestamp" not in stored.metadata:
+            with suppress(NotFoundError, ConflictError):  # Somebody may have been faster.
+                self._cluster.delete(stored.resource, *stored.key, uid=stored.uid)
+
+
+def _is_going(event: WatchEvent) -> bool:
+    return event.type != "DELETED" and "deletionTimestamp" in event.stored.metadata

@@ -1,0 +1,81 @@
+"""The documents clients send, in JSON, YAML or protobuf, and whether they fit their address."""
+
+from typing import Final
+
+import msgspec
+
+from kubestow.api.files import parse_document
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.http import protobuf
+from kubestow.apiserver.http.routing import ApiPath
+from kubestow.apiserver.http.served import ServedResource
+from kubestow.apiserver.refusals import bad_request
+from kubestow.cluster.documents import as_object, is_object
+from kubestow.errors import ApiError, DecodeError
+
+_JSON_TYPES: Final = ("", "application/json")
+_YAML_TYPES: Final = ("application/yaml", "application/x-yaml")
+
+
+def decoded_body(body: bytes, content_type: str) -> JsonObject:
+    """The object in a body; 415 for a type nobody here reads, 400 for what is no object."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type in _JSON_TYPES:
+        value = decoded_json(body)
+    elif media_type in _YAML_TYPES:
+        value = decoded_yaml(body)
+    elif media_type == protobuf.CONTENT_TYPE:
+        value = protobuf.decode_protobuf(body)
+    else:
+        raise ApiError(
+            "the body of the request was in an unknown format - accepted media types include:"
+            f" application/json, application/yaml, {protobuf.CONTENT_TYPE}",
+            code=415,
+            reason="UnsupportedMediaType",
+        )
+    if not is_object(value):
+        raise bad_request("the body of the request holds no object")
+    return value
+
+
+def decoded_json(body: bytes) -> object:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request(f"the body of the request is not JSON: {error}") from error
+
+
+def decoded_yaml(body: bytes) -> object:
+    try:
+        return parse_document(body, name="the body of the request")
+    except DecodeError as error:
+        raise bad_request(str(error)) from error
+
+
+def fitting(document: JsonObject, path: ApiPath, served: ServedResource) -> JsonObject:
+    """The document with the namespace of the address; 400 if it belongs elsewhere."""
+    resource = served.resource
+    kind, api_version = document.get("kind"), document.get("apiVersion")
+    if (kind or resource.kind) != resource.kind or (
+        api_version or resource.api_version
+    ) != resource.api_version:
+        raise bad_request(
+            f'{kind} in version "{api_version}" cannot be handled as a {resource.kind}:'
+            f" this address takes {resource.kind} in version {resource.api_version}"
+        )
+    metadata = as_object(document.get("metadata"))
+    name, namespace = metadata.get("name"), metadata.get("namespace")
+    if path.name and name and name != path.name:
+        raise bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({path.name})"
+        )
+    if namespace and namespace != path.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    placed = {**metadata}
+    if path.name:
+        placed["name"] = path.name
+    if resource.namespaced:
+        placed["namespace"] = path.namespace
+    return {**document, "metadata": placed}

@@ -1,0 +1,100 @@
+"""How the server says no, and yes without an object: `Status` objects.
+
+Clients decide by `reason` and `details`, people read `message`. kubectl builds its own sentence for
+an invalid object from the causes, so each field error becomes one.
+"""
+
+from typing import Final
+
+import msgspec
+
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.http.answer import Answer
+from kubestow.apiserver.writes.server_side_apply import ApplyConflictError
+from kubestow.cluster.resources import ApiResource
+from kubestow.errors import ApiError, DecodeError
+
+# How the words of a field error begin, and what kind of cause that is.
+_CAUSES: Final = (
+    ("Required value", "FieldValueRequired"),
+    ("Duplicate value", "FieldValueDuplicate"),
+    ("Unsupported value", "FieldValueNotSupported"),
+    ("Forbidden", "FieldValueForbidden"),
+)
+_RETRY_AFTER_S: Final = {504: 1}
+
+
+def failure_answer(
+    error: ApiError | DecodeError, *, resource: ApiResource | None = None, name: str = ""
+) -> Answer:
+    """The answer to a request that was refused."""
+    status = failure_status(error, resource=resource, name=name)
+    headers: dict[str, str] = {}
+    if (retry_after_s := _RETRY_AFTER_S.get(status["code"])) is not None:
+        headers["Retry-After"] = str(retry_after_s)
+    return Answer(msgspec.json.encode(status), status=status["code"], headers=headers)
+
+
+def failure_status(
+    error: ApiError | DecodeError, *, resource: ApiResource | None = None, name: str = ""
+) -> JsonObject:
+    if isinstance(error, DecodeError):
+        error = ApiError(str(error), code=400, reason="BadRequest")
+    details: JsonObject = {}
+    # A refusal about fields the server could not even read has no causes; kubectl would then print
+    # the kind and the name and swallow what is wrong.
+    if resource is not None and (error.causes or error.code != 422):
+        is_about_kind = bool(error.causes)
+        details = {"group": resource.group, "kind": resource.plural}
+        if is_about_kind:
+            details["kind"] = resource.kind
+        if name:
+            details["name"] = name
+        details = {key: value for key, value in details.items() if value}
+    if error.causes:
+        details["causes"] = [field_cause(text) for text in error.causes]
+    if isinstance(error, ApplyConflictError):
+        details["causes"] = [
+            {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": field}
+            for who, field in error.conflicts
+        ]
+    if error.code == 504:
+        # Informers tell by this cause that the version is ahead of the server, not behind it.
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        details["causes"] = [cause]
+    if (retry_after_s := _RETRY_AFTER_S.get(error.code)) is not None:
+        details["retryAfterSeconds"] = retry_after_s
+    status = _status("Failure", error.code)
+    status |= {"message": str(error), "reason": error.reason}
+    return status | ({"details": details} if details else {})
+
+
+def success_status(
+    *, resource: ApiResource | None = None, name: str = "", uid: str = "", code: int = 200
+) -> JsonObject:
+    status = _status("Success", code)
+    if resource is not None:
+        details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": uid}
+        status["details"] = {key: value for key, value in details.items() if value}
+    return status
+
+
+def field_cause(text: str) -> JsonObject:
+    """A field error, `spec.replicas: Invalid value: -1: …`, as a cause."""
+    field, separator, message = text.partition(": ")
+    if not separator:
+        return {"reason": "FieldValueInvalid", "message": text}
+    reason = next(
+        (reason for words, reason in _CAUSES if message.startswith(words)), "FieldValueInvalid"
+    )
+    return {"reason": reason, "message": message, "field": field}
+
+
+def _status(outcome: str, code: int) -> JsonObject:
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": outcome,
+        "code": code,
+    }

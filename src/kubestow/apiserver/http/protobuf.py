@@ -1,0 +1,186 @@
+"""Bodies in the protobuf encoding of Kubernetes, turned into documents.
+
+Go programs send it by default: every `kubectl create …` does, and so do schedulers and kubelets.
+Answers are JSON, which all of them read. Only what clients send is decoded, so this is a reader and
+no more: a wire format, an envelope, and a table of fields (`protobuf_messages`).
+
+Invariant: a document has everything that was sent. A field the table does not know is refused.
+"""
+
+import base64
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final, NoReturn
+
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.http.protobuf_messages import Field, fields_of_message
+from kubestow.apiserver.refusals import bad_request
+from kubestow.errors import ApiError
+
+CONTENT_TYPE: Final = "application/vnd.kubernetes.protobuf"
+_MAGIC: Final = b"k8s\x00"
+_VARINT: Final = 0
+_FIXED_64: Final = 1
+_BYTES: Final = 2
+_FIXED_32: Final = 5
+_SIGN: Final = 1 << 63
+
+# Any: the value of a field is whatever JSON value its type stands for.
+Json = Any
+
+
+def decode_protobuf(body: bytes) -> JsonObject:
+    """The object in a body; 400 if it is not protobuf, 415 if it has fields nobody here knows."""
+    if not body.startswith(_MAGIC):
+        raise bad_request("the body of the request is not in the protobuf encoding of Kubernetes")
+    envelope = {number: value for number, value in _wire_fields(body[len(_MAGIC) :])}
+    type_meta = {number: _text(value) for number, value in _wire_fields(_raw(envelope.get(1, b"")))}
+    api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
+    if fields_of_message(api_version, kind) is None:
+        _refuse(f'kind "{kind}" in version "{api_version}"')
+    document = _message(_raw(envelope.get(2, b"")), api_version, kind)
+    return {"apiVersion": api_version, "kind": kind, **document}
+
+
+def _message(raw: bytes, api_version: str, name: str) -> JsonObject:
+    fields = fields_of_message(api_version, name)
+    assert fields is not None, name
+    document: JsonObject = {}
+    for number, value in _wire_fields(raw):
+        field = fields.get(number)
+        if field is None:
+            if value not in (b"", 0):
+                _refuse(f'field {number} of "{name}"')
+            continue
+        if field.type == "-":
+            continue
+        _add(document, field, value)
+    return document
+
+
+def _add(document: JsonObject, field: Field, value: int | bytes) -> None:
+    if field.is_map:
+        entry = {number: part for number, part in _wire_fields(_raw(value))}
+        mapping: JsonObject = document.setdefault(field.name, {})
+        mapping[_text(entry.get(1, b""))] = _value(field.type, entry.get(2, b""))
+        return
+    decoded = _value(field.type, value)
+    if field.is_list:
+        items: list[Json] = document.setdefault(field.name, [])
+        items.append(decoded)
+    elif field.keeps_zero or decoded not in ("", 0, False, None, {}):
+        document[field.name] = decoded
+
+
+def _value(type: str, value: int | bytes) -> Json:
+    decode = _PLAIN.get(type)
+    return decode(value) if decode is not None else _message(_raw(value), "", type)
+
+
+# --- Values -----------------------------------------------------------------------------------
+
+
+def _integer(value: int | bytes) -> int:
+    number = value if isinstance(value, int) else 0
+    return number - (_SIGN << 1) if number >= _SIGN else number
+
+
+def _text(value: int | bytes) -> str:
+    return _raw(value).decode()
+
+
+def _base64(value: int | bytes) -> str:
+    return base64.b64encode(_raw(value)).decode()
+
+
+def _time(value: int | bytes) -> str | None:
+    moment = _moment(value)
+    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _micro_time(value: int | bytes) -> str | None:
+    moment = _moment(value)
+    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _moment(value: int | bytes) -> datetime | None:
+    """A time; None for the one that Go writes for "never"."""
+    parts = {number: _integer(part) for number, part in _wire_fields(_raw(value))}
+    seconds = parts.get(1, 0)
+    if seconds <= 0:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=parts.get(2, 0) // 1000)
+
+
+def _quantity(value: int | bytes) -> str:
+    return _text(dict(_wire_fields(_raw(value))).get(1, b""))
+
+
+def _integer_or_text(value: int | bytes) -> int | str:
+    parts = dict(_wire_fields(_raw(value)))
+    is_text = _integer(parts.get(1, 0)) == 1
+    return _text(parts.get(3, b"")) if is_text else _integer(parts.get(2, 0))
+
+
+_PLAIN: Final[dict[str, Callable[[int | bytes], Json]]] = {
+    "s": _text,
+    "i": _integer,
+    "b": bool,
+    "y": _base64,
+    "T": _time,
+    "U": _micro_time,
+    "Q": _quantity,
+    "I": _integer_or_text,
+}
+
+
+# --- The wire ---------------------------------------------------------------------------------
+
+
+def _wire_fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Number and value of each field, in the order they were written."""
+    position = 0
+    while position < len(raw):
+        tag, position = _varint(raw, position)
+        number, kind = tag >> 3, tag & 7
+        if kind == _VARINT:
+            value, position = _varint(raw, position)
+            yield number, value
+            continue
+        length = {_FIXED_64: 8, _FIXED_32: 4}.get(kind)
+        if length is None:
+            if kind != _BYTES:
+                raise bad_request(f"the protobuf body has a field of unknown wire type {kind}")
+            length, position = _varint(raw, position)
+        end = position + length
+        if end > len(raw):
+            raise bad_request("the protobuf body ends in the middle of a field")
+        yield number, raw[position:end]
+        position = end
+
+
+def _varint(raw: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if position >= len(raw) or shift > 63:
+            raise bad_request("the protobuf body ends in the middle of a number")
+        byte = raw[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+
+
+def _raw(value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        raise bad_request("the protobuf body has a number where a text or message belongs")
+    return value
+
+
+def _refuse(what: str) -> NoReturn:
+    raise ApiError(
+        f"the embedded server cannot read {what} in protobuf; send it as application/json",
+        code=415,
+        reason="UnsupportedMediaType",
+    )

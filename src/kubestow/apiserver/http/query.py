@@ -1,0 +1,89 @@
+"""The parameters of a request, read as what they mean; 400 for what cannot be understood."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from kubestow.apiserver.controllers.garbage_collector import FINALIZERS
+from kubestow.apiserver.http.served import ServedResource
+from kubestow.apiserver.refusals import bad_request, invalid
+from kubestow.apiserver.selectors import Selection, parse_selection
+
+_TRUE: Final = ("1", "t", "T", "true", "True", "TRUE")
+_FALSE: Final = ("0", "f", "F", "false", "False", "FALSE", "")
+
+
+class VersionWish(NamedTuple):
+    """Which state of the cluster a list or watch asks for."""
+
+    version: int
+    is_exact: bool
+    # Whether a version was given at all: a watch from "0" may begin anywhere, one from "" must not.
+    is_given: bool
+
+
+class Query:
+    """Parameters by name; those the server does not know are ignored, as by a real one."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self._parameters = parameters
+
+    def text(self, name: str) -> str:
+        return self._parameters.get(name, "")
+
+    def flag(self, name: str) -> bool:
+        value = self.text(name)
+        if value not in _TRUE + _FALSE:
+            raise bad_request(f'parameter "{name}" is "{value}", expected true or false')
+        return value in _TRUE
+
+    def number(self, name: str) -> int | None:
+        value = self.text(name)
+        if not value:
+            return None
+        if not value.isdecimal():
+            raise bad_request(f'parameter "{name}" is "{value}", expected a whole number')
+        return int(value)
+
+    @property
+    def is_dry_run(self) -> bool:
+        value = self.text("dryRun")
+        if value not in ("", "All"):
+            detail = f'dryRun: Unsupported value: "{value}": supported values: "All"'
+            raise invalid("Options", "", [detail])
+        return value == "All"
+
+    @property
+    def deletion_finalizer(self) -> str:
+        """The finalizer that the propagation policy stands for."""
+        return finalizer_of(self.text("propagationPolicy"))
+
+    def version_wish(self) -> VersionWish:
+        text, match = self.text("resourceVersion"), self.text("resourceVersionMatch")
+        if text and not text.isdecimal():
+            raise bad_request(f'invalid resource version "{text}": expected a whole number')
+        if match not in ("", "Exact", "NotOlderThan"):
+            raise bad_request(f'unknown resourceVersionMatch "{match}"')
+        version = int(text or 0)
+        return VersionWish(version, is_exact=match == "Exact" and version > 0, is_given=bool(text))
+
+    def selection(self, served: ServedResource, namespace: str) -> Selection:
+        return parse_selection(
+            served.stored,
+            namespace=namespace,
+            field_selector=served.stored_fields(self.text("fieldSelector")),
+            label_selector=self.text("labelSelector"),
+        )
+
+
+def finalizer_of(propagation_policy: str) -> str:
+    """The finalizer a delete request puts on an object by its policy; empty for none."""
+    if not propagation_policy:
+        return ""
+    if propagation_policy not in FINALIZERS:
+        choices = ", ".join(f'"{choice}"' for choice in FINALIZERS)
+        detail = (
+            f'propagationPolicy: Unsupported value: "{propagation_policy}":'
+            f" supported values: {choices}"
+        )
+        raise invalid("DeleteOptions", "", [detail])
+    return FINALIZERS[propagation_policy]

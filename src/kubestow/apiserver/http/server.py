@@ -1,0 +1,248 @@
+"""The door of the embedded API server: sockets, TLS, tokens, and who answers what.
+
+    request ── token? ──┬─ /healthz, /version, …    plain answers
+                        ├─ /api, /apis, /openapi    what there is
+                        ├─ …/pods?watch=true        a stream
+                        └─ …/pods/web-1/binding     a verb on an object
+
+A request is read whole, then answered by one plain function call on the store: no request ever sees
+half of another one's writes. Only watches stay open.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from aiohttp import web
+
+from kubestow import __version__
+from kubestow.apiserver.http.answer import Answer, json_answer
+from kubestow.apiserver.http.authentication import Authentication
+from kubestow.apiserver.http.discovery import Discovery
+from kubestow.apiserver.http.failures import failure_answer
+from kubestow.apiserver.http.openapi import OpenApi
+from kubestow.apiserver.http.query import Query
+from kubestow.apiserver.http.representation import negotiate
+from kubestow.apiserver.http.reviews import is_review, review
+from kubestow.apiserver.http.routing import ApiPath, parse_path
+from kubestow.apiserver.http.served import ServedTable
+from kubestow.apiserver.http.streaming import WatchStreams
+from kubestow.apiserver.http.subresources import Subresources
+from kubestow.apiserver.http.verbs import ObjectRequest, Verbs, refuse_verb
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.refusals import no_such_resource
+from kubestow.clock import Clock
+from kubestow.errors import ApiError, DecodeError
+
+logger = logging.getLogger(__name__)
+
+# What the server claims to be: the version whose behaviour it has.
+KUBERNETES_MINOR: Final = "36"
+BODY_BYTES_MAX: Final = 3 * 1024 * 1024
+BOOKMARK_INTERVAL_S: Final = 60.0
+# How long requests under way may take when the server closes.
+SHUTDOWN_S: Final = 1.0
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+
+
+class ApiServer:
+    """Serves a `MemoryCluster` over HTTP on the loop it is started on."""
+
+    def __init__(self, cluster: MemoryCluster, clock: Clock, *, token: str = "") -> None:
+        """With a token only those who present it are answered."""
+        self.cluster: Final = cluster
+        self._authentication = Authentication(token)
+        self._served = ServedTable(cluster.resources)
+        self._discovery = Discovery(self._served)
+        self._openapi = OpenApi(self._served, version=__version__)
+        self._verbs = Verbs(cluster, clock)
+        self._subresources = Subresources(cluster, clock, self._verbs)
+        self._streams = WatchStreams(cluster, clock)
+        self._runner: web.ServerRunner | None = None
+        self._bookmarks: asyncio.Task[None] | None = None
+
+    @property
+    def watch_count(self) -> int:
+        """How many watches clients have open."""
+        return self._streams.open_count
+
+    async def start(
+        self, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
+    ) -> int:
+        """Begin to listen; the port, which is a free one if none was given."""
+        server = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port, ssl_context=tls)
+        await site.start()
+        self._bookmarks = asyncio.create_task(self._send_bookmarks())
+        address: tuple[str, int] = self._runner.addresses[0]
+        self._discovery = Discovery(self._served, address=f"{address[0]}:{address[1]}")
+        return address[1]
+
+    async def close(self) -> None:
+        """End the watches, answer what is under way, stop listening."""
+        if self._bookmarks is not None:
+            self._bookmarks.cancel()
+        self._streams.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _send_bookmarks(self) -> None:
+        while True:
+            await asyncio.sleep(BOOKMARK_INTERVAL_S)
+            self.cluster.send_bookmarks()
+
+    # --- Requests -----------------------------------------------------------------------------
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        path = parse_path(request.path)
+        try:
+            self._authentication.require(request.path, request.headers.get("Authorization", ""))
+            if path is not None and request.method == "GET" and not path.name:
+                query = Query(request.query)
+                if query.flag("watch"):
+                    return await self._stream(request, path, query)
+            body = await _read_body(request)
+            answer = self._answer(request, path, body)
+        except (ApiError, DecodeError) as error:
+            answer = self._failure(error, path)
+        except Exception as error:
+            # One request must not take the server down; the client hears that it was our fault.
+            logger.exception("cannot answer %s %s", request.method, request.path)
+            answer = self._failure(ApiError(f"Internal error occurred: {error}"), path)
+        return web.Response(
+            body=answer.body,
+            status=answer.status,
+            headers={"Content-Type": answer.content_type, **_NO_CACHE, **answer.headers},
+        )
+
+    def _answer(self, request: web.BaseRequest, path: ApiPath | None, body: bytes) -> Answer:
+        if path is None:
+            return self._answer_without_resource(request)
+        if is_review(path) and request.method == "POST":
+            content_type = request.headers.get("Content-Type", "")
+            return review(path, body, content_type, self._authentication)
+        if (path.group, path.plural, request.method) == ("", "bindings", "POST"):
+            pods = path._replace(plural="pods")
+            return self._subresources.bind(self._object_request(request, pods, body))
+        object_request = self._object_request(request, path, body)
+        if path.subresource:
+            return self._subresources.handle(request.method, object_request)
+        verb = self._verb(request.method, has_name=bool(path.name))
+        if verb is None:
+            raise refuse_verb(request.method)
+        return verb(object_request)
+
+    def _verb(self, method: str, *, has_name: bool) -> Callable[[ObjectRequest], Answer] | None:
+        verbs = self._verbs
+        if has_name:
+            by_method = {
+                "GET": verbs.get,
+                "PUT": verbs.update,
+                "PATCH": verbs.patch,
+                "DELETE": verbs.delete,
+            }
+        else:
+            by_method = {
+                "GET": verbs.list,
+                "POST": verbs.create,
+                "DELETE": verbs.delete_collection,
+            }
+        return by_method.get(method)
+
+    def _object_request(
+        self, request: web.BaseRequest, path: ApiPath, body: bytes = b""
+    ) -> ObjectRequest:
+        headers = request.headers
+        return ObjectRequest(
+            path=path,
+            served=self._served.find(path.group, path.version, path.plural),
+            query=Query(request.query),
+            form=negotiate(headers.get("Accept", "")),
+            body=body,
+            content_type=headers.get("Content-Type", ""),
+            user_agent=headers.get("User-Agent", ""),
+        )
+
+    def _answer_without_resource(self, request: web.BaseRequest) -> Answer:
+        path, accept = request.path, request.headers.get("Accept", "")
+        if request.method != "GET":
+            raise refuse_verb(request.method)
+        if path.startswith(_HEALTH):
+            return Answer(b"ok", content_type="text/plain; charset=utf-8")
+        if path == "/version":
+            return json_answer(version_document())
+        found = self._discovery.answer(path, accept)
+        if found is not None:
+            content_type = self._discovery.content_type(path, accept)
+            return json_answer(found)._replace(content_type=content_type)
+        found = self._openapi.answer(path)
+        if found is not None:
+            return json_answer(found)
+        if path == "/":
+            return json_answer({"paths": list(_ROOT_PATHS)})
+        raise no_such_resource()
+
+    def _failure(self, error: ApiError | DecodeError, path: ApiPath | None) -> Answer:
+        resource = None
+        if path is not None:
+            try:
+                resource = self._served.find(path.group, path.version, path.plural).resource
+            except ApiError:
+                resource = None
+        return failure_answer(error, resource=resource, name=path.name if path else "")
+
+    # --- Watches ------------------------------------------------------------------------------
+
+    async def _stream(
+        self, request: web.BaseRequest, path: ApiPath, query: Query
+    ) -> web.StreamResponse:
+        stream = self._streams.open(self._object_request(request, path))
+        response = web.StreamResponse(headers={"Content-Type": "application/json", **_NO_CACHE})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        try:
+            await stream.send_all(response.write)
+            await response.write_eof()
+        except ConnectionError:
+            logger.debug("a client left its watch of %s", path.plural)
+        return response
+
+
+_NO_CACHE: Final[Mapping[str, str]] = {"Cache-Control": "no-cache, private"}
+_ROOT_PATHS: Final = ("/api", "/api/v1", "/apis", "/openapi/v3", "/version", *_HEALTH)
+
+
+def version_document() -> dict[str, str]:
+    return {
+        "major": "1",
+        "minor": KUBERNETES_MINOR,
+        "gitVersion": f"v1.{KUBERNETES_MINOR}.0+kubestow.{__version__}",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "none",
+        "platform": "python",
+    }
+
+
+async def _read_body(request: web.BaseRequest) -> bytes:
+    """The whole body; 413 if it is too large."""
+    if not request.can_read_body:
+        return b""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.content.iter_any():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > BODY_BYTES_MAX:
+            raise ApiError(
+                f"Request entity too large: limit is {BODY_BYTES_MAX}",
+                code=413,
+                reason="RequestEntityTooLarge",
+            )
+    return b"".join(chunks)

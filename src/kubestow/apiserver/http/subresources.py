@@ -1,0 +1,188 @@
+"""Addresses below an object that do more than show it: scale, binding, eviction, finalize.
+
+Not here: `status`, which is the object itself through another door (`verbs`).
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from kubestow.api.labels import parse_label_selector
+from kubestow.api.meta import JsonObject
+from kubestow.api.workload import PodDisruptionBudget
+from kubestow.apiserver.http.answer import Answer, json_answer
+from kubestow.apiserver.http.bodies import decoded_body
+from kubestow.apiserver.http.columns import NONE, selector_text
+from kubestow.apiserver.http.failures import success_status
+from kubestow.apiserver.http.subresource_table import subresources_of
+from kubestow.apiserver.http.verbs import Edit, ObjectRequest, Verbs, edit_of_patch, refuse_verb
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.refusals import invalid, no_such_resource
+from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.writes.server_side_apply import taken_over
+from kubestow.clock import Clock
+from kubestow.cluster.documents import as_object, replaced_at, value_at, whole_seconds
+from kubestow.cluster.resources import NAMESPACES, PODS
+from kubestow.errors import ApiError
+
+_BUDGETS: Final = "poddisruptionbudgets.policy"
+_NO_CONTAINERS: Final = (
+    "pods of an embedded cluster run no containers: there are no logs, and nothing to attach to"
+)
+_NEEDS_CONTAINERS: Final = ("log", "exec", "attach", "portforward", "proxy")
+
+
+class Subresources:
+    def __init__(self, cluster: MemoryCluster, clock: Clock, verbs: Verbs) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._verbs = verbs
+
+    def handle(self, method: str, request: ObjectRequest) -> Answer:
+        """Answer a request to an address below an object."""
+        resource, name = request.served.stored, request.path.subresource
+        if resource is PODS and name.partition("/")[0] in _NEEDS_CONTAINERS:
+            raise ApiError(_NO_CONTAINERS, code=501, reason="NotImplemented")
+        if not any(name == sub.name for sub in subresources_of(resource)):
+            raise no_such_resource()
+        handler = self._handlers().get((name, method))
+        if handler is None:
+            raise refuse_verb(method)
+        return handler(request)
+
+    def _handlers(self) -> dict[tuple[str, str], Callable[[ObjectRequest], Answer]]:
+        return {
+            ("status", "GET"): self._verbs.get,
+            ("status", "PUT"): self._verbs.update,
+            ("status", "PATCH"): self._verbs.patch,
+            ("scale", "GET"): self._get_scale,
+            ("scale", "PUT"): self._update_scale,
+            ("scale", "PATCH"): self._patch_scale,
+            ("binding", "POST"): self.bind,
+            ("eviction", "POST"): self._evict,
+            ("finalize", "PUT"): self._finalize,
+        }
+
+    # --- Scale --------------------------------------------------------------------------------
+
+    def _get_scale(self, request: ObjectRequest) -> Answer:
+        stored = self._cluster.get(request.served.stored, *request.key)
+        return json_answer(scale_of(stored.document))
+
+    def _update_scale(self, request: ObjectRequest) -> Answer:
+        document = decoded_body(request.body, request.content_type)
+        return self._rescale(request, lambda _: document)
+
+    def _patch_scale(self, request: ObjectRequest) -> Answer:
+        media_type = request.content_type.partition(";")[0].strip().lower()
+        return self._rescale(request, edit_of_patch(request.body, media_type, kind="Scale"))
+
+    def _rescale(self, request: ObjectRequest, edit: Edit) -> Answer:
+        writer = self._verbs.writer(request)
+
+        def rescaled(old: JsonObject) -> JsonObject:
+            scale = edit(scale_of(old))
+            replicas = value_at(scale, "spec", "replicas") or 0
+            if not isinstance(replicas, int) or replicas < 0:
+                detail = "must be greater than or equal to 0"
+                where = f"spec.replicas: Invalid value: {replicas}: {detail}"
+                raise invalid("Scale", request.path.name, [where])
+            new = replaced_at(old, ("spec", "replicas"), replicas)
+            # A version or UID in the request is a condition on it.
+            for field in ("resourceVersion", "uid"):
+                if given := value_at(scale, "metadata", field):
+                    new = replaced_at(new, ("metadata", field), given)
+            return taken_over(old, new, writer)
+
+        with self._verbs.rehearsed(request):
+            stored = self._cluster.change(request.served.stored, *request.key, rescaled)
+        return json_answer(scale_of(stored.document))
+
+    # --- Pods ---------------------------------------------------------------------------------
+
+    def bind(self, request: ObjectRequest) -> Answer:
+        """Place a pod; the pod is named by the address, or by the binding itself."""
+        binding = decoded_body(request.body, request.content_type)
+        metadata, target = as_object(binding.get("metadata")), as_object(binding.get("target"))
+        if target.get("kind", "Node") not in ("", "Node"):
+            detail = f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node"'
+            raise invalid("Binding", metadata.get("name", ""), [detail])
+        with self._verbs.rehearsed(request):
+            self._cluster.bind(
+                request.path.namespace,
+                request.path.name or metadata.get("name") or "",
+                target.get("name") or "",
+                uid=metadata.get("uid") or "",
+            )
+        return json_answer(success_status(code=201), status=201)
+
+    def _evict(self, request: ObjectRequest) -> Answer:
+        eviction = decoded_body(request.body, request.content_type)
+        options = as_object(eviction.get("deleteOptions"))
+        pod = self._cluster.get(PODS, *request.key)
+        uid = value_at(options, "preconditions", "uid") or ""
+        with self._verbs.rehearsed(request, options):
+            if value_at(pod.document, "status", "phase") == "Running":
+                self._spend_budget(pod)
+            self._cluster.delete(
+                PODS, *request.key, uid=uid, grace_period_s=options.get("gracePeriodSeconds")
+            )
+        return json_answer(success_status(code=201), status=201)
+
+    def _spend_budget(self, pod: StoredObject) -> None:
+        """Take one disruption from the pod's budget; 429 if it has none left."""
+        budgets = self._budgets_of(pod)
+        if not budgets:
+            return
+        if len(budgets) > 1:
+            raise ApiError(
+                "This pod has more than one PodDisruptionBudget,"
+                " which the eviction subresource does not support."
+            )
+        (budget,) = budgets
+        allowed = value_at(budget.document, "status", "disruptionsAllowed") or 0
+        if allowed <= 0:
+            raise ApiError(
+                "Cannot evict pod as it would violate the pod's disruption budget.",
+                code=429,
+                reason="TooManyRequests",
+            )
+        disrupted = {pod.name: whole_seconds(self._clock.now_ns())}
+        status: JsonObject = {"disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
+        self._cluster.patch(
+            budget.resource, *budget.key, {"status": status}, "merge", subresource="status"
+        )
+
+    def _budgets_of(self, pod: StoredObject) -> list[StoredObject]:
+        namespace, labels = pod.key[0], as_object(pod.metadata.get("labels"))
+        return [
+            stored
+            for stored in self._cluster.objects_of(self._cluster.resources.named(_BUDGETS))
+            if stored.key[0] == namespace
+            and isinstance(stored.typed, PodDisruptionBudget)
+            and parse_label_selector(stored.typed.spec.selector).matches(labels)
+        ]
+
+    # --- Namespaces ---------------------------------------------------------------------------
+
+    def _finalize(self, request: ObjectRequest) -> Answer:
+        document = decoded_body(request.body, request.content_type)
+        if value_at(document, "spec", "finalizers"):
+            return json_answer(self._cluster.get(NAMESPACES, "", request.path.name).document)
+        return json_answer(self._cluster.finalize_namespace(request.path.name).document)
+
+
+def scale_of(document: JsonObject) -> JsonObject:
+    """The Scale of a workload: how many there should be, how many there are, which they are."""
+    metadata = as_object(document.get("metadata"))
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    selector = selector_text(value_at(document, "spec", "selector"))
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": {"replicas": value_at(document, "spec", "replicas") or 0},
+        "status": {
+            "replicas": value_at(document, "status", "replicas") or 0,
+            "selector": "" if selector == NONE else selector,
+        },
+    }

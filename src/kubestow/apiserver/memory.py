@@ -1,0 +1,596 @@
+"""An API server in memory: the same verbs, rules and errors, without a network.
+
+`MemoryCluster` keeps documents and hands out versions; the engine talks to it through
+`memory_client`, tools and an HTTP face talk to it directly. Every write is one plain function call:
+it either raises an `ApiError` and changes nothing, or it changes one object, moves the one resource
+version that all resources share, and tells every watch before it returns.
+
+Invariants: documents handed in and out are shared and never written to; versions only grow; a watch
+sees the changes of its resource in the order of their versions.
+Not here: what defaults and admission do (`admission`), who removes a terminating pod (a kubelet, or
+whoever plays one and calls `finish_termination`), what goes with its owner (`garbage_collector`) or
+with its namespace (`namespace_controller`).
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.identity import IdentitySource
+from kubestow.apiserver.refusals import (
+    already_exists,
+    bad_request,
+    invalid,
+    modified,
+    not_found,
+    precondition_failed,
+    too_large_version,
+)
+from kubestow.apiserver.selectors import EVERYTHING, Selection
+from kubestow.apiserver.store import Change, Collection, Key, StoredObject
+from kubestow.apiserver.watch import Watch, WatchEvent
+from kubestow.apiserver.writes import namespaces
+from kubestow.apiserver.writes.admission import Admitted, admit_change, admit_new, decoded
+from kubestow.apiserver.writes.binding import bound
+from kubestow.apiserver.writes.defaults import apply_defaults
+from kubestow.apiserver.writes.deletion import after_delete, is_finished
+from kubestow.apiserver.writes.patch import apply_patch
+from kubestow.clock import Clock
+from kubestow.cluster.client import PatchType
+from kubestow.cluster.documents import as_object, removed_at, whole_seconds
+from kubestow.cluster.resources import (
+    NAMESPACES,
+    PODS,
+    ApiResource,
+    ResourceTable,
+    Subresource,
+    default_resources,
+)
+from kubestow.errors import DecodeError, InvalidError
+
+HISTORY_MAX: Final = 16_384  # changes remembered per resource
+GENERATED_NAME_TRIES: Final = 8
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+# What of metadata belongs to the server: a write neither sets nor removes it.
+_SERVER_FIELDS: Final = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+# Created first when several objects are loaded, because admission of the others looks them up.
+_LOADED_FIRST: Final = ("Namespace", "PriorityClass", "RuntimeClass", "StorageClass")
+
+
+class ObjectPage(NamedTuple):
+    """An answer to a list: objects by namespace and name, all as of one version."""
+
+    items: list[StoredObject]
+    version: int
+    # Empty on the last page; else it gets the next one.
+    continue_token: str = ""
+    remaining_count: int = 0
+
+
+class MemoryStatistics(msgspec.Struct, frozen=True):
+    version: int
+    object_counts: dict[str, int]
+    watch_count: int
+
+
+class MemoryCluster:
+    """The storage of an API server and the rules it applies to every request."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        resources: ResourceTable | None = None,
+        admission: bool = True,
+        namespace_lifecycle: bool = False,
+        history_max: int = HISTORY_MAX,
+        seed: int = 0,
+    ) -> None:
+        """`admission=False` takes objects as they come: recorded ones carry their defaults.
+
+        With `namespace_lifecycle` objects are created only in namespaces that exist, and a deleted
+        namespace stays until `finalize_namespace`; without it namespaces are only names.
+        """
+        self.resources: Final = default_resources() if resources is None else resources
+        self._clock = clock
+        self._admission = admission
+        self._namespace_lifecycle = namespace_lifecycle
+        self._is_rehearsal = False
+        self._history_max = history_max
+        self._identities = IdentitySource(seed)
+        self._version = 0
+        self._collections: dict[str, Collection] = {}
+        self._watches: dict[str, tuple[Watch, ...]] = {}
+
+    @property
+    def version(self) -> int:
+        """The resource version of the latest write to any resource."""
+        return self._version
+
+    def statistics(self) -> MemoryStatistics:
+        return MemoryStatistics(
+            version=self._version,
+            object_counts={
+                name: len(collection.objects)
+                for name, collection in self._collections.items()
+                if collection.objects
+            },
+            watch_count=sum(map(len, self._watches.values())),
+        )
+
+    # --- Reading ------------------------------------------------------------------------------
+
+    def get(self, resource: ApiResource, namespace: str, name: str) -> StoredObject:
+        """The object as it is now; NotFoundError if there is none."""
+        found = self.find(resource, namespace, name)
+        if found is None:
+            raise not_found(resource, name)
+        return found
+
+    def find(self, resource: ApiResource, namespace: str, name: str) -> StoredObject | None:
+        """The object as it is now, None if there is none."""
+        return self._collection(resource).objects.get((namespace, name))
+
+    def objects_of(self, resource: ApiResource) -> Iterable[StoredObject]:
+        """All objects of a resource, in no particular order."""
+        return self._collection(resource).objects.values()
+
+    def list(
+        self,
+        resource: ApiResource,
+        selection: Selection = EVERYTHING,
+        *,
+        version: int = 0,
+        is_exact: bool = False,
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> ObjectPage:
+        """The objects selected, in the order of namespace and name.
+
+        `version` asks for a state at least that new, with `is_exact` for exactly that one. With
+        `limit` the answer comes in pages, all of them as of the first one's version.
+        """
+        after: Key | None = None
+        if continue_token:
+            version, after = _decode_token(continue_token)
+            is_exact = True
+        if version > self._version:
+            raise too_large_version(version, self._version)
+        collection = self._collection(resource)
+        if is_exact:
+            objects = collection.objects_at(version)
+        else:
+            version, objects = self._version, collection.objects
+        keys = sorted(
+            key
+            for key, stored in objects.items()
+            if (after is None or key > after)
+            and (selection.is_everything or selection.matches(stored.document))
+        )
+        page = keys[:limit] if limit else keys
+        remaining_count = len(keys) - len(page)
+        return ObjectPage(
+            items=[objects[key] for key in page],
+            version=version,
+            continue_token=_encode_token(version, page[-1]) if remaining_count else "",
+            remaining_count=remaining_count,
+        )
+
+    def watch(
+        self,
+        resource: ApiResource,
+        selection: Selection = EVERYTHING,
+        *,
+        from_version: int = 0,
+        bookmarks: bool = False,
+        initial_events: bool = False,
+    ) -> Watch:
+        """The changes after a version, and from then on all that follow; GoneError if too old.
+
+        From version 0 the watch begins with an ADDED event for every object there is. So it does
+        with `initial_events`, which marks their end with a bookmark.
+        """
+        if from_version > self._version:
+            raise too_large_version(from_version, self._version)
+        collection = self._collection(resource)
+        watch = Watch(
+            selection,
+            bookmarks=bookmarks,
+            on_close=lambda closed: self._unsubscribe(resource, closed),
+        )
+        if initial_events or from_version == 0:
+            for stored in self.list(resource, selection).items:
+                watch.push(WatchEvent("ADDED", stored))
+            if initial_events:
+                end = self._bookmark(resource, {INITIAL_EVENTS_END: "true"})
+                watch.push(WatchEvent("BOOKMARK", end))
+        else:
+            for change in collection.changes_since(from_version):
+                watch.offer(change)
+        name = resource.qualified_name
+        self._watches[name] = (*self._watches.get(name, ()), watch)
+        return watch
+
+    def send_bookmarks(self) -> None:
+        """Tell every watch that asked for it how far the cluster has come."""
+        for name, watches in self._watches.items():
+            bookmark = self._bookmark(self.resources.named(name))
+            for watch in watches:
+                watch.offer_bookmark(bookmark)
+
+    def close_watches(self) -> None:
+        """End every watch, as a server does that shuts down; readers come back and ask again."""
+        for watches in tuple(self._watches.values()):
+            for watch in watches:
+                watch.close()
+
+    # --- Writing ------------------------------------------------------------------------------
+
+    @contextmanager
+    def rehearsal(self) -> Generator[None]:
+        """Writes inside are checked and answered as ever, but change nothing (`dryRun=All`).
+
+        Nothing may be awaited inside.
+        """
+        self._is_rehearsal = True
+        try:
+            yield
+        finally:
+            self._is_rehearsal = False
+
+    def create(
+        self, resource: ApiResource, document: JsonObject, *, admission: bool | None = None
+    ) -> StoredObject:
+        """Store a new object. A status given is kept, so that a cluster can be set up by hand.
+
+        `admission` overrides what the cluster was made with. Without it the object also keeps the
+        identity it brings: UID, creation time, generation.
+        """
+        is_admitted = self._admission if admission is None else admission
+        collection = self._collection(resource)
+        version = self._version + 1
+        metadata = self._new_metadata(collection, as_object(document.get("metadata")), is_admitted)
+        metadata["resourceVersion"] = str(version)
+        document = {
+            **document,
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": metadata,
+        }
+        if self._namespace_lifecycle:
+            document = self._in_open_namespace(resource, document)
+        admitted = (
+            admit_new(resource, document, self)
+            if is_admitted
+            else Admitted(document, decoded(resource, document))
+        )
+        new = StoredObject(resource, admitted.document, version, admitted.typed)
+        if new.key in collection.objects:
+            raise already_exists(resource, new.name)
+        return self._commit(collection, None, new)
+
+    def load(
+        self, documents: Iterable[JsonObject], *, admission: bool | None = None
+    ) -> tuple[StoredObject, ...]:
+        """Create each document by its kind, those first that others refer to on creation."""
+        ordered = sorted(documents, key=lambda document: document.get("kind") not in _LOADED_FIRST)
+        return tuple(
+            self.create(
+                self.resources.of_kind(document.get("apiVersion", ""), document.get("kind", "")),
+                document,
+                admission=admission,
+            )
+            for document in ordered
+        )
+
+    def update(
+        self, resource: ApiResource, document: JsonObject, *, subresource: Subresource = ""
+    ) -> StoredObject:
+        """Replace an object. A resource version or UID in the document must be the stored one."""
+        metadata = as_object(document.get("metadata"))
+        namespace = _namespace(resource, metadata)
+        old = self.get(resource, namespace, metadata.get("name") or "")
+        return self._change(old, document, subresource)
+
+    def patch(
+        self,
+        resource: ApiResource,
+        namespace: str,
+        name: str,
+        patch: JsonObject,
+        patch_type: PatchType = "strategic",
+        *,
+        subresource: Subresource = "",
+    ) -> StoredObject:
+        """Change a part of an object."""
+        old = self.get(resource, namespace, name)
+        patched = apply_patch(old.document, patch, patch_type, kind=resource.kind)
+        return self._change(old, patched, subresource)
+
+    def change(
+        self,
+        resource: ApiResource,
+        namespace: str,
+        name: str,
+        edit: Callable[[JsonObject], JsonObject],
+        *,
+        subresource: Subresource = "",
+    ) -> StoredObject:
+        """Replace an object by what a function makes of its document, without writing into it."""
+        old = self.get(resource, namespace, name)
+        return self._change(old, edit(old.document), subresource)
+
+    def delete(
+        self,
+        resource: ApiResource,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        grace_period_s: int | None = None,
+        finalizer: str = "",
+    ) -> StoredObject:
+        """Delete an object, or mark it as going; return its last or its marked state.
+
+        A `finalizer` is put on the object first: who watches for it has work to do before it goes.
+        """
+        old = self.get(resource, namespace, name)
+        _require_same(old, uid=uid, resource_version=resource_version)
+        if self._namespace_lifecycle and resource is NAMESPACES:
+            namespaces.require_mortal(name)
+        document = after_delete(
+            resource,
+            old.document,
+            grace_period_s=grace_period_s,
+            now_ns=self._clock.now_ns(),
+            finalizer=finalizer,
+            is_held=self._is_held(old.document),
+        )
+        collection = self._collection(resource)
+        if document is None:
+            return self._remove(collection, old)
+        if document is old.document:
+            return old
+        if self._is_held(document):
+            document = namespaces.terminating(document)
+        return self._commit(collection, old, self._next(old, document))
+
+    def delete_collection(
+        self,
+        resource: ApiResource,
+        selection: Selection = EVERYTHING,
+        *,
+        grace_period_s: int | None = None,
+    ) -> tuple[StoredObject, ...]:
+        """Delete every object selected."""
+        return tuple(
+            self.delete(resource, *stored.key, grace_period_s=grace_period_s)
+            for stored in self.list(resource, selection).items
+        )
+
+    def finish_termination(self, namespace: str, name: str) -> StoredObject:
+        """Do what a kubelet does when a pod's containers have ended: remove the pod."""
+        return self.delete(PODS, namespace, name, grace_period_s=0)
+
+    def finalize_namespace(self, name: str) -> StoredObject:
+        """Let a namespace go whose content is gone."""
+        old = self.get(NAMESPACES, "", name)
+        document = removed_at(old.document, ("spec", "finalizers"))
+        collection = self._collection(NAMESPACES)
+        if is_finished(document["metadata"]):
+            return self._remove(collection, old)
+        if document is old.document:
+            return old
+        return self._commit(collection, old, self._next(old, document))
+
+    def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> StoredObject:
+        """Place a pod on a node (the binding subresource); ConflictError if it has a node."""
+        if not node_name:
+            raise invalid("Binding", name, ["target.name: Required value"])
+        old = self.get(PODS, namespace, name)
+        version = self._version + 1
+        new = bound(old, node_name, uid=uid, version=version, now_ns=self._clock.now_ns())
+        return self._commit(self._collection(PODS), old, new)
+
+    # --- Inside -------------------------------------------------------------------------------
+
+    def _collection(self, resource: ApiResource) -> Collection:
+        name = resource.qualified_name
+        collection = self._collections.get(name)
+        if collection is None:
+            collection = Collection(self.resources.named(name), history_max=self._history_max)
+            self._collections[name] = collection
+        return collection
+
+    def _new_metadata(
+        self, collection: Collection, given: JsonObject, is_admitted: bool
+    ) -> JsonObject:
+        """Metadata of an object about to be created, all but its resource version."""
+        resource = collection.resource
+        metadata = {key: value for key, value in given.items() if value is not None}
+        if is_admitted:
+            for field in _SERVER_FIELDS:
+                metadata.pop(field, None)
+        metadata.pop("namespace", None)
+        namespace = _namespace(resource, given)
+        if namespace:
+            metadata["namespace"] = namespace
+        if not metadata.get("name"):
+            metadata["name"] = self._new_name(collection, namespace, given.get("generateName"))
+        metadata.setdefault("uid", self._identities.next_uid())
+        metadata.setdefault("creationTimestamp", whole_seconds(self._clock.now_ns()))
+        if resource.has_generation:
+            metadata.setdefault("generation", 1)
+        return metadata
+
+    def _new_name(self, collection: Collection, namespace: str, prefix: Any) -> str:
+        if not prefix:
+            kind = collection.resource.kind
+            detail = "metadata.name: Required value: name or generateName is required"
+            raise invalid(kind, "", [detail])
+        for _ in range(GENERATED_NAME_TRIES):
+            name = self._identities.next_name(prefix)
+            if (namespace, name) not in collection.objects:
+                return name
+        raise already_exists(collection.resource, prefix)
+
+    def _change(
+        self, old: StoredObject, wanted: JsonObject, subresource: Subresource
+    ) -> StoredObject:
+        """Store as much of the wanted document as the (sub)resource lets a request change."""
+        metadata = as_object(wanted.get("metadata"))
+        _require_same(
+            old,
+            uid=metadata.get("uid") or "",
+            resource_version=metadata.get("resourceVersion") or "",
+        )
+        if subresource == "status":
+            document = {**old.document, "status": as_object(wanted.get("status"))}
+        else:
+            document = _with_server_parts(old, wanted)
+            if self._is_held(old.document):
+                document = namespaces.with_finalizer(document)
+            if self._admission:
+                document = apply_defaults(document)
+        if document == old.document:
+            # As an API server: what changes nothing makes no version and no event.
+            return old
+        if old.resource.has_generation and document.get("spec") != old.document.get("spec"):
+            generation = (old.metadata.get("generation") or 0) + 1
+            document["metadata"] = {**document["metadata"], "generation": generation}
+        collection = self._collection(old.resource)
+        new = self._next(old, document)
+        if self._admission and not subresource:
+            admit_change(old, new)
+        if is_finished(document["metadata"]) and not self._is_held(document):
+            return self._remove(collection, old)
+        return self._commit(collection, old, new)
+
+    def _in_open_namespace(self, resource: ApiResource, document: JsonObject) -> JsonObject:
+        """The document as it may be created; ApiError if its namespace takes nothing new."""
+        if resource is NAMESPACES:
+            return namespaces.with_finalizer(document)
+        if resource.namespaced:
+            metadata: JsonObject = document["metadata"]
+            namespace: str = metadata["namespace"]
+            found = self.find(NAMESPACES, "", namespace)
+            namespaces.require_open(resource, metadata["name"], namespace, found)
+        return document
+
+    def _is_held(self, document: JsonObject) -> bool:
+        """Whether something besides finalizers keeps an object that is being deleted."""
+        if not self._namespace_lifecycle or document["kind"] != NAMESPACES.kind:
+            return False
+        return namespaces.is_held(document)
+
+    def _next(self, old: StoredObject, document: JsonObject) -> StoredObject:
+        """The next version of an object; InvalidError if the document does not decode."""
+        version = self._version + 1
+        metadata = {**document["metadata"], "resourceVersion": str(version)}
+        try:
+            new = old.followed_by({**document, "metadata": metadata}, version)
+            _ = new.typed
+        except DecodeError as error:
+            raise InvalidError(str(error)) from error
+        return new
+
+    def _remove(self, collection: Collection, old: StoredObject) -> StoredObject:
+        change = Change(self._version + 1, old, None)
+        self._publish(collection, change)
+        return change.departed()
+
+    def _commit(
+        self, collection: Collection, old: StoredObject | None, new: StoredObject
+    ) -> StoredObject:
+        self._publish(collection, Change(new.version, old, new))
+        return new
+
+    def _publish(self, collection: Collection, change: Change) -> None:
+        assert change.version == self._version + 1, change.version
+        if self._is_rehearsal:
+            return
+        self._version = change.version
+        collection.apply(change)
+        for watch in self._watches.get(collection.resource.qualified_name, ()):
+            watch.offer(change)
+
+    def _bookmark(
+        self, resource: ApiResource, annotations: dict[str, str] | None = None
+    ) -> StoredObject:
+        metadata: JsonObject = {"resourceVersion": str(self._version)}
+        if annotations:
+            metadata["annotations"] = annotations
+        document: JsonObject = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": metadata,
+        }
+        return StoredObject(resource, document, self._version)
+
+    def _unsubscribe(self, resource: ApiResource, closed: Watch) -> None:
+        name = resource.qualified_name
+        self._watches[name] = tuple(
+            watch for watch in self._watches.get(name, ()) if watch is not closed
+        )
+
+
+def _namespace(resource: ApiResource, metadata: JsonObject) -> str:
+    return (metadata.get("namespace") or "default") if resource.namespaced else ""
+
+
+def _require_same(stored: StoredObject, *, uid: str, resource_version: str) -> None:
+    """ConflictError unless the object is the one, and at the version, the request speaks of."""
+    if uid and uid != stored.uid:
+        raise precondition_failed(
+            stored.resource, stored.name, field="UID", given=uid, found=stored.uid
+        )
+    if resource_version and resource_version != str(stored.version):
+        raise modified(stored.resource, stored.name)
+
+
+def _with_server_parts(old: StoredObject, wanted: JsonObject) -> JsonObject:
+    """The wanted document with everything in it that only the server may change."""
+    fixed = ("name", "namespace", *_SERVER_FIELDS)
+    given = {
+        key: value
+        for key, value in as_object(wanted.get("metadata")).items()
+        if key not in fixed and value is not None
+    }
+    document = {
+        **wanted,
+        "apiVersion": old.document["apiVersion"],
+        "kind": old.document["kind"],
+        "metadata": {key: old.metadata[key] for key in fixed if key in old.metadata} | given,
+    }
+    if old.resource.has_status:
+        document.pop("status", None)
+        if "status" in old.document:
+            document["status"] = old.document["status"]
+    return document
+
+
+def _encode_token(version: int, last: Key) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode((version, *last))).decode()
+
+
+def _decode_token(token: str) -> tuple[int, Key]:
+    try:
+        raw = base64.urlsafe_b64decode(token)
+        version, namespace, name = msgspec.json.decode(raw, type=tuple[int, str, str])
+    except (binascii.Error, msgspec.DecodeError) as error:
+        raise bad_request(f"continue key is not valid: {error}") from error
+    return version, (namespace, name)

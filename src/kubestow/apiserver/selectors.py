@@ -1,0 +1,184 @@
+"""Which objects a list or a watch is about: field selectors, label selectors, a namespace.
+
+Both selectors come as the text of a query parameter (`status.phase!=Failed`, `app in (web,api)`).
+They are parsed once and then asked for every object written, so a selector that cannot exclude
+anything is None and costs nothing.
+
+Not here: selectors inside objects, such as a service's or an affinity term's (`api.labels`).
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from kubestow.api.labels import Operator, Requirement, Selector, SelectorError, parse_requirement
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.refusals import bad_request
+from kubestow.cluster.documents import as_object, value_at
+from kubestow.cluster.resources import ApiResource
+
+
+class Selection:
+    """The objects of a resource a request asks for. Immutable."""
+
+    __slots__ = ("fields", "is_everything", "labels", "namespace")
+
+    def __init__(
+        self,
+        *,
+        namespace: str = "",
+        fields: "FieldSelector | None" = None,
+        labels: Selector | None = None,
+    ) -> None:
+        """An empty namespace means all of them."""
+        self.namespace: Final = namespace
+        self.fields: Final = fields
+        self.labels: Final = None if labels is None or labels.is_empty else labels
+        self.is_everything: Final = not namespace and fields is None and self.labels is None
+
+    def matches(self, document: JsonObject) -> bool:
+        metadata: JsonObject = document["metadata"]
+        if self.namespace and metadata.get("namespace", "") != self.namespace:
+            return False
+        if self.fields is not None and not self.fields.matches(document):
+            return False
+        return self.labels is None or self.labels.matches(as_object(metadata.get("labels")))
+
+
+EVERYTHING: Final = Selection()
+
+
+def parse_selection(
+    resource: ApiResource,
+    *,
+    namespace: str = "",
+    field_selector: str = "",
+    label_selector: str = "",
+) -> Selection:
+    """The selection a request's parameters describe; 400 if they cannot be understood."""
+    if not namespace and not field_selector and not label_selector:
+        return EVERYTHING
+    return Selection(
+        namespace=namespace,
+        fields=parse_field_selector(resource, field_selector),
+        labels=parse_label_query(label_selector),
+    )
+
+
+class FieldRequirement(NamedTuple):
+    """What the text of one field must be (if not None) and must not be."""
+
+    path: tuple[str, ...]
+    wanted: str | None
+    excluded: frozenset[str]
+
+
+class FieldSelector:
+    """An AND of requirements, one for each field."""
+
+    __slots__ = ("requirements",)
+
+    def __init__(self, requirements: tuple[FieldRequirement, ...]) -> None:
+        self.requirements: Final = requirements
+
+    def matches(self, document: JsonObject) -> bool:
+        # A loop, not all(...): every event of every pod passes here.
+        for path, wanted, excluded in self.requirements:
+            text = _field_text(document, path)
+            if text in excluded or (wanted is not None and text != wanted):
+                return False
+        return True
+
+
+# What an API server lets a request select by, besides metadata.name and metadata.namespace.
+_SELECTABLE: Final[dict[str, frozenset[str]]] = {
+    "pods": frozenset(
+        (
+            "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+            "spec.hostNetwork", "status.phase", "status.podIP", "status.nominatedNodeName",
+        )
+    ),
+    "nodes": frozenset(("spec.unschedulable",)),
+    "namespaces": frozenset(("status.phase",)),
+    "replicasets.apps": frozenset(("status.replicas",)),
+    "jobs.batch": frozenset(("status.successful",)),
+    "resourceslices.resource.k8s.io": frozenset(("spec.nodeName", "spec.driver")),
+    "events.events.k8s.io": frozenset(
+        (
+            "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid",
+            "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath",
+            "reason", "reportingController", "type",
+        )
+    ),
+}  # fmt: skip
+_ALWAYS_SELECTABLE: Final = frozenset(("metadata.name", "metadata.namespace"))
+_BOOLEAN_FIELDS: Final = frozenset((("spec", "unschedulable"), ("spec", "hostNetwork")))
+
+
+def parse_field_selector(resource: ApiResource, text: str) -> FieldSelector | None:
+    """`status.phase!=Succeeded,spec.nodeName=n1`; None for an empty text."""
+    by_path: dict[tuple[str, ...], FieldRequirement] = {}
+    for part in filter(None, text.split(",")):
+        path, is_equal, value = _parse_field(resource, part)
+        known = by_path.get(path, FieldRequirement(path, None, frozenset()))
+        if not is_equal:
+            known = known._replace(excluded=known.excluded | {value})
+        elif known.wanted in (None, value):
+            known = known._replace(wanted=value)
+        else:
+            # Two different values at once: no object can have both.
+            known = known._replace(excluded=known.excluded | {known.wanted})
+        by_path[path] = known
+    return FieldSelector(tuple(by_path.values())) if by_path else None
+
+
+def _parse_field(resource: ApiResource, text: str) -> tuple[tuple[str, ...], bool, str]:
+    for operator in ("!=", "==", "="):
+        field, found, value = text.partition(operator)
+        if found:
+            break
+    else:
+        raise bad_request(f"invalid selector: '{text}'; can't understand '{text}'")
+    if field not in _ALWAYS_SELECTABLE | _SELECTABLE.get(resource.qualified_name, frozenset()):
+        raise bad_request(f"field label not supported: {field}")
+    return tuple(field.split(".")), operator != "!=", value
+
+
+def _field_text(document: JsonObject, path: tuple[str, ...]) -> str:
+    value = value_at(document, *path)
+    if path in _BOOLEAN_FIELDS:
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+_SET_TERM: Final = re.compile(r"(\S+)\s+(in|notin)\s*\(([^()]*)\)")
+_COMPARED_TERM: Final = re.compile(r"([^\s=!<>]+)\s*(==|=|!=|>|<)\s*([^\s=!<>]*)")
+_PRESENCE_TERM: Final = re.compile(r"(!?)\s*([^\s=!<>()]+)")
+_COMMA_OUTSIDE_PARENTHESES: Final = re.compile(r",(?![^()]*\))")
+_OPERATORS: Final[dict[str, Operator]] = {
+    "=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt",
+}  # fmt: skip
+
+
+def parse_label_query(text: str) -> Selector | None:
+    """`app=web,tier in (a,b),!old`; None for an empty text."""
+    if not text.strip():
+        return None
+    terms = _COMMA_OUTSIDE_PARENTHESES.split(text)
+    try:
+        return Selector(_parse_term(term.strip()) for term in terms)
+    except SelectorError as error:
+        raise bad_request(f"unable to parse requirement: {error}") from error
+
+
+def _parse_term(term: str) -> Requirement:
+    if found := _SET_TERM.fullmatch(term):
+        key, operator, values = found.groups()
+        return parse_requirement(
+            key, _OPERATORS[operator], [value.strip() for value in values.split(",")]
+        )
+    if found := _COMPARED_TERM.fullmatch(term):
+        key, operator, value = found.groups()
+        return parse_requirement(key, _OPERATORS[operator], [value])
+    if found := _PRESENCE_TERM.fullmatch(term):
+        return parse_requirement(found[2], "DoesNotExist" if found[1] else "Exists", None)
+    raise bad_request(f"unable to parse requirement: found '{term}', expected a label selector")

@@ -1,0 +1,187 @@
+"""What an API server keeps of one resource: its objects, and the changes that led to them.
+
+Each write makes a new `StoredObject`; the old one stays as it was for whoever still holds it. The
+last changes are remembered, so that a watch can start, and a list can be read, at a recent version.
+
+Invariants: documents are never written to; versions of a collection grow with its changes; undoing
+the remembered changes newer than a version gives the state at that version.
+Not here: who may change what and how (`memory`), what a watcher sees of a change (`watch`).
+"""
+
+from collections import deque
+from functools import cache
+from itertools import takewhile
+from typing import Final
+
+import msgspec
+
+from kubestow.api.decode import convert
+from kubestow.api.meta import ApiObject, JsonObject, Object, ObjectMeta
+from kubestow.apiserver.refusals import continue_expired, too_old_version
+from kubestow.cluster.documents import is_object
+from kubestow.cluster.resources import ApiResource
+
+Key = tuple[str, str]  # namespace (empty for kinds without) and name
+
+
+class StoredObject:
+    """One version of one object: the full document, and its typed struct once somebody asks."""
+
+    __slots__ = ("_typed", "document", "resource", "version")
+
+    def __init__(
+        self,
+        resource: ApiResource,
+        document: JsonObject,
+        version: int,
+        typed: ApiObject | None = None,
+    ) -> None:
+        """`typed`, if given, must be what the document converts to."""
+        self.resource: Final = resource
+        self.document: Final = document
+        self.version: Final = version
+        self._typed = typed
+
+    @property
+    def typed(self) -> ApiObject:
+        typed = self._typed
+        if typed is None:
+            typed = self._typed = convert(self.resource.cls, self.document)
+        return typed
+
+    @property
+    def metadata(self) -> JsonObject:
+        return self.document["metadata"]
+
+    @property
+    def key(self) -> Key:
+        metadata = self.document["metadata"]
+        return metadata.get("namespace", ""), metadata["name"]
+
+    @property
+    def name(self) -> str:
+        return self.document["metadata"]["name"]
+
+    @property
+    def uid(self) -> str:
+        return self.document["metadata"].get("uid", "")
+
+    def at_version(self, version: int) -> "StoredObject":
+        """The same state under another version, as the event of its end carries it."""
+        text = str(version)
+        document = {**self.document, "metadata": {**self.metadata, "resourceVersion": text}}
+        return self.followed_by(document, version)
+
+    def followed_by(self, document: JsonObject, version: int) -> "StoredObject":
+        """The next version of this object; reuses the typed parts the change did not touch."""
+        return StoredObject(self.resource, document, version, self._derived_typed(document))
+
+    def _derived_typed(self, document: JsonObject) -> ApiObject | None:
+        typed = self._typed
+        if typed is None:
+            return None
+        parts = _struct_parts(type(typed))
+        changed: dict[str, Object] = {}
+        for field in self.document.keys() | document.keys():
+            old, new = self.document.get(field), document.get(field)
+            if old is new:
+                continue
+            part = parts.get(field)
+            if part is None or not is_object(new):
+                # A field without a struct of its own: leave the whole to a conversion on demand.
+                return None
+            changed[field] = self._derived_part(typed, field, part, new)
+        return msgspec.structs.replace(typed, **changed)
+
+    def _derived_part(
+        self, typed: ApiObject, field: str, part: type[Object], new: JsonObject
+    ) -> Object:
+        # Every write moves the resource version, and most writes move nothing else in metadata.
+        if part is ObjectMeta:
+            text: str = new["resourceVersion"]
+            if {**self.metadata, "resourceVersion": text} == new:
+                return msgspec.structs.replace(typed.metadata, resource_version=text)
+        return convert(part, new)
+
+    def __repr__(self) -> str:
+        return f"StoredObject({self.resource.qualified_name} {self.key} @{self.version})"
+
+
+@cache
+def _struct_parts(cls: type[ApiObject]) -> dict[str, type[Object]]:
+    """The fields of a kind that are structs: metadata, and where there are any, spec and status."""
+    return {
+        field.encode_name: field.type
+        for field in msgspec.structs.fields(cls)
+        if isinstance(field.type, type) and issubclass(field.type, Object)
+    }
+
+
+class Change:
+    """One write: the object before and after it, None where there is none."""
+
+    __slots__ = ("_departed", "new", "old", "version")
+
+    def __init__(self, version: int, old: StoredObject | None, new: StoredObject | None) -> None:
+        self.version: Final = version
+        self.old: Final = old
+        self.new: Final = new
+        self._departed: StoredObject | None = None
+
+    @property
+    def key(self) -> Key:
+        either = self.new or self.old
+        assert either is not None
+        return either.key
+
+    def departed(self) -> StoredObject:
+        """What a watcher gets that sees the object go: its last state, at the change's version."""
+        if self._departed is None:
+            assert self.old is not None
+            self._departed = self.old.at_version(self.version)
+        return self._departed
+
+
+class Collection:
+    """The objects of one resource and their recent history."""
+
+    def __init__(self, resource: ApiResource, *, history_max: int) -> None:
+        self.resource: Final = resource
+        self.objects: dict[Key, StoredObject] = {}
+        self._history: deque[Change] = deque(maxlen=history_max)
+        # The newest version of which something is forgotten: no older state can be told any more.
+        self._forgotten_version = 0
+
+    def apply(self, change: Change) -> None:
+        """Make the change part of the state and of the history."""
+        key = change.key
+        if change.new is None:
+            del self.objects[key]
+        else:
+            self.objects[key] = change.new
+        history = self._history
+        if len(history) == history.maxlen:
+            self._forgotten_version = history[0].version if history else change.version
+        history.append(change)
+
+    def changes_since(self, version: int) -> list[Change]:
+        """The changes after a version, oldest first; 410 if some of them are forgotten."""
+        if version < self._forgotten_version:
+            raise too_old_version(version, self._forgotten_version)
+        newest_first = takewhile(lambda change: change.version > version, reversed(self._history))
+        return list(newest_first)[::-1]
+
+    def objects_at(self, version: int) -> dict[Key, StoredObject]:
+        """The objects as they were at a version; 410 if that is too long ago."""
+        if version < self._forgotten_version:
+            raise continue_expired()
+        changes = self.changes_since(version)
+        if not changes:
+            return self.objects
+        objects = self.objects.copy()
+        for change in reversed(changes):
+            if change.old is None:
+                objects.pop(change.key, None)
+            else:
+                objects[change.key] = change.old
+        return objects

@@ -1,0 +1,1 @@
+"""What happens to a write before it is stored: patches, defaults, validation, admission."""

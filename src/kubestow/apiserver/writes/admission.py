@@ -1,0 +1,338 @@
+"""What an API server does to an object once, when it is created (spec 01 §0.1, 5 and 6).
+
+Priority classes become numbers, every pod tolerates a lost node for five minutes, label keys become
+requirements, the first status is written. Each is a pure function on documents; what they need of
+other objects they ask of a `Lookup`. Objects recorded from a cluster have all this behind them:
+`MemoryCluster` can leave it out.
+
+One leniency: a pod may bring `spec.priority` or `spec.preemptionPolicy` without a class. An API
+server would compute its own; workloads written for simulations say the number and mean it.
+Not here: defaults of single fields (`defaults`), rules an object must keep (`validation`).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from kubestow.api.decode import convert
+from kubestow.api.meta import ApiObject, JsonObject
+from kubestow.api.pod import Pod
+from kubestow.api.qos import qos_class
+from kubestow.api.workload import PriorityClass
+from kubestow.apiserver.refusals import forbidden, invalid
+from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.writes.defaults import apply_defaults, round_resource_list
+from kubestow.apiserver.writes.service_addresses import with_cluster_address
+from kubestow.apiserver.writes.validation import change_errors, field_errors
+from kubestow.apiserver.writes.workloads import (
+    generate_job_selector,
+    workload_change_errors,
+    workload_errors,
+)
+from kubestow.cluster.documents import (
+    as_list,
+    as_object,
+    filled_at,
+    is_object,
+    objects_in,
+    replaced_at,
+    value_at,
+)
+from kubestow.cluster.resources import (
+    PODS,
+    PRIORITY_CLASSES,
+    RUNTIME_CLASSES,
+    SERVICES,
+    STORAGE_CLASSES,
+    ApiResource,
+)
+from kubestow.errors import DecodeError, InvalidError
+
+SYSTEM_PRIORITIES: Final = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+PREEMPT_LOWER_PRIORITY: Final = "PreemptLowerPriority"
+NODE_LOST_TOLERATION_S: Final = 300
+_NODE_LOST_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_GATED_CONDITION: Final[JsonObject] = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+_DEFAULT_CLASS_ANNOTATION: Final = "storageclass.kubernetes.io/is-default-class"
+
+
+class Lookup(Protocol):
+    """What admission may ask of the cluster an object enters."""
+
+    def find(self, resource: ApiResource, namespace: str, name: str) -> StoredObject | None: ...
+
+    def objects_of(self, resource: ApiResource) -> Iterable[StoredObject]: ...
+
+
+class Admitted(NamedTuple):
+    """A document that may be stored, and the typed struct of it."""
+
+    document: JsonObject
+    typed: ApiObject
+
+
+def admit_new(resource: ApiResource, document: JsonObject, lookup: Lookup) -> Admitted:
+    """What is stored for a document somebody creates; InvalidError or Forbidden if nothing is."""
+    document = apply_defaults(document)
+    for plugin in _PLUGINS.get(resource.kind, ()):
+        document = plugin(document, lookup)
+    typed = validated(resource, document)
+    if isinstance(typed, Pod) and not typed.status.qos_class:
+        return _with_qos_class(document, typed)
+    return Admitted(document, typed)
+
+
+def decoded(resource: ApiResource, document: JsonObject) -> ApiObject:
+    """The typed struct of a document; InvalidError if a field has the wrong type."""
+    try:
+        return convert(resource.cls, document)
+    except DecodeError as error:
+        raise InvalidError(str(error)) from error
+
+
+def validated(resource: ApiResource, document: JsonObject) -> ApiObject:
+    """The typed struct of a document that keeps the rules of its kind; else InvalidError."""
+    typed = decoded(resource, document)
+    if errors := [*field_errors(typed), *workload_errors(document)]:
+        raise invalid(resource.kind, typed.metadata.name, errors)
+    return typed
+
+
+def admit_change(old: StoredObject, new: StoredObject) -> None:
+    """InvalidError if an update breaks a rule of its kind."""
+    errors = list(change_errors(old.typed, new.typed))
+    errors += workload_errors(new.document)
+    errors += workload_change_errors(old.document, new.document)
+    if errors:
+        raise invalid(new.resource.kind, new.name, errors)
+
+
+def _with_qos_class(document: JsonObject, pod: Pod) -> Admitted:
+    found = qos_class(pod)
+    status = msgspec.structs.replace(pod.status, qos_class=found)
+    return Admitted(
+        replaced_at(document, ("status", "qosClass"), found),
+        msgspec.structs.replace(pod, status=status),
+    )
+
+
+# --- Pods -------------------------------------------------------------------------------------
+
+
+def apply_runtime_class(document: JsonObject, lookup: Lookup) -> JsonObject:
+    """The overhead and the places a runtime class brings along."""
+    class_name = value_at(document, "spec", "runtimeClassName")
+    if not class_name:
+        return document
+    found = lookup.find(RUNTIME_CLASSES, "", class_name)
+    if found is None:
+        raise _refused(document, f'pod rejected: RuntimeClass "{class_name}" not found')
+    overhead = round_resource_list(as_object(value_at(found.document, "overhead", "podFixed")))
+    if overhead:
+        document = replaced_at(document, ("spec", "overhead"), overhead)
+    scheduling = as_object(found.document.get("scheduling"))
+    if selector := as_object(scheduling.get("nodeSelector")):
+        own = as_object(value_at(document, "spec", "nodeSelector"))
+        document = replaced_at(document, ("spec", "nodeSelector"), {**selector, **own})
+    if more := as_list(scheduling.get("tolerations")):
+        own_list = as_list(value_at(document, "spec", "tolerations"))
+        added = [toleration for toleration in more if toleration not in own_list]
+        document = replaced_at(document, ("spec", "tolerations"), [*own_list, *added])
+    return document
+
+
+def apply_priority_class(document: JsonObject, lookup: Lookup) -> JsonObject:
+    """`spec.priority` and `spec.preemptionPolicy` from the class named, or from the default one."""
+    spec = as_object(document.get("spec"))
+    class_name: str = spec.get("priorityClassName") or ""
+    priority: int | None = spec.get("priority")
+    policy: str | None = spec.get("preemptionPolicy")
+    filled: JsonObject = {}
+    if class_name:
+        chosen = _named_priority(document, class_name, lookup)
+        class_policy = chosen.preemption_policy or PREEMPT_LOWER_PRIORITY
+        if priority not in (None, chosen.value):
+            computed = _computed_by_class(chosen.value)
+            raise _refused(document, f"the integer value of priority ({priority}) {computed}")
+        if policy not in (None, class_policy):
+            computed = _computed_by_class(class_policy)
+            raise _refused(document, f"the string value of PreemptionPolicy ({policy}) {computed}")
+    else:
+        chosen = _default_priority(lookup)
+        class_policy = chosen.preemption_policy or PREEMPT_LOWER_PRIORITY
+        if priority is None and chosen.metadata.name:
+            filled["priorityClassName"] = chosen.metadata.name
+    filled["priority"] = chosen.value if priority is None else priority
+    filled["preemptionPolicy"] = policy or class_policy
+    return {**document, "spec": {**spec, **filled}}
+
+
+def _computed_by_class(value: int | str) -> str:
+    return (
+        "must not be provided in pod spec; priority admission controller computed"
+        f" {value} from the given PriorityClass name"
+    )
+
+
+def _named_priority(document: JsonObject, name: str, lookup: Lookup) -> PriorityClass:
+    found = lookup.find(PRIORITY_CLASSES, "", name)
+    if found is not None:
+        assert isinstance(found.typed, PriorityClass)
+        return found.typed
+    if name in SYSTEM_PRIORITIES:
+        return PriorityClass(value=SYSTEM_PRIORITIES[name])
+    raise _refused(document, f"no PriorityClass with name {name} was found")
+
+
+def _default_priority(lookup: Lookup) -> PriorityClass:
+    """The global default; of several the lowest, and without any a class of priority 0."""
+    defaults = [
+        stored.typed
+        for stored in lookup.objects_of(PRIORITY_CLASSES)
+        if isinstance(stored.typed, PriorityClass) and stored.typed.global_default
+    ]
+    return min(defaults, key=lambda found: found.value, default=PriorityClass())
+
+
+def tolerate_lost_nodes(document: JsonObject, _lookup: Lookup) -> JsonObject:
+    """Stay five minutes on a node that is lost, unless the pod says otherwise."""
+    tolerations = objects_in(value_at(document, "spec", "tolerations"))
+    added: list[JsonObject] = [
+        {
+            "key": taint,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": NODE_LOST_TOLERATION_S,
+        }
+        for taint in _NODE_LOST_TAINTS
+        if not any(_speaks_of(toleration, taint) for toleration in tolerations)
+    ]
+    if not added:
+        return document
+    return replaced_at(document, ("spec", "tolerations"), [*tolerations, *added])
+
+
+def _speaks_of(toleration: JsonObject, taint: str) -> bool:
+    key, effect = toleration.get("key") or "", toleration.get("effect") or ""
+    return key in ("", taint) and effect in ("", "NoExecute")
+
+
+def merge_label_keys(document: JsonObject, _lookup: Lookup) -> JsonObject:
+    """Label keys of affinity terms and spread constraints become requirements (spec 01 §12.4)."""
+    spec = as_object(document.get("spec"))
+    if not spec.get("affinity") and not spec.get("topologySpreadConstraints"):
+        return document
+    labels = as_object(value_at(document, "metadata", "labels"))
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if not value_at(spec, "affinity", kind):
+            continue
+        required = ("affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution")
+        preferred = ("affinity", kind, "preferredDuringSchedulingIgnoredDuringExecution")
+        spec = _map_list(spec, required, lambda term: _narrowed(term, labels))
+        spec = _map_list(spec, preferred, lambda term: _narrowed_weighted(term, labels))
+    spec = _map_list(spec, ("topologySpreadConstraints",), lambda term: _narrowed(term, labels))
+    return document if spec is document.get("spec") else {**document, "spec": spec}
+
+
+def _map_list(
+    spec: JsonObject, path: tuple[str, ...], change: Callable[[JsonObject], JsonObject]
+) -> JsonObject:
+    terms = objects_in(value_at(spec, *path))
+    changed = [change(term) for term in terms]
+    if all(new is old for new, old in zip(changed, terms, strict=True)):
+        return spec
+    return replaced_at(spec, path, changed)
+
+
+def _narrowed_weighted(weighted: JsonObject, labels: JsonObject) -> JsonObject:
+    term = as_object(weighted.get("podAffinityTerm"))
+    narrowed = _narrowed(term, labels)
+    return weighted if narrowed is term else {**weighted, "podAffinityTerm": narrowed}
+
+
+def _narrowed(term: JsonObject, labels: JsonObject) -> JsonObject:
+    """A term whose selector also asks for the pod's own labels of the keys it names."""
+    if not is_object(term.get("labelSelector")):
+        return term
+    expressions = as_list(value_at(term, "labelSelector", "matchExpressions"))
+    wanted: list[JsonObject] = [
+        {"key": key, "operator": operator, "values": [labels[key]]}
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+        for key in as_list(term.get(field))
+        if key in labels
+    ]
+    # A pod copied from another cluster has been through this before.
+    added = [expression for expression in wanted if expression not in expressions]
+    if not added:
+        return term
+    return replaced_at(term, ("labelSelector", "matchExpressions"), [*expressions, *added])
+
+
+def write_first_status(document: JsonObject, _lookup: Lookup) -> JsonObject:
+    """A new pod is pending; one with scheduling gates says that they hold it back."""
+    document = filled_at(document, ("status", "phase"), "Pending")
+    conditions = objects_in(value_at(document, "status", "conditions"))
+    is_known = any(condition.get("type") == "PodScheduled" for condition in conditions)
+    if is_known or not value_at(document, "spec", "schedulingGates"):
+        return document
+    return replaced_at(document, ("status", "conditions"), [*conditions, _GATED_CONDITION])
+
+
+def _refused(document: JsonObject, detail: str) -> Exception:
+    return forbidden(PODS, value_at(document, "metadata", "name") or "", detail)
+
+
+# --- Claims -----------------------------------------------------------------------------------
+
+
+def choose_storage_class(document: JsonObject, lookup: Lookup) -> JsonObject:
+    """A claim that names no class gets the default one; of several the newest, then by name."""
+    if value_at(document, "spec", "storageClassName") is not None:
+        return document
+    defaults = [
+        (value_at(stored.document, "metadata", "creationTimestamp") or "", stored.name)
+        for stored in lookup.objects_of(STORAGE_CLASSES)
+        if as_object(stored.metadata.get("annotations")).get(_DEFAULT_CLASS_ANNOTATION) == "true"
+    ]
+    if not defaults:
+        return document
+    newest = max(created for created, _ in defaults)
+    name = min(name for created, name in defaults if created == newest)
+    return replaced_at(document, ("spec", "storageClassName"), name)
+
+
+# --- Jobs and services ------------------------------------------------------------------------
+
+
+def select_own_pods(document: JsonObject, _lookup: Lookup) -> JsonObject:
+    return generate_job_selector(document)
+
+
+def choose_cluster_address(document: JsonObject, lookup: Lookup) -> JsonObject:
+    services = (stored.document for stored in lookup.objects_of(SERVICES))
+    return with_cluster_address(document, services)
+
+
+_Plugin = Callable[[JsonObject, Lookup], JsonObject]
+
+_PLUGINS: Final[dict[str, tuple[_Plugin, ...]]] = {
+    "Pod": (
+        apply_runtime_class,
+        apply_priority_class,
+        tolerate_lost_nodes,
+        merge_label_keys,
+        write_first_status,
+    ),
+    "PersistentVolumeClaim": (choose_storage_class,),
+    "Job": (select_own_pods,),
+    "Service": (choose_cluster_address,),
+}

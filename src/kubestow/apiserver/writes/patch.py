@@ -1,0 +1,169 @@
+"""Patches: what an API server makes of a partial document.
+
+A JSON merge patch (RFC 7386) knows only "replace" and "null removes". A strategic merge patch also
+knows which lists are maps in disguise: conditions by their type, containers by their name. The keys
+are those of the built-in kinds, by field name; a list without one is replaced as a whole.
+
+Invariant: neither document is written to; what a patch leaves alone stays the same object.
+Not here: which parts of an object a request may change (`memory`).
+"""
+
+from typing import Any, Final
+
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.refusals import bad_request
+from kubestow.cluster.client import PatchType
+from kubestow.cluster.documents import as_list, as_object, is_list, is_object
+
+_MERGE_KEYS: Final[dict[str, str]] = {
+    "addresses": "type",
+    "conditions": "type",
+    "containers": "name",
+    "env": "name",
+    "ephemeralContainers": "name",
+    "hostAliases": "ip",
+    "imagePullSecrets": "name",
+    "initContainers": "name",
+    "ownerReferences": "uid",
+    "podIPs": "ip",
+    "ports": "containerPort",
+    "reservedFor": "uid",
+    "resourceClaimStatuses": "name",
+    "resourceClaims": "name",
+    "schedulingGates": "name",
+    "topologySpreadConstraints": "topologyKey",
+    "volumeDevices": "devicePath",
+    "volumeMounts": "mountPath",
+    "volumes": "name",
+}
+_MERGE_KEYS_OF_KIND: Final[dict[tuple[str, str], str]] = {("Service", "ports"): "port"}
+# Lists of plain values that are sets: a patch adds to them.
+_PRIMITIVE_SETS: Final = frozenset(("finalizers",))
+
+_DIRECTIVE: Final = "$patch"
+_ORDER: Final = "$setElementOrder/"
+_DELETE_PRIMITIVES: Final = "$deleteFromPrimitiveList/"
+_RETAIN_KEYS: Final = "$retainKeys"
+
+
+def apply_patch(
+    document: JsonObject, patch: JsonObject, patch_type: PatchType, *, kind: str
+) -> JsonObject:
+    """The patched document."""
+    if patch_type == "merge":
+        return merge_patch(document, patch)
+    return strategic_merge_patch(document, patch, kind=kind)
+
+
+def merge_patch(document: JsonObject, patch: JsonObject) -> JsonObject:
+    """RFC 7386: objects merge, null removes, everything else replaces."""
+    merged = dict(document)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif is_object(value):
+            merged[key] = merge_patch(as_object(document.get(key)), value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def strategic_merge_patch(document: JsonObject, patch: JsonObject, *, kind: str) -> JsonObject:
+    """Merge by the rules of the built-in kinds, obeying the `$` directives in the patch."""
+    directive = patch.get(_DIRECTIVE, "merge")
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != _DIRECTIVE}
+    if directive == "delete":
+        return {}
+    if directive != "merge":
+        raise bad_request(f"Unknown patch type found: {directive}")
+
+    merged = dict(document)
+    for key, value in patch.items():
+        if key.startswith("$"):
+            continue
+        if value is None:
+            merged.pop(key, None)
+        elif is_object(value):
+            below = as_object(document.get(key))
+            merged[key] = strategic_merge_patch(below, value, kind=kind)
+        elif is_list(value):
+            merged[key] = _merged_list(key, as_list(document.get(key)), value, kind)
+        else:
+            merged[key] = value
+    return _obey_list_directives(merged, document, patch, kind)
+
+
+def _obey_list_directives(
+    merged: JsonObject, document: JsonObject, patch: JsonObject, kind: str
+) -> JsonObject:
+    for key, value in patch.items():
+        if key.startswith(_DELETE_PRIMITIVES):
+            field = key.removeprefix(_DELETE_PRIMITIVES)
+            gone = as_list(value)
+            merged[field] = [item for item in as_list(merged.get(field)) if item not in gone]
+        elif key.startswith(_ORDER):
+            field = key.removeprefix(_ORDER)
+            if field in merged:
+                merged[field] = _ordered(
+                    as_list(merged[field]),
+                    as_list(document.get(field)),
+                    as_list(value),
+                    _merge_key(kind, field),
+                )
+        elif key == _RETAIN_KEYS:
+            merged = {field: kept for field, kept in merged.items() if field in as_list(value)}
+    return merged
+
+
+def _merge_key(kind: str, field: str) -> str | None:
+    return _MERGE_KEYS_OF_KIND.get((kind, field)) or _MERGE_KEYS.get(field)
+
+
+def _merged_list(field: str, old: list[Any], patch: list[Any], kind: str) -> list[Any]:
+    if field in _PRIMITIVE_SETS:
+        return [*old, *(item for item in patch if item not in old)]
+    merge_key = _merge_key(kind, field)
+    if merge_key is None:
+        return patch
+    changes = [as_object(item) for item in patch]
+    if any(change.get(_DIRECTIVE) == "replace" for change in changes):
+        return [change for change in changes if change.get(_DIRECTIVE) != "replace"]
+    return _merged_by_key(merge_key, [as_object(item) for item in old], changes, kind)
+
+
+def _merged_by_key(
+    merge_key: str, old: list[JsonObject], changes: list[JsonObject], kind: str
+) -> list[Any]:
+    merged: dict[Any, JsonObject] = {element.get(merge_key): element for element in old}
+    for change in changes:
+        if merge_key not in change:
+            raise bad_request(f"map: {change} does not contain declared merge key: {merge_key}")
+        value = change[merge_key]
+        if change.get(_DIRECTIVE) == "delete":
+            merged.pop(value, None)
+        else:
+            merged[value] = strategic_merge_patch(merged.get(value, {}), change, kind=kind)
+    return list(merged.values())
+
+
+def _ordered(
+    merged: list[Any], old: list[Any], order: list[Any], merge_key: str | None
+) -> list[Any]:
+    """The elements the patch names in its order; others keep their place among those they knew."""
+
+    def identity(item: Any) -> Any:  # a JSON scalar: the merge key's value, or the item itself
+        return item if merge_key is None else as_object(item).get(merge_key)
+
+    wanted = [identity(item) for item in order]
+    place = {identity(item): position for position, item in enumerate(old)}
+    elements = {identity(item): item for item in merged}
+    named = [key for key in dict.fromkeys(wanted) if key in elements]
+    unnamed = [key for key in elements if key not in wanted]
+    keys: list[Any] = []
+    for key in named:
+        # An element the patch does not know stays before those it preceded.
+        while unnamed and key in place and place.get(unnamed[0], -1) < place[key]:
+            keys.append(unnamed.pop(0))
+        keys.append(key)
+    return [elements[key] for key in (*keys, *unnamed)]

@@ -1,0 +1,201 @@
+"""What expressions compute with, as Python values.
+
+    null   None        bool    bool       int       int       uint   UInt      double   float
+    string str         bytes   bytes      list      tuple     map    dict      type     TypeValue
+    timestamp Timestamp   duration Duration   optional OptionalValue   others: their own classes
+
+Python calls True and 1 the same key of a dictionary, so keys of maps go through `map_key`.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import Final, TypeGuard
+
+from kubestow.cel.errors import CelError
+
+Value = object
+CelList = tuple[Value, ...]
+CelMap = dict[Hashable, Value]
+
+INT_MAX: Final = 2**63 - 1
+INT_MIN: Final = -(2**63)
+UINT_MAX: Final = 2**64 - 1
+NO_OVERLOAD: Final = "no such overload"
+
+
+class UInt(int):
+    """An unsigned integer; a type of its own, so that it is told apart from an int."""
+
+    __slots__ = ()
+
+
+class Timestamp(int):
+    """Nanoseconds since 1970."""
+
+    __slots__ = ()
+
+
+class Duration(int):
+    """Nanoseconds."""
+
+    __slots__ = ()
+
+
+class TypeValue:
+    """A type as a value: what `type(x)` gives."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypeValue) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class OptionalValue:
+    """A value that may be missing."""
+
+    __slots__ = ("_value", "has_value")
+
+    def __init__(self, value: Value, has_value: bool = True) -> None:
+        self._value = value
+        self.has_value = has_value
+
+    @property
+    def value(self) -> Value:
+        if not self.has_value:
+            raise CelError("optional.none() dereference")
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OptionalValue) or self.has_value != other.has_value:
+            return False
+        return not self.has_value or equal(self._value, other._value)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] -- optional values are no keys
+
+
+NONE: Final = OptionalValue(None, has_value=False)
+
+
+class DefaultMap(dict[Hashable, Value]):
+    """A map in which every key is found; one that is not there has the default (spec 08 B8)."""
+
+    __slots__ = ("default",)
+
+    def __init__(self, entries: CelMap, default: Value) -> None:
+        super().__init__(entries)
+        self.default = default
+
+
+class BoolKey:
+    """A bool as the key of a map, where Python would mistake it for 0 or 1."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BoolKey) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((BoolKey, self.value))
+
+
+# Other folders name their own classes here (quantities, versions, addresses).
+_TYPE_NAMES: Final[dict[type, str]] = {
+    type(None): "null_type",
+    bool: "bool",
+    int: "int",
+    UInt: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    tuple: "list",
+    dict: "map",
+    DefaultMap: "map",
+    Timestamp: "google.protobuf.Timestamp",
+    Duration: "google.protobuf.Duration",
+    TypeValue: "type",
+    OptionalValue: "optional_type",
+}
+_NUMBERS: Final = frozenset((int, UInt, float))
+
+
+def name_type(cls: type, name: str) -> None:
+    """Let values of a further class have a CEL type of that name."""
+    _TYPE_NAMES[cls] = name
+
+
+def type_name(value: Value) -> str:
+    return _TYPE_NAMES[type(value)]
+
+
+def checked_int(number: int) -> int:
+    if INT_MIN <= number <= INT_MAX:
+        return number
+    raise CelError("integer overflow")
+
+
+def checked_uint(number: int) -> int:
+    if 0 <= number <= UINT_MAX:
+        return number
+    raise CelError("unsigned integer overflow")
+
+
+def is_list(value: Value) -> TypeGuard[CelList]:
+    return isinstance(value, tuple)
+
+
+def is_map(value: Value) -> TypeGuard[CelMap]:
+    return isinstance(value, dict)
+
+
+def is_number(value: Value) -> TypeGuard[int | float]:
+    return type(value) in _NUMBERS
+
+
+def map_key(value: Value) -> Hashable:
+    """The value as a key. Numbers of different types that are equal are one key."""
+    if isinstance(value, bool):
+        return BoolKey(value)
+    if isinstance(value, Hashable):
+        return value
+    raise CelError(f"unsupported key type: {type_name(value)}")
+
+
+def keys_of(entries: CelMap) -> Iterable[Value]:
+    """The keys as values."""
+    return (key.value if isinstance(key, BoolKey) else key for key in entries)
+
+
+def find(entries: CelMap, key: Value) -> OptionalValue:
+    """The entry of that key, if there is one."""
+    hashed = map_key(key)
+    if hashed in entries:
+        return OptionalValue(entries[hashed])
+    if isinstance(entries, DefaultMap):
+        return OptionalValue(entries.default)
+    return NONE
+
+
+def equal(first: Value, second: Value) -> bool:
+    """Whether two values are the same. Numbers compare by value, other types only to their own."""
+    if is_number(first) and is_number(second):
+        return first == second
+    if is_list(first) and is_list(second):
+        return len(first) == len(second) and all(map(equal, first, second))
+    if is_map(first) and is_map(second):
+        return first.keys() == second.keys() and all(
+            equal(value, second[key]) for key, value in first.items()
+        )
+    return _TYPE_NAMES[type(first)] == _TYPE_NAMES[type(second)] and first == second
+
+
+def shown(value: Value) -> str:
+    """A value in an error message."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""What is reused between equal pods."""

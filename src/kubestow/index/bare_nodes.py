@@ -1,0 +1,64 @@
+"""Nodes as if no pods were on them: how scores see nodes that an extender sent back as objects.
+
+Such an object says nothing about pods, and none are added to it (spec 04 §13.3): everything that
+sums over pods is zero, and so is everything known of images, which only the cache counts. Labels,
+taints and amounts are those of the snapshot.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.node_info import NodeInfo
+from kubestow.index.nodes import Nodes
+from kubestow.index.tracked import Depends
+
+if TYPE_CHECKING:
+    from kubestow.cache.snapshot import FrozenImages
+
+
+class BareNodes(Nodes):
+    """Some nodes of a snapshot without their pods."""
+
+    __slots__ = ()
+
+    def subset(self, positions: npt.NDArray[np.intp]) -> Nodes:
+        return BareNodes(self.snapshot, super().subset(positions).rows)
+
+    def requested(self, column: int) -> IntArray:
+        return np.zeros(len(self), np.int64)
+
+    def non_zero_requested(self, column: int) -> IntArray:
+        return np.zeros(len(self), np.int64)
+
+    @property
+    def pod_count(self) -> IntArray:
+        return np.zeros(len(self), np.int64)
+
+    @property
+    def has_affinity(self) -> BoolArray:
+        return np.zeros(len(self), np.bool_)
+
+    @property
+    def has_required_anti_affinity(self) -> BoolArray:
+        return np.zeros(len(self), np.bool_)
+
+    def images(self) -> "list[FrozenImages]":
+        return [{} for _ in range(len(self))]
+
+    def infos(self) -> list[NodeInfo]:
+        infos: list[NodeInfo] = []
+        for node in self.node_objects():
+            info = NodeInfo(node.metadata.name)
+            info.set_node(node)
+            infos.append(info)
+        return infos
+
+    def tracked(
+        self, key: Hashable, depends: Depends, compute: Callable[[Nodes], npt.NDArray[Any]]
+    ) -> npt.NDArray[Any]:
+        # What is kept shows pods and images.
+        return compute(self)

@@ -1,0 +1,154 @@
+"""The devices that drivers have published, found by node and by pool.
+
+A slice belongs to a pool, and a pool may stretch over many slices and nodes. Which pools a node
+sees is worked out per node and kept (`dynamic_resources.pools`); `stamp_of` says for how long that
+holds.
+
+Invariants: a `PublishedSlice` and its devices never change, a new version of a slice makes new
+ones; so whatever is remembered on a device is forgotten together with it.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from kubestow.api.device import Device, ResourceSlice
+from kubestow.cache.objects import ObjectStore
+from kubestow.cel import CelError, Value
+from kubestow.index.devices.changes import DeviceChanges
+from kubestow.index.devices.node_match import Reach
+
+PoolKey = tuple[str, str]  # driver, pool
+DeviceId = tuple[str, str, str]  # driver, pool, device
+K = TypeVar("K")
+
+
+class PublishedDevice:
+    """One device, with what was found out about it."""
+
+    __slots__ = ("cel_value", "device", "id", "matches", "of", "pool", "reach")
+
+    def __init__(self, device: Device, of: "PublishedSlice") -> None:
+        self.device = device
+        self.of = of
+        self.pool = of.pool
+        self.id: DeviceId = (*of.pool, device.name)
+        # Only asked with per-device node selection.
+        self.reach = Reach(device.node_name, device.all_nodes, device.node_selector)
+        # These two belong to `selectors`.
+        self.cel_value: Value | CelError | None = None
+        self.matches: dict[str, bool | Exception] = {}
+
+    def __str__(self) -> str:
+        return "/".join(self.id)
+
+
+class PublishedSlice:
+    """One slice with its devices."""
+
+    __slots__ = (
+        "devices",
+        "generation",
+        "has_counters",
+        "is_local",
+        "name",
+        "per_device",
+        "pool",
+        "reach",
+        "slice_count",
+        "spec",
+    )
+
+    def __init__(self, resource_slice: ResourceSlice) -> None:
+        spec = self.spec = resource_slice.spec
+        self.name = resource_slice.metadata.name
+        self.pool: PoolKey = (spec.driver, spec.pool.name)
+        self.generation = spec.pool.generation
+        self.slice_count = spec.pool.resource_slice_count
+        self.has_counters = bool(spec.shared_counters)
+        self.per_device = bool(spec.per_device_node_selection)
+        self.reach = Reach(spec.node_name, spec.all_nodes, spec.node_selector)
+        # Counters are for the whole pool, wherever the slice says it lives.
+        self.is_local = bool(spec.node_name) and not self.has_counters
+        self.devices = tuple(PublishedDevice(device, self) for device in spec.devices)
+
+
+class DeviceInventory:
+    """All published slices. Follows the store they are in."""
+
+    def __init__(self, store: ObjectStore[ResourceSlice], changes: DeviceChanges) -> None:
+        self._changes = changes
+        self._slices: dict[str, PublishedSlice] = {}
+        self._local: dict[str, dict[str, PublishedSlice]] = {}
+        self._elsewhere: dict[str, PublishedSlice] = {}
+        self._pools: dict[PoolKey, dict[str, PublishedSlice]] = {}
+        self._local_stamps: dict[str, int] = {}
+        self._common_stamp = 0
+        for resource_slice in store:
+            self._put(resource_slice)
+        store.subscribe(self._changed)
+
+    def __iter__(self) -> Iterator[PublishedSlice]:
+        return iter(self._slices.values())
+
+    def candidates(self, node_name: str) -> Iterator[PublishedSlice]:
+        """The slices that may have something for the node: its own, and those of no node."""
+        yield from self._local.get(node_name, {}).values()
+        yield from self._elsewhere.values()
+
+    def of_pool(self, pool: PoolKey) -> Iterable[PublishedSlice]:
+        return self._pools.get(pool, {}).values()
+
+    def stamp_of(self, node_name: str) -> tuple[int, int]:
+        """Changes whenever a slice changes in a pool that the node may see."""
+        return self._local_stamps.get(node_name, 0), self._common_stamp
+
+    def note_change(self, pool: PoolKey) -> None:
+        """Something changed in the pool, so for all nodes that may see it."""
+        for published in self.of_pool(pool):
+            if not published.is_local:
+                self._changes.note_all()
+                return
+        for published in self.of_pool(pool):
+            self._changes.note(published.reach.node_name)
+
+    def _changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        if old is not None:
+            self._remove(old.metadata.name)
+        if new is not None:
+            self._put(new)
+
+    def _put(self, resource_slice: ResourceSlice) -> None:
+        published = PublishedSlice(resource_slice)
+        self._slices[published.name] = published
+        self._pools.setdefault(published.pool, {})[published.name] = published
+        if published.is_local:
+            self._local.setdefault(published.reach.node_name, {})[published.name] = published
+        else:
+            self._elsewhere[published.name] = published
+        self._stamp(published.pool)
+
+    def _remove(self, name: str) -> None:
+        published = self._slices.pop(name)
+        self._stamp(published.pool)
+        _discard(self._pools, published.pool, name)
+        if published.is_local:
+            _discard(self._local, published.reach.node_name, name)
+        else:
+            del self._elsewhere[name]
+
+    def _stamp(self, pool: PoolKey) -> None:
+        """Whether a pool is complete depends on all its slices, so all its nodes are told."""
+        self.note_change(pool)
+        for published in self._pools[pool].values():
+            if published.is_local:
+                node_name = published.reach.node_name
+                self._local_stamps[node_name] = self._local_stamps.get(node_name, 0) + 1
+            else:
+                self._common_stamp += 1
+
+
+def _discard(index: dict[K, dict[str, PublishedSlice]], key: K, name: str) -> None:
+    entries = index[key]
+    del entries[name]
+    if not entries:
+        del index[key]

@@ -1,0 +1,105 @@
+"""Things found out once per node, that hold until the node or its devices change.
+
+Nodes have a number here, their slot, which stays the same when the rows of the snapshot are laid
+anew; so what is kept in arrays by slot needs no moving.
+"""
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.node import Node
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.index.devices.changes import DeviceChanges
+from kubestow.index.nodes import Nodes
+from kubestow.index.tracked import Depends
+
+S = TypeVar("S", bound=np.generic)
+
+
+class NodeSlots:
+    """The numbers of nodes. A node that is gone keeps its number, in case it comes back."""
+
+    def __init__(self, changes: DeviceChanges) -> None:
+        self._changes = changes
+        self._by_name: dict[str, int] = {}
+        self._nodes: list[Node] = []
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def node(self, slot: int) -> Node:
+        """The node as it was last seen."""
+        return self._nodes[slot]
+
+    def find(self, name: str) -> int | None:
+        return self._by_name.get(name)
+
+    def of(self, nodes: Nodes) -> IntArray:
+        """int64[node]: the slot of each node. Nodes that changed are noted as such."""
+        return nodes.tracked(self, Depends.NODE, self._compute)
+
+    def _compute(self, nodes: Nodes) -> IntArray:
+        return np.array([self._slot(node) for node in nodes.node_objects()], np.int64)
+
+    def _slot(self, node: Node) -> int:
+        name = node.metadata.name
+        slot = self._by_name.get(name)
+        if slot is None:
+            slot = self._by_name[name] = len(self._nodes)
+            self._nodes.append(node)
+            return slot
+        known = self._nodes[slot]
+        if known is not node:
+            self._nodes[slot] = node
+            if _differ(known, node):
+                self._changes.note(name)
+        return slot
+
+
+def _differ(first: Node, second: Node) -> bool:
+    """Whether devices could tell the two apart: by labels, or by what a device plugin offers."""
+    return (
+        first.metadata.labels != second.metadata.labels
+        or first.status.allocatable != second.status.allocatable
+    )
+
+
+class KeptPerNode:
+    """Base of what is kept in arrays by slot: knows for which nodes it still holds."""
+
+    def __init__(self, slots: NodeSlots, changes: DeviceChanges) -> None:
+        self._slots = slots
+        self._changes = changes
+        self._mark = changes.mark
+        self.is_known: BoolArray = np.zeros(0, np.bool_)
+
+    def missing(self, slots: IntArray) -> list[int]:
+        """Those of the slots that have to be looked at (again)."""
+        self._catch_up()
+        if len(self.is_known) < len(self._slots):
+            self.is_known = grown(self.is_known, len(self._slots))
+            self._grow(len(self._slots))
+        return slots[~self.is_known[slots]].tolist()
+
+    def _grow(self, size: int) -> None:
+        """Make room for so many slots in all other arrays."""
+
+    def _catch_up(self) -> None:
+        names = self._changes.since(self._mark)
+        self._mark = self._changes.mark
+        if names is None:
+            self.is_known[:] = False
+            return
+        for name in names:
+            slot = self._slots.find(name)
+            if slot is not None and slot < len(self.is_known):
+                self.is_known[slot] = False
+
+
+def grown(values: npt.NDArray[S], size: int) -> npt.NDArray[S]:
+    """A longer copy, with zeros at the end."""
+    larger = np.zeros(size, values.dtype)
+    larger[: len(values)] = values
+    return larger

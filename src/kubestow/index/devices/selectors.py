@@ -1,0 +1,162 @@
+"""Which devices a CEL expression selects (spec 08 B8).
+
+Compiling is dear and expressions are few, so programs are kept. An answer depends on the expression
+and the device alone, so it is kept with the device, errors included.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+from kubestow.api.device import DeviceAttribute
+from kubestow.cel import CelError, CompileError, Environment, Program, Value
+from kubestow.cel.functions import method
+from kubestow.cel.library.semvers import Semver, parse_semver
+from kubestow.cel.operators import contains
+from kubestow.cel.static_types import (
+    BOOL,
+    DYN,
+    QUANTITY,
+    STRING,
+    A,
+    Type,
+    list_of,
+    map_of,
+)
+from kubestow.cel.values import CelMap, DefaultMap, equal, type_name
+from kubestow.index.devices.inventory import PublishedDevice
+
+PROGRAMS_MAX: Final = 1024
+
+
+def _includes(values: Value, wanted: Value) -> bool:
+    return contains(wanted, values)
+
+
+_DEVICE: Final = Type("kubernetes.DRADevice")
+_ENVIRONMENT: Final = Environment(
+    {"device": _DEVICE},
+    objects={
+        _DEVICE: {
+            "driver": STRING,
+            "attributes": map_of(STRING, map_of(STRING, DYN)),
+            "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
+            "allowMultipleAllocations": BOOL,
+        }
+    },
+    functions=(
+        method("includes", (list_of(A), A), BOOL, _includes),
+        method("includes", (A, A), BOOL, equal),
+    ),
+)
+
+
+class SelectorFailure(Exception):
+    """An expression gave no answer for a device; the text says at which stage and why."""
+
+
+def selects(expression: str, published: PublishedDevice) -> bool:
+    """Whether the expression is true for the device; raises SelectorFailure."""
+    answer = published.matches.get(expression)
+    if answer is None:
+        answer = published.matches[expression] = _ask(expression, published)
+    if isinstance(answer, bool):
+        return answer
+    raise answer
+
+
+def _ask(expression: str, published: PublishedDevice) -> bool | SelectorFailure:
+    program = _program(expression)
+    if isinstance(program, CompileError):
+        return SelectorFailure(f"CEL compile error: {program}")
+    try:
+        result = program.evaluate({"device": cel_value(published)})
+        return result if isinstance(result, bool) else _not_bool(result)
+    except CelError as error:
+        return SelectorFailure(f"CEL runtime error: {error}")
+
+
+@lru_cache(PROGRAMS_MAX)
+def _program(expression: str) -> Program | CompileError:
+    try:
+        program = _ENVIRONMENT.compile(expression)
+    except CompileError as error:
+        return error
+    if program.result_type not in (BOOL, DYN):
+        return CompileError(f"must evaluate to bool or the unknown type, not {program.result_type}")
+    return program
+
+
+def _not_bool(result: Value) -> SelectorFailure:
+    kind = type_name(result)
+    match result:
+        case str():
+            why = "unsupported native conversion from string to 'bool'"
+        case int():
+            why = f"unsupported type conversion from '{kind}' to bool"
+        case _:
+            why = f"type conversion error from '{kind.rpartition('.')[2]}' to 'bool'"
+    return SelectorFailure(
+        f"CEL runtime error: CEL result of type {kind} could not be converted to bool: {why}"
+    )
+
+
+# --- The device as an expression sees it ------------------------------------------------------
+
+
+def cel_value(published: PublishedDevice) -> Value:
+    """The device as a value; raises CelError if some attribute cannot be one."""
+    value = published.cel_value
+    if value is None:
+        try:
+            value = _converted(published)
+        except CelError as error:
+            value = error
+        published.cel_value = value
+    if isinstance(value, CelError):
+        raise value
+    return value
+
+
+def _converted(published: PublishedDevice) -> Value:
+    device, driver = published.device, published.of.spec.driver
+    attributes = {
+        name: _attribute(name, attribute) for name, attribute in device.attributes.items()
+    }
+    capacity: dict[str, Value] = {name: entry.value for name, entry in device.capacity.items()}
+    return {
+        "driver": driver,
+        "attributes": _by_domain(attributes, driver),
+        "capacity": _by_domain(capacity, driver),
+        "allowMultipleAllocations": bool(device.allow_multiple_allocations),
+    }
+
+
+def _by_domain(entries: dict[str, Value], driver: str) -> DefaultMap:
+    """Domain → id → value. A name without a domain has the driver's; unknown domains are empty."""
+    domains: dict[str, CelMap] = {}
+    for name, value in entries.items():
+        domain, _, identifier = name.rpartition("/")
+        domains.setdefault(domain or driver, {})[identifier] = value
+    return DefaultMap({**domains}, {})
+
+
+def _attribute(name: str, attribute: DeviceAttribute) -> Value:
+    # A bool is asked for before an int: Python takes it for one.
+    for value in (attribute.bool_value, attribute.int_value, attribute.string_value):
+        if value is not None:
+            return value
+    if attribute.version_value is not None:
+        return _version(name, attribute.version_value)
+    for values in (attribute.bool_values, attribute.int_values, attribute.string_values):
+        if values is not None:
+            return values
+    if attribute.version_values is not None:
+        return tuple(_version(name, version) for version in attribute.version_values)
+    raise CelError(f"attribute {name}: unsupported attribute value")
+
+
+def _version(name: str, text: str) -> Semver:
+    try:
+        return parse_semver(text)
+    except CelError as error:
+        raise CelError(f"attribute {name}: parse semantic version: {error}") from error

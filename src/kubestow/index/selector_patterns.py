@@ -1,0 +1,159 @@
+"""Which of very many selectors each node matches.
+
+A mask per selector is right for a few selectors. Local disks come with a selector of their own for
+every node, and storage capacity is reported per node: thousands of selectors, of which a node
+matches one or two. So it is done the other way round: each node looks up the few selectors its
+label values can satisfy, and the list of those that match is its pattern. Nodes with equal patterns
+are equal to whoever asks, who then works per pattern instead of per node.
+
+Not here: what is done with a pattern (`volume_binding`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from kubestow.api.labels import Requirement, Selector
+from kubestow.api.node_selector import CompiledNodeSelector
+from kubestow.arrays import IntArray, Rows
+from kubestow.cache.snapshot import Snapshot
+from kubestow.index.nodes import Nodes
+from kubestow.index.tracked import Depends, Tracked
+
+Labels = Mapping[str, str]
+# Positions of the selectors that match, ascending.
+Pattern = tuple[int, ...]
+# A selector of labels, one of nodes (of which only the labels are looked at), or none: all match.
+AnySelector = Selector | CompiledNodeSelector | None
+
+
+class SelectorPatterns:
+    """A growing list of selectors and, for every node, which of them it matches.
+
+    Positions and pattern numbers are given in the order of first sight and never change.
+    """
+
+    def __init__(self) -> None:
+        self.patterns: list[Pattern] = []
+        self._numbers: dict[Pattern, int] = {}
+        self._patterns_with: list[list[int]] = []
+        self._positions: dict[AnySelector, int] = {}
+        # Requirements that name values are found by the node's value; the others are tried.
+        self._by_value: dict[str, dict[str, list[_Candidate]]] = {}
+        self._tried: list[_Candidate] = []
+        # What was added since the arrays were last looked at: None stands for any node.
+        self._news: list[Requirement | None] = []
+        self._snapshot: Snapshot | None = None
+        self._array: Tracked[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def position_of(self, selector: AnySelector) -> int:
+        """The selector's position, which it gets now if it is new."""
+        position = self._positions.get(selector)
+        if position is None:
+            position = self._positions[selector] = len(self._positions)
+            self._patterns_with.append([])
+            for requirements in _alternatives(selector):
+                self._file(position, requirements)
+        return position
+
+    def numbers(self, nodes: Nodes) -> IntArray:
+        """int64[node]: the number of each node's pattern. Read-only for the caller."""
+        if self._array is None or self._snapshot is not nodes.snapshot:
+            self._follow(nodes.snapshot)
+        assert self._array is not None
+        values = self._array.values()
+        if self._news:
+            rows = self._concerned(nodes.snapshot)
+            values[rows] = self._compute(nodes.snapshot, rows)
+            self._news.clear()
+        return values[nodes.rows]
+
+    def pattern_of(self, labels: Labels) -> Pattern:
+        """The positions of the selectors that these labels satisfy."""
+        found = {position for position, others in self._tried if _all_match(others, labels)}
+        for key, by_value in self._by_value.items():
+            value = labels.get(key)
+            for position, others in by_value.get(value, ()) if value is not None else ():
+                if _all_match(others, labels):
+                    found.add(position)
+        return tuple(sorted(found))
+
+    def patterns_with(self, position: int) -> Sequence[int]:
+        """The numbers of the patterns seen so far in which the selector matches."""
+        return self._patterns_with[position]
+
+    def _follow(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._news.clear()
+        self._array = Tracked[np.int64](
+            snapshot.log, Depends.NODE, lambda rows: self._compute(snapshot, rows)
+        )
+
+    def _compute(self, snapshot: Snapshot, rows: Rows) -> IntArray:
+        nodes = snapshot.view(rows).node_objects()
+        return np.array(
+            [self._number(self.pattern_of(node.metadata.labels)) for node in nodes], np.int64
+        )
+
+    def _number(self, pattern: Pattern) -> int:
+        number = self._numbers.get(pattern)
+        if number is None:
+            number = self._numbers[pattern] = len(self.patterns)
+            self.patterns.append(pattern)
+            for position in pattern:
+                self._patterns_with[position].append(number)
+        return number
+
+    def _file(self, position: int, requirements: tuple[Requirement, ...]) -> None:
+        for index, requirement in enumerate(requirements):
+            if requirement.operator == "In":
+                others = (*requirements[:index], *requirements[index + 1 :])
+                by_value = self._by_value.setdefault(requirement.key, {})
+                for value in requirement.values:
+                    by_value.setdefault(value, []).append((position, others))
+                self._news.append(requirement)
+                return
+        self._tried.append((position, requirements))
+        self._news.append(None)
+
+    def _concerned(self, snapshot: Snapshot) -> Rows:
+        """Rows whose pattern the selectors added since may change."""
+        values_by_key: dict[str, set[str]] = {}
+        for requirement in self._news:
+            if requirement is None:
+                return slice(None)
+            values_by_key.setdefault(requirement.key, set()).update(requirement.values)
+        mask = np.zeros(len(snapshot), np.bool_)
+        for key, values in values_by_key.items():
+            column = snapshot.label(key)
+            # The ids first: catching up with changed nodes may add values.
+            ids = column.ids
+            wanted = [number for value in values if (number := column.id_of(value)) is not None]
+            mask |= np.isin(ids, wanted)
+        return np.flatnonzero(mask)
+
+
+# A selector's position and what must hold besides what it was filed under.
+_Candidate = tuple[int, tuple[Requirement, ...]]
+_EVERY_NODE: Final[Iterable[tuple[Requirement, ...]]] = ((),)
+
+
+def _alternatives(selector: AnySelector) -> Iterable[tuple[Requirement, ...]]:
+    """Lists of requirements of which one must hold as a whole."""
+    if selector is None:
+        return _EVERY_NODE
+    if isinstance(selector, Selector):
+        return () if selector.is_nothing else (selector.requirements,)
+    return [term.labels for term in selector.terms]
+
+
+def _all_match(requirements: tuple[Requirement, ...], labels: Labels) -> bool:
+    # A loop, not all(...): nearly always there is nothing to loop over.
+    for requirement in requirements:  # noqa: SIM110
+        if not requirement.matches(labels):
+            return False
+    return True

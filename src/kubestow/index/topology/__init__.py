@@ -1,0 +1,1 @@
+"""How many pods and terms are in each topology domain."""

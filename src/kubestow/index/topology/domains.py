@@ -1,0 +1,316 @@
+"""Which topology domain each node is in, and counts summed per domain.
+
+A topology key divides the nodes into domains, one per value of the label. Domains are numbered per
+key, and a column holds every row's number, so that "how many such pods are in this node's zone" is
+one gather over all nodes. Sums per domain are corrected when a row's count or its label changes,
+and not summed up anew as long as rows stay where they are.
+
+    column.ids     2 2 3 0 3       rows: two nodes in z1, two in z2, one without the label
+    row counts     1 0 4 9 1
+    sums.values    0 0 1 5         by number; what is in no domain counts nowhere
+
+Invariants: `sums.values[d]` is the sum of the counts of the rows with number d, for every d but
+ABSENT, where it is 0; a number in use belongs to one value, and is given away again once no node
+has the value.
+Not here: what is counted (`tallies`), when a row has changed (`topology_counts`).
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.node import Node
+from kubestow.api.node_selector import ANY_NODE, RequiredNodeAffinity
+from kubestow.api.pod import Toleration
+from kubestow.arrays import BoolArray, IntArray, Rows
+from kubestow.index.node_match import matches_required
+from kubestow.index.nodes import Nodes
+from kubestow.index.taint_match import untolerated
+
+# Not IdArray: NumPy would widen narrower numbers anew for every gather.
+DomainIds = npt.NDArray[np.intp]
+
+ABSENT: Final = 0  # The row is in no domain: it lacks the label, or does not count.
+EMPTY: Final = 1  # The value "", numbered whether a node has it or not (see `Eligibility`).
+_FIRST_FREE: Final = 2
+
+# Per key. The least recently used goes; making one again costs a pass over the nodes.
+VARIANTS_MAX: Final = 128
+
+
+class Eligibility(NamedTuple):
+    """Which nodes count for a domain (spec 06 §6.3.4); the default lets every node count.
+
+    `keys` are labels a node must have, `tolerations` None means that taints do not matter. With
+    `counts_unlabelled` a node without the topology key counts for the value "" (spec 06 §6.3.7).
+    """
+
+    keys: tuple[str, ...] = ()
+    affinity: RequiredNodeAffinity = ANY_NODE
+    tolerations: tuple[Toleration, ...] | None = None
+    comparison_operators: bool = False
+    counts_unlabelled: bool = False
+
+    def admits(self, nodes: Nodes) -> BoolArray:
+        """bool[node]: whether the node counts, whatever its domain."""
+        mask = np.ones(len(nodes), np.bool_)
+        for key in self.keys:
+            mask &= nodes.label_ids(key) != 0
+        if not self.affinity.is_any:
+            mask &= matches_required(nodes, self.affinity)
+        if self.tolerations is not None:
+            kept_out = untolerated(
+                nodes, self.tolerations, comparison_operators=self.comparison_operators
+            )
+            if kept_out is not None:
+                mask &= kept_out == 0
+        return mask
+
+
+EVERY_NODE: Final = Eligibility()
+
+
+class RowCounts:
+    """A count per row, with the sums over columns that somebody asked for.
+
+    rows   int64[row]
+    """
+
+    __slots__ = ("_sums", "rows")
+
+    def __init__(self, rows: IntArray) -> None:
+        self.rows = rows
+        self._sums: dict[DomainColumn, DomainSums] = {}
+
+    def sums(self, column: "DomainColumn") -> "DomainSums":
+        sums = self._sums.get(column)
+        if sums is None:
+            sums = self._sums[column] = DomainSums(column, self.rows)
+            column.counts[self] = sums
+        return sums
+
+    def add(self, row: int, amount: int) -> None:
+        self.rows[row] += amount
+        for column, sums in self._sums.items():
+            sums.add(int(column.ids[row]), amount)
+
+    def forget(self, column: "DomainColumn") -> None:
+        del self._sums[column]
+
+    def detach(self) -> None:
+        """Let go of all columns, so that they no longer keep sums for these counts."""
+        for column in self._sums:
+            del column.counts[self]
+        self._sums.clear()
+
+
+class DomainSums:
+    """Counts per row, summed per domain of one column. `total` leaves out rows in no domain.
+
+    values   int64[domain]
+    """
+
+    __slots__ = ("total", "values")
+
+    def __init__(self, column: "DomainColumn", rows: IntArray) -> None:
+        # Weights are summed as doubles, exact for any number of pods that fits a cluster.
+        values = np.bincount(column.ids, weights=rows, minlength=len(column.populations))
+        self.values: IntArray = values.astype(np.int64)
+        self.values[ABSENT] = 0
+        self.total = int(self.values.sum())
+
+    def add(self, domain: int, amount: int) -> None:
+        if domain != ABSENT:
+            self.values[domain] += amount
+            self.total += amount
+
+    def grow(self, capacity: int) -> None:
+        self.values = _grown(self.values, capacity)
+
+
+class DomainColumn:
+    """Every row's domain of one key, as far as the row is eligible.
+
+    ids           intp[row], ABSENT where the row does not count
+    populations   int64[domain], how many rows have each number
+    domain_count  how many numbers other than ABSENT have rows
+    counts        whose sums over this column are kept; theirs to fill
+    """
+
+    __slots__ = ("_registered", "counts", "domain_count", "ids", "populations")
+
+    def __init__(self, ids: DomainIds, capacity: int) -> None:
+        self.counts: dict[RowCounts, DomainSums] = {}
+        self.lay(ids, capacity)
+
+    def lay(self, ids: DomainIds, capacity: int) -> None:
+        """Give every row its number anew. Sums are made again when somebody asks for them."""
+        self.detach()
+        self.ids = ids
+        self.populations = np.bincount(ids, minlength=capacity)
+        self.domain_count = int(np.count_nonzero(self.populations[EMPTY:]))
+        self._registered: Rows | None = None
+
+    def move(self, row: int, domain: int) -> None:
+        """The row is in another domain now, and takes its counts along."""
+        old = int(self.ids[row])
+        if old == domain:
+            return
+        self.ids[row] = domain
+        self._populate(old, -1)
+        self._populate(domain, 1)
+        for counts, sums in self.counts.items():
+            count = int(counts.rows[row])
+            if count:
+                sums.add(old, -count)
+                sums.add(domain, count)
+
+    def grow(self, capacity: int) -> None:
+        self.populations = _grown(self.populations, capacity)
+        for sums in self.counts.values():
+            sums.grow(capacity)
+
+    def detach(self) -> None:
+        """Let go of all counts, so that they no longer keep sums over this column."""
+        for counts in self.counts:
+            counts.forget(self)
+        self.counts.clear()
+
+    def lowest(self, values: IntArray) -> int:
+        """The smallest of the domains' values, of those that have rows; there must be one."""
+        if self._registered is None:
+            self._registered = _as_slice(np.flatnonzero(self.populations[EMPTY:]) + EMPTY)
+        return int(values[self._registered].min())
+
+    def _populate(self, domain: int, change: int) -> None:
+        before = int(self.populations[domain])
+        after = before + change
+        self.populations[domain] = after
+        if domain != ABSENT and (before == 0 or after == 0):
+            self.domain_count += 1 if before == 0 else -1
+            self._registered = None
+
+
+class TopologyKey:
+    """The numbering of one label key's values, and the columns that use it."""
+
+    def __init__(self, key: str, nodes: Sequence[Node]) -> None:
+        self._key = key
+        self._numbers: dict[str, int] = {"": EMPTY}
+        self._values: list[str | None] = [None, ""]
+        self._free: list[int] = []
+        self._capacity = 8
+        self._variants: OrderedDict[Eligibility, DomainColumn] = OrderedDict()
+        self.every_node = DomainColumn(np.zeros(0, np.intp), self._capacity)
+        ids = np.array([self._number(node) for node in nodes], np.intp)
+        self.every_node.lay(ids, self._capacity)
+
+    def column(self, eligibility: Eligibility, nodes: Nodes) -> DomainColumn:
+        """The column of the rows that are eligible; `nodes` are all nodes.
+
+        A column is the same object for as long as it is used.
+        """
+        if self._is_plain(eligibility):
+            return self.every_node
+        column = self._variants.get(eligibility)
+        if column is None:
+            ids = self._eligible(eligibility, nodes, self.every_node.ids)
+            column = self._variants[eligibility] = DomainColumn(ids, self._capacity)
+            if len(self._variants) > VARIANTS_MAX:
+                _, forgotten = self._variants.popitem(last=False)
+                forgotten.detach()
+        else:
+            self._variants.move_to_end(eligibility)
+        return column
+
+    def update(self, nodes: Nodes, rows: DomainIds) -> None:
+        """Labels or taints of these rows have changed; `nodes` is the view of them."""
+        for row, node in zip(rows.tolist(), nodes.node_objects(), strict=True):
+            old = int(self.every_node.ids[row])
+            self.every_node.move(row, self._number(node))
+            self._free_if_vacant(old)
+        ids = self.every_node.ids[rows]
+        for eligibility, column in self._variants.items():
+            eligible = self._eligible(eligibility, nodes, ids)
+            for row, domain in zip(rows.tolist(), eligible.tolist(), strict=True):
+                column.move(row, domain)
+
+    def reorder(self, source: DomainIds) -> None:
+        """Row i is now what was row `source[i]`; new rows (-1) have no label until updated."""
+        for column in (self.every_node, *self._variants.values()):
+            column.lay(gathered(column.ids, source), self._capacity)
+        populations = self.every_node.populations[: len(self._values)]
+        for number in np.flatnonzero(populations == 0).tolist():
+            self._free_if_vacant(number)
+
+    def _is_plain(self, eligibility: Eligibility) -> bool:
+        keys, affinity, tolerations, _, counts_unlabelled = eligibility
+        return (
+            all(key == self._key for key in keys)
+            and affinity.is_any
+            and tolerations is None
+            and not counts_unlabelled
+        )
+
+    def _eligible(self, eligibility: Eligibility, nodes: Nodes, ids: DomainIds) -> DomainIds:
+        if eligibility.counts_unlabelled:
+            ids = np.where(ids == ABSENT, EMPTY, ids)
+        return np.where(eligibility.admits(nodes), ids, ABSENT)
+
+    def _number(self, node: Node) -> int:
+        value = node.metadata.labels.get(self._key)
+        if value is None:
+            return ABSENT
+        number = self._numbers.get(value)
+        return number if number is not None else self._new_number(value)
+
+    def _new_number(self, value: str) -> int:
+        if self._free:
+            number = self._free.pop()
+            self._values[number] = value
+        else:
+            number = len(self._values)
+            self._values.append(value)
+            if number >= self._capacity:
+                self._grow()
+        self._numbers[value] = number
+        return number
+
+    def _free_if_vacant(self, number: int) -> None:
+        """Autoscaled clusters see ever new hostnames; numbers must not grow with them."""
+        if number < _FIRST_FREE or self.every_node.populations[number]:
+            return
+        value = self._values[number]
+        if value is not None:
+            self._values[number] = None
+            del self._numbers[value]
+            self._free.append(number)
+
+    def _grow(self) -> None:
+        self._capacity *= 2
+        self.every_node.grow(self._capacity)
+        for column in self._variants.values():
+            column.grow(self._capacity)
+
+
+def gathered(values: npt.NDArray[np.int64], source: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """`values[source]`, with 0 where the source is -1."""
+    if len(values) == 0:
+        return np.zeros(len(source), values.dtype)
+    moved = values[source]
+    moved[source < 0] = 0
+    return moved
+
+
+def _grown(values: npt.NDArray[np.int64], capacity: int) -> npt.NDArray[np.int64]:
+    return np.concatenate((values, np.zeros(capacity - len(values), values.dtype)))
+
+
+def _as_slice(numbers: DomainIds) -> Rows:
+    """A slice where the numbers follow each other: it spares a copy."""
+    if len(numbers) and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return slice(int(numbers[0]), int(numbers[-1]) + 1)
+    return numbers

@@ -1,0 +1,261 @@
+"""Counts over the pods of the cluster that follow the snapshot by differences.
+
+A ledger knows what each row holds: so many pods of each class, or so many affinity terms of each
+kind. A tally is a weighted count of some of it, per row: "pods that this selector matches", "terms
+that keep such a pod out". What a tally counts is decided once per distinct thing, by a measure;
+after that, a pod that comes or goes changes one number in each tally that counts it, and touches no
+other.
+
+    snapshot row 7      {class 3: 2, class 8: 1}
+    ledger's page       {class 3: 1, class 8: 1}     so class 3 grew by 1 here:
+    tallies of class 3  rows[7] += 1, and the sum of row 7's domain
+
+Invariants: `tally.rows[r]` is the sum over what row r holds of amount times weight; a thing no row
+holds is forgotten, and measured again when it comes back.
+Not here: domains (`domains`), when to compare a row (`topology_counts`), particular measures.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from kubestow.arrays import IntArray
+from kubestow.cache.node_info import NodeInfo
+from kubestow.index.topology.domains import DomainIds, RowCounts, gathered
+
+T_contra = TypeVar("T_contra", contravariant=True)
+T = TypeVar("T")
+
+# How many tallies a ledger keeps. The least recently used goes; making one costs a pass over the
+# rows.
+TALLIES_MAX: Final = 1024
+
+TWINS_ASKED: Final = 8
+
+
+class Measure(Protocol[T_contra]):
+    """What a tally counts. Hashable: equal measures share one tally."""
+
+    def weigh(self, item: T_contra, /) -> int:
+        """How much one such item adds; most add 0."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+
+class Tally(RowCounts, Generic[T]):
+    """One count over a ledger. `weights` has what counts, and how much."""
+
+    __slots__ = ("measure", "weights")
+
+    def __init__(self, measure: Measure[T], row_count: int) -> None:
+        super().__init__(np.zeros(row_count, np.int64))
+        self.measure = measure
+        self.weights: dict[T, int] = {}
+
+
+class Page(Generic[T]):
+    """What one row holds."""
+
+    __slots__ = ("amounts", "row")
+
+    def __init__(self, row: int) -> None:
+        self.row = row
+        self.amounts: Mapping[T, int] = {}
+
+
+class Ledger(Generic[T]):
+    """What each row holds, and the tallies over it.
+
+    Holds nothing until the first tally is asked for: who never asks never pays.
+    """
+
+    def __init__(self, read: Callable[[NodeInfo], Mapping[T, int]]) -> None:
+        self._read = read
+        self._is_open = False
+        self._pages: list[Page[T]] = []
+        # Every thing some row holds, and on which pages it is.
+        self._holders: dict[T, dict[Page[T], None]] = {}
+        self._tallies: OrderedDict[Measure[T], Tally[T]] = OrderedDict()
+        self._tallies_of: dict[T, list[Tally[T]]] = {}
+
+    def __contains__(self, item: T) -> bool:
+        return item in self._holders
+
+    def open(self, infos: Sequence[NodeInfo]) -> None:
+        """Read all rows, unless that has been done."""
+        if not self._is_open:
+            self._is_open = True
+            self.reset(infos)
+
+    def tally(self, measure: Measure[T]) -> Tally[T]:
+        """The tally of what the measure counts; the ledger must be open."""
+        tally = self._tallies.get(measure)
+        if tally is not None:
+            self._tallies.move_to_end(measure)
+            return tally
+        tally = self._tallies[measure] = Tally(measure, len(self._pages))
+        for item in self._items_for(measure):
+            self._enrol(item, tally)
+        if tally.weights:
+            twin = self._twin(tally)
+            tally.rows = self._counted(tally) if twin is None else twin.rows.copy()
+        self._on_new_tally(tally)
+        if len(self._tallies) > TALLIES_MAX:
+            self._drop_oldest()
+        return tally
+
+    def update(self, row: int, info: NodeInfo) -> None:
+        """Make the row's page, and all tallies, show what the node holds now."""
+        if not self._is_open:
+            return
+        page, now = self._pages[row], self._read(info)
+        before = page.amounts
+        if before == now:
+            return
+        page.amounts = dict(now)
+        for item, amount in now.items():
+            change = amount - before.get(item, 0)
+            if change:
+                self._apply(page, item, change)
+        for item, amount in before.items():
+            if item not in now:
+                self._apply(page, item, -amount)
+
+    def reorder(self, source: DomainIds) -> None:
+        """Row i is now what was row `source[i]`; new rows (-1) hold nothing until updated.
+
+        Columns have to be laid anew as well: sums per domain are not touched here.
+        """
+        if not self._is_open:
+            return
+        # A row may be gone, and a node that is listed twice may have gained a second one.
+        copies = np.bincount(source[source >= 0], minlength=len(self._pages))
+        for row in np.flatnonzero(copies == 0).tolist():
+            for item in self._pages[row].amounts:
+                self._take_off(item, self._pages[row])
+        rows: list[int] = source.tolist()
+        moved: set[int] = set()
+        before, self._pages = self._pages, [Page(row) for row in range(len(rows))]
+        for row, old in enumerate(rows):
+            if old in moved:
+                self._copy(before[old], self._pages[row])
+            elif old >= 0:
+                moved.add(old)
+                self._pages[row] = before[old]
+                before[old].row = row
+        for tally in self._tallies.values():
+            if tally.weights:
+                tally.rows = gathered(tally.rows, source)
+            else:
+                tally.rows = np.zeros(len(source), np.int64)
+
+    def reset(self, infos: Sequence[NodeInfo]) -> None:
+        """Forget everything and read all rows anew; tallies stay, sums as in `reorder`."""
+        if not self._is_open:
+            return
+        for item in list(self._holders):
+            self._retire(item)
+        self._pages = [Page(row) for row in range(len(infos))]
+        for page, info in zip(self._pages, infos, strict=True):
+            page.amounts = dict(self._read(info))
+            for item in page.amounts:
+                if item not in self._holders:
+                    self._introduce(item)
+                self._holders[item][page] = None
+        for tally in self._tallies.values():
+            tally.rows = self._counted(tally)
+
+    # --- for ledgers that know which items and measures can meet at all ---
+
+    def _items_for(self, measure: Measure[T]) -> Iterable[T]:
+        """The items worth weighing for a new measure."""
+        return self._holders
+
+    def _tallies_for(self, item: T) -> Iterable[Tally[T]]:
+        """The tallies whose measures are worth asking about a new item."""
+        return self._tallies.values()
+
+    def _on_new_tally(self, tally: Tally[T]) -> None:
+        """A tally has been added."""
+
+    def _on_dropped_tally(self, tally: Tally[T]) -> None:
+        """A tally is gone."""
+
+    def _on_new_item(self, item: T) -> None:
+        """A row holds the item, and none did before."""
+
+    def _on_retired_item(self, item: T) -> None:
+        """No row holds the item any more."""
+
+    # --- inside ---
+
+    def _apply(self, page: Page[T], item: T, change: int) -> None:
+        """The page, which shows it already, holds so much more of the item than before."""
+        if item not in self._holders:
+            self._introduce(item)
+        for tally in self._tallies_of[item]:
+            tally.add(page.row, tally.weights[item] * change)
+        if item in page.amounts:
+            self._holders[item][page] = None
+        else:
+            self._take_off(item, page)
+
+    def _copy(self, page: Page[T], to: Page[T]) -> None:
+        to.amounts = page.amounts
+        for item in to.amounts:
+            self._holders[item][to] = None
+
+    def _take_off(self, item: T, page: Page[T]) -> None:
+        holders = self._holders[item]
+        del holders[page]
+        if not holders:
+            self._retire(item)
+
+    def _introduce(self, item: T) -> None:
+        self._holders[item] = {}
+        self._tallies_of[item] = []
+        for tally in self._tallies_for(item):
+            self._enrol(item, tally)
+        self._on_new_item(item)
+
+    def _retire(self, item: T) -> None:
+        del self._holders[item]
+        for tally in self._tallies_of.pop(item):
+            del tally.weights[item]
+        self._on_retired_item(item)
+
+    def _enrol(self, item: T, tally: Tally[T]) -> None:
+        weight = tally.measure.weigh(item)
+        if weight:
+            tally.weights[item] = weight
+            self._tallies_of[item].append(tally)
+
+    def _twin(self, tally: Tally[T]) -> Tally[T] | None:
+        """Another tally that counts just the same, if there is one among the latest.
+
+        Pods with labels of their own each have their own exposure to the terms of others, and
+        mostly the same terms mean them.
+        """
+        item = next(iter(tally.weights))
+        for other in self._tallies_of[item][-TWINS_ASKED:]:
+            if other is not tally and other.weights == tally.weights:
+                return other
+        return None
+
+    def _counted(self, tally: Tally[T]) -> IntArray:
+        """int64[row], from the pages that hold something of what counts."""
+        rows = np.zeros(len(self._pages), np.int64)
+        for item, weight in tally.weights.items():
+            for page in self._holders[item]:
+                rows[page.row] += page.amounts[item] * weight
+        return rows
+
+    def _drop_oldest(self) -> None:
+        _, tally = self._tallies.popitem(last=False)
+        for item in tally.weights:
+            self._tallies_of[item].remove(tally)
+        tally.detach()
+        self._on_dropped_tally(tally)

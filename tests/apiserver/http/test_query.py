@@ -1,0 +1,92 @@
+"""Parameters, bodies and forms that cannot be understood are refused, not guessed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubestow.apiserver.http.bodies import decoded_yaml
+from kubestow.apiserver.http.query import Query, finalizer_of
+from kubestow.apiserver.http.representation import Form, negotiate
+from kubestow.errors import ApiError
+
+DEFAULT_PODS = "/api/v1/namespaces/default/pods"
+Serve = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param({"limit": "many"}, id="limit"),
+        pytest.param({"watch": "maybe"}, id="flag"),
+        pytest.param({"resourceVersion": "x1"}, id="version"),
+        pytest.param({"resourceVersionMatch": "Roughly"}, id="match"),
+        pytest.param({"continue": "!!"}, id="token"),
+        pytest.param({"labelSelector": "a=b=c"}, id="labels"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(serve: Serve, query: dict[str, str]):
+    async def work(client: Any):
+        return await client.get(DEFAULT_PODS, **query)
+
+    reply = serve(work)
+    assert (reply.status, reply.body["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1", True), ("true", True), ("0", False), ("False", False), ("", False)]
+)
+def test_flags_are_read_as_go_reads_them(text: str, expected: bool):
+    assert Query({"watch": text}).flag("watch") is expected
+
+
+def test_a_policy_stands_for_a_finalizer():
+    policies = ("", "Background", "Foreground", "Orphan")
+    assert [finalizer_of(policy) for policy in policies] == [
+        "",
+        "",
+        "foregroundDeletion",
+        "orphan",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        pytest.param("", Form.OBJECT, id="anything"),
+        pytest.param("*/*", Form.OBJECT, id="star"),
+        pytest.param("application/json", Form.OBJECT, id="json"),
+        pytest.param(
+            "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Form.TABLE, id="table"
+        ),
+        pytest.param(
+            "application/json;as=Table;v=v9;g=meta.k8s.io,application/json",
+            Form.OBJECT,
+            id="a-table-of-the-future",
+        ),
+        pytest.param(
+            "application/vnd.kubernetes.protobuf,application/json", Form.OBJECT, id="second-best"
+        ),
+        pytest.param(
+            "application/json; as=PartialObjectMetadata ;g=meta.k8s.io;v=v1",
+            Form.METADATA,
+            id="with-blanks",
+        ),
+    ],
+)
+def test_the_first_form_that_can_be_made_is_made(accept: str, expected: Form):
+    assert negotiate(accept) is expected
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json;as=Poem"])
+def test_what_cannot_be_made_is_not_acceptable(accept: str):
+    with pytest.raises(ApiError) as caught:
+        negotiate(accept)
+    assert caught.value.code == 406
+
+
+def test_a_body_is_one_document():
+    assert decoded_yaml(b"a: 1\n---\n") == {"a": 1}
+    assert decoded_yaml(b"") is None
+    with pytest.raises(ApiError, match="found 2 documents, expected one"):
+        decoded_yaml(b"a: 1\n---\nb: 2\n")

@@ -1,0 +1,242 @@
+"""Addresses below an object: scale, binding, eviction, finalize."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
+from kubestow.cluster.resources import NAMESPACES, PODS
+
+Build = Callable[..., JsonObject]
+Serve = Callable[..., Any]
+
+DEFAULT_PODS = "/api/v1/namespaces/default/pods"
+WEB = "/apis/apps/v1/namespaces/default/deployments/web"
+
+
+@pytest.fixture
+def web(cluster: MemoryCluster) -> StoredObject:
+    labels = {"app": "web"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+    }
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    deployments = cluster.resources.named("deployments.apps")
+    return cluster.create(deployments, {"metadata": {"name": "web"}, "spec": spec})
+
+
+# --- Scale ------------------------------------------------------------------------------------
+
+
+def test_a_scale_shows_what_there_should_be_and_what_is(serve: Serve, web: StoredObject):
+    async def work(client: Any):
+        return (await client.get(f"{WEB}/scale")).body
+
+    scale = serve(work)
+    assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
+    assert scale["spec"] == {"replicas": 2}
+    assert scale["status"] == {"replicas": 0, "selector": "app=web"}
+
+
+def test_a_workload_is_scaled_by_patch_or_update(
+    serve: Serve, web: StoredObject, cluster: MemoryCluster
+):
+    async def work(client: Any):
+        patched = await client.patch(f"{WEB}/scale", {"spec": {"replicas": 5}})
+        stale = {**patched.body, "metadata": {"name": "web", "resourceVersion": "1"}}
+        refused = await client.put(f"{WEB}/scale", stale)
+        updated = await client.put(f"{WEB}/scale", {**patched.body, "spec": {"replicas": 0}})
+        return patched.body, refused, updated.body
+
+    patched, refused, updated = serve(work)
+    assert patched["spec"]["replicas"] == 5
+    assert refused.status == 409
+    assert updated["spec"]["replicas"] == 0
+    stored = cluster.get(web.resource, "default", "web")
+    assert stored.document["spec"]["replicas"] == 0
+    assert stored.metadata["generation"] == 3
+
+
+def test_nothing_is_scaled_below_none(serve: Serve, web: StoredObject):
+    async def work(client: Any):
+        return await client.patch(f"{WEB}/scale", {"spec": {"replicas": -1}})
+
+    reply = serve(work)
+    assert (reply.status, reply.body["reason"]) == (422, "Invalid")
+
+
+def test_what_has_no_such_part_is_not_found(serve: Serve, pod_document: Build):
+    async def work(client: Any):
+        return (
+            await client.get(f"{DEFAULT_PODS}/a/scale"),
+            await client.get(f"{DEFAULT_PODS}/a/binding"),
+        )
+
+    assert [reply.status for reply in serve(work)] == [404, 405]
+
+
+# --- Binding ----------------------------------------------------------------------------------
+
+
+def test_a_pod_is_bound_once(serve: Serve, pod_document: Build, cluster: MemoryCluster):
+    pod = cluster.create(PODS, pod_document("a"))
+
+    def binding(**metadata: Any) -> JsonObject:
+        return {"metadata": {"name": "a", **metadata}, "target": {"kind": "Node", "name": "n1"}}
+
+    async def work(client: Any):
+        path = f"{DEFAULT_PODS}/a/binding"
+        return (
+            await client.post(path, binding(uid="another")),
+            await client.post(path, binding(uid=pod.uid)),
+            await client.post(path, binding()),
+            await client.post(path, {"target": {"kind": "Rack", "name": "r"}}),
+        )
+
+    another, first, second, rack = serve(work)
+    assert (first.status, first.body["status"]) == (201, "Success")
+    assert (another.status, second.status, rack.status) == (409, 409, 422)
+    assert "already assigned to node" in second.body["message"]
+    assert cluster.get(PODS, "default", "a").document["spec"]["nodeName"] == "n1"
+
+
+def test_the_older_address_of_bindings_works(
+    serve: Serve, pod_document: Build, cluster: MemoryCluster
+):
+    cluster.create(PODS, pod_document("a"))
+    body = {"metadata": {"name": "a"}, "target": {"name": "n1"}}
+
+    async def work(client: Any):
+        return await client.post("/api/v1/namespaces/default/bindings", body)
+
+    assert serve(work).status == 201
+
+
+# --- Eviction ---------------------------------------------------------------------------------
+
+
+def budget(cluster: MemoryCluster, allowed: int, name: str = "budget") -> StoredObject:
+    resource = cluster.resources.named("poddisruptionbudgets.policy")
+    return cluster.create(
+        resource,
+        {
+            "metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}},
+            "status": {"disruptionsAllowed": allowed},
+        },
+    )
+
+
+def test_an_eviction_spends_the_budget(serve: Serve, pod_document: Build, cluster: MemoryCluster):
+    spent = budget(cluster, 1)
+    for name in ("a", "b"):
+        cluster.create(
+            PODS,
+            pod_document(
+                name,
+                nodeName="n1",
+                metadata={"labels": {"app": "web"}},
+                status={"phase": "Running"},
+            ),
+        )
+
+    async def work(client: Any):
+        return [
+            await client.post(f"{DEFAULT_PODS}/{name}/eviction", {"metadata": {"name": name}})
+            for name in ("a", "b")
+        ]
+
+    first, second = serve(work)
+    assert first.status == 201
+    assert (second.status, second.body["reason"]) == (429, "TooManyRequests")
+    assert "deletionTimestamp" in cluster.get(PODS, "default", "a").metadata
+    assert "deletionTimestamp" not in cluster.get(PODS, "default", "b").metadata
+    status = cluster.get(spent.resource, "default", "budget").document["status"]
+    assert status["disruptionsAllowed"] == 0
+    assert list(status["disruptedPods"]) == ["a"]
+
+
+def test_a_pod_that_does_not_run_needs_no_budget(
+    serve: Serve, pod_document: Build, cluster: MemoryCluster
+):
+    budget(cluster, 0)
+    cluster.create(PODS, pod_document("a", metadata={"labels": {"app": "web"}}))
+
+    async def work(client: Any):
+        return await client.post(f"{DEFAULT_PODS}/a/eviction", {})
+
+    assert serve(work).status == 201
+    assert cluster.find(PODS, "default", "a") is None
+
+
+def test_two_budgets_are_one_too_many(serve: Serve, pod_document: Build, cluster: MemoryCluster):
+    budget(cluster, 1, "one")
+    budget(cluster, 1, "two")
+    running = {"phase": "Running"}
+    labels = {"labels": {"app": "web"}}
+    cluster.create(PODS, pod_document("a", nodeName="n1", metadata=labels, status=running))
+
+    async def work(client: Any):
+        return await client.post(f"{DEFAULT_PODS}/a/eviction", {})
+
+    reply = serve(work)
+    assert reply.status == 500
+    assert "more than one PodDisruptionBudget" in reply.body["message"]
+
+
+# --- The rest ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", ["log", "exec", "portforward"])
+def test_what_needs_containers_says_that_there_are_none(serve: Serve, part: str):
+    async def work(client: Any):
+        return await client.get(f"{DEFAULT_PODS}/a/{part}")
+
+    reply = serve(work)
+    assert reply.status == 501
+    assert "run no containers" in reply.body["message"]
+
+
+def test_a_namespace_is_finalized_from_outside(serve: Serve, cluster: MemoryCluster):
+    cluster.create(NAMESPACES, {"metadata": {"name": "shop"}})
+    cluster.delete(NAMESPACES, "", "shop")
+
+    async def work(client: Any):
+        held = {"metadata": {"name": "shop"}, "spec": {"finalizers": ["kubernetes"]}}
+        await client.put("/api/v1/namespaces/shop/finalize", held)
+        still = (await client.get("/api/v1/namespaces/shop")).status
+        await client.put("/api/v1/namespaces/shop/finalize", {"metadata": {"name": "shop"}})
+        return still, (await client.get("/api/v1/namespaces/shop")).status
+
+    assert serve(work) == (200, 404)
+
+
+def test_events_have_two_names(serve: Serve):
+    event = {
+        "metadata": {"name": "e1"},
+        "involvedObject": {"kind": "Pod", "name": "web-1", "namespace": "default"},
+        "message": "hello",
+        "reportingComponent": "me",
+    }
+
+    async def work(client: Any):
+        core, new = "/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/events"
+        await client.post(core, event)
+        query = {"fieldSelector": "involvedObject.name=web-1,reportingComponent=me"}
+        found = (await client.get(core, **query)).body
+        other = (await client.get(core, fieldSelector="involvedObject.name=other")).body
+        patched = await client.patch(f"{core}/e1", {"message": "hello again"})
+        return found, other["items"], patched.body, (await client.get(new)).body["items"]
+
+    found, other, patched, new = serve(work)
+    assert (found["kind"], found["apiVersion"]) == ("EventList", "v1")
+    assert found["items"][0]["message"] == "hello"
+    assert other == []
+    assert (patched["apiVersion"], patched["message"]) == ("v1", "hello again")
+    assert new[0]["apiVersion"] == "events.k8s.io/v1"
+    assert new[0]["note"] == "hello again"
+    assert new[0]["regarding"]["name"] == "web-1"

@@ -1,0 +1,148 @@
+"""Waiting for changes: one wake-up for a burst, and an end that is noticed."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.selectors import EVERYTHING
+from kubestow.apiserver.store import Change, StoredObject
+from kubestow.apiserver.watch import Watch, WatchGroup
+from kubestow.cluster.resources import PODS
+
+Build = Callable[..., JsonObject]
+
+
+def added(name: str, version: int) -> Change:
+    document = {"metadata": {"name": name, "resourceVersion": str(version)}}
+    return Change(version, None, StoredObject(PODS, document, version))
+
+
+def test_a_waiting_reader_gets_a_burst_in_one_batch(cluster: MemoryCluster, pod_document: Build):
+    async def run() -> list[list[str]]:
+        watch = cluster.watch(PODS)
+        batches: list[list[str]] = []
+
+        async def read() -> None:
+            while batch := await watch.next_batch():
+                batches.append([event.stored.name for event in batch])
+
+        reader = asyncio.create_task(read())
+        await asyncio.sleep(0)
+        for index in range(3):
+            cluster.create(PODS, pod_document(f"a{index}"))
+        await asyncio.sleep(0)
+        cluster.create(PODS, pod_document("b"))
+        watch.close()
+        await reader
+        return batches
+
+    assert asyncio.run(run()) == [["a0", "a1", "a2"], ["b"]]
+
+
+def test_what_is_pending_is_read_without_giving_up_the_turn():
+    async def run() -> int:
+        watch = Watch(EVERYTHING)
+        watch.offer(added("a", 1))
+        coroutine = watch.next_batch()
+        with pytest.raises(StopIteration) as stopped:
+            coroutine.send(None)
+        return len(stopped.value.value)
+
+    assert asyncio.run(run()) == 1
+
+
+def test_closing_ends_the_wait_with_an_empty_batch():
+    async def run() -> list[int]:
+        watch = Watch(EVERYTHING)
+        reader = asyncio.create_task(watch.next_batch())
+        await asyncio.sleep(0)
+        watch.close()
+        return [len(await reader), len(await watch.next_batch())]
+
+    assert asyncio.run(run()) == [0, 0]
+
+
+def test_a_reader_that_was_cancelled_can_be_followed_by_another():
+    async def run() -> int:
+        watch = Watch(EVERYTHING)
+        reader = asyncio.create_task(watch.next_batch())
+        await asyncio.sleep(0)
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+        watch.offer(added("a", 1))
+        return len(await watch.next_batch())
+
+    assert asyncio.run(run()) == 1
+
+
+def test_a_reader_too_far_behind_loses_its_watch():
+    closed: list[Watch] = []
+    watch = Watch(EVERYTHING, on_close=closed.append, pending_max=2)
+    for version in range(1, 4):
+        watch.offer(added(f"p{version}", version))
+    assert watch.is_closed
+    assert closed == [watch]
+    # What it has not read is lost as a whole: a gap in the middle would go unnoticed.
+    assert watch.events_nowait() == []
+
+
+# --- Groups -----------------------------------------------------------------------------------
+
+
+def test_a_group_gives_the_events_of_all_watches_in_the_order_of_the_writes():
+    first, second = Watch(EVERYTHING), Watch(EVERYTHING)
+    group = WatchGroup([first, second])
+    first.offer(added("a", 1))
+    first.offer(added("c", 3))
+    second.offer(added("b", 2))
+    assert [event.stored.name for event in group.events_nowait()] == ["a", "b", "c"]
+    assert group.events_nowait() == []
+
+
+def test_a_group_waits_for_any_of_its_watches():
+    async def run() -> list[str]:
+        first, second = Watch(EVERYTHING), Watch(EVERYTHING)
+        group = WatchGroup([first, second])
+        seen: list[str] = []
+        for watch, name in ((first, "a"), (second, "b"), (second, "c")):
+            waiting = asyncio.create_task(group.wait())
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            watch.offer(added(name, 1))
+            await waiting
+            seen += [event.stored.name for event in group.events_nowait()]
+        return seen
+
+    assert asyncio.run(run()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("is_early", [True, False], ids=["before", "while-waiting"])
+def test_a_group_can_be_woken(is_early: bool):
+    async def run() -> None:
+        group = WatchGroup([Watch(EVERYTHING)])
+        if is_early:
+            group.wake()
+        waiting = asyncio.create_task(group.wait())
+        await asyncio.sleep(0)
+        group.wake()
+        await waiting
+        group.wake()
+        await group.wait()
+
+    asyncio.run(run())
+
+
+def test_a_group_ends_with_its_first_watch():
+    async def run() -> bool:
+        watches = [Watch(EVERYTHING), Watch(EVERYTHING)]
+        group = WatchGroup(watches)
+        waiting = asyncio.create_task(group.wait())
+        await asyncio.sleep(0)
+        watches[1].close()
+        await waiting
+        return group.is_closed
+
+    assert asyncio.run(run())

@@ -1,0 +1,267 @@
+"""Server-side apply: who owns what, and what happens when two want different things."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubestow.apiserver.writes.field_sets import (
+    difference,
+    fields_of,
+    intersection,
+    leaves,
+    merged,
+    path_text,
+    union,
+    value_of,
+    without,
+)
+from kubestow.apiserver.writes.server_side_apply import (
+    ApplyConflictError,
+    Writer,
+    applied,
+    taken_over,
+)
+
+
+def wanted(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": spec,
+    }
+
+
+def writer(manager: str = "alice") -> Writer:
+    return Writer(manager, "2023-11-14T22:13:20Z")
+
+
+def owners(document: dict[str, Any]) -> dict[tuple[str, str], set[str]]:
+    return {
+        (entry["manager"], entry["operation"]): {
+            path_text(path) for path in leaves(entry["fieldsV1"])
+        }
+        for entry in document["metadata"].get("managedFields", [])
+    }
+
+
+# --- Applying ---------------------------------------------------------------------------------
+
+
+def test_the_first_apply_owns_what_it_says():
+    document = applied(None, wanted(replicas=3), writer(), is_forced=False)
+    assert document["spec"] == {"replicas": 3}
+    assert owners(document) == {("alice", "Apply"): {".spec.replicas"}}
+
+
+def test_what_a_manager_leaves_out_goes():
+    first = applied(None, wanted(replicas=3, paused=True), writer(), is_forced=False)
+    second = applied(first, wanted(replicas=3), writer(), is_forced=False)
+    assert second["spec"] == {"replicas": 3}
+
+
+def test_what_another_manager_wants_stays():
+    first = applied(None, wanted(replicas=3, paused=True), writer("alice"), is_forced=False)
+    both = applied(first, wanted(paused=True), writer("bob"), is_forced=False)
+    without_alice = applied(both, wanted(replicas=3), writer("alice"), is_forced=False)
+    assert without_alice["spec"] == {"replicas": 3, "paused": True}
+    assert owners(without_alice)["alice", "Apply"] == {".spec.replicas"}
+
+
+def test_what_nobody_applied_is_left_alone():
+    live = wanted(replicas=3, minReadySeconds=5)
+    document = applied(live, wanted(replicas=4), writer(), is_forced=False)
+    assert document["spec"] == {"replicas": 4, "minReadySeconds": 5}
+
+
+def test_a_conflict_names_manager_and_field():
+    first = applied(None, wanted(replicas=3), writer("alice"), is_forced=False)
+    with pytest.raises(ApplyConflictError) as caught:
+        applied(first, wanted(replicas=4), writer("bob"), is_forced=False)
+    assert str(caught.value) == (
+        'Apply failed with 1 conflict: conflict with "alice" using apps/v1: .spec.replicas'
+    )
+    assert caught.value.code == 409
+
+
+def test_several_conflicts_are_told_together():
+    first = applied(None, wanted(replicas=3, paused=True), writer("alice"), is_forced=False)
+    with pytest.raises(ApplyConflictError) as caught:
+        applied(first, wanted(replicas=4, paused=False), writer("bob"), is_forced=False)
+    assert str(caught.value) == (
+        'Apply failed with 2 conflicts:\nconflicts with "alice" using apps/v1:\n'
+        "- .spec.replicas\n- .spec.paused"
+    )
+
+
+def test_the_same_wish_is_shared():
+    first = applied(None, wanted(replicas=3), writer("alice"), is_forced=False)
+    both = applied(first, wanted(replicas=3), writer("bob"), is_forced=False)
+    assert owners(both).keys() == {("alice", "Apply"), ("bob", "Apply")}
+
+
+def test_force_takes_the_field_away():
+    first = applied(None, wanted(replicas=3, paused=True), writer("alice"), is_forced=False)
+    forced = applied(first, wanted(replicas=4), writer("bob"), is_forced=True)
+    assert forced["spec"] == {"replicas": 4, "paused": True}
+    assert owners(forced) == {
+        ("alice", "Apply"): {".spec.paused"},
+        ("bob", "Apply"): {".spec.replicas"},
+    }
+
+
+def container(name: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, **fields}
+
+
+def test_lists_with_keys_merge_element_by_element():
+    first = applied(
+        None,
+        wanted(containers=[container("a", image="a:1"), container("b", image="b:1")]),
+        writer("alice"),
+        is_forced=False,
+    )
+    second = applied(
+        first,
+        wanted(containers=[container("c", image="c:1"), container("a", tty=True)]),
+        writer("bob"),
+        is_forced=False,
+    )
+    assert second["spec"]["containers"] == [
+        container("a", image="a:1", tty=True),
+        container("b", image="b:1"),
+        container("c", image="c:1"),
+    ]
+    third = applied(
+        second, wanted(containers=[container("b", image="b:1")]), writer("alice"), is_forced=False
+    )
+    # The element that bob wants too loses what only alice wanted of it.
+    assert third["spec"]["containers"] == [
+        container("a", tty=True),
+        container("b", image="b:1"),
+        container("c", image="c:1"),
+    ]
+
+
+def test_ports_are_told_apart_by_protocol_and_tcp_is_meant_when_nothing_is_said():
+    live = wanted(ports=[{"containerPort": 80, "protocol": "TCP"}])
+    document = applied(
+        live,
+        wanted(
+            ports=[{"containerPort": 80, "name": "http"}, {"containerPort": 80, "protocol": "UDP"}]
+        ),
+        writer(),
+        is_forced=False,
+    )
+    assert document["spec"]["ports"] == [
+        {"containerPort": 80, "protocol": "TCP", "name": "http"},
+        {"containerPort": 80, "protocol": "UDP"},
+    ]
+
+
+def test_an_empty_object_contests_nothing():
+    first = applied(None, wanted(resources={"cpu": "1"}), writer("alice"), is_forced=False)
+    second = applied(first, wanted(resources={}), writer("bob"), is_forced=False)
+    assert second["spec"] == {"resources": {"cpu": "1"}}
+
+
+def test_lists_without_keys_and_selectors_are_owned_whole():
+    live = wanted(args=["a", "b"], selector={"app": "web", "tier": "x"})
+    document = applied(live, wanted(args=["c"], selector={"app": "api"}), writer(), is_forced=False)
+    assert document["spec"] == {"args": ["c"], "selector": {"app": "api"}}
+
+
+# --- Writing without applying -----------------------------------------------------------------
+
+
+def test_a_change_without_apply_takes_the_field_over():
+    first = applied(None, wanted(replicas=3, paused=True), writer("alice"), is_forced=False)
+    changed = {**first, "spec": {"replicas": 9, "paused": True}}
+    document = taken_over(first, changed, writer("scaler"))
+    assert owners(document) == {
+        ("alice", "Apply"): {".spec.paused"},
+        ("scaler", "Update"): {".spec.replicas"},
+    }
+    with pytest.raises(ApplyConflictError, match='conflict with "scaler"'):
+        applied(document, wanted(replicas=3, paused=True), writer("alice"), is_forced=False)
+
+
+def test_objects_nobody_applies_are_not_followed():
+    old, new = wanted(replicas=1), wanted(replicas=2)
+    assert taken_over(old, new, writer()) is new
+
+
+def test_a_client_that_does_not_send_the_field_back_forgets_nothing():
+    first = applied(None, wanted(replicas=3), writer("alice"), is_forced=False)
+    sent = wanted(replicas=3)
+    assert owners(taken_over(first, sent, writer("editor"))) == owners(first)
+
+
+def test_an_empty_list_of_managers_forgets_them_all():
+    first = applied(None, wanted(replicas=3), writer("alice"), is_forced=False)
+    sent = wanted(replicas=3)
+    sent["metadata"]["managedFields"] = []
+    assert taken_over(first, sent, writer())["metadata"]["managedFields"] is None
+
+
+# --- Sets of fields ---------------------------------------------------------------------------
+
+PLAIN = st.integers(0, 3) | st.sampled_from(["x", "y"])
+ELEMENT = st.fixed_dictionaries(
+    {"name": st.sampled_from("abc")}, optional={"image": PLAIN, "tty": PLAIN}
+)
+VALUE = st.dictionaries(st.sampled_from(["p", "q", "r"]), PLAIN, max_size=3)
+DOCUMENT = st.fixed_dictionaries(
+    {},
+    optional={
+        "spec": VALUE,
+        "containers": st.lists(ELEMENT, max_size=3, unique_by=lambda item: item["name"]),
+        "finalizers": st.lists(st.sampled_from("fgh"), max_size=3, unique=True),
+        "plain": PLAIN,
+    },
+)
+
+
+@given(DOCUMENT, DOCUMENT)
+def test_merging_gives_every_field_the_applied_value_and_keeps_the_rest(live: Any, wish: Any):
+    result = merged(live, wish)
+    for path in leaves(fields_of(wish)):
+        # An empty object asks that there be one.
+        if value_of(wish, path) not in ({}, []) and path[-1] != ".":
+            assert value_of(result, path) == value_of(wish, path)
+    for path in leaves(difference(fields_of(live), fields_of(wish))):
+        # A plain value in place of an object hides what the object had.
+        if value_of(result, path) is not None and path[-1] != ".":
+            assert value_of(result, path) == value_of(live, path)
+
+
+@given(DOCUMENT, DOCUMENT)
+def test_sets_behave_as_sets(left: Any, right: Any):
+    a, b = fields_of(left), fields_of(right)
+    assert difference(a, a) == {}
+    assert set(leaves(union(a, b))) >= set(leaves(difference(a, b)))
+    assert intersection(a, a) == a
+    assert set(leaves(difference(a, b))).isdisjoint(leaves(intersection(a, b)))
+
+
+@given(DOCUMENT)
+def test_taking_every_field_away_leaves_nothing(document: Any):
+    full = {key: value for key, value in document.items() if value not in ({}, [])}
+    assert without(full, fields_of(full)) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        pytest.param(("f:spec", "f:replicas"), ".spec.replicas", id="member"),
+        pytest.param(
+            ("f:containers", 'k:{"name":"a"}', "f:image"), '.containers[name="a"].image', id="key"
+        ),
+        pytest.param(("f:finalizers", 'v:"x"'), '.finalizers[="x"]', id="value"),
+        pytest.param(("f:a", 'k:{"x":1,"y":"b"}', "."), '.a[x=1,y="b"]', id="element"),
+    ],
+)
+def test_a_path_is_written_for_people(path: tuple[str, ...], text: str):
+    assert path_text(path) == text

@@ -1,0 +1,283 @@
+"""What an API server would not let in: the complaint names the field and the value."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.api.decode import KINDS, convert
+from kubestow.apiserver.writes.validation import field_errors
+
+
+def errors_of(kind: str, **parts: Any) -> list[str]:
+    document = {"kind": kind, "metadata": {"name": "web-1"}, **parts}
+    return list(field_errors(convert(KINDS[kind], document)))
+
+
+def pod_errors(**spec: Any) -> list[str]:
+    return errors_of("Pod", spec={"containers": [{"name": "a"}], **spec})
+
+
+def container(**fields: Any) -> Any:
+    return {"containers": [{"name": "a", **fields}]}
+
+
+def node_affinity(*terms: Any) -> Any:
+    required = {"nodeSelectorTerms": list(terms)}
+    return {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    }
+
+
+def expression(**fields: Any) -> Any:
+    return node_affinity({"matchExpressions": [fields]})
+
+
+def pod_affinity(**term: Any) -> Any:
+    terms = [{"topologyKey": "zone", "labelSelector": {}, **term}]
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+def spread(**fields: Any) -> Any:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    return {"topologySpreadConstraints": [{**constraint, **fields}]}
+
+
+TERM = (
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
+)
+POD_TERM = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+SPREAD = "spec.topologySpreadConstraints[0]"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"containers": []}, "spec.containers: Required value"),
+        ({"containers": [{}]}, "spec.containers[0].name: Required value"),
+        (
+            {"containers": [{"name": "a"}, {"name": "a"}]},
+            'spec.containers[1].name: Duplicate value: "a"',
+        ),
+        (
+            {"initContainers": [{"name": "a"}]},
+            'spec.containers[0].name: Duplicate value: "a"',
+        ),
+        (
+            container(resources={"requests": {"cpu": "-1"}}),
+            'spec.containers[0].resources.requests[cpu]: Invalid value: "-1":'
+            " must be greater than or equal to 0",
+        ),
+        (
+            container(resources={"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}),
+            'spec.containers[0].resources.requests: Invalid value: "2":'
+            " must be less than or equal to cpu limit of 1",
+        ),
+        (
+            {"overhead": {"memory": "-1Gi"}},
+            'spec.overhead[memory]: Invalid value: "-1Gi": must be greater than or equal to 0',
+        ),
+        (
+            container(ports=[{"containerPort": 0, "protocol": "TCP"}]),
+            "spec.containers[0].ports[0].containerPort: Invalid value: 0:"
+            " must be between 1 and 65535, inclusive",
+        ),
+        (
+            container(ports=[{"containerPort": 1, "hostPort": 70000, "protocol": "TCP"}]),
+            "spec.containers[0].ports[0].hostPort: Invalid value: 70000:"
+            " must be between 1 and 65535, inclusive",
+        ),
+        (
+            container(ports=[{"containerPort": 1, "protocol": "tcp"}]),
+            'spec.containers[0].ports[0].protocol: Unsupported value: "tcp":'
+            ' supported values: "TCP", "UDP", "SCTP"',
+        ),
+        (
+            container(ports=[{"containerPort": 1, "hostPort": 80, "protocol": "TCP"}] * 2),
+            'spec.containers[0].ports[1].hostPort: Duplicate value: "TCP//80"',
+        ),
+        (
+            {"volumes": [{"name": "v"}, {"name": "v"}]},
+            'spec.volumes[1].name: Duplicate value: "v"',
+        ),
+        (
+            {"tolerations": [{"key": "a", "operator": "Maybe"}]},
+            'spec.tolerations[0].operator: Unsupported value: "Maybe":'
+            ' supported values: "Equal", "Exists", "Lt", "Gt"',
+        ),
+        (
+            {"tolerations": [{"key": "a", "operator": "Exists", "effect": "Never"}]},
+            'spec.tolerations[0].effect: Unsupported value: "Never":'
+            ' supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
+        ),
+        (
+            {"tolerations": [{"value": "x"}]},
+            'spec.tolerations[0].operator: Invalid value: "": operator must be Exists when `key`'
+            ' is empty, which means "match all values"',
+        ),
+        (
+            {"tolerations": [{"key": "a", "operator": "Exists", "value": "x"}]},
+            'spec.tolerations[0].value: Invalid value: "x":'
+            " value must be empty when `operator` is 'Exists'",
+        ),
+        (
+            node_affinity(),
+            TERM.removesuffix("[0]")
+            + ": Required value: must have at least one node selector term",
+        ),
+        (
+            expression(key="a", operator="Is", values=["x"]),
+            f'{TERM}.matchExpressions[0].operator: Invalid value: "Is":'
+            " not a valid selector operator",
+        ),
+        (
+            expression(key="a", operator="In"),
+            f"{TERM}.matchExpressions[0].values: Required value:"
+            " must be specified when `operator` is 'In' or 'NotIn'",
+        ),
+        (
+            expression(key="a", operator="Exists", values=["x"]),
+            f"{TERM}.matchExpressions[0].values: Forbidden:"
+            " may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        ),
+        (
+            expression(key="a", operator="Gt", values=["1", "2"]),
+            f"{TERM}.matchExpressions[0].values: Required value:"
+            " must be specified single value when `operator` is 'Lt' or 'Gt'",
+        ),
+        (
+            expression(key="", operator="Exists"),
+            f"{TERM}.matchExpressions[0].key: Required value",
+        ),
+        (
+            node_affinity({"matchFields": [{"key": "spec.x", "operator": "In", "values": ["n1"]}]}),
+            f'{TERM}.matchFields[0].key: Invalid value: "spec.x": not a valid field selector key',
+        ),
+        (
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [
+                            {"weight": 101, "preference": {}}
+                        ]
+                    }
+                }
+            },
+            "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight:"
+            " Invalid value: 101: must be in the range 1-100",
+        ),
+        (
+            pod_affinity(topologyKey=""),
+            f"{POD_TERM}.topologyKey: Required value: can not be empty",
+        ),
+        (
+            pod_affinity(labelSelector={"matchExpressions": [{"key": "a", "operator": "Gt"}]}),
+            f'{POD_TERM}.labelSelector.matchExpressions[0].operator: Invalid value: "Gt":'
+            " not a valid selector operator",
+        ),
+        (
+            spread(maxSkew=0),
+            f"{SPREAD}.maxSkew: Invalid value: 0: must be greater than zero",
+        ),
+        (
+            spread(whenUnsatisfiable="Ignore"),
+            f'{SPREAD}.whenUnsatisfiable: Unsupported value: "Ignore":'
+            ' supported values: "DoNotSchedule", "ScheduleAnyway"',
+        ),
+        (
+            spread(minDomains=0),
+            f"{SPREAD}.minDomains: Invalid value: 0: must be greater than zero",
+        ),
+        (
+            spread(minDomains=2, whenUnsatisfiable="ScheduleAnyway"),
+            f"{SPREAD}.minDomains: Invalid value: 2: can only use minDomains if"
+            " whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway",
+        ),
+        (
+            spread(nodeTaintsPolicy="Maybe"),
+            f'{SPREAD}.nodeTaintsPolicy: Unsupported value: "Maybe":'
+            ' supported values: "Honor", "Ignore"',
+        ),
+        (
+            {"schedulingGates": [{"name": "a"}], "nodeName": "n1"},
+            "spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared",
+        ),
+        (
+            {"preemptionPolicy": "Sometimes"},
+            'spec.preemptionPolicy: Unsupported value: "Sometimes":'
+            ' supported values: "PreemptLowerPriority", "Never"',
+        ),
+    ],
+)
+def test_a_pod_that_breaks_a_rule(spec: Any, expected: str):
+    assert pod_errors(**spec) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts", "expected"),
+    [
+        (
+            "Node",
+            {"spec": {"taints": [{"key": "a", "effect": "Never"}]}},
+            'spec.taints[0].effect: Unsupported value: "Never":'
+            ' supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
+        ),
+        (
+            "Node",
+            {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}] * 2}},
+            "spec.taints[1]: Duplicate value: taints must be unique by key and effect pair",
+        ),
+        (
+            "Node",
+            {"status": {"allocatable": {"cpu": "-2"}}},
+            'status.allocatable[cpu]: Invalid value: "-2": must be greater than or equal to 0',
+        ),
+        (
+            "PodDisruptionBudget",
+            {"spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}},
+            'spec.selector.matchExpressions[0].operator: Invalid value: "Is":'
+            " not a valid selector operator",
+        ),
+        (
+            "PersistentVolume",
+            {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": []}}}},
+            "spec.nodeAffinity.required.nodeSelectorTerms: Required value:"
+            " must have at least one node selector term",
+        ),
+    ],
+)
+def test_other_kinds(kind: str, parts: Any, expected: str):
+    assert errors_of(kind, **parts) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("web-1", []),
+        ("a.b-c", []),
+        ("", ["metadata.name: Required value: name or generateName is required"]),
+        ("Web_1", ['metadata.name: Invalid value: "Web_1": a lowercase RFC 1123 subdomain must']),
+        ("x" * 254, [f'metadata.name: Invalid value: "{"x" * 254}": must be no more than 253']),
+    ],
+    ids=["plain", "subdomain", "none", "capital", "long"],
+)
+def test_names(name: str, expected: list[str]):
+    found = list(field_errors(convert(KINDS["Namespace"], {"metadata": {"name": name}})))
+    assert len(found) == len(expected)
+    assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
+
+
+def test_all_that_is_wrong_is_said():
+    found = pod_errors(containers=[], overhead={"cpu": "-1"})
+    assert len(found) == 2
+
+
+def test_a_number_that_is_none_passes_as_it_does_on_a_server():
+    assert not pod_errors(**expression(key="a", operator="Gt", values=["abc"]))
+
+
+def test_a_pod_that_uses_everything_well_passes():
+    assert not pod_errors(
+        **pod_affinity(namespaceSelector={"matchLabels": {"a": "b"}}),
+        **spread(minDomains=2, nodeAffinityPolicy="Ignore"),
+        tolerations=[{"operator": "Exists"}, {"key": "a", "operator": "Gt", "value": "5"}],
+    )

@@ -1,0 +1,291 @@
+"""Pods of one shape share work, and nobody can tell from the decisions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubestow.api.meta import LabelSelector
+from kubestow.api.node import Node
+from kubestow.api.pod import (
+    Affinity,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.cache import Cache
+from kubestow.cache.snapshot import Snapshot
+from kubestow.config.profile import ProfileConfig
+from kubestow.engine.decide import Decider
+from kubestow.engine.decision import Decision
+from kubestow.engine.profiles import build_profiles
+from kubestow.framework.plugin import RowFilter, RowScore
+from kubestow.framework.profile import ScoreStep
+from kubestow.index.tracked import Depends
+from kubestow.plugins.registry import REGISTRY
+from kubestow.testing import make_handle, make_node, make_pod
+
+
+class NoNominations:
+    def nominated_nodes(self) -> Sequence[str]:
+        return ()
+
+    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
+        return ()
+
+    def add(self, pod: Pod, *, override: str | None = None) -> None: ...
+
+    def delete(self, pod: Pod) -> None: ...
+
+
+class Side:
+    """A scheduler's deciding half on its own snapshot of a shared cache."""
+
+    def __init__(self, *, shares_work: bool) -> None:
+        self.snapshot = Snapshot()
+
+        def handle(name: str) -> Any:
+            handle = make_handle(snapshot=self.snapshot)
+            handle.nominator = NoNominations()
+            handle.activate = lambda pods: None
+            return handle
+
+        self.profile = build_profiles([ProfileConfig()], REGISTRY, handle)["default-scheduler"]
+        self.decider = Decider(self.snapshot, NoNominations(), shares_work=shares_work)
+
+    def decide(self, cache: Cache, pod: PodInfo) -> Decision:
+        self.snapshot.refresh(cache)
+        return self.decider.decide(self.profile, pod)
+
+
+ZONE = "topology.kubernetes.io/zone"
+WEB_ZONES = PodAffinityTerm(
+    topology_key=ZONE, label_selector=LabelSelector(match_labels={"app": "web"})
+)
+
+
+def apart(*, required: bool) -> Affinity:
+    """Away from the zones of web pods."""
+    weighted = WeightedPodAffinityTerm(weight=7, pod_affinity_term=WEB_ZONES)
+    return Affinity(
+        pod_anti_affinity=PodAffinity(required=(WEB_ZONES,))
+        if required
+        else PodAffinity(preferred=(weighted,))
+    )
+
+
+def spread(when: str) -> list[TopologySpreadConstraint]:
+    return [
+        TopologySpreadConstraint(
+            max_skew=1,
+            topology_key=ZONE,
+            when_unsatisfiable=when,
+            label_selector=LabelSelector(match_labels={"app": "web"}),
+        )
+    ]
+
+
+POD_KINDS: list[dict[str, Any]] = [
+    {"cpu": "500m", "memory": "256Mi"},
+    {"cpu": "2", "memory": "1Gi"},
+    {"cpu": "100m", "host_ports": [80]},
+    {"cpu": "100m", "node_selector": {"disk": "ssd"}},
+    {"cpu": "100m", "labels": {"app": "web"}},
+    {"memory": "3Gi", "labels": {"app": "web"}, "priority": 5},
+    {"cpu": "9"},
+    {},
+    {"cpu": "100m", "affinity": apart(required=True)},
+    {"cpu": "100m", "affinity": apart(required=False)},
+    {"cpu": "100m", "labels": {"app": "web"}, "spread": spread("DoNotSchedule")},
+    {"cpu": "100m", "labels": {"app": "web"}, "spread": spread("ScheduleAnyway")},
+]
+
+
+def new_pod(kind: int, number: int) -> PodInfo:
+    return PodInfo(make_pod(f"pod-{number}", **POD_KINDS[kind]))
+
+
+def new_node(number: int, variant: int) -> Node:
+    return make_node(
+        f"node-{number}",
+        cpu=str(2 + variant % 3),
+        memory=f"{2 + variant}Gi",
+        labels={"disk": "ssd"} if variant % 2 else {},
+        zone=f"zone-{variant % 3}",
+        unschedulable=variant == 5,
+    )
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("pod"), st.integers(0, len(POD_KINDS) - 1)),
+        st.tuples(st.just("pods"), st.integers(0, len(POD_KINDS) - 1)),
+        st.tuples(st.just("node"), st.integers(0, 5)),
+        st.tuples(st.just("update"), st.integers(0, 5)),
+        st.tuples(st.just("gone"), st.integers(0, 30)),
+    ),
+    min_size=5,
+    max_size=25,
+)
+
+
+@settings(deadline=None)
+@given(steps=steps)
+def test_decisions_equal_those_of_asking_every_plugin(steps: list[tuple[str, int]]) -> None:
+    cache, shared, plain = Cache(), Side(shares_work=True), Side(shares_work=False)
+    nodes: dict[int, Node] = {}
+    for number in range(6):
+        nodes[number] = new_node(number, number)
+        cache.add_node(nodes[number])
+    placed: list[PodInfo] = []
+    number = 0
+
+    def try_one(kind: int) -> None:
+        nonlocal number
+        number += 1
+        pod = new_pod(kind, number)
+        ours, theirs = shared.decide(cache, pod), plain.decide(cache, pod)
+        assert describe(ours) == describe(theirs)
+        assert shared.decider.next_start_index == plain.decider.next_start_index
+        if ours.node_name:
+            assumed = pod.assigned_to(ours.node_name)
+            cache.assume_pod(assumed)
+            placed.append(assumed)
+
+    for action, value in steps:
+        match action:
+            case "pod":
+                try_one(value)
+            case "pods":
+                for _ in range(4):
+                    try_one(value)
+            case "node":
+                nodes[len(nodes)] = new_node(len(nodes), value)
+                cache.add_node(nodes[len(nodes) - 1])
+            case "update":
+                target = value % len(nodes)
+                updated = new_node(target, (value + 1) % 6)
+                cache.update_node(nodes[target], updated)
+                nodes[target] = updated
+            case _:
+                if placed:
+                    cache.remove_pod(placed.pop(value % len(placed)).pod)
+
+
+def describe(decision: Decision) -> tuple[Any, ...]:
+    scores = decision.scores
+    return (
+        decision.node_name,
+        decision.message,
+        decision.feasible.tolist(),
+        decision.evaluated_count,
+        decision.nodes_to_find,
+        sorted(decision.diagnosis.unschedulable_plugins),
+        None if scores is None else scores.total.tolist(),
+        None if scores is None else [(p.plugin, p.raw.tolist()) for p in scores.by_plugin],
+    )
+
+
+def test_the_second_pod_of_a_shape_asks_no_plugin_about_all_nodes() -> None:
+    cache, side = Cache(), Side(shares_work=True)
+    for number in range(200):
+        cache.add_node(make_node(f"node-{number}", cpu="64", memory="64Gi", pods=1000))
+    fit = side.profile.plugins["NodeResourcesFit"]
+    asked: list[int] = []
+    plain_filter = fit.filter  # type: ignore[attr-defined]
+
+    def counting(state: Any, pod: PodInfo, nodes: Any) -> Any:
+        asked.append(len(nodes))
+        return plain_filter(state, pod, nodes)
+
+    fit.filter = counting  # type: ignore[attr-defined]
+    for number in range(50):
+        pod = new_pod(0, number)
+        cache.assume_pod(pod.assigned_to(side.decide(cache, pod).node_name))
+    # Once for the first pod, once for the record; then one row at a time, by its row form.
+    assert sum(asked) <= 2 * 200 + 101
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_row_forms_equal_the_array_forms(seed: int) -> None:
+    """Every plugin that can look at one row says the same of it as of many."""
+    rng = np.random.default_rng(seed)
+    cache, side = Cache(), Side(shares_work=False)
+    for number in range(5):
+        cache.add_node(new_node(number, int(rng.integers(0, 6))))
+    for number in range(12):
+        pod = new_pod(int(rng.integers(0, len(POD_KINDS))), number)
+        cache.assume_pod(pod.assigned_to(f"node-{rng.integers(0, 5)}"))
+    pod = new_pod(int(rng.integers(0, len(POD_KINDS))), 100)
+    decision = side.decide(cache, pod)
+    state, nodes = decision.state, side.snapshot.view()
+    for step in side.profile.filter_steps:
+        if isinstance(step.plugin, RowFilter) and step.name not in state.skip_filter:
+            codes = step.plugin.filter(state, pod, nodes)
+            rows = [*map(step.plugin.row_filter(state), side.snapshot.node_infos)]
+            assert (codes.tolist() if codes is not None else [0] * 5) == rows
+    for name, plugin in side.profile.pre_score_steps:
+        status = plugin.pre_score(state, pod, nodes)
+        if status is not None:
+            state.skip_score.add(name)
+    for step in side.profile.score_steps:
+        if isinstance(step.plugin, RowScore) and step.name not in state.skip_score:
+            scores = np.broadcast_to(step.plugin.score(state, pod, nodes), 5)
+            rows = [*map(step.plugin.row_score(state), side.snapshot.node_infos)]
+            assert scores.tolist() == rows
+
+
+class Faulty:
+    """Shares its scores, and fails wherever nobody asks it about all nodes."""
+
+    name = "Faulty"
+    filter_depends = Depends.PODS
+    score_depends = Depends.PODS
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def score(self, state: Any, pod: PodInfo, nodes: Any) -> int:
+        return 7
+
+    def row_score(self, state: Any) -> Any:
+        if self._where == "making":
+            raise ValueError("no row form today")
+
+        def score(info: Any) -> int:
+            if self._where == "scoring":
+                raise ValueError("no score today")
+            return 101
+
+        return score
+
+    def share(self, pod: PodInfo) -> int:
+        if self._where == "sharing":
+            raise ValueError("no answer today")
+        return 0
+
+
+@pytest.mark.parametrize("where", ["making", "scoring", "range", "sharing"])
+def test_a_plugin_that_fails_at_sharing_is_asked_plainly(where: str) -> None:
+    cache, side = Cache(), Side(shares_work=True)
+    for number in range(4):
+        cache.add_node(new_node(number, number))
+    profile = side.profile
+    faulty: Any = Faulty(where)
+    profile.plugins = {**profile.plugins, Faulty.name: faulty}
+    profile.score_steps.append(ScoreStep(Faulty.name, faulty, None, 1))
+    for number in range(4):
+        pod = new_pod(0, number)
+        decision = side.decide(cache, pod)
+        assert decision.scores is not None
+        parts = {part.plugin: part.raw.tolist() for part in decision.scores.by_plugin}
+        assert set(parts[Faulty.name]) == {7}
+        total = sum(part.normalized * part.weight for part in decision.scores.by_plugin)
+        assert decision.scores.total.tolist() == np.asarray(total).tolist()
+        cache.assume_pod(pod.assigned_to(decision.node_name))

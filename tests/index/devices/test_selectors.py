@@ -1,0 +1,137 @@
+"""Devices seen through expressions (spec 08 B8)."""
+
+import pytest
+
+from kubestow.api.device import Device, DeviceAttribute
+from kubestow.index.devices.inventory import PublishedDevice, PublishedSlice
+from kubestow.index.devices.selectors import SelectorFailure, selects
+from kubestow.testing.devices import make_device, make_slice
+
+DEVICE = make_device(
+    "dev",
+    attributes={"model": "a100", "d.com/numa": 1, "fw": "v1.2.0", "o.org/secure": True},
+    capacity={"memory": "40Gi"},
+)
+
+
+def publish(device: Device) -> PublishedDevice:
+    return PublishedSlice(make_slice(device)).devices[0]
+
+
+@pytest.mark.parametrize(
+    ("expression", "result"),
+    [
+        pytest.param('device.driver == "d.com"', True, id="B8-driver"),
+        pytest.param(
+            'device.attributes["d.com"].model == "a100" && device.attributes["d.com"].numa < 2',
+            True,
+            id="B8-attributes",
+        ),
+        pytest.param('device.attributes["o.org"].secure', True, id="B8-dynamic-bool"),
+        pytest.param(
+            'device.attributes["d.com"].fw.isGreaterThan(semver("1.1.9"))', True, id="B8-version"
+        ),
+        pytest.param(
+            'device.capacity["d.com"].memory.compareTo(quantity("40Gi")) >= 0',
+            True,
+            id="B8-quantity",
+        ),
+        pytest.param('"y" in device.attributes["x.io"]', False, id="B8-id-in-unknown-domain"),
+        pytest.param('"x.io" in device.attributes', False, id="B8-unknown-domain"),
+        pytest.param('has(device.attributes["d.com"].rev)', False, id="B8-has"),
+        pytest.param("device.allowMultipleAllocations", False, id="B8-not-shareable"),
+        pytest.param(
+            'device.attributes["d.com"].rev == "x" || device.driver == "d.com"',
+            True,
+            id="B8-error-is-dropped",
+        ),
+        pytest.param('device.attributes["d.com"].numa == "1"', False, id="B8-types-differ"),
+        pytest.param('device.attributes["d.com"].model.includes("a100")', True, id="includes"),
+        pytest.param('"domain" in device.capacity', False, id="capacity-domain"),
+        pytest.param('device.capacity["x.io"].size() == 0', True, id="empty-domain"),
+    ],
+)
+def test_expression_selects(expression: str, result: bool) -> None:
+    assert selects(expression, publish(DEVICE)) is result
+
+
+_NOT_BOOL = "CEL runtime error: CEL result of type"
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        pytest.param(
+            'device.attributes["x.io"].y', "CEL runtime error: no such key: y", id="B8-missing"
+        ),
+        pytest.param(
+            'device.attributes["a.com"].x > 1',
+            "CEL runtime error: no such key: x",
+            id="B13-9-missing-domain",
+        ),
+        pytest.param(
+            "1",
+            "CEL compile error: must evaluate to bool or the unknown type, not int",
+            id="B8-not-a-condition",
+        ),
+        pytest.param(
+            'device.attributes["d.com"].model',
+            f"{_NOT_BOOL} string could not be converted to bool: "
+            "unsupported native conversion from string to 'bool'",
+            id="B8-text",
+        ),
+        pytest.param(
+            'device.attributes["d.com"].numa',
+            f"{_NOT_BOOL} int could not be converted to bool: "
+            "unsupported type conversion from 'int' to bool",
+            id="B8-int",
+        ),
+        pytest.param(
+            'device.attributes["d.com"].fw',
+            f"{_NOT_BOOL} kubernetes.Semver could not be converted to bool: "
+            "type conversion error from 'Semver' to 'bool'",
+            id="B8-version",
+        ),
+    ],
+)
+def test_expression_fails(expression: str, text: str) -> None:
+    published = publish(DEVICE)
+    for _ in range(2):  # The second answer comes from memory.
+        with pytest.raises(SelectorFailure) as caught:
+            selects(expression, published)
+        assert str(caught.value) == text
+
+
+def test_unknown_fields_of_the_device_do_not_compile() -> None:
+    with pytest.raises(SelectorFailure, match="undefined field 'name'"):
+        selects("device.name == 'a'", publish(DEVICE))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "text"),
+    [
+        (DeviceAttribute(), "attribute odd: unsupported attribute value"),
+        (
+            DeviceAttribute(version_value="1"),
+            "attribute odd: parse semantic version: No Major.Minor.Patch elements found",
+        ),
+    ],
+)
+def test_one_odd_attribute_fails_every_selector(attribute: DeviceAttribute, text: str) -> None:
+    published = publish(Device(name="dev", attributes={"odd": attribute}))
+    with pytest.raises(SelectorFailure, match=f"^CEL runtime error: {text}$"):
+        selects("true", published)
+
+
+def test_lists_can_be_asked_for_what_they_include() -> None:
+    device = Device(name="dev", attributes={"tags": DeviceAttribute(string_values=("a", "b"))})
+    expression = 'device.attributes["d.com"].tags.includes("b")'
+    assert selects(expression, publish(device))
+
+
+def test_answers_are_asked_once_per_device() -> None:
+    published = publish(DEVICE)
+    expression = 'device.driver == "d.com"'
+    assert selects(expression, published)
+    published.matches[expression] = False
+    assert not selects(expression, published)
