@@ -1,7 +1,11 @@
 """The array types the whole scheduler thinks in."""
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
+
+T = TypeVar("T")
 
 IntArray = npt.NDArray[np.int64]
 IdArray = npt.NDArray[np.int32]
@@ -16,3 +20,8 @@ ALL_ROWS = slice(None)
 def row_numbers(rows: Rows) -> npt.NDArray[np.intp]:
     """The numbers of these rows; a slice must say where it begins and ends."""
     return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
+
+
+def pick(values: list[T], rows: Rows) -> list[T]:
+    """The entries of these rows, in their order."""
+    return values[rows] if isinstance(rows, slice) else [values[row] for row in rows.tolist()]

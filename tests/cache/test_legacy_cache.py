@@ -10,6 +10,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.cache.legacy import Cache117, Cache120, NodeTree117, Snapshot117
 from kubestow.clock import NANOSECONDS
 from kubestow.errors import CacheCorruptedError, CacheError
+from kubestow.index.nodes import nodes_of
 from kubestow.testing import make_node, make_pod
 from kubestow.testing.clock import nanoseconds
 
@@ -235,7 +236,7 @@ def test_14_3_3_a_new_zone_shows_one_node_twice() -> None:
     cluster.cache.add_pod(PodInfo(make_pod("p", node="w1", cpu="1")))
     assert [cluster.names() for _ in range(2)] == ["m3 m1 w1 m2"] * 2
     assert cluster.snapshot.get("w1").requested.milli_cpu == 1000
-    assert cluster.snapshot.view().pod_count.tolist() == [0, 0, 1, 0]
+    assert nodes_of(cluster.snapshot).pod_count.tolist() == [0, 0, 1, 0]
 
 
 def test_14_3_4_a_node_is_removed_from_the_middle() -> None:
@@ -264,7 +265,7 @@ def test_columns_follow_the_rows_whatever_the_order() -> None:
     for number, name in enumerate(("m1", "w1", "m3", "m2", "w1")):
         cluster.cache.add_pod(PodInfo(make_pod(f"p{number}", node=name, cpu="1")))
         cluster.names()
-        shown = cluster.snapshot.view().requested(0).tolist()
+        shown = nodes_of(cluster.snapshot).requested(0).tolist()
         expected = [cluster.cache.node(each).requested.milli_cpu for each in cluster.snapshot.names]
         assert shown == expected
 

@@ -10,11 +10,12 @@ from kubestow.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
+from kubestow.cache.change_log import Depends
 from kubestow.cache.columns import CPU
-from kubestow.cache.snapshot import LABEL_VALUES_SPARE, Snapshot
+from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import CacheError
-from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
+from kubestow.index.nodes import Nodes, nodes_of
+from kubestow.index.tracked import LABEL_VALUES_SPARE, LabelColumns
 from kubestow.testing import make_cache, make_node, make_pod, make_snapshot
 
 AFFINITY = Affinity(pod_affinity=PodAffinity())
@@ -27,14 +28,14 @@ class Watched:
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
         self.snapshot = Snapshot()
-        self._mark = 0
+        self._end = 0
 
     def refresh(self) -> list[str]:
         """Names of the rows copied, in the order they were."""
         self.snapshot.refresh(self.cache)
         log = self.snapshot.log
-        rows = log.since(Depends.PODS, self._mark)
-        self._mark = log.mark(Depends.PODS)
+        rows = log.pods_since(self._end)
+        self._end = log.pod_end
         return [self.names[row] for row in rows] if rows is not None else self.names
 
     @property
@@ -229,7 +230,7 @@ def cpu_requested(snapshot: Snapshot) -> IntArray:
     def compute(nodes: Nodes) -> IntArray:
         return np.array([info.requested.milli_cpu for info in nodes.infos()], np.int64)
 
-    return snapshot.tracked("cpu", Depends.PODS, compute)
+    return nodes_of(snapshot).tracked("cpu", Depends.PODS, compute)
 
 
 def test_a_ghost_that_was_updated_forces_a_rebuild_but_is_never_listed() -> None:
@@ -246,13 +247,13 @@ def test_a_change_of_pods_is_no_change_of_the_node() -> None:
     watch = watched("n1", "n2")
     watch.refresh()
     log = watch.snapshot.log
-    mark = log.mark(Depends.NODE)
+    end = log.node_end
     watch.cache.add_pod(PodInfo(make_pod(node="n1")))
     assert watch.refresh() == ["n1"]
-    assert log.since(Depends.NODE, mark) == array("q")
+    assert log.nodes_since(end) == array("q")
     watch.cache.update_node(make_node("n2"), make_node("n2"))
     assert watch.refresh() == ["n2"]
-    assert log.since(Depends.NODE, mark) == array("q", [1])
+    assert log.nodes_since(end) == array("q", [1])
 
 
 # --- reading ---
@@ -293,19 +294,19 @@ def test_label_columns_follow_their_nodes() -> None:
     cache = make_cache([make_node("n1", labels={"rack": "r1"}), make_node("n2")])
     snapshot = Snapshot()
     snapshot.refresh(cache)
-    rack = snapshot.label("rack")
+    rack = snapshot.derived(LabelColumns).column("rack")
     assert [rack.values[number] for number in rack.ids] == ["r1", None]
     assert rack.id_of("r1") == 1
     assert rack.id_of("r2") is None
     cache.update_node(make_node("n2"), make_node("n2", labels={"rack": "r2"}))
     cache.add_node(make_node("n0", labels={"rack": "r1"}))
     snapshot.refresh(cache)
-    assert snapshot.label("rack") is rack
+    assert snapshot.derived(LabelColumns).column("rack") is rack
     assert [rack.values[number] for number in rack.ids] == ["r1", "r2", "r1"]
 
 
 def test_the_least_recently_used_array_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubestow.cache.snapshot.TRACKED_MAX", 2)
+    monkeypatch.setattr("kubestow.index.tracked.TRACKED_MAX", 2)
     snapshot = make_snapshot([make_node("n1")])
     computed: list[str] = []
 
@@ -314,7 +315,7 @@ def test_the_least_recently_used_array_goes(monkeypatch: pytest.MonkeyPatch) -> 
             computed.append(key)
             return np.zeros(len(nodes), np.int64)
 
-        snapshot.tracked(key, Depends.NODE, compute)
+        nodes_of(snapshot).tracked(key, Depends.NODE, compute)
 
     for key in ("a", "b", "a", "c", "a", "b"):
         ask(key)
@@ -328,7 +329,8 @@ def test_values_of_labels_that_are_gone_are_forgotten() -> None:
         node = make_node(name, labels={"kubernetes.io/hostname": name})
         watch.cache.add_node(node)
         watch.snapshot.refresh(watch.cache)
-        assert watch.snapshot.view().label_ids("kubernetes.io/hostname").tolist() != [0]
+        assert nodes_of(watch.snapshot).label_ids("kubernetes.io/hostname").tolist() != [0]
         watch.cache.remove_node(node)
     watch.snapshot.refresh(watch.cache)
-    assert len(watch.snapshot.label("kubernetes.io/hostname").values) <= LABEL_VALUES_SPARE + 4
+    column = watch.snapshot.derived(LabelColumns).column("kubernetes.io/hostname")
+    assert len(column.values) <= LABEL_VALUES_SPARE + 4

@@ -25,12 +25,13 @@ from kubestow.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
+from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.resource_columns import ResourceColumns
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import CacheError
-from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
+from kubestow.index.nodes import Nodes, nodes_of
+from kubestow.index.tracked import LabelColumns
 from kubestow.testing import make_node, make_pod
 
 NAMES = st.sampled_from(["n1", "n2", "n3", "n4", "n5", "n6"])
@@ -272,13 +273,13 @@ class SnapshotMachine(RuleBasedStateMachine):
     @rule(key=st.sampled_from(list(TRACKED)))
     def look_at_a_derived_array(self, key: str) -> None:
         depends, compute = TRACKED[key]
-        got = self.snapshot.tracked(key, depends, compute)
-        np.testing.assert_array_equal(got, compute(self.snapshot.view()))
+        got = nodes_of(self.snapshot).tracked(key, depends, compute)
+        np.testing.assert_array_equal(got, compute(nodes_of(self.snapshot)))
 
     @precondition(lambda self: self.is_fresh)
     @rule()
     def look_at_a_label(self) -> None:
-        column = self.snapshot.label("topology.kubernetes.io/zone")
+        column = self.snapshot.derived(LabelColumns).column("topology.kubernetes.io/zone")
         got = [column.values[number] for number in column.ids.tolist()]
         nodes = [self.slow.map[name].node for name in self.slow.list]
         assert got == [node.metadata.labels.get("topology.kubernetes.io/zone") for node in nodes]

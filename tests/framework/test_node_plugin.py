@@ -13,6 +13,7 @@ from kubestow.framework.diagnosis import decode_status
 from kubestow.framework.node_plugin import NodeFilter, NodeScore
 from kubestow.framework.runner import FilterError, run_filters, run_scores
 from kubestow.framework.status import Code, Status
+from kubestow.index.nodes import nodes_of
 from kubestow.testing import make_node, make_pod, make_snapshot
 from kubestow.testing.profiles import make_profile
 
@@ -37,12 +38,12 @@ def test_ten_lines_are_a_plugin() -> None:
         make_node(name, labels={"color": color}) for name, color in COLORS.items()
     )
     profile, pod, state = make_profile(OnlyBlue()), PodInfo(make_pod()), CycleState()
-    verdicts = run_filters(profile, state, pod, snapshot.view())
+    verdicts = run_filters(profile, state, pod, nodes_of(snapshot))
     assert verdicts.failed_by.tolist() == [-1, 0, -1, 0]
     for row in (1, 3):
         status = decode_status(profile.filter[0], state, int(verdicts.codes[row]))
         assert status == Status(Code.UNSCHEDULABLE, "node is not blue", plugin="OnlyBlue")
-    feasible = snapshot.view(np.flatnonzero(verdicts.failed_by < 0))
+    feasible = nodes_of(snapshot, np.flatnonzero(verdicts.failed_by < 0))
     assert run_scores(profile, state, pod, feasible).total.tolist() == [10, 30]
 
 
@@ -71,7 +72,7 @@ def test_what_an_answer_means(answer: object, status: Status | None) -> None:
             return answer  # type: ignore[return-value]
 
     plugin, state = Plugin(), CycleState()
-    codes = plugin.filter(state, PodInfo(make_pod()), make_snapshot([make_node()]).view())
+    codes = plugin.filter(state, PodInfo(make_pod()), nodes_of(make_snapshot([make_node()])))
     assert (plugin.filter_status(state, int(codes[0])) if codes[0] else None) == status
 
 
@@ -82,14 +83,14 @@ def test_an_exception_for_one_node_fails_the_attempt() -> None:
         def filter_node(self, pod: Pod, node: Node) -> bool:
             raise ValueError("no idea")
 
-    view = make_snapshot([make_node()]).view()
+    view = nodes_of(make_snapshot([make_node()]))
     with pytest.raises(FilterError) as caught:
         run_filters(make_profile(Broken()), CycleState(), PodInfo(make_pod()), view)
     assert caught.value.status.message == 'running "Broken" filter plugin: no idea'
 
 
 def test_a_base_without_its_method_says_so() -> None:
-    view = make_snapshot([make_node()]).view()
+    view = nodes_of(make_snapshot([make_node()]))
     with pytest.raises(NotImplementedError):
         NodeFilter().filter(CycleState(), PodInfo(make_pod()), view)
     with pytest.raises(NotImplementedError):

@@ -41,7 +41,7 @@ from kubestow.framework.runner import (
 )
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PERMIT_WAIT_S_MAX
-from kubestow.index.nodes import Nodes, SimulatedNode
+from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 from kubestow.testing import make_node, make_pod, make_snapshot
 from kubestow.testing.profiles import make_plugin, make_profile
 
@@ -88,7 +88,7 @@ def pre_filter(
     calls: list[str] = []
     state = CycleState()
     profile = make_profile(*pre_filter_plugins(*answers, calls=calls))
-    outcome = run_pre_filter(profile, state, POD, snapshot_of("a", "b", "c").view())
+    outcome = run_pre_filter(profile, state, POD, nodes_of(snapshot_of("a", "b", "c")))
     return outcome, state, calls
 
 
@@ -196,7 +196,7 @@ def test_the_first_filter_that_rejects_a_node_decides() -> None:
         filter_plugin("F1", None),
         filter_plugin("F2", {"b": UNRESOLVABLE("b2"), "c": UNSCHEDULABLE("c2")}),
     )
-    view = snapshot_of("a", "b", "c").view()
+    view = nodes_of(snapshot_of("a", "b", "c"))
     verdicts = run_filters(profile, CycleState(), POD, view)
     assert verdicts.failed_by.tolist() == [PASSED, 0, 2]
     assert profile.filter[2].filter_status(CycleState(), int(verdicts.codes[2])) == (
@@ -209,7 +209,7 @@ def test_skipped_filters_do_not_run() -> None:
     profile = make_profile(filter_plugin("F0", {"a": UNSCHEDULABLE("x")}, asked=asked))
     state = CycleState()
     state.skip_filter = {"F0"}
-    verdicts = run_filters(profile, state, POD, snapshot_of("a").view())
+    verdicts = run_filters(profile, state, POD, nodes_of(snapshot_of("a")))
     assert verdicts.failed_by.tolist() == [PASSED]
     assert asked == []
 
@@ -223,7 +223,9 @@ def test_a_filter_that_goes_node_by_node_is_asked_about_the_rest_only() -> None:
         filter_plugin("Cheap2", {}, asked=asked),
     )
     rows = np.array([3, 2, 1, 0], np.intp)
-    verdicts = run_filters(profile, CycleState(), POD, snapshot_of("a", "b", "c", "d").view(rows))
+    verdicts = run_filters(
+        profile, CycleState(), POD, nodes_of(snapshot_of("a", "b", "c", "d"), rows)
+    )
     assert asked == [
         ("Dear", ["d", "c", "b", "a"]),
         ("Cheap", ["d", "c", "b", "a"]),
@@ -239,7 +241,7 @@ def test_nobody_is_asked_when_no_node_is_left() -> None:
         filter_plugin("F0", {"a": UNSCHEDULABLE("x")}),
         filter_plugin("F1", {}, asked=asked),
     )
-    run_filters(profile, CycleState(), POD, snapshot_of("a").view())
+    run_filters(profile, CycleState(), POD, nodes_of(snapshot_of("a")))
     assert asked == []
 
 
@@ -248,7 +250,7 @@ def test_a_failure_on_a_node_another_filter_rejected_does_not_count() -> None:
         filter_plugin("F0", {"a": UNSCHEDULABLE("x")}),
         filter_plugin("F1", {"a": error("boom")}),
     )
-    verdicts = run_filters(profile, CycleState(), POD, snapshot_of("a", "b").view())
+    verdicts = run_filters(profile, CycleState(), POD, nodes_of(snapshot_of("a", "b")))
     assert verdicts.failed_by.tolist() == [0, PASSED]
     assert verdicts.codes[0] > 0
 
@@ -285,7 +287,7 @@ def test_a_failure_on_a_node_another_filter_rejected_does_not_count() -> None:
 )
 def test_a_filter_that_breaks_fails_the_attempt(answer: Answer, text: str) -> None:
     plugin = make_plugin("F", filter=lambda *_: give(answer), filter_status=lambda *_: None)
-    view = snapshot_of("a", "b").view()
+    view = nodes_of(snapshot_of("a", "b"))
     with pytest.raises(FilterError) as caught:
         run_filters(make_profile(plugin), CycleState(), POD, view)
     status = caught.value.status
@@ -316,7 +318,7 @@ def test_a_filter_that_breaks_fails_the_attempt(answer: Answer, text: str) -> No
 )
 def test_what_the_codes_of_filter_mean(verdict: Status, expected: Status) -> None:
     profile = make_profile(filter_plugin("F", {"a": verdict}))
-    view = snapshot_of("a").view()
+    view = nodes_of(snapshot_of("a"))
     assert run_filters_on_one(profile, CycleState(), POD, view) == expected
 
 
@@ -324,7 +326,7 @@ def test_a_broken_filter_on_one_node_is_a_status() -> None:
     plugin = make_plugin(
         "F", filter=lambda *_: give(OSError("disk")), filter_status=lambda *_: None
     )
-    status = run_filters_on_one(make_profile(plugin), CycleState(), POD, snapshot_of("a").view())
+    status = run_filters_on_one(make_profile(plugin), CycleState(), POD, nodes_of(snapshot_of("a")))
     assert status == error('running "F" filter plugin: disk').with_plugin("F")
 
 
@@ -588,7 +590,7 @@ def scoring(
 
 
 def scored(*plugins: Plugin, weights: Mapping[str, int] | None = None) -> Scores:
-    view = snapshot_of("n1", "n2").view()
+    view = nodes_of(snapshot_of("n1", "n2"))
     return run_scores(make_profile(*plugins, weights=weights), CycleState(), POD, view)
 
 

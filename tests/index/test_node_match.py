@@ -18,7 +18,7 @@ from kubestow.index.node_match import (
     name_matches,
     preferred_score,
 )
-from kubestow.index.nodes import Nodes, SimulatedNode
+from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 from kubestow.testing import make_node, make_node_affinity, make_pod, make_snapshot, make_term
 
 KEYS = ["zone", "disk", "size"]
@@ -84,7 +84,7 @@ def test_masks_equal_one_node_at_a_time(
             name = f"n{number}"
             cache.update_node(cache.node(name).node, make_node(name, labels=each))
         snapshot.refresh(cache)
-        nodes = snapshot.view()
+        nodes = nodes_of(snapshot)
         assert matches_required(nodes, required).tolist() == [
             required.matches(*_identity(node)) for node in nodes.node_objects()
         ]
@@ -94,7 +94,7 @@ def test_masks_equal_one_node_at_a_time(
 
 
 def test_masks_of_different_lists_are_kept_apart() -> None:
-    nodes = make_snapshot([make_node("n0", labels={"zone": "a"})]).view()
+    nodes = nodes_of(make_snapshot([make_node("n0", labels={"zone": "a"})]))
     pods = [
         make_pod(node_selector={"zone": "a"}),
         make_pod(node_selector={"zone": "a", "zz": "b"}),
@@ -105,9 +105,11 @@ def test_masks_of_different_lists_are_kept_apart() -> None:
 
 
 def test_preferred_score_sums_the_weights_of_matching_terms() -> None:
-    nodes = make_snapshot(
-        [make_node("n0", labels={"zone": "a"}), make_node("n1", labels={"disk": "ssd"})]
-    ).view()
+    nodes = nodes_of(
+        make_snapshot(
+            [make_node("n0", labels={"zone": "a"}), make_node("n1", labels={"disk": "ssd"})]
+        )
+    )
     affinity = make_node_affinity(
         preferred=[(20, make_term("zone In a")), (3, make_term(fields=["metadata.name In n0"]))]
     )
@@ -118,10 +120,10 @@ def test_preferred_score_sums_the_weights_of_matching_terms() -> None:
 @pytest.mark.parametrize(
     "view",
     [
-        pytest.param(lambda snapshot: snapshot.view(), id="all"),
-        pytest.param(lambda snapshot: snapshot.view(slice(1, 4)), id="slice"),
-        pytest.param(lambda snapshot: snapshot.view(slice(4, None, -2)), id="backwards"),
-        pytest.param(lambda snapshot: snapshot.view(np.array([3, 0, 2])), id="rows"),
+        pytest.param(lambda snapshot: nodes_of(snapshot), id="all"),
+        pytest.param(lambda snapshot: nodes_of(snapshot, slice(1, 4)), id="slice"),
+        pytest.param(lambda snapshot: nodes_of(snapshot, slice(4, None, -2)), id="backwards"),
+        pytest.param(lambda snapshot: nodes_of(snapshot, np.array([3, 0, 2])), id="rows"),
         pytest.param(lambda snapshot: SimulatedNode(snapshot, 2), id="simulated"),
     ],
 )

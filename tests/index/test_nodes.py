@@ -6,10 +6,10 @@ import pytest
 from kubestow.api.pod import Affinity, PodAffinity, PodAffinityTerm
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, Rows
+from kubestow.cache.change_log import Depends
 from kubestow.cache.columns import CPU, MEMORY
 from kubestow.cache.snapshot import Snapshot
-from kubestow.index.nodes import Nodes, SimulatedNode
-from kubestow.index.tracked import Depends
+from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 from kubestow.testing import make_node, make_pod, make_snapshot
 
 GPU = "example.com/gpu"
@@ -49,7 +49,7 @@ def snapshot() -> Snapshot:
 def test_everything_a_view_says_is_in_its_order(
     snapshot: Snapshot, rows: Rows, names: list[str]
 ) -> None:
-    nodes = snapshot.view(rows)
+    nodes = nodes_of(snapshot, rows)
     numbers = [int(name[1]) for name in names]
     gpu = nodes.resource_column(GPU)
     assert gpu is not None
@@ -77,13 +77,13 @@ def test_everything_a_view_says_is_in_its_order(
     "rows", [slice(None), slice(1, 4), slice(None, None, -1), np.array([3, 2, 0], np.intp)], ids=str
 )
 def test_a_subset_counts_from_the_view_it_is_of(snapshot: Snapshot, rows: Rows) -> None:
-    nodes = snapshot.view(rows)
+    nodes = nodes_of(snapshot, rows)
     positions = np.array([2, 0], np.intp)
     assert nodes.subset(positions).names == [nodes.names[2], nodes.names[0]]
 
 
 def test_a_resource_nobody_has_has_no_column(snapshot: Snapshot) -> None:
-    assert snapshot.view().resource_column("example.com/unheard-of") is None
+    assert nodes_of(snapshot).resource_column("example.com/unheard-of") is None
 
 
 def test_a_derived_array_is_computed_once_for_all_views(snapshot: Snapshot) -> None:
@@ -93,9 +93,10 @@ def test_a_derived_array_is_computed_once_for_all_views(snapshot: Snapshot) -> N
         asked.append(len(nodes))
         return nodes.allocatable(CPU) * 2
 
-    view = snapshot.view(np.array([3, 1], np.intp))
+    view = nodes_of(snapshot, np.array([3, 1], np.intp))
     assert view.tracked("double", Depends.NODE, compute).tolist() == [8000, 4000]
-    assert snapshot.view(slice(0, 1)).tracked("double", Depends.NODE, compute).tolist() == [2000]
+    first = nodes_of(snapshot, slice(0, 1))
+    assert first.tracked("double", Depends.NODE, compute).tolist() == [2000]
     assert asked == [4]
 
 
@@ -120,7 +121,7 @@ class TestSimulatedNode:
         node.remove_pod(added)
         assert node.requested(CPU).tolist() == [500]
         assert node.has_affinity.tolist() == [False]
-        assert snapshot.view().pod_count.tolist() == [0, 1, 1, 0]
+        assert nodes_of(snapshot).pod_count.tolist() == [0, 1, 1, 0]
 
     def test_a_clone_goes_its_own_way(self, snapshot: Snapshot) -> None:
         node = SimulatedNode(snapshot, 0)
@@ -137,7 +138,7 @@ class TestSimulatedNode:
         node = SimulatedNode(snapshot, 1)
         node.add_pod(PodInfo(make_pod("x")))
         assert node.tracked("pods", Depends.PODS, compute).tolist() == [2]
-        assert snapshot.view().tracked("pods", Depends.PODS, compute).tolist() == [0, 1, 1, 0]
+        assert nodes_of(snapshot).tracked("pods", Depends.PODS, compute).tolist() == [0, 1, 1, 0]
 
     def test_arrays_over_nodes_are_the_kept_ones(self, snapshot: Snapshot) -> None:
         def compute(nodes: Nodes) -> IntArray:

@@ -10,6 +10,7 @@ from kubestow.api.node import Node
 from kubestow.api.node_selector import CompiledNodeSelector, compile_node_selector
 from kubestow.api.pod import NodeSelector
 from kubestow.cache.snapshot import Snapshot
+from kubestow.index.nodes import nodes_of
 from kubestow.index.selector_patterns import SelectorPatterns
 from kubestow.testing import make_cache, make_node, make_snapshot, make_term
 from kubestow.testing.topology import make_selector
@@ -43,7 +44,7 @@ def matches(selector: AnySelector, node: Node) -> bool:
 
 
 def check(patterns: SelectorPatterns, chosen: Sequence[AnySelector], snapshot: Snapshot) -> None:
-    numbers = patterns.numbers(snapshot.view())
+    numbers = patterns.numbers(nodes_of(snapshot))
     for node, number in zip(snapshot.nodes, numbers.tolist(), strict=True):
         expected = {patterns.position_of(each) for each in chosen if matches(each, node)}
         assert set(patterns.patterns[number]) == expected
@@ -85,7 +86,7 @@ def test_nodes_of_equal_labels_share_a_pattern() -> None:
     patterns = SelectorPatterns()
     for zone in "ab":
         patterns.position_of(parse_label_selector(make_selector(f"zone={zone}")))
-    numbers = patterns.numbers(make_snapshot(nodes).view())
+    numbers = patterns.numbers(nodes_of(make_snapshot(nodes)))
     assert numbers.tolist() == [0, 1, 0, 1, 0, 1]
     assert patterns.patterns == [(0,), (1,)]
 
@@ -104,5 +105,5 @@ def test_fields_are_not_looked_at() -> None:
     selector = compile_node_selector(NodeSelector(node_selector_terms=(term,)))
     patterns = SelectorPatterns()
     patterns.position_of(selector)
-    numbers = patterns.numbers(make_snapshot([make_node("n", labels={"zone": "a"})]).view())
+    numbers = patterns.numbers(nodes_of(make_snapshot([make_node("n", labels={"zone": "a"})])))
     assert patterns.patterns[numbers[0]] == (0,)

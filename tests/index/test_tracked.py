@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.arrays import ALL_ROWS, IntArray, Rows
-from kubestow.index.tracked import REORDERS_KEPT, ChangeLog, Depends, Tracked
+from kubestow.cache.change_log import REORDERS_KEPT, ChangeLog, Depends
+from kubestow.index.tracked import Tracked
 
 
 class Truth:
@@ -105,7 +106,7 @@ def test_a_log_that_was_cut_is_no_reason_for_old_values() -> None:
     log.note(5, Depends.PODS)
     up_to_date = Tracked[np.int64](log, Depends.PODS, truth.compute)
     log.trim(0)
-    assert log.since(Depends.PODS, 0) is None
+    assert log.pods_since(0) is None
     truth.computed.clear()
     up_to_date.values()
     assert truth.computed == []  # it had seen everything that was cut
@@ -116,19 +117,19 @@ def test_a_log_that_was_cut_is_no_reason_for_old_values() -> None:
 def test_marks_stay_valid_when_no_row_is_left() -> None:
     log = ChangeLog()
     log.note(0, Depends.PODS)
-    seen = log.mark(Depends.PODS)
+    seen = log.pod_end
     log.reorder(intp(), 1)
     log.reorder(intp(-1), 0)
     log.note(0, Depends.PODS)
-    assert log.since(Depends.PODS, seen) == rows(0)
-    assert log.since(Depends.PODS, 0) is None
+    assert log.pods_since(seen) == rows(0)
+    assert log.pods_since(0) is None
 
 
 def test_a_short_log_is_left_alone() -> None:
     log = ChangeLog()
     log.note(1, Depends.PODS)
     log.trim(1)
-    assert log.since(Depends.PODS, 0) == rows(1)
+    assert log.pods_since(0) == rows(1)
 
 
 CHANGE = st.tuples(st.just("change"), st.integers(0, 30), st.sampled_from(list(Depends)))

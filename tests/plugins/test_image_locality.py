@@ -10,6 +10,7 @@ from kubestow.api.pod import ImageVolume, Pod, Volume
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.image_locality import ImageLocality
 from kubestow.testing import (
     make_container,
@@ -82,7 +83,7 @@ def test_sizes_become_scores(
 def test_all_nodes_of_the_cluster_count_not_only_those_scored(plugin: ImageLocality) -> None:
     nodes = [make_node(f"n{number}", images={"a:1": 500 * MB}) for number in range(2)]
     snapshot = make_snapshot([*nodes, make_node("n2"), make_node("n3")])
-    view = snapshot.view(np.array([1, 3]))
+    view = nodes_of(snapshot, np.array([1, 3]))
     assert run_score(plugin, running("a:1"), view) == [100 * (250 - 23) // 977, 0]
 
 

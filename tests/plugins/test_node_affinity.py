@@ -14,6 +14,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import NODE_ADD, Action, ClusterEvent, Hint, Resource
 from kubestow.framework.plugin import PreFilterResult, Restriction
 from kubestow.framework.status import Status
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_affinity import NodeAffinity
 from kubestow.testing import (
     make_handle,
@@ -185,7 +186,7 @@ def test_preferred_terms_score(
 
 
 def test_score_does_without_pre_score() -> None:
-    nodes = make_snapshot(SCORED_NODES).view()
+    nodes = nodes_of(make_snapshot(SCORED_NODES))
     scores = make_plugin().score(CycleState(), PodInfo(PREFERRING), nodes)
     assert scores.tolist() == [20, 50, 0, 30]
 

@@ -16,6 +16,7 @@ from kubestow.framework.events import (
     Resource,
 )
 from kubestow.framework.status import Status
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_declared_features import NodeDeclaredFeatures
 from kubestow.testing import (
     make_handle,
@@ -74,7 +75,7 @@ def test_nodes_must_declare_what_the_pod_needs(
 def test_filter_needs_pre_filter(plugin: NodeDeclaredFeatures) -> None:
     text = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
     with pytest.raises(PluginError, match=text):
-        plugin.filter(CycleState(), PodInfo(DEMANDING), make_snapshot().view())
+        plugin.filter(CycleState(), PodInfo(DEMANDING), nodes_of(make_snapshot()))
 
 
 def test_without_its_gate_the_plugin_asks_for_nothing() -> None:

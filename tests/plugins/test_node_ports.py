@@ -16,7 +16,7 @@ from kubestow.framework.events import (
     Hint,
 )
 from kubestow.framework.status import Status
-from kubestow.index.nodes import SimulatedNode
+from kubestow.index.nodes import SimulatedNode, nodes_of
 from kubestow.plugins.node_ports import NodePorts
 from kubestow.testing import (
     make_container,
@@ -85,7 +85,7 @@ def test_a_simulated_node_shows_the_pods_thought_of(plugin: NodePorts) -> None:
 def test_filter_needs_pre_filter(plugin: NodePorts) -> None:
     text = 'reading "PreFilterNodePorts" from cycleState: not found'
     with pytest.raises(PluginError, match=text):
-        plugin.filter(CycleState(), PodInfo(make_pod()), make_snapshot().view())
+        plugin.filter(CycleState(), PodInfo(make_pod()), nodes_of(make_snapshot()))
 
 
 @pytest.mark.parametrize(

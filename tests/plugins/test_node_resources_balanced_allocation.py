@@ -11,6 +11,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
 from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins._shared.scoring_resources import Loads
 from kubestow.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
@@ -87,7 +88,7 @@ def test_pod_level_requests_count() -> None:
 
 
 def test_score_does_without_pre_score() -> None:
-    nodes = make_snapshot([make_node(cpu="4", memory="4Gi")]).view()
+    nodes = nodes_of(make_snapshot([make_node(cpu="4", memory="4Gi")]))
     plugin = make_plugin()
     scores = plugin.score(CycleState(), PodInfo(make_pod(cpu="1", memory="1Gi")), nodes)
     assert np.asarray(scores).tolist() == [75]

@@ -22,7 +22,7 @@ from kubestow.framework.plugin import (
     SignPlugin,
 )
 from kubestow.framework.status import Status
-from kubestow.index.nodes import Nodes
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import (
     make_handle,
@@ -101,7 +101,7 @@ def filter_codes(plugin: Plugin, pod: Pod, nodes: Nodes) -> tuple[CycleState, In
         return None
     state, pod_info = CycleState(), PodInfo(pod)
     if isinstance(plugin, PreFilterPlugin):
-        answer = plugin.pre_filter(state, pod_info, nodes.snapshot.view())
+        answer = plugin.pre_filter(state, pod_info, nodes_of(nodes.snapshot))
         if isinstance(answer, Status) and not answer.is_success:
             return None
     codes = plugin.filter(state, pod_info, nodes)
@@ -154,7 +154,7 @@ def test_whoever_rejects_pods_says_which_events_help(name: str, cluster: Snapsho
 @pytest.mark.parametrize("pod", PODS.values(), ids=PODS)
 def test_codes_mean_something(name: str, pod: Pod, cluster: Snapshot) -> None:
     plugin = make_plugin(name, cluster)
-    answer = filter_codes(plugin, pod, cluster.view())
+    answer = filter_codes(plugin, pod, nodes_of(cluster))
     if answer is not None:
         assert isinstance(plugin, FilterPlugin)
         state, codes = answer
@@ -167,7 +167,7 @@ def test_codes_mean_something(name: str, pod: Pod, cluster: Snapshot) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("pod", PODS.values(), ids=PODS)
 def test_scores_are_between_0_and_100(name: str, pod: Pod, cluster: Snapshot) -> None:
-    scores = final_scores(make_plugin(name, cluster), pod, cluster.view())
+    scores = final_scores(make_plugin(name, cluster), pod, nodes_of(cluster))
     if scores is not None:
         assert ((scores >= 0) & (scores <= 100)).all()
 
@@ -186,8 +186,8 @@ def test_shuffled_rows_give_shuffled_codes(
     name: str, pod: Pod, rows: npt.NDArray[np.intp], cluster: Snapshot
 ) -> None:
     plugin = make_plugin(name, cluster)
-    whole = filter_codes(plugin, pod, cluster.view())
-    part = filter_codes(plugin, pod, cluster.view(rows))
+    whole = filter_codes(plugin, pod, nodes_of(cluster))
+    part = filter_codes(plugin, pod, nodes_of(cluster, rows))
     assert (whole is None) is (part is None)
     if whole is not None and part is not None:
         assert _statuses(plugin, *part) == [_statuses(plugin, *whole)[row] for row in rows]
@@ -198,8 +198,8 @@ def test_shuffled_rows_give_shuffled_codes(
 def test_shuffled_rows_give_shuffled_scores(name: str, pod: Pod, cluster: Snapshot) -> None:
     rows = np.random.default_rng(1).permutation(len(cluster))
     plugin = make_plugin(name, cluster)
-    whole = final_scores(plugin, pod, cluster.view())
-    part = final_scores(plugin, pod, cluster.view(rows))
+    whole = final_scores(plugin, pod, nodes_of(cluster))
+    part = final_scores(plugin, pod, nodes_of(cluster, rows))
     assert (whole is None) is (part is None)
     if whole is not None and part is not None:
         assert part.tolist() == whole[rows].tolist()
@@ -224,9 +224,9 @@ def test_the_snapshot_is_not_written_to(name: str, pod: Pod) -> None:
 def test_an_empty_cluster_is_fine(name: str, pod: Pod) -> None:
     cluster = make_snapshot()
     plugin = make_plugin(name, cluster)
-    answer = filter_codes(plugin, pod, cluster.view())
+    answer = filter_codes(plugin, pod, nodes_of(cluster))
     assert answer is None or len(answer[1]) == 0
-    scores = final_scores(plugin, pod, cluster.view())
+    scores = final_scores(plugin, pod, nodes_of(cluster))
     assert scores is None or len(scores) == 0
 
 
@@ -241,8 +241,8 @@ def test_signatures_can_be_compared(name: str, pod: Pod, cluster: Snapshot) -> N
 
 
 def _answers(plugin: Plugin, pod: Pod, cluster: Snapshot) -> object:
-    answer = filter_codes(plugin, pod, cluster.view())
-    scores = final_scores(plugin, pod, cluster.view())
+    answer = filter_codes(plugin, pod, nodes_of(cluster))
+    scores = final_scores(plugin, pod, nodes_of(cluster))
     return (
         None if answer is None else _statuses(plugin, *answer),
         None if scores is None else scores.tolist(),

@@ -15,6 +15,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import NODE_ADD, Action, ClusterEvent, Hint, Resource
 from kubestow.framework.status import Status
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.taint_toleration import TaintToleration
 from kubestow.testing import (
     make_handle,
@@ -118,7 +119,7 @@ def test_soft_taints_cost_score(
 def test_score_needs_pre_score(plugin: TaintToleration) -> None:
     text = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
     with pytest.raises(PluginError, match=text):
-        plugin.score(CycleState(), PodInfo(make_pod()), make_snapshot([make_node()]).view())
+        plugin.score(CycleState(), PodInfo(make_pod()), nodes_of(make_snapshot([make_node()])))
 
 
 HARD = ["a:NoSchedule"]

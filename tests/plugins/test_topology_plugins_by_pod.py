@@ -41,7 +41,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import InterPodAffinityArgs, PodTopologySpreadArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code
-from kubestow.index.nodes import Nodes, SimulatedNode
+from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.testing.builders import HOSTNAME_LABEL, ZONE_LABEL, make_node, make_pod
@@ -563,16 +563,16 @@ def check(
     world: World,
 ) -> None:
     state, pod, snapshot = CycleState(), PodInfo(slow.pod), cluster.snapshot
-    answer = plugin.pre_filter(state, pod, snapshot.view())
+    answer = plugin.pre_filter(state, pod, nodes_of(snapshot))
     if slow.pre_filter():
         assert answer is None
         expected = [slow.filter(node) for node, _ in world.nodes]
-        assert codes(plugin, state, pod, snapshot.view()) == expected
+        assert codes(plugin, state, pod, nodes_of(snapshot)) == expected
         if world.nodes:
             check_some_rows(data, plugin, state, pod, snapshot, expected)
             check_thoughts(data, plugin, slow, state, pod, cluster, world)
             # Thinking of pods has changed nothing for others.
-            assert codes(plugin, state, pod, snapshot.view()) == expected
+            assert codes(plugin, state, pod, nodes_of(snapshot)) == expected
     else:
         assert getattr(answer, "code", None) is Code.SKIP
     if world.nodes:
@@ -589,10 +589,10 @@ def check_some_rows(
 ) -> None:
     rows = data.draw(st.permutations(range(len(expected))))
     some = rows[: data.draw(st.integers(1, len(rows)))]
-    found = codes(plugin, state, pod, snapshot.view(np.array(some)))
+    found = codes(plugin, state, pod, nodes_of(snapshot, np.array(some)))
     assert found == [expected[row] for row in some]
     half = slice(len(rows) // 2, None)
-    assert codes(plugin, state, pod, snapshot.view(half)) == expected[half]
+    assert codes(plugin, state, pod, nodes_of(snapshot, half)) == expected[half]
 
 
 def check_thoughts(
@@ -627,7 +627,7 @@ def check_thoughts(
         thought = thought.clone()
         assert codes(plugin, thought, pod, simulated) == [slow.filter(node)]
         # Other nodes of the same domains see the change as well.
-        assert codes(plugin, thought, pod, snapshot.view()) == [
+        assert codes(plugin, thought, pod, nodes_of(snapshot)) == [
             slow.filter(other) for other, _ in world.nodes
         ]
 
@@ -645,7 +645,7 @@ def check_scores(
         st.just(list(range(count))) | st.lists(st.integers(0, count - 1), min_size=1, unique=True)
     )
     feasible = [world.nodes[row] for row in rows]
-    nodes = snapshot.view() if len(rows) == count else snapshot.view(np.array(rows))
+    nodes = nodes_of(snapshot) if len(rows) == count else nodes_of(snapshot, np.array(rows))
     if len(rows) == count:
         feasible = list(world.nodes)
     state = CycleState()

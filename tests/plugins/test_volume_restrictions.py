@@ -28,7 +28,7 @@ from kubestow.framework.events import (
     Resource,
 )
 from kubestow.framework.status import Status
-from kubestow.index.nodes import SimulatedNode
+from kubestow.index.nodes import SimulatedNode, nodes_of
 from kubestow.plugins.volume_restrictions import VolumeRestrictions
 from kubestow.testing import (
     make_cache,
@@ -213,7 +213,7 @@ def test_6_a_claim_used_twice_counts_once_until_pods_come_and_go() -> None:
     pod, state = make_pod("new", pvcs=["c", "c"]), CycleState()
     assert run_filter(plugin, pod, snapshot, state=state) == {"n1": IN_USE}
     plugin.remove_pod(state, PodInfo(pod), PodInfo(user), 0)
-    assert plugin.filter(state, PodInfo(pod), snapshot.view()) is None
+    assert plugin.filter(state, PodInfo(pod), nodes_of(snapshot)) is None
 
 
 def test_the_namespace_of_pods_thought_of_is_not_compared() -> None:
@@ -224,9 +224,9 @@ def test_the_namespace_of_pods_thought_of_is_not_compared() -> None:
     run_filter(plugin, pod, snapshot, state=state)
     namesake = PodInfo(make_pod("z", namespace="other", pvcs=["c", "c"]))
     plugin.remove_pod(state, PodInfo(pod), namesake, 0)
-    assert plugin.filter(state, PodInfo(pod), snapshot.view()) is None
+    assert plugin.filter(state, PodInfo(pod), nodes_of(snapshot)) is None
     plugin.add_pod(state, PodInfo(pod), namesake, 0)
-    assert plugin.filter(state, PodInfo(pod), snapshot.view()) is not None
+    assert plugin.filter(state, PodInfo(pod), nodes_of(snapshot)) is not None
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_filter_without_pre_filter_fails_after_the_disks_were_checked() -> None:
     plugin, state, pod = make_plugin(), CycleState(), PodInfo(make_pod(volumes=[gce()]))
     running = make_pod("r", node="n1", volumes=[gce()])
     snapshot = make_snapshot([make_node("n1"), make_node("n2")], [running])
-    codes = plugin.filter(state, pod, snapshot.view())
+    codes = plugin.filter(state, pod, nodes_of(snapshot))
     assert codes is not None
     first, second = (plugin.filter_status(state, code) for code in codes.tolist())
     assert first == NO_DISK

@@ -13,6 +13,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import NODE_ADD, Action, ClusterEvent, Hint, Resource
 from kubestow.framework.status import Status
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.volume_zone import VolumeZone
 from kubestow.testing import (
     make_cache,
@@ -147,7 +148,7 @@ def test_unreadable_claims_reject_the_pod(name: str, reason: str) -> None:
     assert run_pre_filter(plugin, pod, make_snapshot()) == answer
     # Without PreFilter its status comes from Filter.
     snapshot, state = make_snapshot([make_node("n1")]), CycleState()
-    codes = plugin.filter(state, PodInfo(pod), snapshot.view())
+    codes = plugin.filter(state, PodInfo(pod), nodes_of(snapshot))
     assert codes is not None
     assert plugin.filter_status(state, int(codes[0])) == answer
 
@@ -155,10 +156,10 @@ def test_unreadable_claims_reject_the_pod(name: str, reason: str) -> None:
 def test_filter_without_pre_filter_reads_the_volumes_itself() -> None:
     plugin, state = plugin_for({ZONE: "a"}), CycleState()
     snapshot = make_snapshot([make_node("n1", zone="b")])
-    codes = plugin.filter(state, PodInfo(POD), snapshot.view())
+    codes = plugin.filter(state, PodInfo(POD), nodes_of(snapshot))
     assert codes is not None
     assert plugin.filter_status(state, int(codes[0])) == WRONG_ZONE
-    assert plugin.filter(CycleState(), PodInfo(make_pod()), snapshot.view()) is None
+    assert plugin.filter(CycleState(), PodInfo(make_pod()), nodes_of(snapshot)) is None
 
 
 zones = st.sampled_from(["a", "b", "a__b", "b__c", "a__"])

@@ -4,6 +4,7 @@ import pytest
 
 from kubestow.api.pod import ContainerPort, NodeSelectorRequirement, NodeSelectorTerm
 from kubestow.api.quantity import parse_quantity
+from kubestow.index.nodes import nodes_of
 from kubestow.testing import (
     make_node,
     make_node_affinity,
@@ -61,7 +62,7 @@ def test_terms_are_written_as_text() -> None:
 def test_snapshots_show_pods_on_their_nodes() -> None:
     snapshot = make_snapshot([make_node("n1"), make_node("n2")], [make_pod(node="n2", cpu="500m")])
     assert snapshot.names == ["n1", "n2"]
-    assert snapshot.view().pod_count.tolist() == [0, 1]
+    assert nodes_of(snapshot).pod_count.tolist() == [0, 1]
 
 
 def test_a_snapshot_takes_only_placed_pods() -> None:

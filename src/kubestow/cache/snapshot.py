@@ -10,12 +10,11 @@ whose pod lists are read during the cycle and never kept beyond it.
 
 Invariants: row number = position in the visiting order; all arrays share it and are read-only
 outside. Not here: who may change the cache (`cache`), what a column means (`columns`), views on
-some of the rows (`nodes`).
+some of the rows and what is derived from them (`index`).
 """
 
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -23,59 +22,18 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.node import Node
-from kubestow.arrays import ALL_ROWS, IdArray, Rows
 from kubestow.cache.cache import Cache
+from kubestow.cache.change_log import ChangeLog, Depends
 from kubestow.cache.columns import Columns
 from kubestow.cache.node_info import NodeInfo
 from kubestow.errors import CacheError
-from kubestow.index.nodes import Nodes, SnapshotNodes, pick
-from kubestow.index.tracked import ChangeLog, Depends, Tracked
 
 log = logging.getLogger(__name__)
-
-# How many arrays are kept for selectors, ports, images and the like; the least recently used goes.
-TRACKED_MAX: Final = 2048
-
-# How many values of a label may be remembered beyond two for every node.
-LABEL_VALUES_SPARE: Final = 1024
 
 FrozenImages = dict[str, tuple[int, int]]  # name -> (size in bytes, number of nodes having it)
 T = TypeVar("T")
 _NO_IMAGES: Final[FrozenImages] = {}
 _NO_CLAIMS: Final[frozenset[str]] = frozenset()
-
-
-class LabelColumn:
-    """The values of one label key: a small number per row, 0 where the label is absent."""
-
-    def __init__(self, snapshot: "Snapshot", key: str) -> None:
-        self._key = key
-        self._nodes = snapshot.nodes
-        self._numbers: dict[str, int] = {}
-        self.values: list[str | None] = [None]
-        self._ids = Tracked[np.int32](snapshot.log, Depends.NODE, self._compute)
-
-    @property
-    def ids(self) -> IdArray:
-        """int32[row], index into `values`."""
-        return self._ids.values()
-
-    def id_of(self, value: str) -> int | None:
-        return self._numbers.get(value)
-
-    def _compute(self, rows: Rows) -> IdArray:
-        key = self._key
-        nodes = pick(self._nodes, rows)
-        return np.array([self._number(node.metadata.labels.get(key)) for node in nodes], np.int32)
-
-    def _number(self, value: str | None) -> int:
-        if value is None:
-            return 0
-        number = self._numbers.get(value)
-        if number is None:
-            number = self._numbers[value] = len(self.values)
-            self.values.append(value)
-        return number
 
 
 class Snapshot:
@@ -94,8 +52,7 @@ class Snapshot:
         self._infos: dict[str, NodeInfo] = {}
         self._image_versions: list[int] = []
         self._claims: list[frozenset[str]] = []
-        self._labels: dict[str, LabelColumn] = {}
-        self._tracked: OrderedDict[Hashable, Tracked[Any]] = OrderedDict()
+        self._derived: dict[Callable[[Snapshot], Any], Any] = {}
 
     # --- reading ---
 
@@ -114,32 +71,12 @@ class Snapshot:
     def is_pvc_used(self, key: str) -> bool:
         return key in self.used_pvcs
 
-    def view(self, rows: Rows = ALL_ROWS) -> Nodes:
-        return SnapshotNodes(self, rows)
-
-    def label(self, key: str) -> LabelColumn:
-        column = self._labels.get(key)
-        if column is None:
-            column = self._labels[key] = LabelColumn(self, key)
-        return column
-
-    def tracked(
-        self,
-        key: Hashable,
-        depends: Depends,
-        compute: Callable[[Nodes], npt.NDArray[Any]],
-    ) -> npt.NDArray[Any]:
-        """The array under this key over all rows, made by `compute` and caught up (see
-        `tracked`)."""
-        array = self._tracked.get(key)
-        if array is None:
-            array = Tracked[Any](self.log, depends, lambda rows: compute(self.view(rows)))
-            self._tracked[key] = array
-            if len(self._tracked) > TRACKED_MAX:
-                self._tracked.popitem(last=False)
-        else:
-            self._tracked.move_to_end(key)
-        return array.values()
+    def derived(self, make: "Callable[[Snapshot], T]") -> T:
+        """What `make` derives from this snapshot, made when first asked for and kept with it."""
+        found = self._derived.get(make)
+        if found is None:
+            found = self._derived[make] = make(self)
+        return found
 
     # --- refreshing ---
 
@@ -221,25 +158,16 @@ class Snapshot:
         self.log.reorder(source, old_count)
         self.names = names
         self.node_infos = [self._infos[name] for name in names]
-        # Label columns hold on to this list, so it changes in place.
-        self.nodes[:] = _gather(self.nodes, source, _NO_NODE)
+        self.nodes = _gather(self.nodes, source, _NO_NODE)
         self.images = _gather(self.images, source, _NO_IMAGES)
         self._image_versions = _gather(self._image_versions, source, -1)
         self._claims = _gather(self._claims, source, _NO_CLAIMS)
         self._row_of = {name: row for row, name in enumerate(names)}
-        self._forget_old_values()
         self._recount_claims()
         fresh = {info.name for info in changed}
         for row, name in enumerate(names):
             if source[row] < 0 or name in fresh:
                 self._write(row, self.node_infos[row], cache)
-
-    def _forget_old_values(self) -> None:
-        """Autoscaled clusters see ever new hostnames: a column full of those that are gone is laid
-        anew when it is next asked for."""
-        most = 2 * len(self.names) + LABEL_VALUES_SPARE
-        for key in [key for key, column in self._labels.items() if len(column.values) > most]:
-            del self._labels[key]
 
     def _can_show(self, name: str) -> bool:
         """Whether there is anything to put into a row of that name.

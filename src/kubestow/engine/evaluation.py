@@ -20,6 +20,7 @@ from kubestow.framework.runner import (
     run_pre_filter,
     run_scores,
 )
+from kubestow.index.nodes import nodes_of
 
 
 class Evaluation(Protocol):
@@ -64,10 +65,10 @@ class PlainEvaluation:
         return False
 
     def pre_filter(self) -> PreFilterOutcome:
-        return run_pre_filter(self._profile, self.state, self._pod, self._snapshot.view())
+        return run_pre_filter(self._profile, self.state, self._pod, nodes_of(self._snapshot))
 
     def verdicts(self, rows: Rows) -> Verdicts:
-        return run_filters(self._profile, self.state, self._pod, self._snapshot.view(rows))
+        return run_filters(self._profile, self.state, self._pod, nodes_of(self._snapshot, rows))
 
     def scores(self, rows: Rows) -> Scores:
-        return run_scores(self._profile, self.state, self._pod, self._snapshot.view(rows))
+        return run_scores(self._profile, self.state, self._pod, nodes_of(self._snapshot, rows))

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checka
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 
 if TYPE_CHECKING:
     from kubestow.framework.diagnosis import Diagnosis

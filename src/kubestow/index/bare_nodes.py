@@ -6,18 +6,16 @@ taints and amounts are those of the snapshot.
 """
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.snapshot import FrozenImages
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
-
-if TYPE_CHECKING:
-    from kubestow.cache.snapshot import FrozenImages
 
 
 class BareNodes(Nodes):
@@ -46,7 +44,7 @@ class BareNodes(Nodes):
     def has_required_anti_affinity(self) -> BoolArray:
         return np.zeros(len(self), np.bool_)
 
-    def images(self) -> "list[FrozenImages]":
+    def images(self) -> list[FrozenImages]:
         return [{} for _ in range(len(self))]
 
     def infos(self) -> list[NodeInfo]:

@@ -1,57 +1,16 @@
-"""Following a snapshot from outside it: which rows changed, and which nodes hold a thing.
+"""Which nodes hold a thing: a disk, a volume, an object that was read for them.
 
-For indexes over all pods, such as "who uses this disk", that are made when first asked for and then
-follow the snapshot row by row. They go by node name, because rows are laid anew when nodes come and
-go.
-
-Not here: arrays over the rows, which the snapshot keeps itself (`cache.tracked`).
+By node name, because rows are laid anew when nodes come and go.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Final, Generic, NamedTuple, TypeVar
-
-from kubestow.cache.snapshot import Snapshot
-from kubestow.index.tracked import Depends
+from typing import Final, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 _EMPTY: Final[Mapping[str, object]] = MappingProxyType({})
-
-
-class Changes(NamedTuple):
-    """`rows` are those to look at; `is_relaid` says that nodes may have come or gone."""
-
-    rows: Iterable[int]
-    is_relaid: bool
-
-
-class ChangedRows:
-    """A reader's place in the snapshot's log of changes."""
-
-    __slots__ = ("_depends", "_epoch", "_mark", "_snapshot")
-
-    def __init__(self, depends: Depends) -> None:
-        self._depends = depends
-        self._snapshot: Snapshot | None = None
-        self._epoch: int = 0
-        self._mark: int = 0
-
-    def take(self, snapshot: Snapshot) -> Changes:
-        """The rows that changed since the last call; all of them at first."""
-        log = snapshot.log
-        mark, epoch = log.mark(self._depends), log.epoch
-        is_new = snapshot is not self._snapshot
-        if not is_new and mark == self._mark and epoch == self._epoch:
-            return _NO_CHANGES
-        rows = None if is_new else log.since(self._depends, self._mark)
-        changes = Changes(
-            range(len(snapshot)) if rows is None else dict.fromkeys(rows),
-            is_new or epoch != self._epoch,
-        )
-        self._snapshot, self._mark, self._epoch = snapshot, mark, epoch
-        return changes
 
 
 class NodesByItem(Generic[K, V]):
@@ -84,6 +43,3 @@ class NodesByItem(Generic[K, V]):
         """Node name → what it has of the item."""
         found = self._nodes.get(item)
         return found if found is not None else _EMPTY  # pyright: ignore[reportReturnType] -- empty
-
-
-_NO_CHANGES: Final = Changes((), False)

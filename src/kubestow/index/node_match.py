@@ -18,9 +18,9 @@ from kubestow.api.node_selector import (
     RequiredNodeAffinity,
 )
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 
 
 def matches_required(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:

@@ -7,23 +7,20 @@ length.
 """
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.node import Node, Taint
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IdArray, IntArray, Rows
+from kubestow.arrays import ALL_ROWS, BoolArray, IdArray, IntArray, Rows, pick
+from kubestow.cache.change_log import Depends
 from kubestow.cache.columns import ALLOCATABLE, ALLOWED_PODS, NON_ZERO, POD_COUNT, REQUESTED
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.resource_columns import BASIC_RESOURCES
-from kubestow.index.tracked import Depends
-
-if TYPE_CHECKING:
-    from kubestow.cache.snapshot import FrozenImages, Snapshot
-
-T = TypeVar("T")
+from kubestow.cache.snapshot import FrozenImages, Snapshot
+from kubestow.index.tracked import LabelColumns, TrackedArrays
 
 
 class Nodes:
@@ -31,7 +28,7 @@ class Nodes:
 
     __slots__ = ("_columns", "rows", "snapshot")
 
-    def __init__(self, snapshot: "Snapshot", rows: Rows) -> None:
+    def __init__(self, snapshot: Snapshot, rows: Rows) -> None:
         self.snapshot = snapshot
         self.rows = rows
         self._columns = snapshot.columns
@@ -45,8 +42,8 @@ class Nodes:
         """The nodes at these positions of the view."""
         if isinstance(self.rows, slice):
             start, _, step = self.rows.indices(len(self.snapshot))
-            return self.snapshot.view(positions * step + start)
-        return self.snapshot.view(self.rows[positions])
+            return SnapshotNodes(self.snapshot, positions * step + start)
+        return SnapshotNodes(self.snapshot, self.rows[positions])
 
     # --- numbers ---
 
@@ -113,11 +110,11 @@ class Nodes:
 
     def label_ids(self, key: str) -> IdArray:
         """int32[node]: index into `label_values(key)`, 0 where the label is absent."""
-        return self.snapshot.label(key).ids[self.rows]
+        return self.snapshot.derived(LabelColumns).column(key).ids[self.rows]
 
     def label_values(self, key: str) -> list[str | None]:
         """The distinct values of a label key; the first is None, for nodes without the label."""
-        return self.snapshot.label(key).values
+        return self.snapshot.derived(LabelColumns).column(key).values
 
     @property
     def names(self) -> list[str]:
@@ -126,7 +123,7 @@ class Nodes:
     def node_objects(self) -> list[Node]:
         return pick(self.snapshot.nodes, self.rows)
 
-    def images(self) -> "list[FrozenImages]":
+    def images(self) -> list[FrozenImages]:
         """Per node: image name → (size, number of nodes that had it when the row was copied)."""
         return pick(self.snapshot.images, self.rows)
 
@@ -153,7 +150,10 @@ class Nodes:
 
         The key must name everything `compute` depends on besides the nodes.
         """
-        return self.snapshot.tracked(key, depends, compute)[..., self.rows]
+        snapshot = self.snapshot
+        arrays = snapshot.derived(TrackedArrays)
+        values = arrays.values(key, depends, lambda rows: compute(nodes_of(snapshot, rows)))
+        return values[..., self.rows]
 
 
 class SnapshotNodes(Nodes):
@@ -161,7 +161,7 @@ class SnapshotNodes(Nodes):
 
     __slots__ = ("_block",)
 
-    def __init__(self, snapshot: "Snapshot", rows: Rows) -> None:
+    def __init__(self, snapshot: Snapshot, rows: Rows) -> None:
         super().__init__(snapshot, rows)
         self._block: IntArray | None = None
 
@@ -205,6 +205,11 @@ class SnapshotNodes(Nodes):
         return self._picked()[ALLOWED_PODS]
 
 
+def nodes_of(snapshot: Snapshot, rows: Rows = ALL_ROWS) -> Nodes:
+    """These nodes of the snapshot, by default all of them."""
+    return SnapshotNodes(snapshot, rows)
+
+
 class SimulatedNode(Nodes):
     """One node as it would be with other pods on it: for nominated pods and preemption.
 
@@ -213,7 +218,7 @@ class SimulatedNode(Nodes):
 
     __slots__ = ("_is_copy", "info", "row")
 
-    def __init__(self, snapshot: "Snapshot", row: int) -> None:
+    def __init__(self, snapshot: Snapshot, row: int) -> None:
         super().__init__(snapshot, np.array([row], np.intp))
         self.row = row
         self.info = snapshot.node_infos[row]
@@ -284,8 +289,3 @@ class SimulatedNode(Nodes):
             return super().tracked(key, depends, compute)
         # The kept array shows the pods that are there, not the ones thought of.
         return compute(self)
-
-
-def pick(values: list[T], rows: Rows) -> list[T]:
-    """The entries of these rows, in their order."""
-    return values[rows] if isinstance(rows, slice) else [values[row] for row in rows.tolist()]

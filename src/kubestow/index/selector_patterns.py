@@ -17,9 +17,10 @@ import numpy as np
 from kubestow.api.labels import Requirement, Selector
 from kubestow.api.node_selector import CompiledNodeSelector
 from kubestow.arrays import IntArray, Rows
+from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
-from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends, Tracked
+from kubestow.index.nodes import Nodes, nodes_of
+from kubestow.index.tracked import LabelColumns, Tracked
 
 Labels = Mapping[str, str]
 # Positions of the selectors that match, ascending.
@@ -94,7 +95,7 @@ class SelectorPatterns:
         )
 
     def _compute(self, snapshot: Snapshot, rows: Rows) -> IntArray:
-        nodes = snapshot.view(rows).node_objects()
+        nodes = nodes_of(snapshot, rows).node_objects()
         return np.array(
             [self._number(self.pattern_of(node.metadata.labels)) for node in nodes], np.int64
         )
@@ -129,7 +130,7 @@ class SelectorPatterns:
             values_by_key.setdefault(requirement.key, set()).update(requirement.values)
         mask = np.zeros(len(snapshot), np.bool_)
         for key, values in values_by_key.items():
-            column = snapshot.label(key)
+            column = snapshot.derived(LabelColumns).column(key)
             # The ids first: catching up with changed nodes may add values.
             ids = column.ids
             wanted = [number for value in values if (number := column.id_of(value)) is not None]

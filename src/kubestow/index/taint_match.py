@@ -14,10 +14,10 @@ from kubestow.api.pod import Toleration
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import first_untolerated, untolerated_soft_count
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.framework.plugin import SignFragments
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 
 Tolerations = tuple[Toleration, ...]
 

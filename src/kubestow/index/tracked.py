@@ -1,104 +1,40 @@
-"""Arrays over the rows of a snapshot that are kept up to date only when somebody looks.
+"""Arrays over the rows of a snapshot that are kept up to date only when they are read.
 
 A label key, a selector, a host port or an image matters to some pods only. Its array is made when
-it is first asked for; later it catches up: only the rows that changed since the last look are
-computed again, by the same function that made it. Nobody pays for what nobody reads.
-
-    change log      3 7 3 9 | 4 4        rows, in the order they changed
-    an array's mark         ^            it has seen everything to the left
-
-Two logs are kept: rows whose Node object changed, and rows that changed at all (pods or node).
+it is first asked for; later only the rows that changed since the last read are computed again, by
+the same function that made it.
 """
 
 from array import array
-from collections.abc import Callable
-from enum import IntEnum
-from typing import Final, Generic, TypeVar
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from kubestow.arrays import ALL_ROWS, Rows
+from kubestow.arrays import ALL_ROWS, IdArray, Rows, pick
+from kubestow.cache.change_log import ChangeLog, Depends
+from kubestow.cache.snapshot import Snapshot
+from kubestow.index.follow import Follower, Sources
 
 A = TypeVar("A", bound=np.generic)
 
+# How many arrays are kept for selectors, ports, images and the like; the least recently used goes.
+TRACKED_MAX: Final = 2048
 
-class Depends(IntEnum):
-    """What an array is computed from: the Node objects alone, or the pods on the nodes as well."""
-
-    NODE = 0
-    PODS = 1
-
-
-# An array that has missed more re-orderings than this is rather computed anew.
-REORDERS_KEPT: Final = 8
+# How many values of a label may be remembered beyond two for every node.
+LABEL_VALUES_SPARE: Final = 1024
 
 
-class ChangeLog:
-    """Rows in the order they changed, always in today's numbering, with the re-orderings in
-    between."""
-
-    def __init__(self) -> None:
-        self.epoch = 0
-        self._reorders: dict[int, npt.NDArray[np.intp]] = {}
-        self._rows: tuple[array[int], array[int]] = (array("q"), array("q"))
-        self._first: list[int] = [0, 0]
-
-    def note(self, row: int, depends: Depends) -> None:
-        self._rows[Depends.PODS].append(row)
-        if depends is Depends.NODE:
-            self._rows[Depends.NODE].append(row)
-
-    def reorder(self, source: npt.NDArray[np.intp], old_count: int) -> None:
-        """The rows were laid anew: row i is what was row `source[i]`, or new where that is -1."""
-        self.epoch += 1
-        self._reorders[self.epoch] = source
-        self._reorders.pop(self.epoch - REORDERS_KEPT, None)
-        # Rows that are gone turn into row 0: one row computed too often, and every mark stays
-        # valid.
-        today = np.zeros(old_count, np.intp)
-        kept = np.flatnonzero(source >= 0)
-        today[source[kept]] = kept
-        if len(source) == 0 or not np.array_equal(today[source[kept]], kept):
-            # One row became two, or none is left to stand for those that are gone. The log cannot
-            # say that: whoever is behind computes anew.
-            self.trim(0)
-        for rows in self._rows:
-            rows[:] = array("q", today[np.array(rows, np.intp)].tolist())
-
-    def trim(self, longest: int) -> None:
-        """Forget the log where it has grown too long to be worth reading."""
-        for kind, rows in enumerate(self._rows):
-            if len(rows) > longest:
-                self._first[kind] += len(rows)
-                del rows[:]
-
-    def mark(self, depends: Depends) -> int:
-        """The end of the log: what a reader has seen when it is up to date."""
-        return self._first[depends] + len(self._rows[depends])
-
-    def since(self, depends: Depends, mark: int) -> "array[int] | None":
-        """Rows changed after the mark, each as often as it did; None if the log does not reach
-        back that far."""
-        start = mark - self._first[depends]
-        return self._rows[depends][start:] if start >= 0 else None
-
-    def reorders_since(self, epoch: int) -> list[npt.NDArray[np.intp]] | None:
-        """The re-orderings after that epoch, oldest first; None if some are forgotten."""
-        try:
-            return [self._reorders[number] for number in range(epoch + 1, self.epoch + 1)]
-        except KeyError:
-            return None
-
-
-class Tracked(Generic[A]):
+class Tracked(Follower, Generic[A]):
     """One such array. `compute(rows)` gives the values of these rows as they are now, in a new
     array.
 
     The last axis is the row; there may be others before it.
     """
 
-    __slots__ = ("_compute", "_depends", "_epoch", "_log", "_mark", "_values")
+    __slots__ = ("_compute", "_values")
 
     def __init__(
         self,
@@ -106,38 +42,117 @@ class Tracked(Generic[A]):
         depends: Depends,
         compute: Callable[[Rows], npt.NDArray[A]],
     ) -> None:
-        self._log = log
-        self._depends = depends
+        super().__init__(log, depends)
         self._compute = compute
-        self._recompute()
+        self._values = compute(ALL_ROWS)
 
     def values(self) -> npt.NDArray[A]:
         """The array over all rows, up to date. Read-only for the caller."""
-        if self._epoch != self._log.epoch:
-            self._follow_reorders()
-        mark = self._log.mark(self._depends)
-        if self._mark != mark:
-            self._catch_up(self._log.since(self._depends, self._mark))
-            self._mark = mark
+        self.catch_up()
         return self._values
 
-    def _catch_up(self, rows: "array[int] | None") -> None:
-        if rows is None or len(rows) * 2 > self._values.shape[-1]:
-            self._recompute()
+    def relaid(self, sources: Sources | None) -> None:
+        for source in sources or ():
+            if self._values.shape[-1] == 0:
+                sources = None  # There is no row to stand in for the new ones until they are read.
+                break
+            self._values = self._values[..., source]
+        if sources is None:
+            self._values = self._compute(ALL_ROWS)
+
+    def nodes_changed(self, rows: "array[int]") -> None:
+        if self._depends is Depends.NODE:
+            self._compute_again(rows)
+
+    def pods_changed(self, rows: "array[int]") -> None:
+        self._compute_again(rows)
+
+    def _compute_again(self, rows: "array[int]") -> None:
+        if are_most(rows, self._values.shape[-1]):
+            self._values = self._compute(ALL_ROWS)
         else:
             changed = np.array(list(dict.fromkeys(rows)), np.intp)
             self._values[..., changed] = self._compute(changed)
 
-    def _follow_reorders(self) -> None:
-        for source in self._log.reorders_since(self._epoch) or ():
-            if self._values.shape[-1] == 0:
-                break
-            self._values = self._values[..., source]
-            self._epoch += 1
-        if self._epoch != self._log.epoch:
-            self._recompute()
 
-    def _recompute(self) -> None:
-        self._values = self._compute(ALL_ROWS)
-        self._epoch = self._log.epoch
-        self._mark = self._log.mark(self._depends)
+def are_most(rows: "array[int]", row_count: int) -> bool:
+    """Whether so many rows changed that computing all of them is quicker."""
+    return len(rows) * 2 > row_count
+
+
+class TrackedArrays:
+    """The arrays of one snapshot by key: `snapshot.derived(TrackedArrays)`."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._log = snapshot.log
+        self._arrays: OrderedDict[Hashable, Tracked[Any]] = OrderedDict()
+
+    def values(
+        self, key: Hashable, depends: Depends, compute: Callable[[Rows], npt.NDArray[Any]]
+    ) -> npt.NDArray[Any]:
+        """The array under this key over all rows, made by `compute` and caught up."""
+        tracked = self._arrays.get(key)
+        if tracked is None:
+            tracked = self._arrays[key] = Tracked[Any](self._log, depends, compute)
+            if len(self._arrays) > TRACKED_MAX:
+                self._arrays.popitem(last=False)
+        else:
+            self._arrays.move_to_end(key)
+        return tracked.values()
+
+
+class LabelColumn:
+    """The values of one label key: a small number per row, 0 where the label is absent."""
+
+    def __init__(self, snapshot: Snapshot, key: str) -> None:
+        self._key = key
+        self._snapshot = snapshot
+        self._numbers: dict[str, int] = {}
+        self.values: list[str | None] = [None]
+        self._ids = Tracked[np.int32](snapshot.log, Depends.NODE, self._compute)
+
+    @property
+    def ids(self) -> IdArray:
+        """int32[row], index into `values`."""
+        return self._ids.values()
+
+    def id_of(self, value: str) -> int | None:
+        return self._numbers.get(value)
+
+    def _compute(self, rows: Rows) -> IdArray:
+        key = self._key
+        nodes = pick(self._snapshot.nodes, rows)
+        return np.array([self._number(node.metadata.labels.get(key)) for node in nodes], np.int32)
+
+    def _number(self, value: str | None) -> int:
+        if value is None:
+            return 0
+        number = self._numbers.get(value)
+        if number is None:
+            number = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return number
+
+
+class LabelColumns(Follower):
+    """The label columns of one snapshot by key: `snapshot.derived(LabelColumns)`."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__(snapshot.log, Depends.NODE)
+        self._snapshot = snapshot
+        self._columns: dict[str, LabelColumn] = {}
+
+    def column(self, key: str) -> LabelColumn:
+        self.catch_up()
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = LabelColumn(self._snapshot, key)
+        return column
+
+    def relaid(self, sources: Sources | None) -> None:
+        """Autoscaled clusters see ever new hostnames: a column with many more values than nodes
+        goes, and is numbered anew when it is next asked for."""
+        values_max = 2 * len(self._snapshot) + LABEL_VALUES_SPARE
+        for key, column in list(self._columns.items()):
+            if len(column.values) > values_max:
+                del self._columns[key]

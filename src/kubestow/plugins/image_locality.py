@@ -12,11 +12,11 @@ import numpy.typing as npt
 from kubestow.api.images import normalized_image, pod_images
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE, SignFragments
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 
 _MEBIBYTE: Final = 1024 * 1024
 _SUM_MIN: Final = 23 * _MEBIBYTE

@@ -28,6 +28,7 @@ from kubestow.api.pod import (
 )
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.config.plugin_args import NodeAffinityArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -37,7 +38,6 @@ from kubestow.framework.plugin import PreFilterResult, Restriction, SignFragment
 from kubestow.framework.status import Status
 from kubestow.index.node_match import matches_required, matches_selector, preferred_score
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.normalise import normalise
 
 _CONFLICT: Final = Status.unresolvable("pod affinity terms conflict")

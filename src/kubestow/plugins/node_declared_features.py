@@ -9,6 +9,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
@@ -16,7 +17,6 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult, SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 
 _LACKING: Final = Status.unresolvable("node(s) didn't match Pod's required features")
 _PRE_FILTER: Final = "PreFilterNodeDeclaredFeatures"

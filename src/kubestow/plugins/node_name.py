@@ -6,6 +6,7 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
@@ -13,7 +14,6 @@ from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.node_match import name_matches
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 
 _OTHER_NODE: Final = Status.unresolvable("node(s) didn't match the requested node name")
 

@@ -9,6 +9,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.ports import HostPort, UsedPorts, host_ports
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -17,7 +18,6 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult, SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 
 _TAKEN: Final = Status.unschedulable("node(s) didn't have free ports for the requested pod ports")
 _PRE_FILTER: Final = "PreFilterNodePorts"

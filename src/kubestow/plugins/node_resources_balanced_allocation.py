@@ -15,6 +15,7 @@ import numpy.typing as npt
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import balance_request, filter_request
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from kubestow.errors import ConfigError
@@ -25,7 +26,6 @@ from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
 from kubestow.index.devices.classes import share_unless_by_devices
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.request_signature import sign_request
 from kubestow.plugins._shared.scoring_resources import (
     Loads,

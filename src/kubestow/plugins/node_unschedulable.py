@@ -9,6 +9,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import UNSCHEDULABLE_TAINT, is_tolerated
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
@@ -16,7 +17,6 @@ from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import sign_tolerations
-from kubestow.index.tracked import Depends
 
 _CORDONED: Final = Status.unresolvable("node(s) were unschedulable")
 

@@ -8,6 +8,7 @@ from kubestow.api.pod import Pod, Toleration
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import first_untolerated, soft_tolerations
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
@@ -20,7 +21,6 @@ from kubestow.index.taint_match import (
     untolerated,
     untolerated_soft_counts,
 )
-from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.normalise import normalise
 
 _UNTOLERATED: Final = Status.unresolvable("node(s) had untolerated taint(s)")

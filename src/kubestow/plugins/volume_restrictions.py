@@ -15,6 +15,7 @@ from kubestow.api.pod import Pod, Volume
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolumeClaim
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PluginArgs
@@ -24,9 +25,9 @@ from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
-from kubestow.index.held import ChangedRows, NodesByItem
+from kubestow.index.follow import Follower, Sources
+from kubestow.index.held import NodesByItem
 from kubestow.index.nodes import Nodes, SimulatedNode
-from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.volume_claims import claim_not_found, named_claims, names_claim
 from kubestow.plugins._shared.volume_signature import volume_fragments
 
@@ -53,7 +54,6 @@ class VolumeRestrictions:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._claims = handle.objects.persistent_volume_claims
-        self._disk_users = DiskUsers()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if not pod.pod.spec.volumes:
@@ -84,7 +84,7 @@ class VolumeRestrictions:
         if isinstance(nodes, SimulatedNode):
             is_conflict = _conflicts(disks, _disks_on(nodes.info))
             return np.array([_DISK_CONFLICT if is_conflict else otherwise], np.int64)
-        rows = self._disk_users.conflicting_rows(disks, nodes.snapshot) if disks else []
+        rows = nodes.snapshot.derived(DiskUsers).conflicting_rows(disks) if disks else []
         if not rows and otherwise == 0:
             return None
         codes = np.full(len(nodes.snapshot), otherwise, np.int64)
@@ -143,30 +143,35 @@ class _ClaimUse:
         self.conflict_count += sign * sum(name in self.names for name in named_claims(pod))
 
 
-class DiskUsers:
-    """Which nodes have pods on a disk. Made when first needed, then follows the changed rows."""
+class DiskUsers(Follower):
+    """Which nodes have pods on a disk: `snapshot.derived(DiskUsers)`."""
 
-    def __init__(self) -> None:
-        self._changed = ChangedRows(Depends.PODS)
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__(snapshot.log, Depends.PODS)
+        self._snapshot = snapshot
         self._held = NodesByItem[Disk, bool]()
+        self.pods_changed(range(len(snapshot)))
 
-    def conflicting_rows(self, disks: Mapping[Disk, bool], snapshot: Snapshot) -> list[int]:
+    def conflicting_rows(self, disks: Mapping[Disk, bool]) -> list[int]:
         """Rows of the nodes on which some pod uses one of the disks in a way that excludes it."""
-        self._catch_up(snapshot)
+        self.catch_up()
         rows = set[int]()
         for disk, is_exclusive in disks.items():
             for node_name, is_held_exclusively in self._held.nodes_with(disk).items():
-                row = snapshot.row_of(node_name)
+                row = self._snapshot.row_of(node_name)
                 if row is not None and (is_exclusive or is_held_exclusively):
                     rows.add(row)
         return list(rows)
 
-    def _catch_up(self, snapshot: Snapshot) -> None:
-        changes = self._changed.take(snapshot)
-        if changes.is_relaid:
-            self._held.keep_only(set(snapshot.names))
-        for row in changes.rows:
-            self._held.put(snapshot.names[row], _disks_on(snapshot.node_infos[row]))
+    def relaid(self, sources: Sources | None) -> None:
+        self._held.keep_only(set(self._snapshot.names))
+        if sources is None:
+            self.pods_changed(range(len(self._snapshot)))
+
+    def pods_changed(self, rows: Iterable[int]) -> None:
+        names, infos = self._snapshot.names, self._snapshot.node_infos
+        for row in dict.fromkeys(rows):
+            self._held.put(names[row], _disks_on(infos[row]))
 
 
 def names_disk(volume: Volume) -> bool:

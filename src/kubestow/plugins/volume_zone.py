@@ -13,6 +13,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
@@ -21,7 +22,6 @@ from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.csi_translation import (
     BETA_REGION,
     BETA_ZONE,

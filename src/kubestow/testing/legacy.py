@@ -15,7 +15,7 @@ from kubestow.api.pod import Pod
 from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
-from kubestow.index.nodes import Nodes
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.legacy.contract import (
     Attempt,
     LegacyCluster,
@@ -57,7 +57,7 @@ class LegacyBench:
         """Node → reasons, for those that do not fit; an error is a reason that begins with
         `error: `."""
         attempt = self.attempt(pod)
-        nodes = self.snapshot.view() if nodes is None else nodes
+        nodes = nodes_of(self.snapshot) if nodes is None else nodes
         codes, errors = predicate.check(attempt, nodes)
         if codes is None:
             return {}
@@ -75,7 +75,7 @@ class LegacyBench:
         """Node → score, of all nodes or only those named."""
         attempt = self.attempt(pod)
         rows = [row for name in names or self.snapshot.names if (row := self._row(name)) >= 0]
-        nodes = self.snapshot.view(np.array(rows, np.intp))
+        nodes = nodes_of(self.snapshot, np.array(rows, np.intp))
         scores = priority.map(attempt, nodes)
         if is_reducing(priority):
             scores = priority.reduce(attempt, nodes, scores)

@@ -20,12 +20,12 @@ from kubestow.framework.plugin import (
     ScorePlugin,
 )
 from kubestow.framework.status import Code, Status
-from kubestow.index.nodes import Nodes
+from kubestow.index.nodes import Nodes, nodes_of
 
 
 def run_pre_filter(plugin: PreFilterPlugin, pod: Pod, snapshot: Snapshot) -> PreFilterResult:
     """What PreFilter says of a pod."""
-    return plugin.pre_filter(CycleState(), PodInfo(pod), snapshot.view())
+    return plugin.pre_filter(CycleState(), PodInfo(pod), nodes_of(snapshot))
 
 
 def run_filter(
@@ -36,10 +36,10 @@ def run_filter(
     If PreFilter skips, all pass; if it rejects the pod, every node has its status.
     """
     state = CycleState() if state is None else state
-    nodes = nodes.view() if isinstance(nodes, Snapshot) else nodes
+    nodes = nodes_of(nodes) if isinstance(nodes, Snapshot) else nodes
     pod_info = PodInfo(pod)
     if isinstance(plugin, PreFilterPlugin):
-        answer = plugin.pre_filter(state, pod_info, nodes.snapshot.view())
+        answer = plugin.pre_filter(state, pod_info, nodes_of(nodes.snapshot))
         if isinstance(answer, Status) and not answer.is_success:
             is_skipped = answer.code is Code.SKIP
             return {} if is_skipped else dict.fromkeys(nodes.names, answer)
@@ -58,7 +58,7 @@ def run_score(
 ) -> Sequence[int] | None:
     """The score of each node, None if PreScore skips. Raises what PreScore fails with."""
     state = CycleState()
-    nodes = nodes.view() if isinstance(nodes, Snapshot) else nodes
+    nodes = nodes_of(nodes) if isinstance(nodes, Snapshot) else nodes
     pod_info = PodInfo(pod)
     if isinstance(plugin, PreScorePlugin):
         status = plugin.pre_score(state, pod_info, nodes)

@@ -20,6 +20,7 @@ from kubestow.api.pod import (
 )
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
+from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.profile import ProfileConfig
 from kubestow.engine.decide import Decider
@@ -27,7 +28,7 @@ from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import build_profiles
 from kubestow.framework.plugin import RowFilter, RowScore
 from kubestow.framework.profile import ScoreStep
-from kubestow.index.tracked import Depends
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_handle, make_node, make_pod
 
@@ -224,7 +225,7 @@ def test_row_forms_equal_the_array_forms(seed: int) -> None:
         cache.assume_pod(pod.assigned_to(f"node-{rng.integers(0, 5)}"))
     pod = new_pod(int(rng.integers(0, len(POD_KINDS))), 100)
     decision = side.decide(cache, pod)
-    state, nodes = decision.state, side.snapshot.view()
+    state, nodes = decision.state, nodes_of(side.snapshot)
     for step in side.profile.filter_steps:
         if isinstance(step.plugin, RowFilter) and step.name not in state.skip_filter:
             codes = step.plugin.filter(state, pod, nodes)

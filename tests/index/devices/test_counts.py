@@ -7,6 +7,7 @@ from kubestow.api.pod import NodeSelector
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.index.devices import DeviceCounts, KnownDevices
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins._shared.scoring_resources import scalar_capacity
 from kubestow.testing import make_node, make_snapshot, make_term
 from kubestow.testing.devices import (
@@ -30,7 +31,7 @@ def make_counts(
 
 
 def counts_of(counts: DeviceCounts) -> tuple[list[int], list[int]] | None:
-    nodes = make_snapshot([make_node("n1", labels={"disk": "ssd"}), make_node("n2")]).view()
+    nodes = nodes_of(make_snapshot([make_node("n1", labels={"disk": "ssd"}), make_node("n2")]))
     found = counts.of_resource(GPU, nodes)
     return None if found is None else (found[0].tolist(), found[1].tolist())
 
@@ -93,14 +94,14 @@ def test_numbers_follow_slices_and_claims() -> None:
 
 def test_resources_no_class_serves_are_not_counted() -> None:
     _, counts = make_counts(make_slice("a"))
-    nodes = make_snapshot([make_node()]).view()
+    nodes = nodes_of(make_snapshot([make_node()]))
     assert counts.of_resource("example.com/other", nodes) is None
     assert counts.of_resource("cpu", nodes) is None
 
 
 def test_devices_stand_in_where_a_node_publishes_none() -> None:
     _, counts = make_counts(make_slice("a", all_nodes=True))
-    nodes = make_snapshot([make_node("n1", allocatable={GPU: 8}), make_node("n2")]).view()
+    nodes = nodes_of(make_snapshot([make_node("n1", allocatable={GPU: 8}), make_node("n2")]))
     capacity = scalar_capacity(nodes, GPU, counts)
     assert capacity is not None
     assert capacity[0].tolist() == [8, 1]

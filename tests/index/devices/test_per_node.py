@@ -6,6 +6,7 @@ from kubestow.api.node import Node
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.devices.changes import NAMES_MAX, DeviceChanges
 from kubestow.index.devices.per_node import KeptPerNode, NodeSlots
+from kubestow.index.nodes import nodes_of
 from kubestow.testing import make_cache, make_node
 
 
@@ -49,7 +50,7 @@ class Lab:
 
     def slots_of(self) -> dict[str, int]:
         self.snapshot.refresh(self.cache)
-        view = self.snapshot.view()
+        view = nodes_of(self.snapshot)
         return dict(zip(view.names, self.slots.of(view).tolist(), strict=True))
 
 

@@ -11,6 +11,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.workload import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubestow.cache.node_info import NodeInfo
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.default_preemption.evictable import (
     NOT_STARTED,
     Evictable,
@@ -100,5 +101,5 @@ def test_sums_of_lower_pods() -> None:
             make_pod("c", node="n1", priority=2, requests={"ephemeral-storage": 7, "x/gpu": 1}),
         ],
     )
-    assert lower_sums(snapshot.view(), 5).tolist() == [[2, 0], [1000, 0], [1024, 0], [7, 0]]
-    assert lower_scalar_sums(snapshot.view(), 5, "x/gpu").tolist() == [3, 0]
+    assert lower_sums(nodes_of(snapshot), 5).tolist() == [[2, 0], [1000, 0], [1024, 0], [7, 0]]
+    assert lower_scalar_sums(nodes_of(snapshot), 5, "x/gpu").tolist() == [3, 0]

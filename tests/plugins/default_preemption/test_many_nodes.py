@@ -31,7 +31,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
-from kubestow.index.nodes import Nodes, SimulatedNode
+from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 from kubestow.plugins.default_preemption.dry_run import DryRun, Evaluator, Question
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES
 from kubestow.plugins.default_preemption.filters import FilterTable
@@ -54,7 +54,7 @@ PLUGINS = (
 
 def question_of(cluster: SmallCluster, pod: Pod) -> Question:
     info, state = PodInfo(pod), CycleState()
-    run_pre_filter(cluster.profile, state, info, cluster.snapshot.view())
+    run_pre_filter(cluster.profile, state, info, nodes_of(cluster.snapshot))
     budgets = cluster.objects.pod_disruption_budgets
     return Question(
         cluster.profile,

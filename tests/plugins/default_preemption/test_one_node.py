@@ -21,7 +21,7 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Code, Status
-from kubestow.index.nodes import Nodes
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.default_preemption.candidates import Candidate
 from kubestow.plugins.default_preemption.dry_run import NO_VICTIMS, Question
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES, VictimRules
@@ -58,7 +58,7 @@ def select(
         [make_node("n1", cpu="4")], pods, plugins=plugins, waiting=waiting, registry=registry
     )
     info, state = PodInfo(pod), CycleState()
-    run_pre_filter(cluster.profile, state, info, cluster.snapshot.view())
+    run_pre_filter(cluster.profile, state, info, nodes_of(cluster.snapshot))
     question = Question(
         cluster.profile,
         state,

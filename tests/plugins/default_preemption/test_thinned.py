@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
-from kubestow.index.nodes import Nodes, SimulatedNode
-from kubestow.index.tracked import Depends
+from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 from kubestow.plugins.default_preemption.evictable import evictable_pods
 from kubestow.plugins.default_preemption.thinned import NeedsMore, Slots, ThinnedNodes
 from kubestow.testing import make_node, make_pod, make_snapshot
@@ -39,8 +39,8 @@ def snapshot_of(counts: list[int]) -> Snapshot:
 
 
 def thinned(snapshot: Snapshot) -> ThinnedNodes:
-    evictable = evictable_pods(snapshot.view(), PRIORITY, None, 0)
-    return ThinnedNodes(snapshot.view(), PRIORITY, Slots.of(evictable))
+    evictable = evictable_pods(nodes_of(snapshot), PRIORITY, None, 0)
+    return ThinnedNodes(nodes_of(snapshot), PRIORITY, Slots.of(evictable))
 
 
 def simulated(snapshot: Snapshot) -> list[SimulatedNode]:
@@ -62,7 +62,7 @@ def assert_same_numbers(view: ThinnedNodes, nodes: list[SimulatedNode]) -> None:
 def test_numbers_are_those_of_simulated_nodes(counts: list[int], data: st.DataObject) -> None:
     snapshot = snapshot_of(counts)
     view, nodes = thinned(snapshot), simulated(snapshot)
-    evictable = evictable_pods(snapshot.view(), PRIORITY, None, 0)
+    evictable = evictable_pods(nodes_of(snapshot), PRIORITY, None, 0)
     if data.draw(st.booleans(), label="numbers are asked for before pods come back"):
         assert_same_numbers(view, nodes)
     for slot in range(max(len(pods.pods) for pods in evictable)):
@@ -88,7 +88,7 @@ def test_a_crowd_is_counted_in() -> None:
     extra = PodInfo(make_pod(cpu="1", requests={"x/gpu": 2, "ephemeral-storage": 3}))
     view.put_back(0)
     crowded = view.crowded(np.array([2, 0]), [[extra], [extra, extra]])
-    evictable = evictable_pods(snapshot.view(), PRIORITY, None, 0)
+    evictable = evictable_pods(nodes_of(snapshot), PRIORITY, None, 0)
     for row, count in ((0, 2), (2, 1)):
         nodes[row].add_pod(evictable[row].pods[0])
         for _ in range(count):
@@ -129,7 +129,7 @@ def test_everything_a_view_can_be_asked_for_has_its_place() -> None:
 
 def test_what_node_objects_say_is_told_and_not_noted() -> None:
     snapshot = snapshot_of([2, 2])
-    view, plain = thinned(snapshot), snapshot.view()
+    view, plain = thinned(snapshot), nodes_of(snapshot)
     for name in SAME_AS_PLAIN:
         assert np.array_equal(getattr(view, name), getattr(plain, name)), name
     for name, arguments in PLAIN_CALLS.items():

@@ -21,13 +21,13 @@ from kubestow.api.workload import (
     PodDisruptionBudgetStatus,
 )
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
-from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.default_preemption import trial_records
 from kubestow.plugins.default_preemption.dry_run import (
     DryRun,
@@ -75,7 +75,7 @@ class Searches:
     def question(self, pod: Pod) -> Question:
         cluster = self.cluster
         info, state = PodInfo(pod), CycleState()
-        outcome = run_pre_filter(cluster.profile, state, info, cluster.snapshot.view())
+        outcome = run_pre_filter(cluster.profile, state, info, nodes_of(cluster.snapshot))
         assert outcome.status is None, outcome.status
         return Question(
             cluster.profile,

@@ -18,6 +18,7 @@ from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.index.devices import KnownDevices
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.testing import make_cache, make_handle, make_node, make_pod, make_term, run_filter
@@ -175,7 +176,7 @@ class Lab:
         verdicts = run_filter(plugin, pod, self.snapshot, state=state)
         attempt: Attempt = state.read(plugin.name)
         found = {name: attempt.allocations.get(name) for name in self.snapshot.names}
-        scores = plugin.score(state, PodInfo(pod), self.snapshot.view())
+        scores = plugin.score(state, PodInfo(pod), nodes_of(self.snapshot))
         return (
             {name: status.message for name, status in verdicts.items()},
             {

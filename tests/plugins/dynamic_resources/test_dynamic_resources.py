@@ -23,6 +23,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import Action, ClusterEvent, Hint, Resource
 from kubestow.framework.status import Code, Status
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.testing import (
@@ -225,7 +226,7 @@ def test_pods_without_claims_are_left_alone() -> None:
     lab = Lab()
     state = CycleState()
     pod = PodInfo(make_pod(cpu="1"))
-    assert lab.plugin.pre_filter(state, pod, lab.snapshot.view()) == Status.skip()
+    assert lab.plugin.pre_filter(state, pod, nodes_of(lab.snapshot)) == Status.skip()
     diagnosis = Diagnosis(lab.snapshot.names)
     _, status = lab.plugin.post_filter(state, pod, diagnosis)
     assert status.message == "no new claims to deallocate"
@@ -481,7 +482,7 @@ CHOICE = make_alternatives(
 def scores(lab: Lab, pod: Pod) -> tuple[list[int], list[int]]:
     state = CycleState()
     lab.filter(pod, state)
-    nodes = lab.snapshot.view()
+    nodes = nodes_of(lab.snapshot)
     raw = lab.plugin.score(state, PodInfo(pod), nodes)
     assert not isinstance(raw, int)
     return raw.tolist(), lab.plugin.normalize(state, PodInfo(pod), raw).tolist()
@@ -504,7 +505,7 @@ def test_claims_without_alternatives_score_nothing() -> None:
     lab = Lab(make_claim("c", make_request()))
     state = CycleState()
     lab.filter(claiming("c"), state)
-    assert lab.plugin.score(state, PodInfo(claiming("c")), lab.snapshot.view()) == 0
+    assert lab.plugin.score(state, PodInfo(claiming("c")), nodes_of(lab.snapshot)) == 0
 
 
 # --- Reserve ----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code, Status
-from kubestow.index.nodes import Nodes, SimulatedNode
+from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import make_handle
@@ -218,11 +218,11 @@ def test_A15_removing_and_adding_pods_in_thought() -> None:
     running = [on("n1", app="web"), on("n2", app="web")]
     snapshot = make_snapshot(nodes(), running)
     state = CycleState()
-    assert subject.pre_filter(state, pod, snapshot.view()) is None
+    assert subject.pre_filter(state, pod, nodes_of(snapshot)) is None
     thought = state.clone()
 
     def codes() -> list[str]:
-        return named(subject, thought, pod, snapshot.view())
+        return named(subject, thought, pod, nodes_of(snapshot))
 
     subject.remove_pod(thought, pod, PodInfo(running[0]), 0)
     assert codes() == ["anti", "anti", "ok", "ok"]
@@ -232,7 +232,7 @@ def test_A15_removing_and_adding_pods_in_thought() -> None:
     assert codes() == ["anti", "anti", "ok", "ok"]
     # Others see nothing of it.
     subject.remove_pod(thought, pod, PodInfo(running[1]), 1)
-    assert named(subject, state, pod, snapshot.view()) == ["anti", "anti", "ok", "ok"]
+    assert named(subject, state, pod, nodes_of(snapshot)) == ["anti", "anti", "ok", "ok"]
 
 
 def test_the_last_match_gone_in_thought_lets_a_pod_found_its_group() -> None:
@@ -240,11 +240,11 @@ def test_the_last_match_gone_in_thought_lets_a_pod_found_its_group() -> None:
     running = on("n3", app="web")
     snapshot = make_snapshot(nodes(), [running])
     state = CycleState()
-    assert subject.pre_filter(state, pod, snapshot.view()) is None
-    assert named(subject, state, pod, snapshot.view()) == ["aff", "aff", "ok", "aff"]
+    assert subject.pre_filter(state, pod, nodes_of(snapshot)) is None
+    assert named(subject, state, pod, nodes_of(snapshot)) == ["aff", "aff", "ok", "aff"]
     thought = state.clone()
     subject.remove_pod(thought, pod, PodInfo(running), 2)
-    assert named(subject, thought, pod, snapshot.view()) == ["ok", "ok", "ok", "aff"]
+    assert named(subject, thought, pod, nodes_of(snapshot)) == ["ok", "ok", "ok", "aff"]
 
 
 def test_a_hostile_pod_added_in_thought_keeps_its_domain_to_itself() -> None:
@@ -255,21 +255,21 @@ def test_a_hostile_pod_added_in_thought_keeps_its_domain_to_itself() -> None:
     )
     snapshot = make_snapshot(nodes())
     state = CycleState()
-    assert subject.pre_filter(state, pod, snapshot.view()) is None
+    assert subject.pre_filter(state, pod, nodes_of(snapshot)) is None
     thought = state.clone()
     subject.add_pod(thought, pod, PodInfo(HOSTILE), 0)
     assert named(subject, thought, pod, SimulatedNode(snapshot, 1)) == ["exist"]
-    assert named(subject, thought, pod, snapshot.view()) == ["exist", "exist", "ok", "ok"]
-    assert named(subject, state, pod, snapshot.view()) == ["ok"] * 4
+    assert named(subject, thought, pod, nodes_of(snapshot)) == ["exist", "exist", "ok", "ok"]
+    assert named(subject, state, pod, nodes_of(snapshot)) == ["ok"] * 4
 
 
 def test_views_of_some_rows_answer_for_those_rows() -> None:
     subject, pod = plugin(), PodInfo(APART)
     snapshot = make_snapshot(nodes(), [on("n1", app="web")])
     state = CycleState()
-    subject.pre_filter(state, pod, snapshot.view())
-    assert named(subject, state, pod, snapshot.view(slice(1, 3))) == ["anti", "ok"]
-    assert named(subject, state, pod, snapshot.view(np.array([3, 0]))) == ["ok", "anti"]
+    subject.pre_filter(state, pod, nodes_of(snapshot))
+    assert named(subject, state, pod, nodes_of(snapshot, slice(1, 3))) == ["anti", "ok"]
+    assert named(subject, state, pod, nodes_of(snapshot, np.array([3, 0]))) == ["ok", "anti"]
 
 
 def test_terminating_pods_count() -> None:
@@ -326,7 +326,7 @@ def test_without_pods_and_nodes_a_plain_pod_skips() -> None:
 def test_filter_without_pre_filter_fails() -> None:
     text = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
     with pytest.raises(PluginError, match=text):
-        plugin().filter(CycleState(), PodInfo(APART), make_snapshot(nodes()).view())
+        plugin().filter(CycleState(), PodInfo(APART), nodes_of(make_snapshot(nodes())))
 
 
 def test_counts_follow_pods_from_cycle_to_cycle() -> None:

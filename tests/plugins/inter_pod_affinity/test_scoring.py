@@ -11,6 +11,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.plugins.inter_pod_affinity.scoring import normalised
 from kubestow.testing.builders import make_node, make_pod
@@ -112,7 +113,7 @@ def test_S2_divides_before_it_multiplies() -> None:
 
 def test_S3_only_feasible_nodes_are_compared() -> None:
     snapshot = make_snapshot(nodes(), [on("n1", "cache")])
-    feasible = snapshot.view(np.array([0, 1]))
+    feasible = nodes_of(snapshot, np.array([0, 1]))
     assert run_score(plugin(), CACHE_NEAR, feasible, normalize=False) == [10, 10]
     assert run_score(plugin(), CACHE_NEAR, feasible) == [0, 0]
 
@@ -170,7 +171,7 @@ def test_terms_that_do_not_parse_fail_scoring() -> None:
 def test_score_without_pre_score_fails() -> None:
     text = 'error reading "PreScoreInterPodAffinity" from cycleState: not found'
     with pytest.raises(PluginError, match=text):
-        plugin().score(CycleState(), PodInfo(CACHE_NEAR), make_snapshot(nodes()).view())
+        plugin().score(CycleState(), PodInfo(CACHE_NEAR), nodes_of(make_snapshot(nodes())))
 
 
 @pytest.mark.parametrize(

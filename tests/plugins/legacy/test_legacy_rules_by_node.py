@@ -32,6 +32,7 @@ from kubestow.api.pod import (
 from kubestow.api.taints import tolerates
 from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL
 from kubestow.api.workload import Service, ServiceSpec
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.legacy.contract import Predicate, Priority
 from kubestow.plugins.legacy.predicates.labels_presence import LabelsPresence
 from kubestow.plugins.legacy.priorities.label_preference import LabelPreference
@@ -686,7 +687,7 @@ def test_a_predicate_says_the_same_about_a_node_whoever_else_is_asked_about(seed
         cluster.change()
     pod, places = cluster.make.pod(), cluster.places
     rows = np.array([row for row in range(len(places)) if cluster.make.chance(0.5)], np.intp)
-    some = cluster.snapshot.view(rows)
+    some = nodes_of(cluster.snapshot, rows)
     for name, predicate in RULES.items():
         expected = cluster.verdicts(predicate, pod)
         found = cluster.verdicts(predicate, pod, some)

@@ -10,6 +10,7 @@ from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Status
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing import make_handle, make_node, make_pod, make_snapshot, run_pre_filter
 
@@ -27,11 +28,11 @@ def test_pre_filter_never_skips() -> None:
 def test_filter_needs_pre_filter() -> None:
     text = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
     with pytest.raises(PluginError, match=text):
-        make_plugin().filter(CycleState(), PodInfo(make_pod()), make_snapshot().view())
+        make_plugin().filter(CycleState(), PodInfo(make_pod()), nodes_of(make_snapshot()))
 
 
 def test_score_does_without_pre_score() -> None:
-    nodes = make_snapshot([make_node(cpu="4", memory="8Gi")]).view()
+    nodes = nodes_of(make_snapshot([make_node(cpu="4", memory="8Gi")]))
     assert make_plugin().score(CycleState(), PodInfo(make_pod()), nodes).tolist() == [97]
 
 

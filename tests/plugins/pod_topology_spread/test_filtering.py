@@ -14,7 +14,7 @@ from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Status
-from kubestow.index.nodes import Nodes, SimulatedNode
+from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import make_handle
@@ -180,7 +180,7 @@ def test_F13_terminating_pods_are_taken_away_though_they_never_counted() -> None
     snapshot = make_snapshot(nodes, victims)
     subject, pod = plugin(), PodInfo(incoming(zone()))
     state = CycleState()
-    assert subject.pre_filter(state, pod, snapshot.view()) is None
+    assert subject.pre_filter(state, pod, nodes_of(snapshot)) is None
     node = SimulatedNode(snapshot, 0)
     assert verdicts(subject, state, pod, node) == ["U"]
     thought = state.clone()
@@ -191,7 +191,7 @@ def test_F13_terminating_pods_are_taken_away_though_they_never_counted() -> None
     assert verdicts(subject, thought, pod, node) == [OK]
     subject.add_pod(thought, pod, PodInfo(victims[1]), 0)
     assert verdicts(subject, thought, pod, node) == ["U"]
-    assert verdicts(subject, state, pod, snapshot.view()) == ["U", "U", OK]
+    assert verdicts(subject, state, pod, nodes_of(snapshot)) == ["U", "U", OK]
 
 
 def test_a_selector_for_everything_matches_pods_thought_of() -> None:
@@ -199,10 +199,10 @@ def test_a_selector_for_everything_matches_pods_thought_of() -> None:
     pod = PodInfo(incoming(make_spread("zone", selector=make_selector())))
     snapshot = zones(3, 3)
     state = CycleState()
-    subject.pre_filter(state, pod, snapshot.view())
-    assert verdicts(subject, state, pod, snapshot.view()) == [OK, OK]
+    subject.pre_filter(state, pod, nodes_of(snapshot))
+    assert verdicts(subject, state, pod, nodes_of(snapshot)) == [OK, OK]
     subject.add_pod(state, pod, PodInfo(make_pod("any")), 0)
-    assert verdicts(subject, state, pod, snapshot.view()) == ["U", OK]
+    assert verdicts(subject, state, pod, nodes_of(snapshot)) == ["U", OK]
 
 
 @pytest.mark.parametrize(
@@ -223,20 +223,20 @@ def test_pods_thought_of_that_do_not_count(added: Pod, row: int) -> None:
     )
     subject, pod = plugin(), PodInfo(incoming(zone(), pool="a"))
     state = CycleState()
-    subject.pre_filter(state, pod, snapshot.view())
-    before = verdicts(subject, state, pod, snapshot.view())
+    subject.pre_filter(state, pod, nodes_of(snapshot))
+    before = verdicts(subject, state, pod, nodes_of(snapshot))
     subject.add_pod(state, pod, PodInfo(added), row)
-    assert verdicts(subject, state, pod, snapshot.view()) == before
+    assert verdicts(subject, state, pod, nodes_of(snapshot)) == before
     subject.add_pod(state, pod, PodInfo(make_pod(labels=WEB)), 0)
-    assert verdicts(subject, state, pod, snapshot.view()) == ["U", OK, "UU", "U"]
+    assert verdicts(subject, state, pod, nodes_of(snapshot)) == ["U", OK, "UU", "U"]
 
 
 def test_views_of_some_rows_answer_for_those_rows() -> None:
     subject, pod = plugin(), PodInfo(incoming(zone()))
     state = CycleState()
-    subject.pre_filter(state, pod, F1.view())
-    assert verdicts(subject, state, pod, F1.view(slice(2, 5))) == ["U", OK, "UU"]
-    assert verdicts(subject, state, pod, F1.view(np.array([4, 3, 0]))) == ["UU", OK, "U"]
+    subject.pre_filter(state, pod, nodes_of(F1))
+    assert verdicts(subject, state, pod, nodes_of(F1, slice(2, 5))) == ["U", OK, "UU"]
+    assert verdicts(subject, state, pod, nodes_of(F1, np.array([4, 3, 0]))) == ["UU", OK, "U"]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_a_selector_that_does_not_parse_fails_the_attempt() -> None:
 def test_filter_without_pre_filter_fails() -> None:
     text = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
     with pytest.raises(PluginError, match=text):
-        plugin().filter(CycleState(), PodInfo(incoming(zone())), F1.view())
+        plugin().filter(CycleState(), PodInfo(incoming(zone())), nodes_of(F1))
 
 
 def test_counts_follow_pods_and_nodes_from_cycle_to_cycle() -> None:

@@ -13,6 +13,7 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.plugins.pod_topology_spread.constraints import SYSTEM_DEFAULTS
 from kubestow.plugins.pod_topology_spread.scoring import normalised
@@ -150,7 +151,7 @@ def test_own_constraints(
     raw: Sequence[int],
     final: Sequence[int],
 ) -> None:
-    nodes = snapshot.view() if feasible is None else snapshot.view(np.array(feasible))
+    nodes = nodes_of(snapshot) if feasible is None else nodes_of(snapshot, np.array(feasible))
     assert run_score(plugin(), pod, nodes, normalize=False) == raw
     assert run_score(plugin(), pod, nodes) == final
 
@@ -199,7 +200,7 @@ def test_default_constraints(
 def test_feasible_nodes_without_zone_are_a_domain_of_their_own() -> None:
     # Zones a and "" are left: 3·ln 4 + 2 + 3·ln 4 + 4 = 14.32 for n1, 2·ln 4 + 2 = 4.77 for n3.
     rows = [G6.row_of(name) for name in ("n1", "n3")]
-    nodes = G6.view(np.array(rows))
+    nodes = nodes_of(G6, np.array(rows))
     assert run_score(plugin(), web(), nodes, normalize=False) == [14, 5]
 
 

@@ -16,7 +16,7 @@ from kubestow.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code, Status
-from kubestow.index.nodes import SimulatedNode
+from kubestow.index.nodes import SimulatedNode, nodes_of
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.testing import (
     make_handle,
@@ -100,7 +100,7 @@ class World:
     def _check_one_by_one(self, pod: Pod, answers: Mapping[str, Status]) -> None:
         """Any view of the nodes gives the same answers."""
         pod_info = PodInfo(pod)
-        views = [self.snapshot.view(np.array([row])) for row in range(len(self.snapshot))]
+        views = [nodes_of(self.snapshot, np.array([row])) for row in range(len(self.snapshot))]
         views += [SimulatedNode(self.snapshot, row) for row in range(len(self.snapshot))]
         for view in views:
             codes = self.plugin.filter(self.state, pod_info, view)
@@ -186,7 +186,7 @@ def test_the_first_bad_claim_counts() -> None:
 def test_pods_without_claims_skip_and_have_nothing_to_bind() -> None:
     world, state = World(), CycleState()
     pod = PodInfo(make_pod(volumes=[Volume(name="v")]))
-    assert world.plugin.pre_filter(state, pod, world.snapshot.view()) == Status.skip()
+    assert world.plugin.pre_filter(state, pod, nodes_of(world.snapshot)) == Status.skip()
     assert world.plugin.reserve(state, pod, "n1") is None
     assert world.plugin.pre_bind_pre_flight(state, pod, "n1").status == Status.skip()
 
@@ -316,8 +316,8 @@ def test_8_scores_follow_the_shape_behind_the_gate() -> None:
     def score(*claims: str) -> int:
         pod = PodInfo(make_pod(pvcs=claims))
         assert world.filter(pod.pod) == {}
-        assert world.plugin.pre_score(world.state, pod, world.snapshot.view()) is None
-        scores = world.plugin.score(world.state, pod, world.snapshot.view())
+        assert world.plugin.pre_score(world.state, pod, nodes_of(world.snapshot)) is None
+        scores = world.plugin.score(world.state, pod, nodes_of(world.snapshot))
         return scores if isinstance(scores, int) else int(scores[0])
 
     assert score("a", "b") == 54
@@ -330,7 +330,7 @@ def test_8_scores_follow_the_shape_behind_the_gate() -> None:
 def test_scoring_is_skipped_without_the_gate() -> None:
     world = World(make_claim("c", volume="pv"), make_volume("pv"))
     pod = PodInfo(make_pod(pvcs=["c"]))
-    assert world.plugin.pre_score(CycleState(), pod, world.snapshot.view()) == Status.skip()
+    assert world.plugin.pre_score(CycleState(), pod, nodes_of(world.snapshot)) == Status.skip()
 
 
 # --- Bound claims -----------------------------------------------------------------------------

@@ -45,7 +45,7 @@ from kubestow.framework.runner import (
     score_of,
 )
 from kubestow.framework.status import Code, Status
-from kubestow.index.nodes import Nodes
+from kubestow.index.nodes import Nodes, nodes_of
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class SharedEvaluation:
         """The record, up to date. A pod that gets the node it was promised never asks."""
         if not self._is_fresh:
             try:
-                self._record.refresh()
+                self._record.catch_up()
             except Exception as error:  # A fault in one plugin must not stop the scheduler.
                 raise AskEverybodyError from error
             self._is_fresh = True
@@ -160,7 +160,7 @@ class SharedEvaluation:
     def pre_filter(self) -> PreFilterOutcome:
         record, skipped = self._record, self.state.skip_filter
         for name, plugin in record.alone_pre_filter:
-            answer = _pre_filter(plugin, self.state, self._pod, record.snapshot.view())
+            answer = _pre_filter(plugin, self.state, self._pod, nodes_of(record.snapshot))
             if self.state.sampler is not None:
                 self.state.sampler.plugin_ended(name, PRE_FILTER, label_of(answer))
             if answer is None:
@@ -180,7 +180,7 @@ class SharedEvaluation:
         if not self._alone:
             return Verdicts(failed_by, codes)
         failed_by, codes = failed_by.copy(), codes.copy()
-        nodes = self._record.snapshot.view(rows)
+        nodes = nodes_of(self._record.snapshot, rows)
         for step in self._alone:
             # Only where no earlier filter has rejected the node already.
             positions = None
@@ -197,7 +197,7 @@ class SharedEvaluation:
 
     def scores(self, rows: Rows) -> Scores:
         record = self._fresh_record()
-        nodes = record.snapshot.view(rows) if record.alone_score else None
+        nodes = nodes_of(record.snapshot, rows) if record.alone_score else None
         if nodes is not None:
             self._prepare_alone(nodes)
         if self.state.meter is not None:
@@ -244,7 +244,7 @@ def build_record(sharing: Sharing, pod: PodInfo, snapshot: Snapshot) -> ShapeRec
     token = sharing.token(pod)
     shared = sharing.shared_names(token)
     profile, state = sharing.profile, CycleState()
-    nodes = snapshot.view()
+    nodes = nodes_of(snapshot)
     restriction: tuple[str, Restriction] | None = None
     for name, plugin in profile.pre_filter_steps:
         if name not in shared:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import ALL_ROWS, IntArray, Rows
+from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.equivalence.sharing import Sharing, Token, Versions
 from kubestow.framework.cycle_state import CycleState
@@ -32,8 +33,9 @@ from kubestow.framework.plugin import (
 )
 from kubestow.framework.profile import FilterStep, ScoreStep
 from kubestow.framework.runner import filter_of, normalize_of, score_of
-from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends, Tracked
+from kubestow.index.follow import Follower, Sources
+from kubestow.index.nodes import Nodes, nodes_of
+from kubestow.index.tracked import Tracked, are_most
 
 # Rows of the array of what depends on Node objects.
 _FAILED_BY: Final = 0
@@ -49,7 +51,7 @@ class AskEverybodyError(Exception):
     plugins: the attempt has to be made anew, asking every plugin."""
 
 
-class ShapeRecord:
+class ShapeRecord(Follower):
     """Verdicts and scores of the plugins that share.
 
     failed_by        int64[row]   index of the first of these filters to reject the node, or PASSED
@@ -69,6 +71,7 @@ class ShapeRecord:
         state: CycleState,
         restriction: tuple[str, Restriction] | None,
     ) -> None:
+        super().__init__(snapshot.log, Depends.PODS)
         profile = sharing.profile
         shared = sharing.shared_names(token)
         self.profile = profile
@@ -121,32 +124,24 @@ class ShapeRecord:
             self._versions = versions
         return True
 
-    def refresh(self) -> None:
-        """Look again at the nodes that changed since the last time."""
-        log = self.snapshot.log
-        mark = log.mark(Depends.PODS)
-        if self._epoch != log.epoch:
-            self._compute_all()
-        elif self._mark != mark:
-            self._catch_up(log.since(Depends.PODS, self._mark))
-            self._mark = mark
+    # --- following the snapshot ---
 
-    def _catch_up(self, rows: "array[int] | None") -> None:
-        log = self.snapshot.log
-        if rows is None or len(rows) * 2 > self._node_count:
+    def relaid(self, sources: Sources | None) -> None:
+        self._compute_all()
+
+    def nodes_changed(self, rows: "array[int]") -> None:
+        constant = self._constant
+        self._sort_normalized()
+        if constant != self._constant:
+            self._compute_all()
+
+    def pods_changed(self, rows: "array[int]") -> None:
+        if are_most(rows, self._node_count):
             self._compute_all()
             return
-        node_mark = log.mark(Depends.NODE)
-        if self._node_mark != node_mark:
-            self._node_mark = node_mark
-            constant = self._constant
-            self._sort_normalized()
-            if constant != self._constant:
-                self._compute_all()
-                return
         is_few = len(rows) <= _ROWS_FEW and self._steps.has_row_forms
         if self.rejected_count == self._node_count:
-            self._look_for_hope(rows, is_few=is_few)
+            self._recheck_rejected(rows, is_few=is_few)
         elif is_few:
             for row in rows:
                 self._compute_row(row)
@@ -154,9 +149,6 @@ class ShapeRecord:
             self._compute_rows(np.array(rows, np.intp))
 
     def _compute_all(self) -> None:
-        log = self.snapshot.log
-        self._epoch, self._mark = log.epoch, log.mark(Depends.PODS)
-        self._node_mark = log.mark(Depends.NODE)
         self._sort_normalized()
         self.failed_by, self.codes, self.score = self._compute_local(ALL_ROWS)
         self.rejected_count = int(np.count_nonzero(self.failed_by != PASSED))
@@ -165,7 +157,7 @@ class ShapeRecord:
         self.failed_by[rows], self.codes[rows], self.score[rows] = self._compute_local(rows)
         self.rejected_count = int(np.count_nonzero(self.failed_by != PASSED))
 
-    def _look_for_hope(self, rows: "array[int]", *, is_few: bool) -> None:
+    def _recheck_rejected(self, rows: "array[int]", *, is_few: bool) -> None:
         """No node fits, and mostly that stays so: then nobody asks for scores."""
         if is_few:
             for row in rows:
@@ -174,7 +166,7 @@ class ShapeRecord:
         else:
             changed = np.array(rows, np.intp)
             verdicts = self._fixed_at(changed)
-            self._add_verdicts(verdicts, self._steps.pod_filters, self.snapshot.view(changed))
+            self._add_verdicts(verdicts, self._steps.pod_filters, nodes_of(self.snapshot, changed))
             self.failed_by[changed], self.codes[changed] = verdicts[:_SCORE]
             has_hope = bool(np.count_nonzero(verdicts[_FAILED_BY] == PASSED))
         if has_hope:
@@ -204,7 +196,7 @@ class ShapeRecord:
         self.failed_by[row], self.codes[row] = failed_by, code
 
     def _compute_fixed(self, rows: Rows) -> IntArray:
-        nodes = self.snapshot.view(rows)
+        nodes = nodes_of(self.snapshot, rows)
         result = np.zeros((3, len(nodes)), np.int64)
         result[_FAILED_BY] = PASSED
         self._add_verdicts(result, self._steps.node_filters, nodes)
@@ -212,7 +204,7 @@ class ShapeRecord:
         return result
 
     def _compute_local(self, rows: Rows) -> IntArray:
-        result, nodes = self._fixed_at(rows), self.snapshot.view(rows)
+        result, nodes = self._fixed_at(rows), nodes_of(self.snapshot, rows)
         self._add_verdicts(result, self._steps.pod_filters, nodes)
         self._add_scores(result, self._steps.pod_scores, nodes)
         result[_SCORE] += self._constant
@@ -240,7 +232,7 @@ class ShapeRecord:
         return Tracked[np.int64](
             self.snapshot.log,
             depends,
-            lambda rows: score_of(step, self.state, self._pod, self.snapshot.view(rows)),
+            lambda rows: score_of(step, self.state, self._pod, nodes_of(self.snapshot, rows)),
         )
 
     def _sort_normalized(self) -> None:

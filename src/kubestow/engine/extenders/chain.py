@@ -19,12 +19,11 @@ import numpy.typing as npt
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.quantity import wrap_int64
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, pick
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import ExtenderError
 from kubestow.framework.extender import PreemptExtender
 from kubestow.framework.status import Status
-from kubestow.index.nodes import pick
 from kubestow.logs import tell
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.labels import join_errors
-from kubestow.arrays import BoolArray, IntArray
+from kubestow.arrays import ALL_ROWS, BoolArray, IntArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.extenders.chain import ExtenderScore
 from kubestow.engine.legacy.algorithm import Algorithm, WeightedPriority
@@ -28,7 +28,7 @@ from kubestow.engine.legacy.equivalence_cache import EquivalenceCache
 from kubestow.engine.legacy.extenders_v1_9 import ExtendersV19
 from kubestow.errors import ExtenderError
 from kubestow.framework.diagnosis import fit_error_text
-from kubestow.index.nodes import Nodes
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.legacy.contract import (
     Attempt,
     LegacyCluster,
@@ -188,7 +188,7 @@ class DeciderV19:
 
     def _find_feasible(self, decision: LegacyDecision, attempt: Attempt) -> None:
         snapshot = self._snapshot
-        nodes = snapshot.view()
+        nodes = nodes_of(snapshot)
         decision.by_predicate = tuple(
             PredicateVerdict(predicate.name, self._check(predicate, attempt, nodes))
             for predicate in self._algorithm.predicates
@@ -217,7 +217,7 @@ class DeciderV19:
     def _score(self, attempt: Attempt, feasible: npt.NDArray[np.intp]) -> LegacyScores:
         snapshot, extenders = self._snapshot, self._extenders
         # A view on all rows spares copying every column that is read.
-        nodes = snapshot.view() if len(feasible) == len(snapshot) else snapshot.view(feasible)
+        nodes = nodes_of(snapshot, ALL_ROWS if len(feasible) == len(snapshot) else feasible)
         priorities = self._algorithm.priorities
         if extenders is None:
             return prioritize(priorities, attempt, nodes)

@@ -22,9 +22,11 @@ from kubestow.api.meta import OwnerReference
 from kubestow.api.owners import controller_of
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.pod_shape import PodShape
+from kubestow.cache.change_log import Depends
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.legacy.equivalence_rules import Drop, InvalidationRules, SoundRules
+from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import Attempt, Predicate, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import FITS
@@ -54,7 +56,7 @@ class EquivalenceStatistics(msgspec.Struct, frozen=True, kw_only=True):
     misses: int
 
 
-class EquivalenceCache:
+class EquivalenceCache(Follower):
     """Ask `check` instead of the predicate; tell `drop` what each event makes stale."""
 
     def __init__(
@@ -63,10 +65,10 @@ class EquivalenceCache:
         objects: ClusterObjects,
         rules: InvalidationRules | None = None,
     ) -> None:
+        super().__init__(snapshot.log, Depends.NODE)
         self.rules: InvalidationRules = SoundRules() if rules is None else rules
         self._snapshot = snapshot
         self._objects = objects
-        self._epoch = snapshot.log.epoch
         self._pages: dict[str, _Page] = {}
         self._hits = 0
         self._misses = 0
@@ -76,7 +78,7 @@ class EquivalenceCache:
         pod_class = self._class_of(attempt.pod)
         if pod_class is None:
             return predicate.check(attempt, nodes)
-        self._follow_reorders()
+        self.catch_up()
         page = self._pages.get(predicate.name)
         if page is None:
             page = self._pages[predicate.name] = _Page(predicate.reads)
@@ -90,7 +92,7 @@ class EquivalenceCache:
 
     def drop(self, drops: Iterable[Drop]) -> None:
         """Forget what an event made stale: `cache.drop(cache.rules.pod_changed(old, new))`."""
-        self._follow_reorders()
+        self.catch_up()
         for drop in drops:
             row = None if drop.node_name is None else self._snapshot.row_of(drop.node_name)
             if row is None and drop.node_name is not None:
@@ -121,12 +123,7 @@ class EquivalenceCache:
             controller, frozenset(uids), pod.shape, _ENCODER.encode(pod.pod.spec.volumes)
         )
 
-    def _follow_reorders(self) -> None:
-        log = self._snapshot.log
-        if log.epoch == self._epoch:
-            return
-        sources = log.reorders_since(self._epoch)
-        self._epoch = log.epoch
+    def relaid(self, sources: Sources | None) -> None:
         if sources is None:
             self._pages.clear()
             return

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from kubestow.api.pod import Pod
 from kubestow.api.quantity import wrap_int64
+from kubestow.arrays import pick
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.extenders import ExtenderConfig
 from kubestow.engine.extenders.chain import (
@@ -26,7 +27,6 @@ from kubestow.engine.extenders.chain import (
 )
 from kubestow.engine.extenders.http_extender import HttpExtender, call_at_once
 from kubestow.errors import ConfigError, ExtenderError
-from kubestow.index.nodes import pick
 
 
 class FilterOutcomeV19(NamedTuple):

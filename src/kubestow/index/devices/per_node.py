@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from kubestow.api.node import Node
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.index.devices.changes import DeviceChanges
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 
 S = TypeVar("S", bound=np.generic)
 

@@ -9,14 +9,16 @@ and for the arrays it reads; no cycle walks over pods.
 
 from collections.abc import Iterable, Sequence
 from typing import Final
-from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from kubestow.api.node import Node
 from kubestow.api.pod_info import PodClass
+from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.snapshot import Snapshot
+from kubestow.index.follow import Follower, Sources
+from kubestow.index.nodes import nodes_of
 from kubestow.index.topology.domains import (
     EVERY_NODE,
     DomainColumn,
@@ -27,21 +29,16 @@ from kubestow.index.topology.domains import (
 from kubestow.index.topology.pod_sets import PodLedger
 from kubestow.index.topology.tallies import Measure, Tally
 from kubestow.index.topology.term_ledger import TermLedger
-from kubestow.index.tracked import Depends
 
 _NO_NODE: Final = Node()
 
 
-class TopologyCounts:
+class TopologyCounts(Follower):
     """The counts of one snapshot. Get them with `at`, in every step of a cycle that needs them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        # Kept weakly, because the counts are kept for as long as the snapshot is.
-        self._snapshot = ref(snapshot)
-        self._log = snapshot.log
-        self._epoch = self._log.epoch
-        self._node_mark = self._log.mark(Depends.NODE)
-        self._pod_mark = self._log.mark(Depends.PODS)
+        super().__init__(snapshot.log, Depends.PODS)
+        self._snapshot = snapshot
         # The Node objects as last seen: many updates of a node change neither labels nor taints.
         self._nodes: list[Node] = list(snapshot.nodes)
         self._keys: dict[str, TopologyKey] = {}
@@ -53,22 +50,19 @@ class TopologyCounts:
     @staticmethod
     def at(snapshot: Snapshot) -> "TopologyCounts":
         """The counts as of this snapshot's last refresh."""
-        counts = _COUNTS.get(snapshot)
-        if counts is None:
-            counts = _COUNTS[snapshot] = TopologyCounts(snapshot)
-        else:
-            counts._catch_up(snapshot)
+        counts = snapshot.derived(TopologyCounts)
+        counts.catch_up()
         return counts
 
     def column(self, key: str, eligibility: Eligibility = EVERY_NODE) -> DomainColumn:
         """The rows' domains of a topology key, as far as rows are eligible."""
-        snapshot = self._current()
+        snapshot = self._snapshot
         topology = self._keys.get(key)
         if topology is None:
             topology = self._keys[key] = TopologyKey(key, snapshot.nodes)
         if eligibility is EVERY_NODE:
             return topology.every_node
-        return topology.column(eligibility, snapshot.view())
+        return topology.column(eligibility, nodes_of(snapshot))
 
     def pods(self, measure: Measure[PodClass]) -> Tally[PodClass]:
         """All pods that the measure counts, terminating ones too."""
@@ -88,38 +82,13 @@ class TopologyCounts:
 
     @property
     def _infos(self) -> Sequence[NodeInfo]:
-        return self._current().node_infos
-
-    def _current(self) -> Snapshot:
-        snapshot = self._snapshot()
-        assert snapshot is not None, "the snapshot is gone, and these counts with it"
-        return snapshot
+        return self._snapshot.node_infos
 
     # --- following the snapshot ---
 
-    def _catch_up(self, snapshot: Snapshot) -> None:
-        log = self._log
-        if log.epoch != self._epoch:
-            self._reorder(snapshot)
-        mark = log.mark(Depends.NODE)
-        if mark != self._node_mark:
-            self._update_nodes(snapshot, log.since(Depends.NODE, self._node_mark))
-            self._node_mark = mark
-        mark = log.mark(Depends.PODS)
-        if mark != self._pod_mark:
-            rows = log.since(Depends.PODS, self._pod_mark)
-            infos = snapshot.node_infos
-            # No log that far back means that any row may differ; comparing finds those that do.
-            for row in range(len(infos)) if rows is None else dict.fromkeys(rows):
-                for ledger in self._ledgers:
-                    ledger.update(row, infos[row])
-            self._pod_mark = mark
-
-    def _reorder(self, snapshot: Snapshot) -> None:
-        sources = self._log.reorders_since(self._epoch)
-        self._epoch = self._log.epoch
+    def relaid(self, sources: Sources | None) -> None:
         if sources is None:
-            self._start_over(snapshot)
+            self._start_anew()
             return
         for source in sources:
             for ledger in self._ledgers:
@@ -128,28 +97,31 @@ class TopologyCounts:
                 topology.reorder(source)
             self._nodes = [self._nodes[row] if row >= 0 else _NO_NODE for row in source.tolist()]
 
-    def _start_over(self, snapshot: Snapshot) -> None:
-        """Too many re-orderings were missed to follow them."""
-        everywhere_new = np.full(len(snapshot), -1, np.intp)
+    def _start_anew(self) -> None:
+        row_count = len(self._snapshot)
+        everywhere_new = np.full(row_count, -1, np.intp)
         for ledger in self._ledgers:
-            ledger.reset(snapshot.node_infos)
+            ledger.reset(self._infos)
         for topology in self._keys.values():
             topology.reorder(everywhere_new)
-        self._nodes = [_NO_NODE] * len(snapshot)
-        self._node_mark = -1
+        self._nodes = [_NO_NODE] * row_count
+        self.nodes_changed(range(row_count))
 
-    def _update_nodes(self, snapshot: Snapshot, rows: Iterable[int] | None) -> None:
-        changed = [
-            row
-            for row in (range(len(snapshot)) if rows is None else dict.fromkeys(rows))
-            if self._is_changed(row, snapshot.nodes[row])
-        ]
+    def nodes_changed(self, rows: Iterable[int]) -> None:
+        nodes = self._snapshot.nodes
+        changed = [row for row in dict.fromkeys(rows) if self._is_changed(row, nodes[row])]
         if not changed:
             return
         indices: DomainIds = np.array(changed, np.intp)
-        nodes = snapshot.view(indices)
+        view = nodes_of(self._snapshot, indices)
         for topology in self._keys.values():
-            topology.update(nodes, indices)
+            topology.update(view, indices)
+
+    def pods_changed(self, rows: Iterable[int]) -> None:
+        infos = self._infos
+        for row in dict.fromkeys(rows):
+            for ledger in self._ledgers:
+                ledger.update(row, infos[row])
 
     def _is_changed(self, row: int, node: Node) -> bool:
         """Whether the row's node has other labels, taints or name than on record; records it."""
@@ -160,9 +132,6 @@ class TopologyCounts:
             or node.spec.taints != old.spec.taints
             or node.metadata.name != old.metadata.name
         )
-
-
-_COUNTS: Final[WeakKeyDictionary[Snapshot, TopologyCounts]] = WeakKeyDictionary()
 
 
 def _class_counts(info: NodeInfo) -> dict[PodClass, int]:

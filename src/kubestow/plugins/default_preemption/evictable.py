@@ -18,9 +18,9 @@ from kubestow.api.disruption import BudgetTable
 from kubestow.api.importance import by_importance, start_time_ns
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 
 # Places in `Evictable.figures`; the first three are the columns of the basic resources.
 PRIORITY: Final = 3

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import (
     ConditionallySharing,
@@ -17,7 +18,6 @@ from kubestow.framework.plugin import (
     SharingPlugin,
 )
 from kubestow.framework.profile import FilterStep, Profile, plugin_name
-from kubestow.index.tracked import Depends
 
 
 class TrialFilter(NamedTuple):

@@ -15,7 +15,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.runner import run_add_pod, run_remove_pod
-from kubestow.index.nodes import SimulatedNode
+from kubestow.index.nodes import SimulatedNode, nodes_of
 from kubestow.plugins.default_preemption.asking import (
     Asker,
     FilterFault,
@@ -80,7 +80,7 @@ class ManyNodes:
     def _try(self, rows: IntpArray, missing: int | None, *, by_node_max: int) -> Stretch:
         question, statuses = self._question, self.statuses
         codes = np.full(len(rows), statuses.code_of(NO_VICTIMS), np.int64)
-        sums = lower_sums(question.snapshot.view(rows), question.pod.priority)
+        sums = lower_sums(nodes_of(question.snapshot, rows), question.pod.priority)
         positions = np.flatnonzero(sums[0])
         asker = Asker(question, statuses)
         if len(positions):
@@ -144,7 +144,7 @@ class _Victims(NamedTuple):
 def _reprieve(question: Question, rows: IntpArray, asker: Asker) -> _Victims:
     """Put pods back where there is room; returns those that have to go."""
     evictable = evictable_pods(
-        question.snapshot.view(rows), question.pod.priority, question.budgets, question.now_ns
+        nodes_of(question.snapshot, rows), question.pod.priority, question.budgets, question.now_ns
     )
     slots = Slots.of(evictable)
     thought = _Thought(question, rows, slots)
@@ -165,7 +165,7 @@ class _Thought:
         self._question = question
         self._rows = rows
         self._slots = slots
-        self._view = ThinnedNodes(question.snapshot.view(rows), question.pod.priority, slots)
+        self._view = ThinnedNodes(nodes_of(question.snapshot, rows), question.pod.priority, slots)
         self._crowd = _Crowd.of(question, rows)
         self._spots: dict[int, Spot] = {}
 

@@ -21,11 +21,11 @@ import numpy.typing as npt
 from kubestow.api.node import Node
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IdArray, IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.resource_columns import BASIC_RESOURCES
 from kubestow.cache.snapshot import FrozenImages, Snapshot
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins.default_preemption.evictable import (
     FIGURES,
     Evictable,

@@ -26,9 +26,11 @@ from kubestow.api.importance import start_time_ns
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.pod_shape import PodShape
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.plugin import StatusCodes
-from kubestow.index.tracked import Depends
+from kubestow.index.follow import Follower, Sources
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.default_preemption.asking import FilterFault, ask, status_numbers
 from kubestow.plugins.default_preemption.candidates import CRITERIA, YOUNGEST, VictimsOf
 from kubestow.plugins.default_preemption.dry_run import (
@@ -77,7 +79,7 @@ class TrialRecords:
             self._make_room(len(question.snapshot))
         else:
             self._records.move_to_end(key)
-            record.catch_up(question.now_ns)
+            record.prepare(question.now_ns)
         return RecordedTrials(record, question, parts)
 
     def _make_room(self, node_count: int) -> None:
@@ -117,7 +119,7 @@ def _parts_of(question: Question) -> _Parts | None:
     return parts._replace(token=(*parts.token, *shares))
 
 
-class TrialRecord:
+class TrialRecord(Follower):
     """What became of every node for pods of one shape and priority.
 
     is_stale   bool[row]              nothing is known of the node as it is
@@ -127,12 +129,10 @@ class TrialRecord:
     """
 
     def __init__(self, question: Question, token: Token) -> None:
-        node_count = len(question.snapshot)
+        super().__init__(question.snapshot.log, Depends.PODS)
         self._snapshot: Snapshot = question.snapshot
         self._budgets: BudgetTable | None = question.budgets
         self._token = token
-        self._epoch = question.snapshot.log.epoch
-        self._mark = question.snapshot.log.mark(Depends.PODS)
         self._now_ns = question.now_ns
         # Whether a filter failed on some node, rather than reject it.
         self._has_faults = False
@@ -140,43 +140,45 @@ class TrialRecord:
         self.is_in_use = False
         # How far the last search went.
         self.reach = 0
-        # Filters that no node of the cluster fails, and the last change of a Node that is heeded.
-        self._passing: frozenset[str] = frozenset()
-        self._node_mark = -1
-        # Rows whose outcome depends on the hour.
-        self._fleeting: list[int] = []
         self.statuses = StatusCodes()
-        self.is_stale = np.ones(node_count, np.bool_)
-        self.codes = np.zeros(node_count, np.int64)
-        self._ranks = np.zeros((CRITERIA, node_count), np.int64)
-        self._victims_of: list[VictimsOf | None] = [None] * node_count
+        self.relaid(None)
 
     def is_valid(self, question: Question, token: Token) -> bool:
         return (
             token == self._token
             and question.budgets is self._budgets
             and question.snapshot is self._snapshot
-            and question.snapshot.log.epoch == self._epoch
             # Each fault is told in words of its own; they are not collected for ever.
             and not self._has_faults
             # A clock that was set back makes other pods the ones that start in the future.
             and question.now_ns >= self._now_ns
         )
 
-    def catch_up(self, now_ns: int) -> None:
-        """Take note of the rows that changed since the last search."""
+    def prepare(self, now_ns: int) -> None:
+        """Take note of what changed since the last search."""
         self.is_in_use = True
         self._now_ns = now_ns
-        log = self._snapshot.log
-        changed = log.since(Depends.PODS, self._mark)
-        self._mark = log.mark(Depends.PODS)
-        if changed is None:
-            self._forget(range(len(self.codes)))
-        elif changed:
-            self._forget(changed)
+        self.catch_up()
         if self._fleeting:
             self._forget(self._fleeting)
             self._fleeting = []
+
+    def relaid(self, sources: Sources | None) -> None:
+        row_count = len(self._snapshot)
+        # Filters that no node of the cluster fails; None until asked, and when a Node has changed.
+        self._passing: frozenset[str] | None = None
+        # Rows whose outcome depends on the current time.
+        self._fleeting: list[int] = []
+        self.is_stale = np.ones(row_count, np.bool_)
+        self.codes = np.zeros(row_count, np.int64)
+        self._ranks = np.zeros((CRITERIA, row_count), np.int64)
+        self._victims_of: list[VictimsOf | None] = [None] * row_count
+
+    def nodes_changed(self, rows: Sequence[int]) -> None:
+        self._passing = None
+
+    def pods_changed(self, rows: Sequence[int]) -> None:
+        self._forget(rows)
 
     def _forget(self, rows: Sequence[int]) -> None:
         numbers = np.asarray(rows)
@@ -190,9 +192,7 @@ class TrialRecord:
 
         Most do; they need not be asked again until a Node object changes.
         """
-        mark = self._snapshot.log.mark(Depends.NODE)
-        if mark != self._node_mark:
-            self._node_mark = mark
+        if self._passing is None:
             self._passing = frozenset(
                 asked.name
                 for asked in filters
@@ -201,7 +201,7 @@ class TrialRecord:
         return self._passing
 
     def keep(self, rows: IntpArray, stretch: Stretch) -> None:
-        """Remember what became of these rows, as of the last `catch_up`."""
+        """Remember what became of these rows, as of the last `prepare`."""
         self.is_stale[rows] = False
         self.codes[rows] = stretch.codes
         self.note_faults(stretch.codes)
@@ -227,7 +227,7 @@ class TrialRecord:
         self._has_faults |= bool(codes.min(initial=0) < 0)
 
     def ranks(self, rows: IntpArray) -> IntArray:
-        """int64[criterion, row of these], as of the last `catch_up`."""
+        """int64[criterion, row of these], as of the last `prepare`."""
         ranks = self._ranks[:, rows]
         youngest = ranks[YOUNGEST]
         youngest[youngest == _STARTS_NOW] = -self._now_ns
@@ -241,7 +241,7 @@ class TrialRecord:
 
 def _passes_everywhere(asked: TrialFilter, question: Question) -> bool:
     try:
-        codes = ask(asked.plugin, question.state, question.pod, question.snapshot.view())
+        codes = ask(asked.plugin, question.state, question.pod, nodes_of(question.snapshot))
     except FilterFault:
         return False  # It is told of the node in question, and then in the right words.
     return codes is None or not codes.any()
@@ -330,7 +330,7 @@ class RecordedTrials:
         if len(positions) == 0:
             return
         state = self._question.state
-        nodes = self._question.snapshot.view(rows[positions])
+        nodes = nodes_of(self._question.snapshot, rows[positions])
         found = ask(asked.plugin, state, self._question.pod, nodes)
         if found is not None:
             numbers = status_numbers(asked.plugin, state, found, self.statuses)

@@ -7,6 +7,7 @@ from kubestow.api.duration import parse_duration
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.clock import NANOSECONDS
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.plugin_args import DynamicResourcesArgs
@@ -25,7 +26,6 @@ from kubestow.framework.plugin import (
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.plugins.dynamic_resources.binding import ClaimBinder

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.errors import ConfigError, PluginError
@@ -16,7 +17,6 @@ from kubestow.framework.plugin import PreFilterResult, SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.tracked import Depends
 from kubestow.plugins.inter_pod_affinity.filtering import STATUSES, FilterState
 from kubestow.plugins.inter_pod_affinity.hints import hint_for_node, hint_for_pod
 from kubestow.plugins.inter_pod_affinity.scoring import (

@@ -7,6 +7,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import filter_request, score_request
 from kubestow.api.resources import Resources
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.errors import ConfigError, PluginError
@@ -18,7 +19,6 @@ from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
 from kubestow.index.devices.classes import share_unless_by_devices
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.request_signature import sign_request
 from kubestow.plugins._shared.scoring_resources import ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints

@@ -19,12 +19,13 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, VolumeAttachment
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
-from kubestow.index.held import ChangedRows, NodesByItem
-from kubestow.index.tracked import Depends
+from kubestow.index.follow import Follower, Sources
+from kubestow.index.held import NodesByItem
 from kubestow.plugins.node_volume_limits.pod_volumes import (
     CsiVolumes,
     ObjectKey,
@@ -68,11 +69,12 @@ class NodeVolumes(NamedTuple):
 _NOTHING: Final = NodeVolumes(False, frozenset(), {}, {}, {}, {}, frozenset())
 
 
-class AttachedVolumes:
-    def __init__(self, objects: ClusterObjects) -> None:
+class AttachedVolumes(Follower):
+    def __init__(self, objects: ClusterObjects, snapshot: Snapshot) -> None:
+        super().__init__(snapshot.log, Depends.PODS)
+        self._snapshot = snapshot
         self._objects = objects
         self._reader = VolumeReader(objects)
-        self._changed = ChangedRows(Depends.PODS)
         self._nodes: dict[str, NodeVolumes] = {}
         self._holders = NodesByItem[str, str]()
         self._readers = NodesByItem[ObjectKey, None]()
@@ -92,6 +94,7 @@ class AttachedVolumes:
         objects.storage_classes.subscribe(self._after_change)
         objects.csi_nodes.subscribe(self._after_csi_node)
         objects.volume_attachments.subscribe(self._file_attachment)
+        self.pods_changed(range(len(snapshot)))
 
     # --- all nodes ---
 
@@ -104,53 +107,59 @@ class AttachedVolumes:
     def has_csi_nodes(self) -> bool:
         return len(self._objects.csi_nodes) > 0
 
-    def catch_up(self, snapshot: Snapshot) -> None:
-        """Read what changed since the last call. Everything below speaks of this snapshot."""
-        changes = self._changed.take(snapshot)
-        if changes.is_relaid:
-            self._forget_vanished(snapshot)
-        stale_rows = [snapshot.row_of(name) for name in self._stale]
+    def refresh(self) -> None:
+        """Read what changed since the last call: pods of nodes, and objects read for them."""
+        self.catch_up()
+        if not self._stale:
+            return
+        rows = [self._snapshot.row_of(name) for name in self._stale]
         for name in self._stale:
             self._nodes.pop(name, None)
         self._stale.clear()
-        rows = [*changes.rows, *(row for row in stale_rows if row is not None)]
-        for row in rows:
-            self._store(snapshot.names[row], self.read_node(snapshot.node_infos[row]))
-        if changes.is_relaid:
-            self._rooms.clear()
-            self._has_csi_node = None
-        else:
-            self._write_rows(snapshot, rows)
+        self.pods_changed([row for row in rows if row is not None])
 
-    def rooms(self, snapshot: Snapshot, driver: str) -> IntArray:
+    def relaid(self, sources: Sources | None) -> None:
+        self._forget_vanished()
+        self._rooms.clear()
+        self._has_csi_node = None
+        if sources is None:
+            self.pods_changed(range(len(self._snapshot)))
+
+    def pods_changed(self, rows: Iterable[int]) -> None:
+        names, infos = self._snapshot.names, self._snapshot.node_infos
+        for row in dict.fromkeys(rows):
+            self._store(names[row], self.read_node(infos[row]))
+            self._write_row(row)
+
+    def rooms(self, driver: str) -> IntArray:
         """int64[row]: how many more volumes of the driver each node can take. Read-only."""
         rooms = self._rooms.get(driver)
         if rooms is None:
-            nodes = self._in_row_order(snapshot)
+            nodes = self._in_row_order()
             rooms = np.array([node.room_for(driver) for node in nodes], np.int64)
             self._rooms[driver] = rooms
         return rooms
 
-    def has_csi_node(self, snapshot: Snapshot) -> BoolArray:
+    def has_csi_node(self) -> BoolArray:
         """bool[row]. Read-only for the caller."""
         if self._has_csi_node is None:
             self._has_csi_node = np.array(
-                [node.has_csi_node for node in self._in_row_order(snapshot)], np.bool_
+                [node.has_csi_node for node in self._in_row_order()], np.bool_
             )
         return self._has_csi_node
 
-    def has_driver(self, snapshot: Snapshot, driver: str) -> BoolArray:
+    def has_driver(self, driver: str) -> BoolArray:
         """bool[row]: which nodes' CSINodes list the driver."""
-        return np.array([driver in node.drivers for node in self._in_row_order(snapshot)], np.bool_)
+        return np.array([driver in node.drivers for node in self._in_row_order()], np.bool_)
 
-    def rows_with(self, snapshot: Snapshot, volume: str) -> list[int]:
+    def rows_with(self, volume: str) -> list[int]:
         """Rows of the nodes with limits on which some pod has the volume."""
-        rows = map(snapshot.row_of, self._holders.nodes_with(volume))
+        rows = map(self._snapshot.row_of, self._holders.nodes_with(volume))
         return [row for row in rows if row is not None]
 
-    def errors(self, snapshot: Snapshot) -> list[tuple[int, str]]:
+    def errors(self) -> list[tuple[int, str]]:
         """Rows of the nodes whose pods' volumes could not be read, with why."""
-        found = ((snapshot.row_of(name), error) for name, error in self._errors.items())
+        found = ((self._snapshot.row_of(name), error) for name, error in self._errors.items())
         return [(row, error) for row, error in found if row is not None]
 
     # --- one node ---
@@ -246,23 +255,22 @@ class AttachedVolumes:
         else:
             self._errors.pop(name, None)
 
-    def _forget_vanished(self, snapshot: Snapshot) -> None:
-        names = set(snapshot.names)
+    def _forget_vanished(self) -> None:
+        names = set(self._snapshot.names)
         self._nodes = {name: node for name, node in self._nodes.items() if name in names}
         self._errors = {name: error for name, error in self._errors.items() if name in names}
         self._holders.keep_only(names)
         self._readers.keep_only(names)
 
-    def _in_row_order(self, snapshot: Snapshot) -> list[NodeVolumes]:
-        return [self._nodes[name] for name in snapshot.names]
+    def _in_row_order(self) -> list[NodeVolumes]:
+        return [self._nodes[name] for name in self._snapshot.names]
 
-    def _write_rows(self, snapshot: Snapshot, rows: list[int]) -> None:
-        for row in rows:
-            node = self._nodes[snapshot.names[row]]
-            for driver, rooms in self._rooms.items():
-                rooms[row] = node.room_for(driver)
-            if self._has_csi_node is not None:
-                self._has_csi_node[row] = node.has_csi_node
+    def _write_row(self, row: int) -> None:
+        node = self._nodes[self._snapshot.names[row]]
+        for driver, rooms in self._rooms.items():
+            rooms[row] = node.room_for(driver)
+        if self._has_csi_node is not None:
+            self._has_csi_node[row] = node.has_csi_node
 
     # --- events ---
 

@@ -11,7 +11,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.errors import PluginError
@@ -21,11 +21,10 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import SignFragments, StatusCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, SimulatedNode
-from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.csi_translation import in_tree_volume, inline_handle
 from kubestow.plugins._shared.volume_claims import uses_claim
 from kubestow.plugins._shared.volume_signature import volume_fragments
-from kubestow.plugins.node_volume_limits.attached import AttachedVolumes, limits_of
+from kubestow.plugins.node_volume_limits.attached import AttachedVolumes, NodeVolumes, limits_of
 from kubestow.plugins.node_volume_limits.pod_volumes import (
     ClaimNotFound,
     CsiVolumes,
@@ -68,7 +67,8 @@ class NodeVolumeLimits:
     def __init__(self, args: None, handle: Handle) -> None:
         self._csi_drivers = handle.objects.csi_drivers
         self._reader = VolumeReader(handle.objects)
-        self._attached = AttachedVolumes(handle.objects)
+        self._objects = handle.objects
+        self._snapshot = handle.snapshot
         self._needs_drivers = handle.feature_gates.enabled("VolumeLimitScaling")
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
@@ -80,18 +80,19 @@ class NodeVolumeLimits:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         if not pod.pod.spec.volumes:
             return None
-        wanted = self._wanted(state, pod)
-        if self._passes_everywhere(wanted):
+        wanted, attached = self._wanted(state, pod), self._attached(nodes.snapshot)
+        if self._passes_everywhere(wanted, attached):
             return None
-        self._attached.catch_up(nodes.snapshot)
+        attached.refresh()
         if isinstance(nodes, SimulatedNode):
-            return np.array([wanted.codes.code_of(self._verdict(wanted, nodes.info))], np.int64)
-        codes = self._codes(wanted, nodes.snapshot)
+            verdict = self._verdict(wanted, attached.read_node(nodes.info))
+            return np.array([wanted.codes.code_of(verdict)], np.int64)
+        codes = self._codes(wanted, attached, len(nodes.snapshot))
         return None if codes is None else codes[nodes.rows]
 
     def ignores_pods(self, state: CycleState, pod: PodInfo) -> bool:
         """Where no node has a limit, nobody counts what the pods on it have attached."""
-        if not self._attached.has_limits:
+        if not self._attached(self._snapshot).has_limits:
             return True
         volumes = self._wanted(state, pod).on(True)
         return isinstance(volumes, Status) or not volumes
@@ -137,73 +138,53 @@ class NodeVolumeLimits:
 
     # --- all nodes ---
 
-    def _passes_everywhere(self, wanted: Wanted) -> bool:
+    def _attached(self, snapshot: Snapshot) -> AttachedVolumes:
+        return snapshot.derived(self._make_attached)
+
+    def _make_attached(self, snapshot: Snapshot) -> AttachedVolumes:
+        return AttachedVolumes(self._objects, snapshot)
+
+    def _passes_everywhere(self, wanted: Wanted, attached: AttachedVolumes) -> bool:
         """Whether no node has to be looked at: the pod can be read, and nobody sets a limit."""
         return not (
-            self._attached.has_limits
+            attached.has_limits
             or self._needs_drivers
             or isinstance(wanted.on(False), Status)
-            or (self._attached.has_csi_nodes and isinstance(wanted.on(True), Status))
+            or (attached.has_csi_nodes and isinstance(wanted.on(True), Status))
         )
 
-    def _codes(self, wanted: Wanted, snapshot: Snapshot) -> IntArray | None:
+    def _codes(self, wanted: Wanted, attached: AttachedVolumes, row_count: int) -> IntArray | None:
         """int64[row]; None if every node passes."""
         volumes = wanted.on(True)
         if isinstance(volumes, Status) and wanted.on(False) == volumes:
-            return np.full(len(snapshot), wanted.codes.code_of(volumes), np.int64)
-        codes = np.zeros(len(snapshot), np.int64)
+            return np.full(row_count, wanted.codes.code_of(volumes), np.int64)
+        codes = np.zeros(row_count, np.int64)
         # From the last test to the first: what a node fails first overwrites the rest.
         if volumes and not isinstance(volumes, Status):
-            self._check_limits(volumes, wanted.codes, codes, snapshot)
+            _check_limits(volumes, attached, wanted.codes, codes)
         if self._needs_drivers:
-            self._check_drivers(wanted, codes, snapshot)
+            self._check_drivers(wanted, attached, codes)
         for has_csi_node in (True, False):
-            mask = self._attached.has_csi_node(snapshot) == has_csi_node
+            mask = attached.has_csi_node() == has_csi_node
             failure = wanted.on(has_csi_node) if mask.any() else None
             if isinstance(failure, Status):
                 codes[mask] = wanted.codes.code_of(failure)
         return codes if codes.any() else None
 
-    def _check_limits(
-        self, volumes: CsiVolumes, numbers: StatusCodes, codes: IntArray, snapshot: Snapshot
-    ) -> None:
-        shared = self._shared_counts(volumes, snapshot)
-        for driver, count in Counter(volumes.values()).items():
-            rooms = self._attached.rooms(snapshot, driver)
-            too_many = rooms < count
-            for row, counts in shared.items():
-                added = count - counts[driver]
-                too_many[row] = 0 < added > rooms[row]
-            if too_many.any():
-                codes[too_many] = numbers.code_of(_TOO_MANY)
-        for row, error in self._attached.errors(snapshot):
-            codes[row] = numbers.code_of(Status.from_error(PluginError(error)))
-
-    def _shared_counts(self, volumes: CsiVolumes, snapshot: Snapshot) -> dict[int, Counter[str]]:
-        """Rows of nodes on which pods use some of the volumes already: how many per driver."""
-        shared: dict[int, Counter[str]] = {}
-        for volume, driver in volumes.items():
-            for row in self._attached.rows_with(snapshot, volume):
-                shared.setdefault(row, Counter())[driver] += 1
-        return shared
-
-    def _check_drivers(self, wanted: Wanted, codes: IntArray, snapshot: Snapshot) -> None:
-        has_csi_node = self._attached.has_csi_node(snapshot)
+    def _check_drivers(self, wanted: Wanted, attached: AttachedVolumes, codes: IntArray) -> None:
+        has_csi_node = attached.has_csi_node()
         for presence in (True, False):
             volumes = wanted.on(presence)
             if isinstance(volumes, Status):
                 continue
             for driver in reversed(self._required_drivers(volumes)):
-                missing: BoolArray = (has_csi_node == presence) & ~self._attached.has_driver(
-                    snapshot, driver
-                )
+                missing: BoolArray = (has_csi_node == presence) & ~attached.has_driver(driver)
                 codes[missing] = wanted.codes.code_of(_driver_missing(driver))
 
     # --- one node ---
 
-    def _verdict(self, wanted: Wanted, info: NodeInfo) -> Status | None:
+    def _verdict(self, wanted: Wanted, node: NodeVolumes) -> Status | None:
         """The same for one node with other pods on it."""
-        node = self._attached.read_node(info)
         volumes = wanted.on(node.has_csi_node)
         if isinstance(volumes, Status):
             return volumes
@@ -227,6 +208,31 @@ class NodeVolumeLimits:
             if csi_driver is not None and csi_driver.spec.prevent_pod_scheduling_if_missing:
                 required.append(driver)
         return required
+
+
+def _check_limits(
+    volumes: CsiVolumes, attached: AttachedVolumes, numbers: StatusCodes, codes: IntArray
+) -> None:
+    shared = _shared_counts(volumes, attached)
+    for driver, count in Counter(volumes.values()).items():
+        rooms = attached.rooms(driver)
+        too_many = rooms < count
+        for row, counts in shared.items():
+            added = count - counts[driver]
+            too_many[row] = 0 < added > rooms[row]
+        if too_many.any():
+            codes[too_many] = numbers.code_of(_TOO_MANY)
+    for row, error in attached.errors():
+        codes[row] = numbers.code_of(Status.from_error(PluginError(error)))
+
+
+def _shared_counts(volumes: CsiVolumes, attached: AttachedVolumes) -> dict[int, Counter[str]]:
+    """Rows of nodes on which pods use some of the volumes already: how many per driver."""
+    shared: dict[int, Counter[str]] = {}
+    for volume, driver in volumes.items():
+        for row in attached.rows_with(volume):
+            shared.setdefault(row, Counter())[driver] += 1
+    return shared
 
 
 def _driver_missing(driver: str) -> Status:

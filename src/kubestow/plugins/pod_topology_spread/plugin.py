@@ -4,6 +4,7 @@ from typing import ClassVar, Final
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -13,7 +14,6 @@ from kubestow.framework.plugin import PreFilterResult, SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.tracked import Depends
 from kubestow.plugins.pod_topology_spread.constraints import HARD, SOFT, Constraints
 from kubestow.plugins.pod_topology_spread.filtering import STATUSES, FilterState, filter_state
 from kubestow.plugins.pod_topology_spread.hints import Hints

@@ -15,7 +15,7 @@ from kubestow.arrays import IntArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
 from kubestow.index.node_match import name_matches
-from kubestow.index.nodes import Nodes
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.index.selector_patterns import Pattern
 from kubestow.plugins._shared.volume_claims import SELECTED_NODE_ANNOTATION
 from kubestow.plugins.volume_binding.affinity import nodes_matching
@@ -73,7 +73,8 @@ class DelayedClaims:
     def decision_for(self, snapshot: Snapshot, row: int) -> Decision:
         """What is to be done on a node that passed."""
         node = snapshot.nodes[row]
-        matching = self._matcher.match(self._reaches(snapshot.view(np.array([row], np.intp)))[0][0])
+        view = nodes_of(snapshot, np.array([row], np.intp))
+        matching = self._matcher.match(self._reaches(view)[0][0])
         claims = self._to_provision(matching.unmatched)
         capacity_for = self._provisioning.capacity_for
         return Decision(

@@ -10,6 +10,7 @@ from kubestow.api.pod import Pod, Volume
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.config.plugin_args import PluginArgs, UtilizationShapePoint, VolumeBindingArgs
 from kubestow.errors import ApiError, ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -18,7 +19,6 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFlight, SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins._shared.shape import Shape
 from kubestow.plugins._shared.volume_claims import (
     claim_name,

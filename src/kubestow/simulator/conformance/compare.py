@@ -25,7 +25,7 @@ from kubestow.framework.runner import (
     run_scores,
 )
 from kubestow.framework.status import Status
-from kubestow.index.nodes import SimulatedNode
+from kubestow.index.nodes import SimulatedNode, nodes_of
 from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.simulator.conformance.recording import Json
@@ -177,7 +177,7 @@ def all_verdicts(world: World, decision: Decision) -> dict[str, Status | None]:
     """What the filters say of each node on their own clean state, errors included."""
     snapshot, pod = world.snapshot, decision.pod
     profile, state = world.profile_of(pod), CycleState()
-    outcome = run_pre_filter(profile, state, pod, snapshot.view())
+    outcome = run_pre_filter(profile, state, pod, nodes_of(snapshot))
     result: dict[str, Status | None] = {}
     rows = range(len(snapshot))
     if outcome.node_names is not None:
@@ -190,7 +190,7 @@ def all_verdicts(world: World, decision: Decision) -> dict[str, Status | None]:
         rows = [row for row in rows if snapshot.names[row] in outcome.node_names]
     if not rows:
         return result
-    nodes = snapshot.view(np.array(rows, np.intp))
+    nodes = nodes_of(snapshot, np.array(rows, np.intp))
     try:
         verdicts = run_filters(profile, state, pod, nodes)
     except FilterError as error:
@@ -238,7 +238,7 @@ def _run_pre_filter_alone(
     plugin: PreFilterPlugin, state: CycleState, world: World, pod: PodInfo
 ) -> Json:
     try:
-        answer = plugin.pre_filter(state, pod, world.snapshot.view())
+        answer = plugin.pre_filter(state, pod, nodes_of(world.snapshot))
     except Exception as error:
         return as_json(Status.from_error(error))
     if isinstance(answer, Restriction):
@@ -251,7 +251,7 @@ def _filter_alone(
 ) -> dict[str, Json]:
     names = world.snapshot.names
     try:
-        codes = plugin.filter(state, pod, world.snapshot.view())
+        codes = plugin.filter(state, pod, nodes_of(world.snapshot))
     except Exception as error:
         return dict.fromkeys(names, as_json(Status.from_error(error)))
     if codes is None:
@@ -267,9 +267,9 @@ def _compare_scores(
 ) -> None:
     """Scores of the nodes the recording found feasible, whatever we think of them."""
     rows = [world.snapshot.row_of(name) for name in recorded.get("nodes", ())]
-    nodes = world.snapshot.view(np.array(rows, np.intp))
+    nodes = nodes_of(world.snapshot, np.array(rows, np.intp))
     state = CycleState()
-    run_pre_filter(profile, state, pod, world.snapshot.view())
+    run_pre_filter(profile, state, pod, nodes_of(world.snapshot))
     with suppress(FilterError):
         run_filters(profile, state, pod, nodes)  # Some scores are made of what Filter found.
     try:

@@ -35,6 +35,7 @@ from kubestow.engine.legacy.decide_v1_9 import (
     prioritize,
     score_by,
 )
+from kubestow.index.nodes import nodes_of
 from kubestow.plugins.legacy.contract import Attempt, LegacyCluster, Verdicts
 from kubestow.plugins.legacy.pod import NVIDIA_GPU, LegacyPodInfo, is_counted
 from kubestow.plugins.legacy.reasons import FITS, reasons_of
@@ -244,7 +245,7 @@ def _compare_predicates(
     for name, failed in recorded.items():
         if name not in ours or not comparer.wants(VERDICTS, name):
             continue
-        verdicts = ours[name].check(attempt, snapshot.view())
+        verdicts = ours[name].check(attempt, nodes_of(snapshot))
         got = {node: _verdict(verdicts, row) for row, node in enumerate(snapshot.names)}
         comparer.mapping(
             VERDICTS,
@@ -277,7 +278,7 @@ def _compare_scores(
 ) -> None:
     """Scores of the nodes the recording found feasible, whatever we think of them."""
     rows = [world.snapshot.row_of(name) for name in recorded["nodes"]]
-    nodes = world.snapshot.view(np.array(rows, np.intp))
+    nodes = nodes_of(world.snapshot, np.array(rows, np.intp))
     ours = {entry.priority.name: entry for entry in world.recorded.priorities}
     comparer.equal(SCORES, "names", sorted(recorded["priorities"]), sorted(ours))
     for name, scores in recorded["priorities"].items():

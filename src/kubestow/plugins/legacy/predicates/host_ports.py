@@ -6,8 +6,8 @@ import numpy as np
 
 from kubestow.api.ports import HostPort
 from kubestow.arrays import BoolArray
+from kubestow.cache.change_log import Depends
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import code_of, failing_where
 

@@ -14,11 +14,12 @@ from kubestow.api.meta import LabelSelector
 from kubestow.api.pod import PodAffinityTerm
 from kubestow.api.pod_info import AffinityTerm, PodInfo
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
-from kubestow.index.nodes import Nodes
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.pod_sets import InAll, PodSet
-from kubestow.index.tracked import Depends
+from kubestow.index.tracked import LabelColumns
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import FITS, code_of
 
@@ -112,7 +113,9 @@ def _forbidden_by_existing(attempt: Attempt, nodes: Nodes) -> BoolArray | None:
     None if that holds nowhere.
     """
     snapshot = nodes.snapshot
-    holders: IntArray = snapshot.tracked("v1.9 anti-affinity", Depends.PODS, _anti_affinity_sets)
+    holders: IntArray = nodes_of(snapshot).tracked(
+        "v1.9 anti-affinity", Depends.PODS, _anti_affinity_sets
+    )
     if not holders.any():
         return None
     mask = np.zeros(len(nodes), np.bool_)
@@ -131,7 +134,7 @@ def _forbidden_by_existing(attempt: Attempt, nodes: Nodes) -> BoolArray | None:
 
 
 def _shares_domain(nodes: Nodes, snapshot: Snapshot, key: str, holders: BoolArray) -> BoolArray:
-    ids = snapshot.label(key).ids
+    ids = snapshot.derived(LabelColumns).column(key).ids
     taken = np.unique(ids[holders])
     return np.isin(ids[nodes.rows], taken[taken != 0])
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from kubestow.api.node import Node
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import FITS, code_of
 

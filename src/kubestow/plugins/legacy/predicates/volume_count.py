@@ -9,9 +9,9 @@ import numpy as np
 from kubestow.api.pod import Pod, Volume
 from kubestow.api.storage import PersistentVolumeSpec
 from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.cache.objects import ClusterObjects
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.predicates.claims import UNNAMED_CLAIM, ClaimError, claimed_volume
 from kubestow.plugins.legacy.reasons import code_of, failing_where

@@ -5,8 +5,8 @@ from typing import Final
 import numpy as np
 
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
 
 _MB: Final = 1024 * 1024

@@ -10,8 +10,8 @@ from kubestow.api.meta import Object, OwnerReference
 from kubestow.api.node import Node
 from kubestow.api.owners import controller_of
 from kubestow.arrays import IntArray
+from kubestow.cache.change_log import Depends
 from kubestow.index.nodes import Nodes
-from kubestow.index.tracked import Depends
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
 
 ANNOTATION: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"

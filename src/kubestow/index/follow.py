@@ -1,0 +1,88 @@
+"""The one reader of a snapshot's changes: what everything derived from a snapshot is built on.
+
+A follower is brought up to date when it is read, not when the snapshot changes: what no cycle reads
+costs nothing. `catch_up` reads the log from where it last ended and calls, in this order:
+
+    relaid(sources)       nodes came or went, so rows moved: row i is what was row `source[i]`, or
+                          new where that is -1; one source for each time it happened, oldest first
+    relaid(None)          the log does not reach back that far: everything has to be read anew
+    nodes_changed(rows)   Node objects of these rows changed
+    pods_changed(rows)    anything on these rows changed, the Node objects included
+
+Rows that are new after `relaid` are among the changed ones. A row is listed as often as it changed.
+What a call raised is called again with the next `catch_up`.
+"""
+
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.cache.change_log import ChangeLog, Depends
+
+Sources = Sequence[npt.NDArray[np.intp]]
+
+
+class Follower:
+    """Base of what follows a snapshot, derived from Node objects alone or from pods as well.
+
+    A new one counts as up to date, so its maker reads everything once.
+    """
+
+    __slots__ = ("_depends", "_epoch", "_log", "_node_end", "_pod_end")
+
+    def __init__(self, log: ChangeLog, depends: Depends) -> None:
+        self._log = log
+        self._depends = depends
+        self._skip_to_end()
+
+    # --- what followers do about changes ---
+
+    def relaid(self, sources: Sources | None) -> None:
+        """Rows moved; with None everything has to be read anew."""
+        raise NotImplementedError
+
+    def nodes_changed(self, rows: "array[int]") -> None:
+        """Node objects changed."""
+
+    def pods_changed(self, rows: "array[int]") -> None:
+        """Pods or Node objects changed. Not called on what is derived from Node objects alone."""
+
+    # --- reading ---
+
+    def catch_up(self) -> None:
+        log = self._log
+        if self._pod_end != log.pod_end or self._epoch != log.epoch:
+            self._read(log)
+
+    def _read(self, log: ChangeLog) -> None:
+        if self._epoch != log.epoch:
+            sources = log.reorders_since(self._epoch)
+            if sources is None:
+                self._start_over()
+                return
+            self.relaid(sources)
+            self._epoch = log.epoch
+        if self._node_end != log.node_end:
+            rows = log.nodes_since(self._node_end)
+            if rows is None:
+                self._start_over()
+                return
+            self.nodes_changed(rows)
+            self._node_end = log.node_end
+        if self._depends is Depends.PODS and self._pod_end != log.pod_end:
+            rows = log.pods_since(self._pod_end)
+            if rows is None:
+                self._start_over()
+                return
+            self.pods_changed(rows)
+        self._pod_end = log.pod_end
+
+    def _start_over(self) -> None:
+        self.relaid(None)
+        self._skip_to_end()
+
+    def _skip_to_end(self) -> None:
+        log = self._log
+        self._epoch, self._node_end, self._pod_end = log.epoch, log.node_end, log.pod_end

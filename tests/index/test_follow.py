@@ -1,0 +1,137 @@
+"""A follower hears of everything that happened to the rows, once and in order."""
+
+from array import array
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from kubestow.cache.change_log import REORDERS_KEPT, ChangeLog, Depends
+from kubestow.index.follow import Follower, Sources
+
+Call = tuple[str, list[int] | list[list[int]] | None]
+
+
+class Recording(Follower):
+    def __init__(self, log: ChangeLog, depends: Depends = Depends.PODS) -> None:
+        super().__init__(log, depends)
+        self.calls: list[Call] = []
+        self.fails = False
+
+    def relaid(self, sources: Sources | None) -> None:
+        given = None if sources is None else [source.tolist() for source in sources]
+        self._record("relaid", given)
+
+    def nodes_changed(self, rows: Sequence[int]) -> None:
+        self._record("nodes", list(rows))
+
+    def pods_changed(self, rows: Sequence[int]) -> None:
+        self._record("pods", list(rows))
+
+    def _record(self, name: str, given: list[int] | list[list[int]] | None) -> None:
+        if self.fails:
+            raise ValueError(name)
+        self.calls.append((name, given))
+
+    def heard(self) -> list[Call]:
+        self.catch_up()
+        calls, self.calls = self.calls, []
+        return calls
+
+
+def test_nothing_is_heard_of_what_was_there_before() -> None:
+    log = ChangeLog()
+    log.note(1, Depends.NODE)
+    assert Recording(log).heard() == []
+
+
+def test_changed_nodes_are_among_the_changed_rows() -> None:
+    log = ChangeLog()
+    follower = Recording(log)
+    log.note(3, Depends.PODS)
+    log.note(1, Depends.NODE)
+    log.note(3, Depends.PODS)
+    assert follower.heard() == [("nodes", [1]), ("pods", [3, 1, 3])]
+    assert follower.heard() == []
+
+
+def test_what_is_derived_from_nodes_hears_nothing_of_pods() -> None:
+    log = ChangeLog()
+    follower = Recording(log, Depends.NODE)
+    log.note(3, Depends.PODS)
+    assert follower.heard() == []
+    log.note(2, Depends.NODE)
+    assert follower.heard() == [("nodes", [2])]
+
+
+def test_re_orderings_come_first_and_rows_are_in_the_new_numbering() -> None:
+    log = ChangeLog()
+    follower = Recording(log)
+    log.note(0, Depends.PODS)
+    log.reorder(np.array([1, 0], np.intp), 2)
+    log.reorder(np.array([1, 0, -1], np.intp), 2)
+    log.note(2, Depends.NODE)
+    assert follower.heard() == [
+        ("relaid", [[1, 0], [1, 0, -1]]),
+        ("nodes", [2]),
+        ("pods", [0, 2]),
+    ]
+
+
+def missed_orders(log: ChangeLog) -> None:
+    for _ in range(REORDERS_KEPT + 1):
+        log.reorder(np.array([1, 0], np.intp), 2)
+
+
+def cut_nodes(log: ChangeLog) -> None:
+    log.note(1, Depends.NODE)
+    log.trim(0)
+
+
+def cut_pods(log: ChangeLog) -> None:
+    log.note(1, Depends.PODS)
+    log.trim(0)
+
+
+@pytest.mark.parametrize("lose", [missed_orders, cut_nodes, cut_pods])
+def test_what_the_log_no_longer_says_is_read_anew(lose: Callable[[ChangeLog], None]) -> None:
+    log = ChangeLog()
+    follower = Recording(log)
+    lose(log)
+    assert follower.heard() == [("relaid", None)]
+    assert follower.heard() == []
+
+
+def test_what_is_derived_from_nodes_does_not_miss_a_cut_log_of_pods() -> None:
+    log = ChangeLog()
+    follower = Recording(log, Depends.NODE)
+    cut_pods(log)
+    assert follower.heard() == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda log: log.note(0, Depends.PODS),
+        lambda log: log.note(0, Depends.NODE),
+        lambda log: log.reorder(np.array([1, 0], np.intp), 2),
+        missed_orders,
+    ],
+)
+def test_what_failed_is_heard_again(change: Callable[[ChangeLog], None]) -> None:
+    log = ChangeLog()
+    follower, other = Recording(log), Recording(log)
+    change(log)
+    follower.fails = True
+    with pytest.raises(ValueError, match="nodes|pods|relaid"):
+        follower.catch_up()
+    follower.fails = False
+    assert follower.heard() == other.heard() != []
+
+
+def test_rows_are_a_copy() -> None:
+    log = ChangeLog()
+    log.note(0, Depends.PODS)
+    seen = log.pods_since(0)
+    log.note(1, Depends.PODS)
+    assert seen == array("q", [0])
