@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.api.disruption import BudgetTable, split_by_budget
+from kubestow.api.disruption import BudgetTable
 from kubestow.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
@@ -73,7 +73,7 @@ APP_A = LabelSelector(match_labels={"app": "a"})
 def test_victims_that_overdraw_a_budget(
     budgets: list[PodDisruptionBudget], violating: list[str]
 ) -> None:
-    split = split_by_budget(VICTIMS, budgets)
+    split = BudgetTable(budgets).split(VICTIMS)
     assert [info.name for info in split.violating] == violating
     assert [info.name for info in split.non_violating] == [
         info.name for info in VICTIMS if info.name not in violating
@@ -115,4 +115,4 @@ def test_split_equals_a_slow_reading(
             exhausted = exhausted or left[number] < 0
         if exhausted:
             violating.append(info)
-    assert split_by_budget(victims, budgets).violating == violating
+    assert BudgetTable(budgets).split(victims).violating == violating

@@ -7,7 +7,6 @@ import pytest
 from kubestow.api.importance import (
     by_importance,
     earliest_start_ns,
-    is_more_important,
     start_time_ns,
 )
 from kubestow.api.meta import ObjectMeta
@@ -55,11 +54,3 @@ def test_pod_not_started_counts_as_started_now() -> None:
 def test_start_is_exact_and_knows_time_zones() -> None:
     start = datetime(2025, 1, 1, 2, 0, 0, 1, tzinfo=timezone(timedelta(hours=2)))
     assert start_time_ns(Pod(status=PodStatus(start_time=start)), NOW_NS) == DAY_NS + 1_000
-
-
-def test_of_two_equals_neither_is_more_important() -> None:
-    left, right = make("P", 1, 9), make("Q", 1, 9)
-    assert not is_more_important(left, right, NOW_NS)
-    assert not is_more_important(right, left, NOW_NS)
-    assert is_more_important(left, make("R", 0, 1), NOW_NS)
-    assert is_more_important(left, make("S", 1, 10), NOW_NS)

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from kubestow.api.meta import JsonObject
-from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.cache.objects import ClusterObjects, ObjectStore
-from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer, InformerGroup
-from kubestow.cluster.resources import NODES, PODS
+from kubestow.cache.objects import ObjectStore
+from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
+from kubestow.cluster.resources import PODS
 from kubestow.errors import ApiError, UnreachableError
 from kubestow.testing.clock import ManualClock
 
@@ -299,46 +298,3 @@ def test_an_exception_of_a_handler_ends_the_informer(rig: Rig, pod_document: Bui
     rig.cluster.create(PODS, pod_document("a"))
     with pytest.raises(ZeroDivisionError):
         asyncio.run(rig.informer.run())
-
-
-def test_a_group_syncs_and_delivers_in_the_order_given(
-    cluster: MemoryCluster, clock: ManualClock, pod_document: Build, node_document: Build
-):
-    objects = ClusterObjects()
-    client = MemoryClient(cluster)
-    heard: list[str] = []
-    rng = np.random.default_rng(0)
-    nodes = Informer(client, Node, objects.nodes, clock, rng=rng)
-    nodes.add_handler(Handler(on_add=lambda node: heard.append(node.metadata.name)))
-    pods = Informer(client, Pod, objects.pods, clock, rng=rng)
-    pods.add_handler(Handler(on_add=lambda pod: heard.append(pod.metadata.name)))
-    group = InformerGroup([nodes, pods])
-    assert not group.has_synced
-    asyncio.run(group.sync())
-    assert group.has_synced
-    cluster.create(PODS, pod_document("p"))
-    cluster.create(NODES, node_document("n"))
-    assert group.deliver_nowait() == 2
-    assert heard == ["n", "p"]
-
-
-def test_a_group_runs_until_cancelled(
-    cluster: MemoryCluster, clock: ManualClock, pod_document: Build
-):
-    objects = ClusterObjects()
-    client = MemoryClient(cluster)
-    group = InformerGroup(
-        Informer(client, cls, objects.store(cls), clock, rng=np.random.default_rng(0))
-        for cls in objects.types()
-    )
-
-    async def main() -> None:
-        task = asyncio.create_task(group.run())
-        await group.wait_synced()
-        cluster.create(PODS, pod_document("p"))
-        await settle()
-        assert objects.pods.get("default", "p") is not None
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(main())

@@ -11,7 +11,6 @@ from kubestow.framework.hints import (
     HintRegistration,
     build_hint_map,
     can_reject,
-    registered_actions,
 )
 
 DEFAULTS = [
@@ -78,11 +77,6 @@ def test_a_plugin_that_says_nothing_gets_the_default_list() -> None:
     assert all(registration.hint is None for registration in hint_map)
 
 
-def test_pod_groups_are_in_the_default_list_only_with_their_gate() -> None:
-    hint_map = build_hint_map([Filters()], generic_workload=True)
-    assert shown(hint_map)[-1] == ("Filters", "scheduling.k8s.io/PodGroupAll")
-
-
 def test_a_plugin_that_needs_no_events_gets_none() -> None:
     assert build_hint_map([Registers()]) == ()
 
@@ -138,19 +132,3 @@ def test_extenders_come_first_as_a_plugin_of_their_own() -> None:
         *(("Extender", label) for label in DEFAULTS),
         ("Registers", "PodDelete"),
     ]
-
-
-def test_what_has_to_be_watched_is_the_union_over_all_profiles() -> None:
-    def profile(*registrations: EventRegistration) -> Sequence[HintRegistration]:
-        return build_hint_map([Registers(*registrations)])
-
-    union = registered_actions(
-        {
-            "one": profile(on("Node", Action.ADD), on("a.b.c", Action.ADD)),
-            "two": profile(on("Node", Action.UPDATE_NODE_LABEL), on("a.b.c", Action.DELETE)),
-        }
-    )
-    assert union == {
-        "Node": Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT,
-        "a.b.c": Action.ADD | Action.DELETE,
-    }

@@ -123,7 +123,7 @@ def test_what_failed_is_heard_again(change: Callable[[ChangeLog], None]) -> None
     follower, other = Recording(log), Recording(log)
     change(log)
     follower.fails = True
-    with pytest.raises(ValueError, match="nodes|pods|relaid"):
+    with pytest.raises(ValueError, match=r"nodes|pods|relaid"):
         follower.catch_up()
     follower.fails = False
     assert follower.heard() == other.heard() != []

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from kubestow.api.images import pod_images
 from kubestow.api.pod import ImageVolume, Pod, Volume
-from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.nodes import nodes_of
@@ -113,11 +112,6 @@ def test_a_row_keeps_the_count_of_its_own_last_copy(plugin: ImageLocality) -> No
 def test_a_pod_without_containers_has_an_answer_too(plugin: ImageLocality) -> None:
     nodes = [make_node("n0", images={"v:1": 900 * MB}), make_node("n1")]
     assert run_score(plugin, running(volumes=("v:1",)), make_snapshot(nodes)) == [100, 0]
-
-
-def test_the_signature_leaves_volumes_out(plugin: ImageLocality) -> None:
-    pod = running("b", "a:1", init=("b:latest",), volumes=("v:1",))
-    assert plugin.sign(PodInfo(pod)) == {"v1.Pod.Spec.CanonicalImageNames()": ("a:1", "b:latest")}
 
 
 names = st.sampled_from(["a:1", "b:1", "c:latest", "c"])

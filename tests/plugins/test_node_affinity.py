@@ -6,7 +6,7 @@ import pytest
 
 from kubestow.api.node import Node
 from kubestow.api.pod import NodeAffinity as PodNodeAffinity
-from kubestow.api.pod import NodeSelector, NodeSelectorTerm, Pod, PreferredSchedulingTerm
+from kubestow.api.pod import NodeSelector, NodeSelectorTerm, Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.config.plugin_args import NodeAffinityArgs
 from kubestow.errors import ConfigError, PluginError
@@ -261,26 +261,3 @@ def test_a_term_that_does_not_parse_is_an_error_to_the_hint() -> None:
     # The queue reads an error as Queue.
     with pytest.raises(PluginError):
         run_hint(make_plugin(), NODE_ADD, requiring(POISONED), None, IN_A)
-
-
-def test_the_order_of_writing_is_no_part_of_the_signature() -> None:
-    one = make_pod(
-        node_selector={"a": "1", "b": "2"},
-        node_affinity=make_node_affinity(make_term("x In a,b", "y Exists"), ZONE_A),
-    )
-    other = make_pod(
-        node_selector={"b": "2", "a": "1"},
-        node_affinity=make_node_affinity(ZONE_A, make_term("y Exists", "x In b,a")),
-    )
-    plugin = make_plugin()
-    assert plugin.sign(PodInfo(one)) == plugin.sign(PodInfo(other))
-    assert plugin.sign(PodInfo(one)) != plugin.sign(PodInfo(make_pod()))
-
-
-def test_weights_are_a_part_of_the_signature() -> None:
-    def signed(weight: int) -> object:
-        term = PreferredSchedulingTerm(weight=weight, preference=ZONE_A)
-        pod = make_pod(node_affinity=PodNodeAffinity(preferred=(term,)))
-        return make_plugin().sign(PodInfo(pod))
-
-    assert signed(1) != signed(2)

@@ -109,9 +109,3 @@ def test_its_own_changed_requirements_wake_the_pod(plugin: NodeDeclaredFeatures)
     assert run_hint(plugin, UNSCHEDULABLE_POD_UPDATE, DEMANDING, DEMANDING, same) is Hint.SKIP
     stranger = make_pod()
     assert run_hint(plugin, UNSCHEDULABLE_POD_UPDATE, DEMANDING, DEMANDING, stranger) is Hint.SKIP
-
-
-def test_the_signature_is_what_the_pod_requires(plugin: NodeDeclaredFeatures) -> None:
-    twin = make_pod(host_network=True, host_users=False)
-    assert plugin.sign(PodInfo(IN_USER_NAMESPACE)) == plugin.sign(PodInfo(twin))
-    assert plugin.sign(PodInfo(IN_USER_NAMESPACE)) != plugin.sign(PodInfo(DEMANDING))

@@ -100,13 +100,6 @@ def test_arguments_of_another_plugin_are_refused() -> None:
         NodeResourcesBalancedAllocation({}, make_handle())
 
 
-def test_the_signature_is_the_request() -> None:
-    plugin = make_plugin()
-    one, other = PodInfo(make_pod(cpu="1")), PodInfo(make_pod(cpu="2"))
-    assert plugin.sign(one) == plugin.sign(PodInfo(make_pod(cpu="1")))
-    assert plugin.sign(one) != plugin.sign(other)
-
-
 # What each node offers of one resource, what it uses, and the pod's request.
 Column = tuple[list[int], list[int], int]
 

@@ -19,7 +19,6 @@ from kubestow.framework.plugin import (
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
-    SignPlugin,
 )
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, nodes_of
@@ -228,16 +227,6 @@ def test_an_empty_cluster_is_fine(name: str, pod: Pod) -> None:
     assert answer is None or len(answer[1]) == 0
     scores = final_scores(plugin, pod, nodes_of(cluster))
     assert scores is None or len(scores) == 0
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("pod", PODS.values(), ids=PODS)
-def test_signatures_can_be_compared(name: str, pod: Pod, cluster: Snapshot) -> None:
-    plugin = make_plugin(name, cluster)
-    if isinstance(plugin, SignPlugin):
-        fragments = plugin.sign(PodInfo(pod))
-        if not isinstance(fragments, Status):
-            assert hash(tuple(fragments.items())) == hash(tuple(fragments.items()))
 
 
 def _answers(plugin: Plugin, pod: Pod, cluster: Snapshot) -> object:

@@ -152,14 +152,6 @@ def test_its_own_new_toleration_wakes_the_pod(plugin: TaintToleration) -> None:
     assert run_hint(plugin, event, pod, pod, make_pod()) is Hint.SKIP
 
 
-def test_the_order_of_tolerations_is_no_part_of_the_signature(plugin: TaintToleration) -> None:
-    first, second = toleration("a", "Exists"), toleration("b", "Exists")
-    one = PodInfo(make_pod(tolerations=[first, second]))
-    other = PodInfo(make_pod(tolerations=[second, first]))
-    assert plugin.sign(one) == plugin.sign(other)
-    assert plugin.sign(one) != plugin.sign(PodInfo(make_pod(tolerations=[first])))
-
-
 EFFECTS = ["NoSchedule", "NoExecute", "PreferNoSchedule", ""]
 taint_lists = st.lists(
     st.builds(

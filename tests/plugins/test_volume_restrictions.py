@@ -327,11 +327,3 @@ def test_filter_without_pre_filter_fails_after_the_disks_were_checked() -> None:
 )
 def test_hints(pod: Pod, event: ClusterEvent, old: object, new: object, hint: Hint) -> None:
     assert run_hint(make_plugin(), event, pod, old, new) is hint
-
-
-def test_pods_with_equal_sources_sign_alike() -> None:
-    plugin = make_plugin()
-    one = make_pod("a", volumes=[Volume(name="x", gce_persistent_disk=GcePersistentDisk())])
-    two = make_pod("b", volumes=[Volume(name="y", gce_persistent_disk=GcePersistentDisk())])
-    other = make_pod("c", volumes=[Volume(name="x", iscsi=Iscsi())])
-    assert plugin.sign(PodInfo(one)) == plugin.sign(PodInfo(two)) != plugin.sign(PodInfo(other))

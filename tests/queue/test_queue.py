@@ -416,13 +416,6 @@ class TestFailure:
         assert queue.place_of(pod) is Place.GATED
         assert record.unschedulable_plugins == {"SchedulingGates"}
 
-    def test_members_of_a_group_always_back_off(self, bench: Any) -> None:
-        pod = member("p")
-        for generic_workload, place in ((True, Place.BACKOFF), (False, Place.UNSCHEDULABLE)):
-            queue = bench.queue(generic_workload=generic_workload)
-            bench.park(queue, pod, "Fit")
-            assert queue.place_of(pod) is place
-
 
 class TestUpdate:
     def test_in_the_active_queue_the_pod_is_swapped_and_moved(self, bench: Any) -> None:
@@ -520,19 +513,6 @@ class TestUpdate:
         queue.update(pod, newer)
         assert queue.place_of(pod) is Place.BACKOFF
         assert queue.pods_in_unschedulable() == []
-
-    def test_the_signature_follows_the_pod(self, bench: Any) -> None:
-        queue = bench.queue(signer=lambda pod: pod.spec.priority)
-        pod = make_pod(priority=1)
-        queue.add(pod)
-        record = queue.get_pod("p", "default")
-        assert record.signature == 1
-        queue.update(pod, changed(pod, priority=2))
-        assert record.signature == 2
-        queue.pop_nowait()
-        bench.fail(queue, record, "Fit")
-        queue.update(pod, changed(pod, priority=3))
-        assert record.signature == 3
 
 
 class TestMoves:
@@ -785,68 +765,7 @@ class TestActivate:
         assert queue.place_of(other.pod) is Place.UNSCHEDULABLE
 
 
-class TestPopSpecificPod:
-    def test_a_parked_pod_passes_through_the_active_queue(self, bench: Any) -> None:  # Q9.7-5
-        queue, pod = bench.queue(), make_pod()
-        record = bench.park(queue, pod, "Fit")
-        assert queue.pop_specific_pod(pod) is record
-        assert queue.place_of(pod) is Place.IN_FLIGHT
-        assert (record.attempts, queue.scheduling_cycle) == (2, 2)
-        assert bench.metrics.incoming_total["active", "ForceActivate"] == 1
-        assert not +bench.metrics.pending
-
-    @pytest.mark.parametrize("plugins", [["Fit"], []], ids=["backoff", "error-backoff"])
-    def test_a_pod_that_backs_off_is_taken(self, bench: Any, plugins: list[str]) -> None:
-        queue, pod = bench.queue(FIT), make_pod()
-        record = bench.park(queue, pod, *plugins)
-        queue.move_all(NODE_ADD, None, make_node("n"))
-        assert queue.pop_specific_pod(pod) is record
-
-    def test_unknown_gated_and_flying_pods_are_not(
-        self, bench: Any, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        queue, gated, flying = bench.queue(gates=GATES), make_pod("g", gates=["x"]), make_pod("f")
-        queue.add(gated)
-        queue.add(flying)
-        queue.pop_nowait()
-        for pod in (make_pod("unknown"), gated, flying):
-            assert queue.pop_specific_pod(pod) is None
-        queue.add(flying)
-        assert queue.pop_specific_pod(flying) is None
-        assert "tracked in multiple places" in caplog.text
-
-
 class TestGroups:
-    def test_a_group_is_tried_urgent_members_first(
-        self, bench: Any, clock: ManualClock
-    ) -> None:  # Q13-2
-        queue = bench.queue(generic_workload=True)
-        members = {}
-        for name, priority, first_attempt in (("g-1", 5, 8), ("g-0", 5, 10), ("g-2", 9, 12)):
-            clock.set_s(first_attempt)
-            members[name] = member(name, priority)
-            queue.add(members[name])
-        first = queue.pop_specific_pod(members["g-0"])
-        group = queue.pop_group(first, [members["g-1"], members["g-2"]])
-        assert [record.pod_info.name for record in group] == ["g-2", "g-1", "g-0"]
-        assert queue.scheduling_cycle == 3
-
-    def test_a_gated_member_is_left_out(self, bench: Any) -> None:  # Q13-3
-        queue = bench.queue(gates=GATES, generic_workload=True)
-        pods = [member("g-0"), member("g-1", None, "gate"), member("g-2")]
-        for pod in pods:
-            queue.add(pod)
-        group = queue.pop_group(queue.pop_nowait(), pods[1:])
-        assert sorted(record.pod_info.name for record in group) == ["g-0", "g-2"]
-
-    def test_members_fail_by_their_own_rejectors(self, bench: Any) -> None:  # Q13-5
-        queue = bench.queue(generic_workload=True)
-        passed, rejected = member("g-0"), member("g-1")
-        bench.park(queue, passed)
-        bench.park(queue, rejected, "Fit")
-        assert queue.place_of(passed) is Place.ERROR_BACKOFF
-        assert queue.place_of(rejected) is Place.BACKOFF
-
     def test_the_last_member_releases_its_gated_siblings(self, bench: Any) -> None:  # Q13-1
         known: set[str] = set()
 

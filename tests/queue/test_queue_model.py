@@ -413,20 +413,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def pop(self) -> None:
-        self.started(self.queue.pop_nowait(), self.model.pop())
-
-    @rule(name=st.sampled_from(NAMES))
-    def pop_specific_pod(self, name: str) -> None:
-        self.tick()
-        pod = self.pods.get(name) or make_pod(name)
-        expected = None
-        self.model.activate(pod)
-        found = self.model.find(name)
-        if found and found[0] is Place.ACTIVE:
-            expected = self.model.start(found[1])
-        self.started(self.queue.pop_specific_pod(pod), expected)
-
-    def started(self, popped: QueuedPod | None, expected: Record | None) -> None:
+        popped, expected = self.queue.pop_nowait(), self.model.pop()
         assert (popped is None) == (expected is None)
         if popped is not None and expected is not None:
             assert popped.pod is expected.pod

@@ -33,9 +33,9 @@ def test_rejectors_are_unschedulable_and_pending_plugins() -> None:
 
 
 def test_the_copy_for_the_assumed_pod_lacks_only_the_flush_mark() -> None:
-    queued_pod = QueuedPod(PodInfo(make_pod()), timestamp_ns=1, signature="s")
+    queued_pod = QueuedPod(PodInfo(make_pod()), timestamp_ns=1)
     for number, field in enumerate(QueuedPod.__slots__):
-        if field not in ("pod_info", "signature"):
+        if field != "pod_info":
             setattr(queued_pod, field, number)
     queued_pod.was_flushed_from_unschedulable = True
     assumed = queued_pod.pod_info.assigned_to("n1")

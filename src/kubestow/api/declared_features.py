@@ -52,11 +52,6 @@ def required_features(pod: Pod) -> int:
     return bits
 
 
-def feature_names(bits: int) -> tuple[str, ...]:
-    """The features whose bits are set, in order."""
-    return tuple(name for bit, name in enumerate(KNOWN_FEATURES) if bits >> bit & 1)
-
-
 def _restarts_all_containers(pod: Pod) -> bool:
     return any(
         rule.action == "RestartAllContainers"

@@ -71,13 +71,6 @@ class BudgetTable:
         )
 
 
-def split_by_budget(
-    victims: Sequence[PodInfo], budgets: Iterable[PodDisruptionBudget]
-) -> BudgetSplit:
-    """Split the victims, given most important first, by whether they overdraw a budget."""
-    return BudgetTable(budgets).split(victims)
-
-
 class _Budget(NamedTuple):
     number: int
     selector: Selector

@@ -29,11 +29,6 @@ def importance_key(pod_info: PodInfo, now_ns: int) -> tuple[int, int]:
     return -pod_info.priority, start_time_ns(pod_info.pod, now_ns)
 
 
-def is_more_important(pod_info: PodInfo, other: PodInfo, now_ns: int) -> bool:
-    """Whether the pod comes strictly before the other; of two equals neither does."""
-    return importance_key(pod_info, now_ns) < importance_key(other, now_ns)
-
-
 def by_importance(pod_infos: Iterable[PodInfo], now_ns: int) -> list[PodInfo]:
     """The pods, most important first; equals stay in the order given."""
     return sorted(pod_infos, key=lambda pod_info: importance_key(pod_info, now_ns))

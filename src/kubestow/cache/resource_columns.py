@@ -90,15 +90,6 @@ class ResourceColumns:
         self._scattered = scattered
         self._laid_out.clear()
 
-    def amounts_at(self, row: int) -> dict[str, int]:
-        """Every resource of one node, by name."""
-        amounts: dict[str, int] = dict(
-            zip(BASIC_RESOURCES, self._basic[:, row].tolist(), strict=True)
-        )
-        for column in self._columns_of_row.get(row, ()):
-            amounts[self._resources.names[column]] = self._scattered[column][row]
-        return amounts
-
     def _write_scattered(self, row: int, amounts: dict[str, int]) -> None:
         for column in self._columns_of_row.pop(row, ()):
             del self._scattered[column][row]

@@ -15,8 +15,8 @@ Not here: what handlers do (`engine`), how a list is fetched (`client`).
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -262,33 +262,3 @@ def _is_passing(error: ApiError) -> bool:
     if isinstance(error, UnreachableError):
         return error.cause == "refused"
     return error.code == 429
-
-
-class InformerGroup:
-    """The informers of a scheduler, started and waited for together."""
-
-    def __init__(self, informers: Iterable[Informer[Any]] = ()) -> None:
-        self.informers: Final = list(informers)
-
-    @property
-    def has_synced(self) -> bool:
-        return all(informer.has_synced for informer in self.informers)
-
-    async def run(self) -> None:
-        """Run all informers until cancelled, or until one of them fails."""
-        async with asyncio.TaskGroup() as tasks:
-            for informer in self.informers:
-                tasks.create_task(informer.run(), name=f"informer {informer.cls.__name__}")
-
-    async def wait_synced(self) -> None:
-        for informer in self.informers:
-            await informer.wait_synced()
-
-    async def sync(self) -> None:
-        """List each resource once, in the order the informers were given."""
-        for informer in self.informers:
-            await informer.sync()
-
-    def deliver_nowait(self) -> int:
-        """Handle what has arrived, informer by informer in their order; return how many events."""
-        return sum(informer.deliver_nowait() for informer in self.informers)

@@ -1,12 +1,10 @@
 """What the plugins of one profile remember during one scheduling attempt (spec 04 §2.3)."""
 
-from typing import Any, Final
+from typing import Any
 
 from kubestow.api.pod import Pod
 from kubestow.errors import PluginError
 from kubestow.framework.metrics import CycleMeter
-
-PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
 
 
 class CycleState:

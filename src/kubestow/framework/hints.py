@@ -5,7 +5,7 @@ the plugins. A plugin that says nothing on events has its pods woken by nearly e
 says it needs none, by nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kubestow.framework.events import (
@@ -24,18 +24,22 @@ EXTENDER: Final = "Extender"
 # Only a plugin with one of these can reject a pod and so has to say what may help it.
 _REJECTING_POINTS: Final = ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
 
-# VolumeAttachment and ResourceSlice are missing on purpose.
-_DEFAULT_RESOURCES: Final = (
-    Resource.POD,
-    Resource.NODE,
-    Resource.PERSISTENT_VOLUME,
-    Resource.PERSISTENT_VOLUME_CLAIM,
-    Resource.CSI_NODE,
-    Resource.CSI_DRIVER,
-    Resource.CSI_STORAGE_CAPACITY,
-    Resource.STORAGE_CLASS,
-    Resource.RESOURCE_CLAIM,
-    Resource.DEVICE_CLASS,
+# For a plugin that does not say which events help. VolumeAttachment and ResourceSlice are missing
+# on purpose.
+_DEFAULT_EVENTS: Final[Registrations] = tuple(
+    on(resource, Action.ALL)
+    for resource in (
+        Resource.POD,
+        Resource.NODE,
+        Resource.PERSISTENT_VOLUME,
+        Resource.PERSISTENT_VOLUME_CLAIM,
+        Resource.CSI_NODE,
+        Resource.CSI_DRIVER,
+        Resource.CSI_STORAGE_CAPACITY,
+        Resource.STORAGE_CLASS,
+        Resource.RESOURCE_CLAIM,
+        Resource.DEVICE_CLASS,
+    )
 )
 _ANY_NODE_TAINT: Final = on(Resource.NODE, Action.UPDATE_NODE_TAINT)
 
@@ -51,45 +55,22 @@ class HintRegistration(NamedTuple):
 HintMap = Sequence[HintRegistration]
 
 
-def build_hint_map(
-    plugins: Iterable[Plugin],
-    *,
-    has_extenders: bool = False,
-    generic_workload: bool = False,
-) -> HintMap:
+def build_hint_map(plugins: Iterable[Plugin], *, has_extenders: bool = False) -> HintMap:
     """The registrations of one profile, in the order of its plugins.
 
     Whatever a plugin's `events` raises aborts the start-up.
     """
-    default = default_registrations(generic_workload=generic_workload)
     # Extenders come first. They cannot say which events help, so that nearly all do.
-    hint_map = _registered(EXTENDER, default) if has_extenders else []
+    hint_map = _registered(EXTENDER, _DEFAULT_EVENTS) if has_extenders else []
     for plugin in plugins:
         if can_reject(plugin):
-            events = plugin.events() if isinstance(plugin, EventPlugin) else default
+            events = plugin.events() if isinstance(plugin, EventPlugin) else _DEFAULT_EVENTS
             hint_map += _registered(plugin.name, events)
     return tuple(hint_map)
 
 
-def default_registrations(*, generic_workload: bool = False) -> Registrations:
-    """What is registered for whoever does not say which events help."""
-    resources: list[str] = list(_DEFAULT_RESOURCES)
-    if generic_workload:
-        resources.append(Resource.POD_GROUP)
-    return [on(resource, Action.ALL) for resource in resources]
-
-
 def can_reject(plugin: Plugin) -> bool:
     return any(hasattr(plugin, point) for point in _REJECTING_POINTS)
-
-
-def registered_actions(hint_maps: Mapping[str, HintMap]) -> dict[str, Action]:
-    """Per resource all actions any plugin of any profile registered: what has to be watched."""
-    union: dict[str, Action] = {}
-    for hint_map in hint_maps.values():
-        for event, _, _ in hint_map:
-            union[event.resource] = union.get(event.resource, Action.NONE) | event.action
-    return union
 
 
 def _registered(plugin: str, events: Registrations) -> list[HintRegistration]:

@@ -14,7 +14,7 @@ raises `PluginError`; any other exception is treated alike, so that a faulty plu
 attempt only.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from kubestow.api.pod import Pod
@@ -181,14 +181,6 @@ class PostBindPlugin(Protocol):
 
 
 # Parts of a pod's signature by name; equal values mean that the plugin cannot tell the pods apart.
-SignFragments = Mapping[str, Hashable]
-
-
-@runtime_checkable
-class SignPlugin(Protocol):
-    def sign(self, pod: PodInfo) -> SignFragments | Status:
-        """What the plugin's answers depend on (spec 04 §15); a Status if that cannot be said."""
-        ...
 
 
 @runtime_checkable

@@ -11,11 +11,9 @@ import numpy as np
 
 from kubestow.api.node import Taint
 from kubestow.api.pod import Toleration
-from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import first_untolerated, untolerated_soft_count
 from kubestow.arrays import IntArray
 from kubestow.cache.change_log import Depends
-from kubestow.framework.plugin import SignFragments
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
 
@@ -68,11 +66,3 @@ def _per_taint_list(
         return per_distinct(nodes.taint_set, nodes.taint_lists, rule, np.int64)
 
     return nodes.tracked(key, Depends.NODE, compute)
-
-
-def sign_tolerations(pod: PodInfo) -> SignFragments:
-    """What rules on taints depend on (spec 05 §14)."""
-    tolerations = sorted(
-        pod.pod.spec.tolerations, key=lambda toleration: (toleration.key, toleration.value)
-    )
-    return {"v1.Pod.Spec.Tolerations": tuple(tolerations)}

@@ -9,13 +9,13 @@ from typing import ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from kubestow.api.images import normalized_image, pod_images
+from kubestow.api.images import pod_images
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import MAX_NODE_SCORE, SignFragments
+from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.index.nodes import Nodes
 
 _MEBIBYTE: Final = 1024 * 1024
@@ -48,14 +48,6 @@ class ImageLocality:
             return np.where(sums < _SUM_MIN, 0, MAX_NODE_SCORE)
         clamped = np.clip(sums, _SUM_MIN, largest)
         return MAX_NODE_SCORE * (clamped - _SUM_MIN) // (largest - _SUM_MIN)
-
-    def sign(self, pod: PodInfo) -> SignFragments:
-        spec = pod.pod.spec
-        names = {
-            normalized_image(container.image)
-            for container in (*spec.containers, *spec.init_containers)
-        }
-        return {"v1.Pod.Spec.CanonicalImageNames()": tuple(sorted(names))}
 
 
 def _scaled_sizes(nodes: Nodes, image: str) -> IntArray | None:

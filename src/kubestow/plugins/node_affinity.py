@@ -4,7 +4,7 @@ A profile may add an affinity of its own to every pod (`addedAffinity`). Added t
 when the profile is built; a pod's own required terms that do not parse simply match no node.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
 import numpy as np
@@ -22,7 +22,6 @@ from kubestow.api.pod import (
     NodeAffinity as PodNodeAffinity,
 )
 from kubestow.api.pod import (
-    NodeSelectorRequirement,
     NodeSelectorTerm,
     Pod,
 )
@@ -34,7 +33,7 @@ from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult, Restriction, SignFragments
+from kubestow.framework.plugin import PreFilterResult, Restriction
 from kubestow.framework.status import Status
 from kubestow.index.node_match import matches_required, matches_selector, preferred_score
 from kubestow.index.nodes import Nodes
@@ -120,16 +119,7 @@ class NodeAffinity:
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalise(scores)
 
-    # --- signing and waking ---
-
-    def sign(self, pod: PodInfo) -> SignFragments:
-        selector = pod.pod.spec.node_selector
-        return {
-            "v1.Pod.Spec.Affinity.NodeAffinity": _canonical_affinity(_affinity_of(pod.pod)),
-            "v1.Pod.Spec.Affinity.NodeSelector": (
-                None if selector is None else tuple(sorted(selector.items()))
-            ),
-        }
+    # --- waking ---
 
     def _hint_for_node(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         added = self._added_required
@@ -207,31 +197,3 @@ def _matches(required: RequiredNodeAffinity, node: Node) -> bool:
     if error:
         raise PluginError(error)
     return required.matches(labels, name)
-
-
-def _canonical_affinity(affinity: PodNodeAffinity | None) -> Hashable:
-    """The affinity without the order in which things were written."""
-    if affinity is None:
-        return None
-    required, preferred = affinity.required, affinity.preferred
-    return (
-        None if required is None else _sorted(map(_canonical_term, required.node_selector_terms)),
-        None
-        if preferred is None
-        else _sorted((term.weight, _canonical_term(term.preference)) for term in preferred),
-    )
-
-
-def _canonical_term(term: NodeSelectorTerm) -> tuple[Hashable, ...]:
-    return (
-        _sorted(map(_canonical_requirement, term.match_expressions)),
-        _sorted(map(_canonical_requirement, term.match_fields)),
-    )
-
-
-def _canonical_requirement(requirement: NodeSelectorRequirement) -> tuple[Hashable, ...]:
-    return requirement.key, requirement.operator, tuple(sorted(requirement.values or ()))
-
-
-def _sorted(values: Iterable[tuple[Hashable, ...]]) -> tuple[Hashable, ...]:
-    return tuple(sorted(values))

@@ -14,7 +14,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult, SignFragments
+from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -54,10 +54,6 @@ class NodeDeclaredFeatures:
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _LACKING
-
-    def sign(self, pod: PodInfo) -> SignFragments:
-        required = required_features(pod.pod) if self._is_enabled else 0
-        return {"v1.Pod.Spec.RequiredFeatures()": required}
 
 
 def _hint_for_node(pod: Pod, old: Node | None, new: Node) -> Hint:

@@ -10,7 +10,6 @@ from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.node_match import name_matches
 from kubestow.index.nodes import Nodes
@@ -36,6 +35,3 @@ class NodeName:
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _OTHER_NODE
-
-    def sign(self, pod: PodInfo) -> SignFragments:
-        return {"v1.Pod.Spec.NodeName": pod.pod.spec.node_name}

@@ -15,7 +15,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult, SignFragments
+from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -60,17 +60,6 @@ class NodePorts:
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _TAKEN
-
-    def sign(self, pod: PodInfo) -> SignFragments:
-        # Spec 05 §14: of all init containers, and the numbers alone, unlike what Filter looks at.
-        spec = pod.pod.spec
-        numbers = {
-            port.host_port
-            for container in (*spec.containers, *spec.init_containers)
-            for port in container.ports
-            if port.host_port
-        }
-        return {"v1.Pod.Spec.HostPorts()": tuple(sorted(numbers))}
 
 
 def _is_taken(nodes: Nodes, port: HostPort) -> BoolArray:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.api.requests import balance_request, filter_request
+from kubestow.api.requests import balance_request
 from kubestow.arrays import IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
@@ -21,12 +21,11 @@ from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import MAX_NODE_SCORE, SignFragments
+from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
 from kubestow.index.devices.classes import share_unless_by_devices
 from kubestow.index.nodes import Nodes
-from kubestow.plugins._shared.request_signature import sign_request
 from kubestow.plugins._shared.scoring_resources import (
     Loads,
     NodeLoad,
@@ -89,10 +88,6 @@ class NodeResourcesBalancedAllocation:
 
     def share(self, pod: PodInfo) -> Hashable | None:
         return share_unless_by_devices(pod, self._device_classes)
-
-    def sign(self, pod: PodInfo) -> SignFragments | Status:
-        request = filter_request(pod.pod, use_pod_level=self._use_pod_level)
-        return sign_request(request, self._device_classes)
 
     def _request(self, pod: PodInfo) -> ScoredRequest:
         total = balance_request(

@@ -13,10 +13,8 @@ from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
-from kubestow.index.taint_match import sign_tolerations
 
 _CORDONED: Final = Status.unresolvable("node(s) were unschedulable")
 
@@ -46,9 +44,6 @@ class NodeUnschedulable:
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _CORDONED
-
-    def sign(self, pod: PodInfo) -> SignFragments:
-        return sign_tolerations(pod)
 
     def _tolerates_cordon(self, pod: Pod) -> bool:
         return is_tolerated(

@@ -13,11 +13,9 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import (
-    sign_tolerations,
     untolerated,
     untolerated_soft_counts,
 )
@@ -68,9 +66,6 @@ class TaintToleration:
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalise(scores, reverse=True)
-
-    def sign(self, pod: PodInfo) -> SignFragments:
-        return sign_tolerations(pod)
 
     def _hint_for_node(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         was_kept_out = old is None or self._keeps_out(old, pod)

@@ -23,13 +23,11 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.held import NodesByItem
 from kubestow.index.nodes import Nodes, SimulatedNode
 from kubestow.plugins._shared.volume_claims import claim_not_found, named_claims, names_claim
-from kubestow.plugins._shared.volume_signature import volume_fragments
 
 DISK_CONFLICT: Final = "node(s) had no available disk"
 CLAIM_IN_USE: Final = (
@@ -104,9 +102,6 @@ class VolumeRestrictions:
 
     def share(self, pod: PodInfo) -> int | None:
         return None if pod.mounts_storage else 0
-
-    def sign(self, pod: PodInfo) -> SignFragments:
-        return volume_fragments(pod.pod)
 
     def events(self) -> Registrations:
         return (

@@ -18,7 +18,6 @@ from kubestow.config.plugin_args import PluginArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import SignFragments
 from kubestow.framework.status import Status
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
@@ -39,7 +38,6 @@ from kubestow.plugins._shared.volume_claims import (
     names_claim,
     volume_not_found,
 )
-from kubestow.plugins._shared.volume_signature import volume_fragments
 
 WRONG_ZONE: Final = "node(s) had no available volume zone"
 
@@ -97,9 +95,6 @@ class VolumeZone:
 
     def share(self, pod: PodInfo) -> int | None:
         return None if pod.mounts_storage else 0
-
-    def sign(self, pod: PodInfo) -> SignFragments:
-        return volume_fragments(pod.pod)
 
     def events(self) -> Registrations:
         return (

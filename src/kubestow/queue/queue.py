@@ -56,7 +56,7 @@ from kubestow.queue.metrics import (
 from kubestow.queue.moves import Place, Verdict, judge, judge_missed, place_after
 from kubestow.queue.nominator import Nominator, PodLister
 from kubestow.queue.parked import ParkedPods, Spot
-from kubestow.queue.queued_pod import ZERO_TIME_NS, PodSignature, QueuedPod, key_of
+from kubestow.queue.queued_pod import QueuedPod, key_of
 from kubestow.queue.timers import flush_after_each_pause, flush_each_second
 
 _LOG: Final = logging.getLogger(__name__)
@@ -69,7 +69,6 @@ _NOMINATING_LABELS: Final = frozenset((_POD_ADDED, _POD_UPDATED))
 
 # Whether a parked pod is to hear of an event at all.
 PreCheck = Callable[[Pod], bool]
-Signer = Callable[[Pod], PodSignature | None]
 
 
 class QueueStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +110,7 @@ class SchedulingQueue:
     the backoff queue instead of on leaving it.
 
     `pre_enqueue` and `hint_maps` are given per scheduler name; `sort_key` orders the active queue;
-    `pod_lister` finds the newest version of a pod; `signer` computes batching signatures.
+    `pod_lister` finds the newest version of a pod.
     """
 
     def __init__(
@@ -122,19 +121,15 @@ class SchedulingQueue:
         hint_maps: Mapping[str, HintMap],
         pod_lister: PodLister,
         pre_enqueue: PreEnqueueChecks | None = None,
-        signer: Signer | None = None,
         initial_backoff_ns: int = INITIAL_BACKOFF_NS,
         max_backoff_ns: int = MAX_BACKOFF_NS,
         max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS,
         pop_from_backoff: bool = True,
-        generic_workload: bool = False,
         metrics: QueueMetrics = NO_METRICS,
     ) -> None:
         self._clock = clock
-        self._signer = signer
         self._max_unschedulable_ns = max_unschedulable_ns
         self._pop_from_backoff = pop_from_backoff
-        self._generic_workload = generic_workload
         self._metrics = metrics
         self._interest = Interest(hint_maps)
         self._ask = hint_caller(metrics, clock)
@@ -224,26 +219,6 @@ class SchedulingQueue:
                     return None
             if self._start_attempt(queued_pod):
                 return queued_pod
-
-    def pop_specific_pod(self, pod: Pod) -> QueuedPod | None:
-        """Take this pod wherever it waits; None if it is nowhere, gated, or in flight already."""
-        self._activate(pod)
-        queued_pod = self._active.discard(key_of(pod))
-        if queued_pod is None or not self._start_attempt(queued_pod):
-            return None
-        return queued_pod
-
-    def pop_group(self, first: QueuedPod, members: Iterable[Pod]) -> list[QueuedPod]:
-        """The popped pod and those members of its group that can be taken (spec 02 §13).
-
-        They come in the order in which the group is tried.
-        """
-        group = [first]
-        for member in members:
-            queued_pod = self.pop_specific_pod(member)
-            if queued_pod is not None:
-                group.append(queued_pod)
-        return sorted(group, key=_group_order)
 
     def done(self, uid: str) -> None:
         """The attempt of that pod needs no more events: it succeeded, or was given up."""
@@ -425,14 +400,11 @@ class SchedulingQueue:
     # --- Records ------------------------------------------------------------------------------
 
     def _new_record(self, pod: Pod) -> QueuedPod:
-        signature = None if self._signer is None else self._signer(pod)
-        return QueuedPod(PodInfo(pod), timestamp_ns=self._clock.now_ns(), signature=signature)
+        return QueuedPod(PodInfo(pod), timestamp_ns=self._clock.now_ns())
 
     def _swap_pod(self, queued_pod: QueuedPod, old: Pod, new: Pod) -> None:
         queued_pod.pod_info.update(new)
         self.nominator.update(old, new)
-        if self._signer is not None:
-            queued_pod.signature = self._signer(new)
 
     def _find_pod_info(self, key: str) -> PodInfo | None:
         queued_pod = self._active.get(key) or self._parked.get(key) or self._backoff.get(key)
@@ -496,8 +468,6 @@ class SchedulingQueue:
     def _verdict_on_attempt(self, queued_pod: QueuedPod) -> Verdict:
         """What the events during the attempt mean for the pod."""
         if not queued_pod.has_rejectors:
-            return Verdict.AFTER_BACKOFF
-        if self._generic_workload and queued_pod.pod.spec.scheduling_group is not None:
             return Verdict.AFTER_BACKOFF
         events = self._in_flight.events_since_pop(queued_pod.uid)
         if events is None:
@@ -635,9 +605,3 @@ def _pending_gauge(metrics: QueueMetrics, queue: str) -> Callable[[int], None] |
 def _parked_since_ns(queued_pod: QueuedPod) -> int:
     flush_ns = queued_pod.flush_timestamp_ns
     return queued_pod.timestamp_ns if flush_ns is None else max(queued_pod.timestamp_ns, flush_ns)
-
-
-def _group_order(queued_pod: QueuedPod) -> tuple[int, int]:
-    """Urgent members first, then those that have waited longest since their first attempt."""
-    first_ns = queued_pod.initial_attempt_ns
-    return (-queued_pod.priority, ZERO_TIME_NS if first_ns is None else first_ns)

@@ -7,7 +7,7 @@ Who writes what: the queue writes everything except the rejectors, which the fai
 replaces by `reject` after each attempt.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from kubestow.api.pod import Pod
@@ -20,9 +20,6 @@ from kubestow.framework.events import ClusterEvent
 ZERO_TIME_NS: Final = -62_135_596_800 * NANOSECONDS
 
 NO_PLUGINS: Final[frozenset[str]] = frozenset()
-
-# Pods with equal signatures get equal answers from all plugins; only equality matters.
-PodSignature = Hashable
 
 
 class QueuedPod:
@@ -42,19 +39,15 @@ class QueuedPod:
         "initial_attempt_ns",
         "pending_plugins",
         "pod_info",
-        "signature",
         "timestamp_ns",
         "unschedulable_count",
         "unschedulable_plugins",
         "was_flushed_from_unschedulable",
     )
 
-    def __init__(
-        self, pod_info: PodInfo, *, timestamp_ns: int, signature: PodSignature | None = None
-    ) -> None:
+    def __init__(self, pod_info: PodInfo, *, timestamp_ns: int) -> None:
         self.pod_info = pod_info
         self.timestamp_ns = timestamp_ns
-        self.signature = signature
         self.attempts = 0
         self.unschedulable_count = 0
         self.consecutive_errors_count = 0
@@ -115,7 +108,7 @@ class QueuedPod:
         Spec 02 §2.1: the flush mark is left behind, so a pod scheduled after a leftover flush is
         never counted as such.
         """
-        copy = QueuedPod(pod_info, timestamp_ns=self.timestamp_ns, signature=self.signature)
+        copy = QueuedPod(pod_info, timestamp_ns=self.timestamp_ns)
         copy.attempts = self.attempts
         copy.unschedulable_count = self.unschedulable_count
         copy.consecutive_errors_count = self.consecutive_errors_count

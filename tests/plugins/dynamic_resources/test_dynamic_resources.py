@@ -611,11 +611,3 @@ def test_arguments_have_to_be_durations() -> None:
         Lab(args=DynamicResourcesArgs(filter_timeout="10"))
     with pytest.raises(ConfigError, match="want args to be of type DynamicResourcesArgs"):
         DynamicResources(None, Lab().handle)
-
-
-def test_pods_with_claims_cannot_be_signed() -> None:
-    lab = Lab()
-    assert lab.plugin.sign(PodInfo(make_pod())) == {}
-    signed = lab.plugin.sign(PodInfo(claiming("c")))
-    assert isinstance(signed, Status)
-    assert signed.message == "pods with dra resource claims are not signable"

@@ -52,11 +52,6 @@ class Query:
             raise invalid("Options", "", [detail])
         return value == "All"
 
-    @property
-    def deletion_finalizer(self) -> str:
-        """The finalizer that the propagation policy stands for."""
-        return finalizer_of(self.text("propagationPolicy"))
-
     def version_wish(self) -> VersionWish:
         text, match = self.text("resourceVersion"), self.text("resourceVersionMatch")
         if text and not text.isdecimal():

@@ -21,7 +21,6 @@ from kubestow.framework.plugin import (
     PostFilterResult,
     PreFilterResult,
     PreFlight,
-    SignFragments,
 )
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
@@ -41,7 +40,6 @@ NO_CLAIMS: Final = Status.unschedulable("no new claims to deallocate")
 DEALLOCATED: Final = Status.unschedulable("deallocation of ResourceClaim completed")
 DELETED: Final = Status.unschedulable("deletion of ResourceClaim completed")
 STILL_NOT: Final = Status.unschedulable("still not schedulable")
-NOT_SIGNABLE: Final = Status.unschedulable("pods with dra resource claims are not signable")
 
 
 class DynamicResources:
@@ -99,9 +97,6 @@ class DynamicResources:
 
     def share(self, pod: PodInfo) -> int | None:
         return 0 if _asks_for_no_devices(pod) else None
-
-    def sign(self, pod: PodInfo) -> SignFragments | Status:
-        return NOT_SIGNABLE if pod.pod.spec.resource_claims else {}
 
     # --- filtering ---
 

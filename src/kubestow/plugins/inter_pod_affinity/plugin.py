@@ -13,7 +13,7 @@ from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult, SignFragments
+from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -31,7 +31,6 @@ from kubestow.plugins.inter_pod_affinity.terms import TermResolver
 _PRE_FILTER: Final = "PreFilterInterPodAffinity"
 _PRE_SCORE: Final = "PreScoreInterPodAffinity"
 _NO_LABELS: Final[Mapping[str, str]] = {}
-_NOT_SIGNABLE: Final = Status.unschedulable("pods with InterPodAffinity are not signable")
 
 
 class InterPodAffinity:
@@ -139,13 +138,6 @@ class InterPodAffinity:
             return None
         terms = TopologyCounts.at(self._snapshot).terms
         return None if terms.concern(pod.pod_class, self._namespace_labels(pod)) else 0
-
-    def sign(self, pod: PodInfo) -> SignFragments | Status:
-        if pod.has_affinity:
-            return _NOT_SIGNABLE
-        if self._ignores_existing:
-            return {}
-        return {"v1.Pod.Labels": tuple(sorted(pod.pod.metadata.labels.items()))}
 
     def _namespace_labels(self, pod: PodInfo) -> Mapping[str, str]:
         """The labels of the pod's Namespace object; none if there is no such object."""

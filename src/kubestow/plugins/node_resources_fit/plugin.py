@@ -14,12 +14,11 @@ from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult, SignFragments
+from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
 from kubestow.index.devices.classes import share_unless_by_devices
 from kubestow.index.nodes import Nodes
-from kubestow.plugins._shared.request_signature import sign_request
 from kubestow.plugins._shared.scoring_resources import ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints
 from kubestow.plugins.node_resources_fit.shortage import (
@@ -103,9 +102,6 @@ class NodeResourcesFit:
 
     def share(self, pod: PodInfo) -> Hashable | None:
         return share_unless_by_devices(pod, self._device_classes)
-
-    def sign(self, pod: PodInfo) -> SignFragments | Status:
-        return sign_request(self._request(pod), self._device_classes)
 
     def _request(self, pod: PodInfo) -> Resources:
         return filter_request(pod.pod, use_pod_level=self._use_pod_level)

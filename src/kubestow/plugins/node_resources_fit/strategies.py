@@ -6,7 +6,7 @@ calls equal. A resource the node lacks counts neither as score nor as weight.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,11 +27,6 @@ class Strategy(NamedTuple):
 
     score_nodes: NodesStrategy
     score_node: NodeStrategy
-
-
-LEAST_ALLOCATED: Final = "LeastAllocated"
-MOST_ALLOCATED: Final = "MostAllocated"
-REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
 
 
 def strategy_of(args: ScoringStrategy) -> Strategy:

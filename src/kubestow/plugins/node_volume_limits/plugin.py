@@ -18,12 +18,11 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import SignFragments, StatusCodes
+from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, SimulatedNode
 from kubestow.plugins._shared.csi_translation import in_tree_volume, inline_handle
 from kubestow.plugins._shared.volume_claims import uses_claim
-from kubestow.plugins._shared.volume_signature import volume_fragments
 from kubestow.plugins.node_volume_limits.attached import AttachedVolumes, NodeVolumes, limits_of
 from kubestow.plugins.node_volume_limits.pod_volumes import (
     ClaimNotFound,
@@ -103,9 +102,6 @@ class NodeVolumeLimits:
 
     def share(self, pod: PodInfo) -> int | None:
         return None if pod.mounts_storage else 0
-
-    def sign(self, pod: PodInfo) -> SignFragments:
-        return volume_fragments(pod.pod)
 
     def events(self) -> Registrations:
         return (

@@ -10,7 +10,7 @@ from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult, SignFragments
+from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -26,10 +26,6 @@ from kubestow.plugins.pod_topology_spread.scoring import (
 
 _PRE_FILTER: Final = "PreFilterPodTopologySpread"
 _PRE_SCORE: Final = "PreScorePodTopologySpread"
-_NOT_SIGNABLE: Final = Status.unschedulable("pods with topology constraints are not signable")
-_NOT_SIGNABLE_BY_DEFAULT: Final = Status.unschedulable(
-    "pods with default topology constraints are not signable"
-)
 
 
 class PodTopologySpread:
@@ -141,13 +137,6 @@ class PodTopologySpread:
         if pod.pod.spec.topology_spread_constraints:
             return None
         return None if self._constraints.has_defaults_for(pod.pod, pod.pod_class) else 0
-
-    def sign(self, pod: PodInfo) -> SignFragments | Status:
-        if pod.pod.spec.topology_spread_constraints:
-            return _NOT_SIGNABLE
-        if self._constraints.has_defaults:
-            return _NOT_SIGNABLE_BY_DEFAULT
-        return {}
 
 
 def _filter_state(state: CycleState) -> FilterState:

@@ -16,7 +16,7 @@ from kubestow.errors import ApiError, ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFlight, SignFragments
+from kubestow.framework.plugin import PreFlight
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.shape import Shape
@@ -27,7 +27,6 @@ from kubestow.plugins._shared.volume_claims import (
     is_fully_bound,
     ownership_error,
 )
-from kubestow.plugins._shared.volume_signature import volume_fragments
 from kubestow.plugins.volume_binding.affinity import MigratedNodes
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 from kubestow.plugins.volume_binding.binding import Reservation, VolumeBinder
@@ -199,9 +198,6 @@ class VolumeBinding:
 
     def share(self, pod: PodInfo) -> int | None:
         return None if pod.mounts_storage else 0
-
-    def sign(self, pod: PodInfo) -> SignFragments:
-        return volume_fragments(pod.pod)
 
     def events(self) -> Registrations:
         return registrations()
