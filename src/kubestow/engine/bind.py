@@ -32,7 +32,7 @@ from kubestow.framework.metrics import (
 )
 from kubestow.framework.plugin import PreBindPlugin
 from kubestow.framework.profile import Profile, plugin_name
-from kubestow.framework.runner import failure, guarded, label_of, run_unreserve
+from kubestow.framework.runner import failure, guarded, run_unreserve
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
 from kubestow.logs import ObjectName, is_heard, tell
@@ -99,8 +99,7 @@ class Binder:
 
     async def _bind(self, placement: Placement) -> None:
         meter = placement.state.meter
-        if meter is not None:
-            meter.resume()
+        meter.resume()
         status = await self._try_bind(placement)
         if status is not None:
             self._fail(placement, status)
@@ -128,16 +127,16 @@ class Binder:
             guarded(
                 lambda plugin=plugin: plugin.post_bind(placement.state, pod, placement.node_name)
             )
-        if meter is not None:
-            meter.point_ended(POST_BIND, Code.SUCCESS.label)
+        meter.point_ended(POST_BIND)
         if placement.state.pods_to_activate:
             self._queue.activate(placement.state.pods_to_activate.values())
 
     async def _try_bind(self, placement: Placement) -> Status | None:
         meter = placement.state.meter
-        preflight = run_pre_flight(placement) if self._looks_ahead else None
-        if meter is not None and self._looks_ahead:
-            meter.point_ended(PRE_BIND_PRE_FLIGHT, label_of(preflight))
+        preflight = None
+        if self._looks_ahead:
+            preflight = run_pre_flight(placement)
+            meter.point_ended(PRE_BIND_PRE_FLIGHT, preflight)
         if preflight is not None and preflight.code == Code.ERROR:
             return preflight
         has_work = preflight is None
@@ -152,8 +151,7 @@ class Binder:
         self._queue.done(placement.pod.uid)
         if has_work:
             status = await self._pre_bind(placement)
-            if meter is not None:
-                meter.point_ended(PRE_BIND, label_of(status))
+            meter.point_ended(PRE_BIND, status)
             if status is not None:
                 return status
         tell(log, "Attempting to bind pod to node", v=3, pod=placement.pod.key)
@@ -163,8 +161,7 @@ class Binder:
             status = await _bind_with(self._extenders, placement)
         if self._finish_binding is not None:
             self._finish_binding(placement.pod.pod)
-        if meter is not None:
-            meter.point_ended(BIND, label_of(status))
+        meter.point_ended(BIND, status)
         return status
 
     def _announce_node(self, placement: Placement) -> None:
@@ -182,8 +179,7 @@ class Binder:
             status = await waiting.wait_outcome()
         finally:
             self._waiting_pods.remove(uid)
-        if placement.state.meter is not None:
-            placement.state.meter.wait_ended(status.code.label)
+        placement.state.meter.wait_ended(status)
         if status.is_success:
             return None
         if status.is_rejected:
@@ -214,11 +210,9 @@ class Binder:
         # Handling the failure puts the newest version of the pod in its place, without the node.
         assumed = pod.pod
         meter = placement.state.meter
-        if meter is not None:
-            meter.resume()
+        meter.resume()
         run_unreserve(placement.profile, placement.state, pod, placement.node_name)
-        if meter is not None:
-            meter.point_ended(UNRESERVE, Code.SUCCESS.label)
+        meter.point_ended(UNRESERVE)
         # A wait that never began must not hold back the next attempt.
         self._waiting_pods.remove(pod.uid)
         is_forgotten = self._forget(pod)
@@ -372,8 +366,7 @@ async def run_bind(placement: Placement) -> Status | None:
             status = await plugin.bind(placement.state, placement.pod, placement.node_name)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
             status = Status.from_error(error)
-        if placement.state.sampler is not None:
-            placement.state.sampler.plugin_ended(name, BIND, label_of(status))
+        placement.state.sampler.plugin_ended(name, BIND, status)
         if status is None or status.is_success:
             return None
         if status.code == Code.SKIP:

@@ -31,14 +31,20 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, UNKNOWN, decode_status
 from kubestow.framework.handle import Nominator
 from kubestow.framework.hints import EXTENDER
-from kubestow.framework.metrics import FILTER, POST_FILTER, PRE_FILTER, SCORE, CycleMeter
+from kubestow.framework.metrics import (
+    FILTER,
+    NO_METER,
+    POST_FILTER,
+    PRE_FILTER,
+    SCORE,
+    CycleMeter,
+)
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import (
     FilterError,
     PluginScores,
     ScoreError,
     Scores,
-    label_of,
     run_filters_with_nominated,
     run_post_filter,
     run_scores,
@@ -82,7 +88,7 @@ class Decider:
         self._extenders = extenders
         self.next_start_index = 0
 
-    def decide(self, profile: Profile, pod: PodInfo, meter: CycleMeter | None = None) -> Decision:
+    def decide(self, profile: Profile, pod: PodInfo, meter: CycleMeter = NO_METER) -> Decision:
         """Choose a node for the pod on the snapshot as it is."""
         start_index = self.next_start_index
         if self._records is not None and len(self._snapshot):
@@ -93,11 +99,10 @@ class Decider:
         return self._decide(profile, pod, PlainEvaluation(profile, pod, self._snapshot), meter)
 
     def _decide(
-        self, profile: Profile, pod: PodInfo, evaluation: Evaluation, meter: CycleMeter | None
+        self, profile: Profile, pod: PodInfo, evaluation: Evaluation, meter: CycleMeter
     ) -> Decision:
         snapshot = self._snapshot
-        if meter is not None:
-            _attach(meter, evaluation.state)
+        _attach(meter, evaluation.state)
         decision = Decision(pod, profile.name, snapshot.names, evaluation.state)
         decision.start_index = self.next_start_index
         if len(snapshot) == 0:
@@ -129,8 +134,7 @@ class Decider:
         diagnosis = decision.diagnosis
         diagnosis.attach(decision.state, profile.filter)
         outcome = decision.pre_filter = evaluation.pre_filter()
-        if decision.state.meter is not None:
-            decision.state.meter.point_ended(PRE_FILTER, label_of(outcome.status))
+        decision.state.meter.point_ended(PRE_FILTER, outcome.status)
         diagnosis.unschedulable_plugins.update(outcome.restricting)
         if outcome.status is not None:
             if not outcome.status.is_rejected:
@@ -153,8 +157,7 @@ class Decider:
             error = search.run(candidates, self.next_start_index)
         finally:
             search.conclude()
-            if decision.state.meter is not None:
-                decision.state.meter.point_ended(FILTER, label_of(error))
+            decision.state.meter.point_ended(FILTER, error)
             self.next_start_index = (self.next_start_index + decision.evaluated_count) % len(
                 self._snapshot
             )
@@ -181,8 +184,7 @@ class Decider:
         )
         decision.evaluated_count = found
         self.next_start_index = end % count
-        if decision.state.meter is not None:
-            decision.state.meter.point_ended(FILTER, label_of(None))
+        decision.state.meter.point_ended(FILTER)
 
     def _ask_extenders(self, extenders: ExtenderChain, decision: Decision) -> Status | None:
         """Leave the feasible nodes that extenders leave (spec 04 §13.3)."""
@@ -211,10 +213,9 @@ class Decider:
             SimulatedNode(self._snapshot, row),
             self._nominator.nominated_pods_for_node(name),
         )
-        if decision.state.meter is not None:
-            # A scan of its own, and only a fault makes it anything but a success (spec 04 §2.9).
-            is_fault = status is not None and not status.is_rejected
-            decision.state.meter.point_ended(FILTER, label_of(status if is_fault else None))
+        # A scan of its own, and only a fault makes it anything but a success (spec 04 §2.9).
+        is_fault = status is not None and not status.is_rejected
+        decision.state.meter.point_ended(FILTER, status if is_fault else None)
         if status is None:
             decision.feasible = np.array([row], np.intp)
             decision.evaluated_count = 1
@@ -284,11 +285,9 @@ class Decider:
         try:
             decision.scores = self._scores(profile, decision, evaluation)
         except ScoreError as error:
-            if decision.state.meter is not None:
-                decision.state.meter.point_ended(SCORE, error.status.code.label)
+            decision.state.meter.point_ended(SCORE, error.status)
             return error.status
-        if decision.state.meter is not None:
-            decision.state.meter.point_ended(SCORE, Code.SUCCESS.label)
+        decision.state.meter.point_ended(SCORE)
         position = (
             self._selector.select(decision.scores.total)
             if self._extenders is None
@@ -325,8 +324,7 @@ class Decider:
             decision.nomination = CLEAR_NOMINATION
             return decision.fail_to_fit()
         result, status = run_post_filter(profile, decision.state, decision.pod, diagnosis)
-        if decision.state.meter is not None:
-            decision.state.meter.point_ended(POST_FILTER, status.code.label)
+        decision.state.meter.point_ended(POST_FILTER, status)
         decision.post_filter, decision.post_filter_status = result, status
         diagnosis.post_filter_message = status.message
         if result is not None:
@@ -514,7 +512,7 @@ def _unsatisfied(restricting: str) -> Status:
 def _attach(meter: CycleMeter, state: CycleState) -> None:
     """From here on the attempt is measured; what came before belongs to no extension point."""
     state.meter = meter
-    state.sampler = meter if meter.is_sampled else None
+    state.sampler = meter if meter.is_sampled else NO_METER
     meter.resume()
 
 

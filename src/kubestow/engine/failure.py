@@ -19,7 +19,7 @@ from kubestow.engine.decision import FitError, Nomination
 from kubestow.engine.metrics import ERROR, UNSCHEDULABLE
 from kubestow.errors import QueueError
 from kubestow.framework.handle import EventSink
-from kubestow.framework.metrics import CycleMeter
+from kubestow.framework.metrics import NO_METER, CycleMeter
 from kubestow.framework.status import Status
 from kubestow.logs import ObjectName, fail, is_heard, tell
 from kubestow.queue import AnyQueue, QueuedPod
@@ -68,10 +68,9 @@ class FailureHandler:
         queued_pod: QueuedPod,
         status: Status,
         nomination: Nomination | None,
-        meter: CycleMeter | None = None,
+        meter: CycleMeter = NO_METER,
     ) -> None:
-        if meter is not None:
-            meter.attempt_ended(UNSCHEDULABLE if status.is_rejected else ERROR)
+        meter.attempt_ended(UNSCHEDULABLE if status.is_rejected else ERROR)
         error = status.as_error()
         _log_failure(queued_pod.pod, error)
         diagnosis = error.diagnosis if isinstance(error, FitError) else None

@@ -13,7 +13,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_assigned, is_terminating, priority_of
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
-from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.errors import CacheCorruptedError, CacheError
 from kubestow.framework.classify import classify_node_update, classify_pod_update
 from kubestow.framework.events import (
@@ -43,7 +43,7 @@ class EventHandlers:
         queue: AnyQueue,
         waiting_pods: WaitingPods,
         profile_names: Collection[str],
-        metrics: SchedulerMetrics | None = None,
+        metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -57,9 +57,9 @@ class EventHandlers:
         if is_assigned(pod):
             self._cache_add(pod)
         elif self._is_responsible(pod):
-            started_s = self._now_s()
+            started_s = self._metrics.now_s()
             self._queue.add(pod)
-            self._handled(UNSCHEDULABLE_POD_ADD, started_s)
+            self._metrics.event_handled(UNSCHEDULABLE_POD_ADD, started_s)
 
     def pod_updated(self, old: Pod, new: Pod) -> None:
         if is_assigned(old):
@@ -67,9 +67,9 @@ class EventHandlers:
         elif is_assigned(new):
             self._cache_add(new)
             if self._is_responsible(old):
-                started_s = self._now_s()
+                started_s = self._metrics.now_s()
                 self._queue.delete(old)
-                self._handled(UNSCHEDULABLE_POD_DELETE, started_s)
+                self._metrics.event_handled(UNSCHEDULABLE_POD_DELETE, started_s)
         elif self._is_responsible(old):
             self._queue_update(old, new)
 
@@ -89,33 +89,32 @@ class EventHandlers:
         return pod.spec.scheduler_name in self._profile_names
 
     def _cache_add(self, pod: Pod) -> None:
-        started_s = self._now_s()
+        started_s = self._metrics.now_s()
         self._log_failure("AddPod", lambda: self._cache.add_pod(PodInfo(pod)))
         self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
-        self._handled(ASSIGNED_POD_ADD, started_s)
+        self._metrics.event_handled(ASSIGNED_POD_ADD, started_s)
 
     def _cache_update(self, old: Pod, new: Pod) -> None:
-        started_s = self._now_s()
+        started_s = self._metrics.now_s()
         self._log_failure("UpdatePod", lambda: self._cache.update_pod(old, PodInfo(new)))
         self._move_for_each(classify_pod_update(old, new), old, new, started_s)
-        self._handled(ASSIGNED_POD_UPDATE, started_s)
+        self._metrics.event_handled(ASSIGNED_POD_UPDATE, started_s)
 
     def _cache_delete(self, pod: Pod) -> None:
-        started_s = self._now_s()
+        started_s = self._metrics.now_s()
         self._log_failure("RemovePod", lambda: self._cache.remove_pod(pod))
         self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
-        self._handled(ASSIGNED_POD_DELETE, started_s)
+        self._metrics.event_handled(ASSIGNED_POD_DELETE, started_s)
 
     def _queue_update(self, old: Pod, new: Pod) -> None:
         if old.metadata.resource_version == new.metadata.resource_version:
             return
-        started_s = self._now_s()
+        started_s = self._metrics.now_s()
         self._apply_queue_update(old, new)
-        if self._metrics is not None:
-            for event in classify_pod_update(old, new):
-                if event != UNSCHEDULABLE_POD_UPDATE:
-                    self._handled(event, started_s)
-            self._handled(UNSCHEDULABLE_POD_UPDATE, started_s)
+        for event in classify_pod_update(old, new):
+            if event != UNSCHEDULABLE_POD_UPDATE:
+                self._metrics.event_handled(event, started_s)
+        self._metrics.event_handled(UNSCHEDULABLE_POD_UPDATE, started_s)
 
     def _apply_queue_update(self, old: Pod, new: Pod) -> None:
         if self._is_assumed(new):
@@ -128,13 +127,13 @@ class EventHandlers:
             self._room_freed(old)
 
     def _queue_delete(self, pod: Pod) -> None:
-        started_s = self._now_s()
+        started_s = self._metrics.now_s()
         self._queue.delete(pod)
         if self._is_assumed(pod):
             self._assumed_deleted(pod)
         elif pod.status.nominated_node_name:
             self._room_freed(pod)
-        self._handled(UNSCHEDULABLE_POD_DELETE, started_s)
+        self._metrics.event_handled(UNSCHEDULABLE_POD_DELETE, started_s)
 
     def _is_assumed(self, pod: Pod) -> bool:
         try:
@@ -166,22 +165,22 @@ class EventHandlers:
     # --- nodes (§11.6) ---
 
     def node_added(self, node: Node) -> None:
-        started_s = self._now_s()
+        started_s = self._metrics.now_s()
         self._cache.add_node(node)
         self._queue.move_all(NODE_ADD, None, node)
-        self._handled(NODE_ADD, started_s)
+        self._metrics.event_handled(NODE_ADD, started_s)
 
     def node_updated(self, old: Node, new: Node) -> None:
-        started_s = self._now_s()
+        started_s = self._metrics.now_s()
         self._cache.update_node(old, new)
         self._move_for_each(classify_node_update(old, new), old, new, started_s)
 
     def node_deleted(self, node: Node) -> None:
         # The queue hears of it first, as upstream does it: hints may still see the node.
-        started_s = self._now_s()
+        started_s = self._metrics.now_s()
         self._queue.move_all(NODE_DELETE, node, None)
         self._log_failure("RemoveNode", lambda: self._cache.remove_node(node))
-        self._handled(NODE_DELETE, started_s)
+        self._metrics.event_handled(NODE_DELETE, started_s)
 
     # --- everything else (§11.7) ---
 
@@ -192,30 +191,23 @@ class EventHandlers:
             action = Action.ADD
         elif new is None:
             action = Action.DELETE
-        started_s = self._now_s()
+        started_s = self._metrics.now_s()
         event = ClusterEvent(resource, action)
         self._queue.move_all(event, old, new)
-        self._handled(event, started_s)
+        self._metrics.event_handled(event, started_s)
 
     # --- counting (§11.8) ---
-
-    def _now_s(self) -> float:
-        return 0.0 if self._metrics is None else self._metrics.now_s()
-
-    def _handled(self, event: ClusterEvent, started_s: float) -> None:
-        if self._metrics is not None:
-            self._metrics.event_handled(event.label, started_s)
 
     def _move_for_each(
         self, events: Iterable[ClusterEvent], old: Pod | Node, new: Pod | Node, started_s: float
     ) -> None:
         """Tell the queue of every event. Each is charged for itself and for what came before the
         first: bringing the cache up to date."""
-        before_s = self._now_s() - started_s
+        before_s = self._metrics.now_s() - started_s
         for event in events:
-            move_started_s = self._now_s()
+            move_started_s = self._metrics.now_s()
             self._queue.move_all(event, old, new)
-            self._handled(event, move_started_s - before_s)
+            self._metrics.event_handled(event, move_started_s - before_s)
 
     def _log_failure(self, operation: str, call: Callable[[], None]) -> None:
         try:

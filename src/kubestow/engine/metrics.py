@@ -1,12 +1,13 @@
-"""What the engine tells whoever counts (spec 04 §2.9, 03 §11.8, 09 §8.1).
+"""What the engine reports to the metrics (spec 04 §2.9, 03 §11.8, 09 §8.1).
 
-A scheduler without a recorder has None in its place: nothing is timed then, and nothing called.
+A scheduler without a recorder has `NO_SCHEDULER_METRICS`: nothing is timed then.
 """
 
 from typing import Final, Protocol
 
 from kubestow.engine.decision import Decision
-from kubestow.framework.metrics import CycleMeter, PluginMetrics
+from kubestow.framework.events import ClusterEvent
+from kubestow.framework.metrics import NO_METER, CycleMeter, NoPluginMetrics, PluginMetrics
 from kubestow.queue import QueuedPod
 
 # Values of the label `result` of an attempt.
@@ -30,6 +31,25 @@ class SchedulerMetrics(PluginMetrics, Protocol):
         """The time on the recorder's own clock."""
         ...
 
-    def event_handled(self, event: str, started_s: float) -> None:
+    def event_handled(self, event: ClusterEvent, started_s: float) -> None:
         """An informer's event that came at `started_s` has gone through cache and queue."""
         ...
+
+
+class NoSchedulerMetrics(NoPluginMetrics):
+    """Counts nothing."""
+
+    def start_attempt(self, profile_name: str) -> CycleMeter:
+        return NO_METER
+
+    def decided(self, decision: Decision) -> None: ...
+
+    def pod_bound(self, queued_pod: QueuedPod) -> None: ...
+
+    def now_s(self) -> float:
+        return 0.0
+
+    def event_handled(self, event: ClusterEvent, started_s: float) -> None: ...
+
+
+NO_SCHEDULER_METRICS: Final = NoSchedulerMetrics()

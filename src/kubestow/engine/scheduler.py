@@ -29,15 +29,15 @@ from kubestow.engine.decision import CLEAR_NOMINATION, Decision
 from kubestow.engine.extenders import ExtenderChain, extender_chain
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.handlers import EventHandlers
-from kubestow.engine.metrics import SCHEDULED, SchedulerMetrics
+from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SCHEDULED, SchedulerMetrics
 from kubestow.engine.profiles import Registry, build_profiles
 from kubestow.engine.status_writer import ClientStatusWriter
 from kubestow.errors import CacheError
 from kubestow.framework.handle import EventSink, Handle
 from kubestow.framework.hints import build_hint_map
-from kubestow.framework.metrics import NO_PLUGIN_METRICS, PERMIT, RESERVE, UNRESERVE, CycleMeter
+from kubestow.framework.metrics import PERMIT, RESERVE, UNRESERVE, CycleMeter
 from kubestow.framework.profile import Profile, plugin_name
-from kubestow.framework.runner import label_of, run_permit, run_reserve, run_unreserve
+from kubestow.framework.runner import run_permit, run_reserve, run_unreserve
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PERMIT_WAIT_S_MAX, PodInPreBind, WaitingPods
 from kubestow.plugins.registry import REGISTRY
@@ -74,7 +74,7 @@ class Scheduler:
         registry: Registry = REGISTRY,
         gates: FeatureGates = DEFAULT_GATES,
         queue_metrics: QueueMetrics = NO_METRICS,
-        metrics: SchedulerMetrics | None = None,
+        metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
         max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS,
         listeners: Iterable[DecisionListener] = (),
         extenders: ExtenderChain | None = None,
@@ -238,12 +238,10 @@ class Scheduler:
         if profile is None or self._skips(queued_pod.pod, profile):
             self.queue.done(queued_pod.uid)
             return None
-        metrics = self._metrics
-        meter = None if metrics is None else metrics.start_attempt(profile.name)
+        meter = self._metrics.start_attempt(profile.name)
         decision = self._decide(profile, queued_pod, meter)
-        if metrics is not None and meter is not None:
-            meter.algorithm_ended()
-            metrics.decided(decision)
+        meter.algorithm_ended()
+        self._metrics.decided(decision)
         for listener in self.listeners:
             listener(decision, queued_pod)
         if decision.status is not None:
@@ -268,9 +266,7 @@ class Scheduler:
         except CacheError:
             return False  # Spec 04 §3: a pod without UID is tried all the same.
 
-    def _decide(
-        self, profile: Profile, queued_pod: QueuedPod, meter: CycleMeter | None
-    ) -> Decision:
+    def _decide(self, profile: Profile, queued_pod: QueuedPod, meter: CycleMeter) -> Decision:
         try:
             self.snapshot.refresh(self.cache)
         except CacheError as error:
@@ -308,26 +304,22 @@ class Scheduler:
             return Status.from_error(error)
         self.queue.nominator.delete(pod.pod)
         meter = placement.state.meter
-        if meter is not None:
-            meter.resume()
+        meter.resume()
         status = run_reserve(placement.profile, placement.state, pod, node_name)
-        if meter is not None:
-            meter.point_ended(RESERVE, label_of(status))
+        meter.point_ended(RESERVE, status)
         if status is None:
             outcome = run_permit(
                 placement.profile, placement.state, pod, node_name, PERMIT_WAIT_S_MAX
             )
             status = outcome.status
-            if meter is not None:
-                meter.point_ended(PERMIT, label_of(status))
+            meter.point_ended(PERMIT, status)
             if status is not None and status.code == Code.WAIT:
                 self.waiting_pods.add(pod, outcome.timeouts_s)
                 status = None
         if status is None:
             return None
         run_unreserve(placement.profile, placement.state, pod, node_name)
-        if meter is not None:
-            meter.point_ended(UNRESERVE, Code.SUCCESS.label)
+        meter.point_ended(UNRESERVE)
         try:
             self.cache.forget_pod(pod.pod)
         except CacheError as error:
@@ -336,10 +328,8 @@ class Scheduler:
 
     def _bound(self, placement: Placement) -> None:
         self.bound_count += 1
-        if placement.state.meter is not None:
-            placement.state.meter.attempt_ended(SCHEDULED)
-        if self._metrics is not None:
-            self._metrics.pod_bound(placement.queued_pod)
+        placement.state.meter.attempt_ended(SCHEDULED)
+        self._metrics.pod_bound(placement.queued_pod)
 
     # --- putting it together ---
 
@@ -355,7 +345,7 @@ class Scheduler:
             in_pre_bind=self._in_pre_bind,
             spawn=self.spawn,
             feature_gates=self._gates,
-            metrics=self._metrics or NO_PLUGIN_METRICS,
+            metrics=self._metrics,
             extenders=self._extenders.extenders if self._extenders is not None else (),
         )
         self._handles.append(handle)

@@ -4,7 +4,7 @@ from typing import Any
 
 from kubestow.api.pod import Pod
 from kubestow.errors import PluginError
-from kubestow.framework.metrics import CycleMeter
+from kubestow.framework.metrics import NO_METER, CycleMeter
 
 
 class CycleState:
@@ -34,8 +34,8 @@ class CycleState:
         self.parallel_pre_bind: set[str] = set()
         self.skip_post_filter = False
         self.pods_to_activate: dict[str, Pod] = {}
-        self.meter: CycleMeter | None = None
-        self.sampler: CycleMeter | None = None
+        self.meter: CycleMeter = NO_METER
+        self.sampler: CycleMeter = NO_METER
 
     def write(self, key: str, value: Any) -> None:
         self._data[key] = value
@@ -63,13 +63,13 @@ class CycleState:
         copy.parallel_pre_bind = set()
         copy.skip_post_filter = self.skip_post_filter
         copy.pods_to_activate = {}
-        copy.meter = copy.sampler = None
+        copy.meter = copy.sampler = NO_METER
         return copy
 
     def clone(self) -> "CycleState":
         """A copy whose stored values may change freely; the sets are shared with the original.
 
-        Simulations are not measured: the copy has no meter.
+        Simulations are not measured: the copy has `NO_METER`.
         """
         copy = CycleState()
         copy._data = {

@@ -1,4 +1,4 @@
-"""What the framework and the plugins tell whoever counts (spec 04 §2.9, 09 §8.1).
+"""What the framework and the plugins report to the metrics (spec 04 §2.9, 09 §8.1).
 
 Each attempt at a pod that is counted has a `CycleMeter`, a stopwatch that travels with the attempt
 in its `CycleState`: through the scheduling cycle and, in a task of its own, the binding cycle.
@@ -6,13 +6,16 @@ in its `CycleState`: through the scheduling cycle and, in a task of its own, the
     state.meter      measures the extension points of every attempt
     state.sampler    the same meter, in one attempt of ten: single plugin calls as well
 
-Both are None when nobody counts, and a look at them is all that counting costs then.
+Both are `NO_METER` where nothing is counted. A meter takes statuses and works out their labels,
+so that an attempt that is not measured pays for one empty call per measurement.
 
 Not here: names of metrics, buckets, how they are published (`service.metrics`); what the engine
 reports of attempts and events (`engine.metrics`).
 """
 
 from typing import Final, Protocol
+
+from kubestow.framework.status import Code, Status
 
 # Values of the label `extension_point`.
 PRE_FILTER: Final = "PreFilter"
@@ -39,18 +42,19 @@ class CycleMeter(Protocol):
         ...
 
     def resume(self) -> None:
-        """What passed since the last stop belongs to nobody: waiting, or work of others."""
+        """Leave out the time since the last stop: waiting, or work on other pods."""
         ...
 
-    def point_ended(self, point: str, status: str) -> None:
-        """All plugins of an extension point were run; `status` is the label of a status code."""
+    def point_ended(self, point: str, status: Status | None = None) -> None:
+        """All plugins of an extension point were run; None is a success."""
         ...
 
-    def plugin_ended(self, plugin: str, point: str, status: str) -> None:
-        """One plugin was called, for one node or for many."""
+    def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:
+        """One plugin was called, for one node or for many; `label_of` says what `answer` counts
+        as."""
         ...
 
-    def wait_ended(self, status: str) -> None:
+    def wait_ended(self, status: Status) -> None:
         """A pod that was held back at Permit goes on, or not."""
         ...
 
@@ -61,6 +65,35 @@ class CycleMeter(Protocol):
     def attempt_ended(self, result: str) -> None:
         """The attempt is over: the pod is bound, or handed to the failure handler."""
         ...
+
+
+class NoMeter:
+    """Measures nothing."""
+
+    is_sampled = False
+
+    def resume(self) -> None: ...
+
+    def point_ended(self, point: str, status: Status | None = None) -> None: ...
+
+    def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None: ...
+
+    def wait_ended(self, status: Status) -> None: ...
+
+    def algorithm_ended(self) -> None: ...
+
+    def attempt_ended(self, result: str) -> None: ...
+
+
+NO_METER: Final = NoMeter()
+
+
+def label_of(answer: object) -> str:
+    """How metrics call an answer: the code of a status; anything else is a success."""
+    return answer.code.label if isinstance(answer, Status) else _SUCCESS
+
+
+_SUCCESS: Final = Code.SUCCESS.label
 
 
 class PluginMetrics(Protocol):

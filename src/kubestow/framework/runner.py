@@ -45,9 +45,6 @@ T = TypeVar("T")
 # `RowFilter.row_filter`. Asked for by name: telling protocols apart takes longer than a filter.
 RowFilterMaker = Callable[[CycleState], Callable[[NodeInfo], int]]
 
-_SUCCESS: Final = Code.SUCCESS.label
-_ERROR: Final = Code.ERROR.label
-
 
 def guarded(call: Callable[[], T]) -> T | Status:
     """The call's result, or its exception as a status of code Error."""
@@ -62,17 +59,6 @@ def failure(prefix: str, plugin: str, status: Status) -> Status:
     error = status.as_error()
     text = str(error) if error is not None else "%!w(<nil>)"
     return Status(Code.ERROR, error=PluginError(f'{prefix} "{plugin}": {text}'), plugin=plugin)
-
-
-def label_of(answer: object) -> str:
-    """How metrics call an answer: the code of a status; anything else is a success."""
-    return answer.code.label if isinstance(answer, Status) else _SUCCESS
-
-
-def _measure(state: CycleState, plugin: str, point: str, label: str = _SUCCESS) -> None:
-    """Note how long a plugin took, in attempts that are sampled."""
-    if state.sampler is not None:
-        state.sampler.plugin_ended(plugin, point, label)
 
 
 # --- PreFilter ---
@@ -106,8 +92,7 @@ def run_pre_filter(
             answer = plugin.pre_filter(state, pod, nodes)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
             answer = Status.from_error(error)
-        if sampler is not None:
-            sampler.plugin_ended(name, PRE_FILTER, label_of(answer))
+        sampler.plugin_ended(name, PRE_FILTER, answer)
         if answer is None:
             continue
         if isinstance(answer, Restriction):
@@ -219,9 +204,10 @@ def filter_of(
     try:
         result = plugin.filter(state, pod, nodes)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        _measure(state, name, FILTER, _ERROR)
-        raise FilterError(filter_failure(name, Status.from_error(error))) from error
-    _measure(state, name, FILTER)
+        status = Status.from_error(error)
+        state.sampler.plugin_ended(name, FILTER, status)
+        raise FilterError(filter_failure(name, status)) from error
+    state.sampler.plugin_ended(name, FILTER)
     if result is not None:
         fault = _array_fault(name, "codes", result, len(nodes))
         if fault is not None:
@@ -282,9 +268,10 @@ def _code_of_one(
     try:
         code = row_filter(state)(nodes.info)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        _measure(state, name, FILTER, _ERROR)
-        raise FilterError(filter_failure(name, Status.from_error(error))) from error
-    _measure(state, name, FILTER)
+        status = Status.from_error(error)
+        state.sampler.plugin_ended(name, FILTER, status)
+        raise FilterError(filter_failure(name, status)) from error
+    state.sampler.plugin_ended(name, FILTER)
     return code
 
 
@@ -332,7 +319,7 @@ def run_post_filter(
         name = plugin_name(plugin)
         answer = guarded(lambda plugin=plugin: plugin.post_filter(state, pod, diagnosis))
         result, status = answer if isinstance(answer, tuple) else (None, answer)
-        _measure(state, name, POST_FILTER, status.code.label)
+        state.sampler.plugin_ended(name, POST_FILTER, status)
         if status.is_success or status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return result, status.with_plugin(name)
         if not status.is_rejected:
@@ -387,8 +374,7 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) 
     """PreScore, Score and Normalize over the feasible nodes, and their weighted sum (spec 04
     §8)."""
     run_pre_score(profile, state, pod, nodes)
-    if state.meter is not None:
-        state.meter.point_ended(PRE_SCORE, _SUCCESS)
+    state.meter.point_ended(PRE_SCORE)
     steps = [step for step in profile.score_steps if step.name not in state.skip_score]
     # All plugins score before the first normalizes, and all normalize before any range is checked:
     # which failure is told depends on it.
@@ -415,8 +401,7 @@ def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Node
             status = plugin.pre_score(state, pod, nodes)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
             status = Status.from_error(error)
-        if sampler is not None:
-            sampler.plugin_ended(name, PRE_SCORE, label_of(status))
+        sampler.plugin_ended(name, PRE_SCORE, status)
         if status is None or status.is_success:
             continue
         if status.code != Code.SKIP:
@@ -429,9 +414,10 @@ def score_of(step: ScoreStep, state: CycleState, pod: PodInfo, nodes: Nodes) -> 
     try:
         scores = step.plugin.score(state, pod, nodes)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        _measure(state, step.name, SCORE, _ERROR)
-        raise _score_error("running Score plugins", step.name, error) from error
-    _measure(state, step.name, SCORE)
+        failed = _score_error("running Score plugins", step.name, error)
+        state.sampler.plugin_ended(step.name, SCORE, failed.status)
+        raise failed from error
+    state.sampler.plugin_ended(step.name, SCORE)
     if isinstance(scores, int | np.integer):
         return np.full(len(nodes), scores, np.int64)
     fault = _array_fault(step.name, "scores", scores, len(nodes))
@@ -447,9 +433,10 @@ def normalize_of(step: ScoreStep, state: CycleState, pod: PodInfo, raw: IntArray
     try:
         scores = step.normalizer.normalize(state, pod, raw)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        _measure(state, step.name, NORMALIZE, _ERROR)
-        raise _score_error("running Normalize on Score plugins", step.name, error) from error
-    _measure(state, step.name, NORMALIZE)
+        failed = _score_error("running Normalize on Score plugins", step.name, error)
+        state.sampler.plugin_ended(step.name, NORMALIZE, failed.status)
+        raise failed from error
+    state.sampler.plugin_ended(step.name, NORMALIZE)
     fault = _array_fault(step.name, "scores", scores, len(raw))
     if fault is not None:
         raise _score_error("running Normalize on Score plugins", step.name, fault)
@@ -489,8 +476,7 @@ def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: st
             answer = plugin.reserve(state, pod, node_name)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
             answer = Status.from_error(error)
-        if state.sampler is not None:
-            state.sampler.plugin_ended(name, RESERVE, label_of(answer))
+        state.sampler.plugin_ended(name, RESERVE, answer)
         if answer is None or answer.is_success:
             continue
         if answer.is_rejected:
@@ -503,7 +489,7 @@ def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: 
     """Undo every Reserve, last first, also those that never ran."""
     for name, plugin in reversed(profile.reserve_steps):
         answer = guarded(lambda plugin=plugin: plugin.unreserve(state, pod, node_name))
-        _measure(state, name, UNRESERVE, label_of(answer))
+        state.sampler.plugin_ended(name, UNRESERVE, answer)
 
 
 class PermitOutcome(NamedTuple):
@@ -522,7 +508,7 @@ def run_permit(
         name = plugin_name(plugin)
         answer = guarded(lambda plugin=plugin: plugin.permit(state, pod, node_name))
         status, timeout_s = answer if isinstance(answer, tuple) else (answer, 0.0)
-        _measure(state, name, PERMIT, label_of(status))
+        state.sampler.plugin_ended(name, PERMIT, status)
         if status is None or status.is_success:
             continue
         if status.is_rejected:

@@ -40,7 +40,6 @@ from kubestow.framework.runner import (
     Scores,
     Verdicts,
     filter_of,
-    label_of,
     normalize_of,
     score_of,
 )
@@ -161,8 +160,7 @@ class SharedEvaluation:
         record, skipped = self._record, self.state.skip_filter
         for name, plugin in record.alone_pre_filter:
             answer = _pre_filter(plugin, self.state, self._pod, nodes_of(record.snapshot))
-            if self.state.sampler is not None:
-                self.state.sampler.plugin_ended(name, PRE_FILTER, label_of(answer))
+            self.state.sampler.plugin_ended(name, PRE_FILTER, answer)
             if answer is None:
                 continue
             if not isinstance(answer, Status) or answer.code != Code.SKIP:
@@ -200,8 +198,7 @@ class SharedEvaluation:
         nodes = nodes_of(record.snapshot, rows) if record.alone_score else None
         if nodes is not None:
             self._prepare_alone(nodes)
-        if self.state.meter is not None:
-            self.state.meter.point_ended(PRE_SCORE, Code.SUCCESS.label)
+        self.state.meter.point_ended(PRE_SCORE)
         total = record.score[rows]
         if isinstance(rows, slice):
             total = total.copy()  # The record changes with the next pod.
@@ -278,8 +275,7 @@ def _prepare_score(
         status = plugin.pre_score(state, pod, nodes)
     except Exception:  # As above.
         return False
-    if state.sampler is not None:
-        state.sampler.plugin_ended(name, PRE_SCORE, label_of(status))
+    state.sampler.plugin_ended(name, PRE_SCORE, status)
     if status is not None and status.code == Code.SKIP:
         state.skip_score.add(name)
         return True

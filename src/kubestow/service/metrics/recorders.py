@@ -16,8 +16,10 @@ from kubestow.clock import NANOSECONDS, Clock
 from kubestow.engine.decision import Decision
 from kubestow.engine.metrics import ERROR, SCHEDULED, UNSCHEDULABLE
 from kubestow.engine.scheduler import Scheduler
-from kubestow.framework.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE
+from kubestow.framework.events import ClusterEvent
+from kubestow.framework.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE, label_of
 from kubestow.framework.profile import Profile
+from kubestow.framework.status import Status
 from kubestow.queue import QueuedPod
 from kubestow.queue.metrics import ACTIVE, BACKOFF, GATED
 from kubestow.queue.metrics import UNSCHEDULABLE as UNSCHEDULABLE_QUEUE
@@ -68,20 +70,21 @@ class Meter:
     def resume(self) -> None:
         self._last_s = self._plugin_last_s = self._recorder.now_s()
 
-    def point_ended(self, point: str, status: str) -> None:
+    def point_ended(self, point: str, status: Status | None = None) -> None:
         now_s = self._recorder.now_s()
-        self._recorder.point(point, status, self._profile).observe(now_s - self._last_s)
+        self._recorder.point(point, label_of(status), self._profile).observe(now_s - self._last_s)
         self._last_s = self._plugin_last_s = now_s
 
-    def plugin_ended(self, plugin: str, point: str, status: str) -> None:
+    def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:
         now_s = self._recorder.now_s()
-        duration_s = now_s - self._plugin_last_s
-        self._recorder.catalogue.plugin_duration.labels(plugin, point, status).observe(duration_s)
+        series = self._recorder.catalogue.plugin_duration.labels(plugin, point, label_of(answer))
+        series.observe(now_s - self._plugin_last_s)
         self._plugin_last_s = now_s
 
-    def wait_ended(self, status: str) -> None:
+    def wait_ended(self, status: Status) -> None:
         now_s = self._recorder.now_s()
-        self._recorder.catalogue.permit_wait_duration.labels(status).observe(now_s - self._last_s)
+        series = self._recorder.catalogue.permit_wait_duration.labels(label_of(status))
+        series.observe(now_s - self._last_s)
         self._last_s = self._plugin_last_s = now_s
 
     def algorithm_ended(self) -> None:
@@ -164,10 +167,11 @@ class SchedulerRecorder:
         if queued_pod.was_flushed_from_unschedulable:
             self.catalogue.scheduled_after_flush.only.inc()
 
-    def event_handled(self, event: str, started_s: float) -> None:
-        found = self._events.get(event)
+    def event_handled(self, event: ClusterEvent, started_s: float) -> None:
+        label = event.label
+        found = self._events.get(label)
         if found is None:
-            found = self._events[event] = self.catalogue.event_duration.labels(event)
+            found = self._events[label] = self.catalogue.event_duration.labels(label)
         found.observe(self.now_s() - started_s)
 
     # --- plugins ---
