@@ -100,7 +100,6 @@ class PodInfo:
             self._pvc_keys = pvc_keys(self.pod)
         return self._pvc_keys
 
-    @property
     def mounts_storage(self) -> bool:
         """Whether some volume has a claim, a driver or a disk behind it."""
         return any(map(is_storage, self.pod.spec.volumes))

@@ -21,8 +21,8 @@ from kubestow.api.quantity import wrap_int64
 from kubestow.arrays import IntArray, Rows, row_numbers
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision, Nomination
-from kubestow.engine.equivalence.evaluation import ShapeRecords
-from kubestow.engine.equivalence.record import AskEverybodyError
+from kubestow.engine.equivalence.record import FallBackToPlain
+from kubestow.engine.equivalence.records import Records
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.select_host import HostSelector, Selector
@@ -84,7 +84,7 @@ class Decider:
         self._selector = selector or HostSelector()
         # Extenders may change nodes under the plugins' hands, and cost more than is saved.
         shares_work = shares_work and extenders is None
-        self._records = ShapeRecords(snapshot) if shares_work else None
+        self._records = Records(snapshot) if shares_work else None
         self._extenders = extenders
         self.next_start_index = 0
 
@@ -94,7 +94,7 @@ class Decider:
         if self._records is not None and len(self._snapshot):
             try:
                 return self._decide(profile, pod, self._records.evaluation(profile, pod), meter)
-            except AskEverybodyError:
+            except FallBackToPlain:
                 self.next_start_index = start_index
         return self._decide(profile, pod, PlainEvaluation(profile, pod, self._snapshot), meter)
 

@@ -14,6 +14,7 @@ from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.field_errors import raise_if_any
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.config.profile import ProfileConfig, enabled_names
+from kubestow.engine.equivalence.row_forms import ROW_FORMS
 from kubestow.errors import ConfigError
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import Plugin
@@ -80,7 +81,7 @@ def _build_profile(
         plugin_class = registry.get(name)
         if plugin_class is not None:
             plugins[name] = _make_plugin(plugin_class, args.get(name, {}), handle, gates)
-    handle.profile = Profile(config, plugins)
+    handle.profile = Profile(config, plugins, ROW_FORMS)
     return handle.profile
 
 

@@ -1,5 +1,11 @@
 """Plugins that look at one node at a time: the loop and the bookkeeping around a user's ten
-lines."""
+lines.
+
+Such a plugin is asked only about nodes that no earlier filter rejected. It is asked in every cycle,
+unless it allows its answers to be reused for pods of the same shape:
+
+    reuse = Reuse(filter=Reads.NODE, per_node=True)
+"""
 
 from typing import ClassVar, Final
 
@@ -11,6 +17,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import StatusCodes
+from kubestow.framework.reuse import Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -18,25 +25,26 @@ _KEY: Final = "framework/NodePlugin/"
 
 
 class NodePlugin:
-    """Base for plugins written for one node at a time.
-
-    Override `filter_node`, `score_node` or both; the class then serves as a vectorised plugin.
-
-        class OnlyBlue(NodeFilter):
-            name = "OnlyBlue"
-
-            def filter_node(self, pod, node):
-                return node.metadata.labels.get("color") == "blue" or "node is not blue"
-    """
+    """Base of `NodeFilter` and `NodeScore`. A plugin may have both as its bases."""
 
     name: ClassVar[str] = ""
     args_type: ClassVar[type | None] = None
+    reuse: ClassVar[Reuse] = Reuse(per_node=True)
 
     def __init__(self, args: object = None, handle: object = None) -> None:
         """Plugins with arguments, or in need of the handle, have a constructor of their own."""
 
 
 class NodeFilter(NodePlugin):
+    """A filter for one node at a time.
+
+    class OnlyBlue(NodeFilter):
+        name = "OnlyBlue"
+
+        def filter_node(self, pod, node):
+            return node.metadata.labels.get("color") == "blue" or "node is not blue"
+    """
+
     def filter_node(self, pod: Pod, node: Node) -> bool | str | Status | None:
         """True or None passes; False, a reason or a Status rejects."""
         raise NotImplementedError
@@ -73,6 +81,8 @@ class NodeFilter(NodePlugin):
 
 
 class NodeScore(NodePlugin):
+    """A score for one node at a time."""
+
     def score_node(self, pod: Pod, node: Node) -> int:
         """The node's score, 0 to 100 unless the plugin also has `normalize`."""
         raise NotImplementedError

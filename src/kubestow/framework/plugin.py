@@ -14,14 +14,11 @@ raises `PluginError`; any other exception is treated alike, so that a faulty plu
 attempt only.
 """
 
-from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
-from kubestow.cache.node_info import NodeInfo
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.status import Status
@@ -181,72 +178,6 @@ class PostBindPlugin(Protocol):
 
 
 # Parts of a pod's signature by name; equal values mean that the plugin cannot tell the pods apart.
-
-
-@runtime_checkable
-class SharingPlugin(Protocol):
-    """What is found out for one pod may be reused for pods of the same shape (`api.pod_shape`).
-
-    filter_depends   what a node's verdict depends on besides the pod: the Node object alone, or
-                     also the pods on that node; never on other nodes
-    score_depends    the same for the raw score
-    """
-
-    filter_depends: ClassVar[Depends]
-    score_depends: ClassVar[Depends]
-
-
-@runtime_checkable
-class ConditionallySharing(Protocol):
-    """A sharing plugin that does not share for every pod."""
-
-    def share(self, pod: PodInfo) -> Hashable | None:
-        """What PreFilter and PreScore would come to depends on this answer and the shape alone.
-
-        None: this pod has to be looked at by itself, now. The answer is kept for the shape, unless
-        the plugin is `ChangingShares` as well.
-        """
-        ...
-
-
-@runtime_checkable
-class ChangingShares(Protocol):
-    """What such a plugin answers to `share` depends on more than the pod's shape."""
-
-    @property
-    def share_version(self) -> Hashable:
-        """Another value whenever `share` may answer differently for some shape.
-
-        Asked in every cycle, so it must be cheap.
-        """
-        ...
-
-
-@runtime_checkable
-class RowFilter(Protocol):
-    """The same verdict as `filter`, for one node: for when one node changed since the last pod."""
-
-    def row_filter(self, state: CycleState) -> Callable[[NodeInfo], int]:
-        """A function that gives the code of one node to pods of this state's shape."""
-        ...
-
-
-@runtime_checkable
-class RowScore(Protocol):
-    """The same raw score as `score`, for one node."""
-
-    def row_score(self, state: CycleState) -> Callable[[NodeInfo], int]:
-        """A function that gives the raw score of one node to pods of this state's shape."""
-        ...
-
-
-@runtime_checkable
-class PodBlindFilter(Protocol):
-    """A filter that for some pods does not look at the pods on the nodes."""
-
-    def ignores_pods(self, state: CycleState, pod: PodInfo) -> bool:
-        """Whether no verdict of this attempt would change if pods came to a node or left it."""
-        ...
 
 
 class StatusCodes:

@@ -2,10 +2,14 @@
 §2.5)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from kubestow.cache.node_info import NodeInfo
 from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.errors import ConfigError
+from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import (
     MAX_NODE_SCORE,
     BindPlugin,
@@ -24,6 +28,7 @@ from kubestow.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from kubestow.framework.reuse import Reuse, reuse_of
 
 P = TypeVar("P")
 
@@ -51,12 +56,31 @@ _POINTS: Final[Sequence[tuple[str, str, type]]] = (
 )
 
 
+# One plugin's answer about one node, for an attempt whose state it has prepared.
+RowFunction = Callable[[NodeInfo], int]
+
+
+class RowForm(NamedTuple):
+    """A second form of a plugin's rule, for one node as plain numbers; equal in every answer.
+
+    `filter` and `score` get the plugin and the state of the attempt.
+    """
+
+    filter: Callable[[Any, CycleState], RowFunction] | None = None
+    score: Callable[[Any, CycleState], RowFunction] | None = None
+
+
+# By the plugin's class: a plugin of a user may have taken the name.
+RowForms = Mapping[type, RowForm]
+_NO_ROW_FORM: Final = RowForm()
+
+
 class FilterStep(NamedTuple):
     filter_index: int
     name: str
     plugin: FilterPlugin
-    # Works node by node, and is better asked only about nodes still in question.
-    evaluates_each_node: bool
+    reuse: Reuse
+    row_form: Callable[[CycleState], RowFunction] | None = None
 
 
 class ScoreStep(NamedTuple):
@@ -64,12 +88,19 @@ class ScoreStep(NamedTuple):
     plugin: ScorePlugin
     normalizer: NormalizePlugin | None
     weight: int
+    reuse: Reuse
+    row_form: Callable[[CycleState], RowFunction] | None = None
 
 
 class Profile:
     """The plugins of one scheduler name, ready to run. Lists are in the order of execution."""
 
-    def __init__(self, config: ProfileConfig, plugins: Mapping[str, Plugin]) -> None:
+    def __init__(
+        self,
+        config: ProfileConfig,
+        plugins: Mapping[str, Plugin],
+        row_forms: RowForms = MappingProxyType({}),
+    ) -> None:
         """`plugins` holds an instance of every plugin the configuration enables anywhere."""
         self.name = config.scheduler_name
         self.percentage_of_nodes_to_score = config.percentage_of_nodes_to_score
@@ -105,7 +136,13 @@ class Profile:
         # What every cycle needs of these plugins, looked up once.
         self.pre_filter_steps = [(plugin_name(plugin), plugin) for plugin in self.pre_filter]
         self.filter_steps = [
-            FilterStep(index, plugin_name(plugin), plugin, _evaluates_each_node(plugin))
+            FilterStep(
+                index,
+                plugin_name(plugin),
+                plugin,
+                reuse_of(plugin),
+                _bound(row_forms.get(type(plugin), _NO_ROW_FORM).filter, plugin),
+            )
             for index, plugin in enumerate(self.filter)
         ]
         self.reserve_steps = [(plugin_name(plugin), plugin) for plugin in self.reserve]
@@ -116,13 +153,17 @@ class Profile:
                 plugin,
                 plugin if isinstance(plugin, NormalizePlugin) else None,
                 self.weights[plugin_name(plugin)],
+                reuse_of(plugin),
+                _bound(row_forms.get(type(plugin), _NO_ROW_FORM).score, plugin),
             )
             for plugin in self.score
         ]
 
 
-def _evaluates_each_node(plugin: object) -> bool:
-    return bool(getattr(plugin, "evaluates_each_node", False))
+def _bound(
+    form: Callable[[Any, CycleState], RowFunction] | None, plugin: object
+) -> Callable[[CycleState], RowFunction] | None:
+    return None if form is None else partial(form, plugin)
 
 
 def plugin_name(plugin: object) -> str:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.node_info import NodeInfo
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, Diagnosis, decode_status, filter_failure
@@ -36,14 +35,11 @@ from kubestow.framework.plugin import (
     PostFilterResult,
     Restriction,
 )
-from kubestow.framework.profile import Profile, ScoreStep, plugin_name
+from kubestow.framework.profile import FilterStep, Profile, ScoreStep, plugin_name
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, SimulatedNode
 
 T = TypeVar("T")
-
-# `RowFilter.row_filter`. Asked for by name: telling protocols apart takes longer than a filter.
-RowFilterMaker = Callable[[CycleState], Callable[[NodeInfo], int]]
 
 
 def guarded(call: Callable[[], T]) -> T | Status:
@@ -165,12 +161,12 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
     codes = np.zeros(count, np.int64)
     # Positions of the nodes that passed so far, once some did not.
     passing: npt.NDArray[np.intp] | None = None
-    for index, name, plugin, evaluates_each_node in profile.filter_steps:
+    for index, name, plugin, reuse, _ in profile.filter_steps:
         if name in state.skip_filter:
             continue
         if passing is not None and len(passing) == 0:
             break
-        narrowed = evaluates_each_node and passing is not None
+        narrowed = reuse.per_node and passing is not None
         asked = nodes.subset(passing) if narrowed and passing is not None else nodes
         result = filter_of(plugin, name, state, pod, asked)
         if result is None:
@@ -245,28 +241,26 @@ def run_filters_on_one(
     profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes
 ) -> Status | None:
     """All Filter plugins on a view of one node; None when it passes."""
-    for _, name, plugin, _ in profile.filter_steps:
-        if name in state.skip_filter:
+    for step in profile.filter_steps:
+        if step.name in state.skip_filter:
             continue
         try:
-            code = _code_of_one(plugin, name, state, pod, nodes)
+            code = code_of_one(step, state, pod, nodes)
         except FilterError as error:
             return error.status
         if code:
-            return decode_status(plugin, state, code)
+            return decode_status(step.plugin, state, code)
     return None
 
 
-def _code_of_one(
-    plugin: FilterPlugin, name: str, state: CycleState, pod: PodInfo, nodes: Nodes
-) -> int:
-    """One plugin's code for a view of one node; plain numbers are quickest where it has them."""
-    row_filter: RowFilterMaker | None = getattr(plugin, "row_filter", None)
-    if row_filter is None or not isinstance(nodes, SimulatedNode):
-        codes = filter_of(plugin, name, state, pod, nodes)
+def code_of_one(step: FilterStep, state: CycleState, pod: PodInfo, nodes: Nodes) -> int:
+    """One plugin's code for a view of one node."""
+    name, row_form = step.name, step.row_form
+    if row_form is None or not isinstance(nodes, SimulatedNode):
+        codes = filter_of(step.plugin, name, state, pod, nodes)
         return 0 if codes is None else int(codes[0])
     try:
-        code = row_filter(state)(nodes.info)
+        code = row_form(state)(nodes.info)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
         status = Status.from_error(error)
         state.sampler.plugin_ended(name, FILTER, status)

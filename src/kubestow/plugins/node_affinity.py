@@ -27,13 +27,13 @@ from kubestow.api.pod import (
 )
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.change_log import Depends
 from kubestow.config.plugin_args import NodeAffinityArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult, Restriction
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.node_match import matches_required, matches_selector, preferred_score
 from kubestow.index.nodes import Nodes
@@ -54,8 +54,7 @@ _NO_TERMS: Final = PreferredTerms()
 class NodeAffinity:
     name: ClassVar[str] = "NodeAffinity"
     args_type: ClassVar[type[NodeAffinityArgs]] = NodeAffinityArgs
-    filter_depends: ClassVar[Depends] = Depends.NODE
-    score_depends: ClassVar[Depends] = Depends.NODE
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, score=Reads.NODE)
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, NodeAffinityArgs):

@@ -9,12 +9,12 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -25,8 +25,7 @@ _PRE_FILTER: Final = "PreFilterNodeDeclaredFeatures"
 class NodeDeclaredFeatures:
     name: ClassVar[str] = "NodeDeclaredFeatures"
     args_type: ClassVar[None] = None
-    filter_depends: ClassVar[Depends] = Depends.NODE
-    score_depends: ClassVar[Depends] = Depends.NODE
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE)
 
     def __init__(self, args: object, handle: Handle) -> None:
         # Without the gate nodes declare nothing, so the plugin must not ask for anything.

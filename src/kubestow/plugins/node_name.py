@@ -6,10 +6,10 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.node_match import name_matches
 from kubestow.index.nodes import Nodes
@@ -20,8 +20,7 @@ _OTHER_NODE: Final = Status.unresolvable("node(s) didn't match the requested nod
 class NodeName:
     name: ClassVar[str] = "NodeName"
     args_type: ClassVar[None] = None
-    filter_depends: ClassVar[Depends] = Depends.NODE
-    score_depends: ClassVar[Depends] = Depends.NODE
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE)
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass

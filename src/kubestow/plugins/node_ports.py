@@ -1,6 +1,5 @@
 """Keeps pods off nodes where a host port they want is taken (spec 05 §5.3)."""
 
-from collections.abc import Callable
 from typing import ClassVar, Final
 
 import numpy as np
@@ -10,12 +9,12 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.ports import HostPort, UsedPorts, host_ports
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
-from kubestow.cache.node_info import NodeInfo
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -26,8 +25,7 @@ _PRE_FILTER: Final = "PreFilterNodePorts"
 class NodePorts:
     name: ClassVar[str] = "NodePorts"
     args_type: ClassVar[None] = None
-    filter_depends: ClassVar[Depends] = Depends.PODS
-    score_depends: ClassVar[Depends] = Depends.PODS
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.PODS)
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass
@@ -46,20 +44,22 @@ class NodePorts:
         return None
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
-        wanted: tuple[HostPort, ...] | None = state.get(_PRE_FILTER)
-        if wanted is None:
-            raise PluginError(f'reading "{_PRE_FILTER}" from cycleState: not found')
+        wanted = wanted_ports(state)
         taken = _is_taken(nodes, wanted[0])
         for port in wanted[1:]:
             taken = taken | _is_taken(nodes, port)
         return taken.astype(np.int64) if taken.any() else None
 
-    def row_filter(self, state: CycleState) -> Callable[[NodeInfo], int]:
-        wanted: tuple[HostPort, ...] = state.read(_PRE_FILTER)
-        return lambda info: int(any(info.used_ports.conflicts(port) for port in wanted))
-
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _TAKEN
+
+
+def wanted_ports(state: CycleState) -> tuple[HostPort, ...]:
+    """What PreFilter stored."""
+    wanted: tuple[HostPort, ...] | None = state.get(_PRE_FILTER)
+    if wanted is None:
+        raise PluginError(f'reading "{_PRE_FILTER}" from cycleState: not found')
+    return wanted
 
 
 def _is_taken(nodes: Nodes, port: HostPort) -> BoolArray:

@@ -5,8 +5,6 @@ The score compares how even the shares are with the pod and without it: 75 means
 100 it gets better, towards 50 worse.
 """
 
-import math
-from collections.abc import Callable, Hashable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -15,20 +13,18 @@ import numpy.typing as npt
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import balance_request
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
-from kubestow.cache.node_info import NodeInfo
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE
+from kubestow.framework.reuse import Reads
 from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
-from kubestow.index.devices.classes import share_unless_by_devices
 from kubestow.index.nodes import Nodes
+from kubestow.plugins._shared.device_reuse import unless_served_by_devices
 from kubestow.plugins._shared.scoring_resources import (
     Loads,
-    NodeLoad,
     ScoredRequest,
     ScoringResources,
 )
@@ -36,7 +32,7 @@ from kubestow.plugins._shared.scoring_resources import (
 FloatArray = npt.NDArray[np.float64]
 
 _PRE_SCORE: Final = "PreScoreNodeResourcesBalancedAllocation"
-_HALF_SCORE: Final = MAX_NODE_SCORE // 2
+HALF_SCORE: Final = MAX_NODE_SCORE // 2
 
 
 class NodeResourcesBalancedAllocation:
@@ -44,8 +40,6 @@ class NodeResourcesBalancedAllocation:
     args_type: ClassVar[type[NodeResourcesBalancedAllocationArgs]] = (
         NodeResourcesBalancedAllocationArgs
     )
-    filter_depends: ClassVar[Depends] = Depends.PODS
-    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, NodeResourcesBalancedAllocationArgs):
@@ -59,6 +53,7 @@ class NodeResourcesBalancedAllocation:
         serves_devices = gates.enabled("DRAExtendedResource")
         known = KnownDevices.of(handle.objects, gates) if serves_devices else None
         self._device_classes = None if known is None else known.class_map
+        self.reuse = unless_served_by_devices(self._device_classes, None, Reads.NUMBERS)
         self._resources = ScoringResources(
             args.resources,
             use_non_zero=False,
@@ -78,16 +73,9 @@ class NodeResourcesBalancedAllocation:
             return 0
         return balance_scores(self._resources.loads(nodes, request))
 
-    def row_score(self, state: CycleState) -> Callable[[NodeInfo], int]:
-        loads_on = self._resources.loads_on(state.read(_PRE_SCORE))
-        return lambda info: balance_score(loads_on(info))
-
-    @property
-    def share_version(self) -> int:
-        return 0 if self._device_classes is None else self._device_classes.version
-
-    def share(self, pod: PodInfo) -> Hashable | None:
-        return share_unless_by_devices(pod, self._device_classes)
+    def scored_request(self, state: CycleState) -> ScoredRequest:
+        """What PreScore stored."""
+        return state.read(_PRE_SCORE)
 
     def _request(self, pod: PodInfo) -> ScoredRequest:
         total = balance_request(
@@ -114,42 +102,18 @@ def balance_scores(loads: Loads) -> IntArray | int:
     return scores
 
 
-def balance_score(loads: Sequence[NodeLoad]) -> int:
-    """`balance_scores` for one node."""
-    if len(loads) < 2:
-        return _HALF_SCORE + _HALF_SCORE // 2
-    after: list[float] = []
-    before: list[float] = []
-    for allocatable, used, request, _ in loads:
-        # Both become floats before they are divided, as in an array.
-        whole = float(allocatable)
-        after.append(min(float(used + request) / whole, 1.0))
-        before.append(min(float(used) / whole, 1.0))
-    return (_evenness_of(after) - _evenness_of(before) + 3 * _HALF_SCORE) // 2
-
-
-def _evenness_of(shares: Sequence[float]) -> int:
-    if len(shares) == 2:
-        deviation = abs((shares[0] - shares[1]) / 2)
-    else:
-        mean = sum(shares[1:], shares[0]) / len(shares)
-        squares = [(share - mean) * (share - mean) for share in shares]
-        deviation = math.sqrt(sum(squares[1:], squares[0]) / len(shares))
-    return int((1 - deviation) * float(MAX_NODE_SCORE))
-
-
 def _scores_of_alike(loads: Loads) -> IntArray | int:
     """The scores of nodes that have all these resources."""
     allocatable, used, request, _ = loads
     if len(allocatable) < 2:
-        return _HALF_SCORE + _HALF_SCORE // 2  # One share alone is always even.
+        return HALF_SCORE + HALF_SCORE // 2  # One share alone is always even.
     # The shares with the pod and those without it.
     shares: FloatArray = np.empty((2, *used.shape))
     np.divide(used + request, allocatable, out=shares[0])
     np.divide(used, allocatable, out=shares[1])
     after, before = _evenness(np.minimum(shares, 1.0, out=shares))
     # Never negative: evenness is 50..100.
-    return (after - before + 3 * _HALF_SCORE) // 2
+    return (after - before + 3 * HALF_SCORE) // 2
 
 
 def _evenness(shares: FloatArray) -> IntArray:

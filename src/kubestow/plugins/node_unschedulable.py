@@ -9,10 +9,10 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import UNSCHEDULABLE_TAINT, is_tolerated
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -22,8 +22,7 @@ _CORDONED: Final = Status.unresolvable("node(s) were unschedulable")
 class NodeUnschedulable:
     name: ClassVar[str] = "NodeUnschedulable"
     args_type: ClassVar[None] = None
-    filter_depends: ClassVar[Depends] = Depends.NODE
-    score_depends: ClassVar[Depends] = Depends.NODE
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE)
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._comparison_operators = handle.feature_gates.enabled(

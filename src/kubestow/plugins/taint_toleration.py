@@ -8,11 +8,11 @@ from kubestow.api.pod import Pod, Toleration
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import first_untolerated, soft_tolerations
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import (
@@ -28,8 +28,7 @@ _PRE_SCORE: Final = "PreScoreTaintToleration"
 class TaintToleration:
     name: ClassVar[str] = "TaintToleration"
     args_type: ClassVar[None] = None
-    filter_depends: ClassVar[Depends] = Depends.NODE
-    score_depends: ClassVar[Depends] = Depends.NODE
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, score=Reads.NODE)
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._comparison_operators = handle.feature_gates.enabled(

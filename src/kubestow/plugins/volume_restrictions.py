@@ -23,6 +23,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.held import NodesByItem
@@ -47,8 +48,7 @@ Disk = tuple[str, ...]
 class VolumeRestrictions:
     name: ClassVar[str] = "VolumeRestrictions"
     args_type: ClassVar[type[PluginArgs] | None] = None
-    filter_depends: ClassVar[Depends] = Depends.PODS
-    score_depends: ClassVar[Depends] = Depends.PODS
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.PODS, unless=PodInfo.mounts_storage)
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._claims = handle.objects.persistent_volume_claims
@@ -99,9 +99,6 @@ class VolumeRestrictions:
                 return Status.from_error(
                     PluginError(f'cannot read "PreFilter{self.name}" from cycleState')
                 )
-
-    def share(self, pod: PodInfo) -> int | None:
-        return None if pod.mounts_storage else 0
 
     def events(self) -> Registrations:
         return (

@@ -18,6 +18,7 @@ from kubestow.config.plugin_args import PluginArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
@@ -55,8 +56,7 @@ Entry = tuple[str, frozenset[str]]
 class VolumeZone:
     name: ClassVar[str] = "VolumeZone"
     args_type: ClassVar[type[PluginArgs] | None] = None
-    filter_depends: ClassVar[Depends] = Depends.NODE
-    score_depends: ClassVar[Depends] = Depends.PODS
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, unless=PodInfo.mounts_storage)
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._objects = handle.objects
@@ -92,9 +92,6 @@ class VolumeZone:
         if code == _UNREADABLE:
             return state.read(self.name)
         return Status.unresolvable(WRONG_ZONE)
-
-    def share(self, pod: PodInfo) -> int | None:
-        return None if pod.mounts_storage else 0
 
     def events(self) -> Registrations:
         return (

@@ -1,4 +1,4 @@
-"""Pods of one shape share work, and nobody can tell from the decisions."""
+"""Reuse between pods of one shape changes no decision."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,14 +20,13 @@ from kubestow.api.pod import (
 )
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
-from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.profile import ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import build_profiles
-from kubestow.framework.plugin import RowFilter, RowScore
 from kubestow.framework.profile import ScoreStep
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_handle, make_node, make_pod
@@ -227,30 +226,29 @@ def test_row_forms_equal_the_array_forms(seed: int) -> None:
     decision = side.decide(cache, pod)
     state, nodes = decision.state, nodes_of(side.snapshot)
     for step in side.profile.filter_steps:
-        if isinstance(step.plugin, RowFilter) and step.name not in state.skip_filter:
+        if step.row_form is not None and step.name not in state.skip_filter:
             codes = step.plugin.filter(state, pod, nodes)
-            rows = [*map(step.plugin.row_filter(state), side.snapshot.node_infos)]
+            rows = [*map(step.row_form(state), side.snapshot.node_infos)]
             assert (codes.tolist() if codes is not None else [0] * 5) == rows
     for name, plugin in side.profile.pre_score_steps:
         status = plugin.pre_score(state, pod, nodes)
         if status is not None:
             state.skip_score.add(name)
     for step in side.profile.score_steps:
-        if isinstance(step.plugin, RowScore) and step.name not in state.skip_score:
+        if step.row_form is not None and step.name not in state.skip_score:
             scores = np.broadcast_to(step.plugin.score(state, pod, nodes), 5)
-            rows = [*map(step.plugin.row_score(state), side.snapshot.node_infos)]
+            rows = [*map(step.row_form(state), side.snapshot.node_infos)]
             assert scores.tolist() == rows
 
 
 class Faulty:
-    """Shares its scores, and fails wherever nobody asks it about all nodes."""
+    """Lets its scores be reused, and fails in everything but scoring all nodes."""
 
     name = "Faulty"
-    filter_depends = Depends.PODS
-    score_depends = Depends.PODS
 
     def __init__(self, where: str) -> None:
         self._where = where
+        self.reuse = Reuse(score=Reads.PODS, unless=self._is_excepted)
 
     def score(self, state: Any, pod: PodInfo, nodes: Any) -> int:
         return 7
@@ -266,21 +264,23 @@ class Faulty:
 
         return score
 
-    def share(self, pod: PodInfo) -> int:
-        if self._where == "sharing":
+    def _is_excepted(self, pod: PodInfo) -> bool:
+        if self._where == "excepting":
             raise ValueError("no answer today")
-        return 0
+        return False
 
 
-@pytest.mark.parametrize("where", ["making", "scoring", "range", "sharing"])
-def test_a_plugin_that_fails_at_sharing_is_asked_plainly(where: str) -> None:
+@pytest.mark.parametrize("where", ["making", "scoring", "range", "excepting"])
+def test_a_plugin_that_fails_at_reuse_is_asked_plainly(where: str) -> None:
     cache, side = Cache(), Side(shares_work=True)
     for number in range(4):
         cache.add_node(new_node(number, number))
     profile = side.profile
     faulty: Any = Faulty(where)
     profile.plugins = {**profile.plugins, Faulty.name: faulty}
-    profile.score_steps.append(ScoreStep(Faulty.name, faulty, None, 1))
+    profile.score_steps.append(
+        ScoreStep(Faulty.name, faulty, None, 1, faulty.reuse, faulty.row_score)
+    )
     for number in range(4):
         pod = new_pod(0, number)
         decision = side.decide(cache, pod)

@@ -29,6 +29,7 @@ from kubestow.arrays import IntArray
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
@@ -275,9 +276,23 @@ class Faulty(FilterFromOutside):
         return None
 
 
+class FaultyOnNodes(Faulty):
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE)
+
+
+class TakenForNumbers(FilterFromOutside):
+    """Reads pods though it declares that it does not."""
+
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NUMBERS)
+
+
 class WrongShape(FilterFromOutside):
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         return np.zeros(1, np.int64)
+
+
+class WrongShapeOfNumbers(WrongShape):
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NUMBERS)
 
 
 class _BadPods:
@@ -317,7 +332,18 @@ def outside_cluster(plugin: type, pods_on: Mapping[str, Sequence[Pod]]) -> Small
 
 
 @pytest.mark.parametrize(
-    "plugin", [FilterFromOutside, BySnapshot, Swallowing, Faulty, WrongShape, WithState]
+    "plugin",
+    [
+        FilterFromOutside,
+        BySnapshot,
+        Swallowing,
+        Faulty,
+        FaultyOnNodes,
+        TakenForNumbers,
+        WrongShape,
+        WrongShapeOfNumbers,
+        WithState,
+    ],
 )
 def test_filters_from_outside_are_asked_in_a_way_they_understand(plugin: type) -> None:
     pods_on = {

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
+from kubestow.errors import PluginError
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 from kubestow.plugins.default_preemption.evictable import evictable_pods
-from kubestow.plugins.default_preemption.thinned import NeedsMore, Slots, ThinnedNodes
+from kubestow.plugins.default_preemption.thinned import Slots, ThinnedNodes
 from kubestow.testing import make_node, make_pod, make_snapshot
 
 PRIORITY = 5
@@ -40,7 +41,7 @@ def snapshot_of(counts: list[int]) -> Snapshot:
 
 def thinned(snapshot: Snapshot) -> ThinnedNodes:
     evictable = evictable_pods(nodes_of(snapshot), PRIORITY, None, 0)
-    return ThinnedNodes(nodes_of(snapshot), PRIORITY, Slots.of(evictable))
+    return ThinnedNodes(snapshot, np.arange(len(snapshot)), PRIORITY, Slots.of(evictable))
 
 
 def simulated(snapshot: Snapshot) -> list[SimulatedNode]:
@@ -117,54 +118,48 @@ PLAIN_CALLS = {
     "resource_column": ("x/gpu",),
 }
 NUMBERS = {"basic_requested", "pod_count", "requested"}
-REFUSED = {"has_affinity", "has_required_anti_affinity", "non_zero", "rows", "snapshot"}
+REFUSED = {"has_affinity", "has_required_anti_affinity", "non_zero"}
 REFUSED_CALLS = {"infos": (), "non_zero_requested": (0,)}
+# Lead to the pods as they are: a filter that declares Reads.NUMBERS does not read pods this way.
+AS_THEY_ARE = {"rows", "snapshot"}
 
 
 def test_everything_a_view_can_be_asked_for_has_its_place() -> None:
-    """Whoever lets `Nodes` tell more has to say here what a thinned view makes of it."""
-    known = {*SAME_AS_PLAIN, *PLAIN_CALLS, *NUMBERS, *REFUSED, *REFUSED_CALLS, "subset", "tracked"}
+    """What is added to `Nodes` needs a place here: what does a thinned view make of it?"""
+    known = {
+        *SAME_AS_PLAIN,
+        *PLAIN_CALLS,
+        *NUMBERS,
+        *REFUSED,
+        *REFUSED_CALLS,
+        *AS_THEY_ARE,
+        "subset",
+        "tracked",
+    }
     assert {name for name in dir(Nodes) if not name.startswith("_")} == known
 
 
-def test_what_node_objects_say_is_told_and_not_noted() -> None:
+def test_what_node_objects_say_is_the_same() -> None:
     snapshot = snapshot_of([2, 2])
     view, plain = thinned(snapshot), nodes_of(snapshot)
     for name in SAME_AS_PLAIN:
         assert np.array_equal(getattr(view, name), getattr(plain, name)), name
     for name, arguments in PLAIN_CALLS.items():
-        told, expected = getattr(view, name)(*arguments), getattr(plain, name)(*arguments)
-        assert np.array_equal(told, expected), name
+        found, expected = getattr(view, name)(*arguments), getattr(plain, name)(*arguments)
+        assert np.array_equal(found, expected), name
     numbers = view.tracked("rows", Depends.NODE, lambda nodes: np.arange(len(nodes)))
     assert numbers.tolist() == [0, 1]
     assert len(view) == 2
-    assert not view.asked.for_numbers
-    assert not view.asked.for_more
-
-
-def test_numbers_are_told_and_noted() -> None:
-    for ask in (
-        lambda view: view.pod_count,
-        lambda view: view.requested(0),
-        lambda view: view.basic_requested,
-    ):
-        view = thinned(snapshot_of([2, 2]))
-        ask(view.subset(np.array([1])))
-        assert view.asked.for_numbers
-        assert not view.asked.for_more
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED | REFUSED_CALLS.keys()))
-def test_more_than_numbers_is_refused_and_noted(name: str) -> None:
-    view = thinned(snapshot_of([2, 2]))
-    part = view.subset(np.array([1]))
-    with pytest.raises(NeedsMore):
+def test_more_than_numbers_is_refused(name: str) -> None:
+    part = thinned(snapshot_of([2, 2])).subset(np.array([1]))
+    with pytest.raises(PluginError, match=r"declares Reads\.NUMBERS"):
         getattr(part, name)(*REFUSED_CALLS.get(name, ()))
-    assert view.asked.for_more
 
 
 def test_arrays_over_pods_are_refused() -> None:
     view = thinned(snapshot_of([2]))
-    with pytest.raises(NeedsMore):
+    with pytest.raises(PluginError, match=r"declares Reads\.NUMBERS"):
         view.tracked("pods", Depends.PODS, lambda nodes: nodes.pod_count)
-    assert view.asked.for_more

@@ -15,9 +15,10 @@ from kubestow.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
+from kubestow.engine.equivalence.row_forms.node_resources_fit import node_strategy
 from kubestow.errors import ConfigError
+from kubestow.plugins._shared.curve import UtilizationCurve
 from kubestow.plugins._shared.scoring_resources import Loads
-from kubestow.plugins._shared.shape import Shape
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.strategies import Strategy, strategy_of
 from kubestow.testing import make_handle, make_node, make_pod, make_snapshot, run_score
@@ -135,7 +136,7 @@ def loads_of(columns: list[Column], node_count: int = 1) -> Loads:
     ],
 )
 def test_loads_become_scores(args: ScoringStrategy, loads: list[Column], expected: int) -> None:
-    assert strategy_of(args).score_nodes(loads_of(loads)).tolist() == [expected]
+    assert strategy_of(args).score(loads_of(loads)).tolist() == [expected]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +205,7 @@ def test_arrays_equal_the_scalar_reading(kind: str, columns: list[Column]) -> No
         )
         for row in range(4)
     ]
-    assert STRATEGIES[kind].score_nodes(loads_of(columns, 4)).tolist() == expected
+    assert STRATEGIES[kind].score(loads_of(columns, 4)).tolist() == expected
     on_each = [
         [
             (*numbers[row], request, weight)
@@ -213,7 +214,7 @@ def test_arrays_equal_the_scalar_reading(kind: str, columns: list[Column]) -> No
         ]
         for row in range(4)
     ]
-    assert [STRATEGIES[kind].score_node(node) for node in on_each] == expected
+    assert [node_strategy(STRATEGIES[kind])(node) for node in on_each] == expected
 
 
 def _score_of_node(kind: str, resources: list[tuple[int, int, int, int]]) -> int:
@@ -237,5 +238,5 @@ def _points(kind: str, requested: int, allocatable: int) -> int:
     if kind == "most":
         return min(requested, allocatable) * 100 // allocatable
     utilization = 100 if requested > allocatable else requested * 100 // allocatable
-    shape = Shape([(point, value * 10) for point, value in SHAPE])
+    shape = UtilizationCurve([(point, value * 10) for point, value in SHAPE])
     return int(shape.scores(np.array([utilization]))[0])

@@ -2,15 +2,15 @@
 
 import pytest
 
-from kubestow.plugins._shared.shape import Shape
+from kubestow.plugins._shared.curve import UtilizationCurve
 from kubestow.plugins.volume_binding.delayed import Decision
 from kubestow.plugins.volume_binding.matching import Binding
 from kubestow.plugins.volume_binding.provisioning import Provision
 from kubestow.plugins.volume_binding.scoring import score_of
 from kubestow.testing.storage import make_capacity, make_claim, make_volume
 
-EMPTIEST = Shape([(0, 100), (100, 0)])
-FULLEST = Shape([(0, 0), (100, 100)])
+EMPTIEST = UtilizationCurve([(0, 100), (100, 0)])
+FULLEST = UtilizationCurve([(0, 0), (100, 100)])
 
 
 def provision(class_name: str, size: str, left: str | None) -> Provision:
@@ -24,7 +24,7 @@ def binding(class_name: str, size: str, offered: str) -> Binding:
 
 
 @pytest.mark.parametrize(
-    ("decision", "shape", "score"),
+    ("decision", "curve", "score"),
     [
         pytest.param(Decision((), ()), EMPTIEST, 0, id="nothing"),
         pytest.param(
@@ -62,5 +62,5 @@ def binding(class_name: str, size: str, offered: str) -> Binding:
         ),
     ],
 )
-def test_scores(decision: Decision, shape: Shape, score: int) -> None:
-    assert score_of(decision, shape) == score
+def test_scores(decision: Decision, curve: UtilizationCurve, score: int) -> None:
+    assert score_of(decision, curve) == score

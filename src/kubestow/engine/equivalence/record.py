@@ -1,19 +1,19 @@
-"""What is known of how pods of one shape fare on every node, brought up to date when asked for.
+"""What is known of how pods of one shape fare on every node, brought up to date when read.
 
-For plugins that look at one node at a time (`SharingPlugin`), what a node is worth to a pod
-depends on the pod's shape and on that node alone. It is computed for all nodes once, and then again
-only for the nodes that changed.
+What a node is worth to a pod depends on the pod's shape and on that node alone, for plugins that
+allow reuse (`framework.reuse`). It is computed for all nodes once, and then again only for the
+nodes that changed.
 
     fixed      what depends on Node objects        first filter to reject, its code, weighted score
     local      what depends on pods as well        the same, with the filters and scores on pods
-    varying    raw scores that are normalised over whichever nodes turn out to be feasible
+    varying    raw scores that are normalised over the nodes that turn out to be feasible
 
-Not here: who asks for a record and when one is made (`shapes`), which plugins share (`sharing`).
+Not here: when a record is made and used (`records`), which plugins take part (`plan`).
 """
 
 from array import array
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +22,12 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import ALL_ROWS, IntArray, Rows
 from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
-from kubestow.engine.equivalence.sharing import Sharing, Token, Versions
+from kubestow.engine.equivalence.plan import ReusePlan, Versions
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
-from kubestow.framework.plugin import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
-    Restriction,
-    SharingPlugin,
-)
+from kubestow.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, Restriction
 from kubestow.framework.profile import FilterStep, ScoreStep
+from kubestow.framework.reuse import Reads
 from kubestow.framework.runner import filter_of, normalize_of, score_of
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import Nodes, nodes_of
@@ -42,17 +38,17 @@ _FAILED_BY: Final = 0
 _CODE: Final = 1
 _SCORE: Final = 2
 
-# With so many changed rows it is quicker to take them all together than one by one.
+# Up to this many changed rows, one by one is quicker than all together.
 _ROWS_FEW: Final = 8
 
 
-class AskEverybodyError(Exception):
-    """Something out of the ordinary came up, and how it is told depends on the order of all
-    plugins: the attempt has to be made anew, asking every plugin."""
+class FallBackToPlain(Exception):
+    """A plugin failed, and which failure counts depends on the order of all plugins: the attempt is
+    made again by asking each of them."""
 
 
-class ShapeRecord(Follower):
-    """Verdicts and scores of the plugins that share.
+class Record(Follower):
+    """Verdicts and scores of the plugins whose answers are reused.
 
     failed_by        int64[row]   index of the first of these filters to reject the node, or PASSED
     codes            int64[row]   that filter's code
@@ -60,49 +56,48 @@ class ShapeRecord(Follower):
                                   node fits
     rejected_count   how many nodes are rejected
     is_used          whether a second pod of the shape has come
+    asked_…          the steps of the other plugins, which are asked in every cycle
     """
 
     def __init__(
         self,
-        sharing: Sharing,
-        token: Token,
+        plan: ReusePlan,
+        reused: frozenset[str],
         pod: PodInfo,
         snapshot: Snapshot,
         state: CycleState,
         restriction: tuple[str, Restriction] | None,
     ) -> None:
         super().__init__(snapshot.log, Depends.PODS)
-        profile = sharing.profile
-        shared = sharing.shared_names(token)
+        profile = plan.profile
         self.profile = profile
         self.snapshot = snapshot
         self.state = state
         self.restriction = restriction
         self.is_used = False
-        self._sharing = sharing
-        self._token = token
-        self._versions: Versions = sharing.versions()
+        self._plan = plan
+        self._reused = reused
+        self._versions: Versions = plan.versions()
         self._node_count = len(snapshot)
         self._pod = pod
-        self.alone_pre_filter = [
-            (name, plugin) for name, plugin in profile.pre_filter_steps if name not in shared
+        self.asked_pre_filter = [
+            (name, plugin) for name, plugin in profile.pre_filter_steps if name not in reused
         ]
-        self.alone_filter = [step for step in profile.filter_steps if step.name not in shared]
-        self.alone_pre_score = [
-            (name, plugin) for name, plugin in profile.pre_score_steps if name not in shared
+        self.asked_filter = [step for step in profile.filter_steps if step.name not in reused]
+        self.asked_pre_score = [
+            (name, plugin) for name, plugin in profile.pre_score_steps if name not in reused
         ]
-        self.alone_score = [step for step in profile.score_steps if step.name not in shared]
-        self._steps = _SharedSteps(
-            sharing,
+        self.asked_score = [step for step in profile.score_steps if step.name not in reused]
+        self._steps = _ReusedSteps(
             [
                 step
                 for step in profile.filter_steps
-                if step.name in shared and step.name not in state.skip_filter
+                if step.name in reused and step.name not in state.skip_filter
             ],
             [
                 step
                 for step in profile.score_steps
-                if step.name in shared and step.name not in state.skip_score
+                if step.name in reused and step.name not in state.skip_score
             ],
             state,
         )
@@ -117,9 +112,9 @@ class ShapeRecord(Follower):
         # The number of nodes is part of some scores.
         if len(self.snapshot) != self._node_count:
             return False
-        versions = self._sharing.versions()
+        versions = self._plan.versions()
         if versions != self._versions:
-            if self._sharing.token(pod) != self._token:
+            if self._plan.reused(pod) != self._reused:
                 return False
             self._versions = versions
         return True
@@ -158,18 +153,18 @@ class ShapeRecord(Follower):
         self.rejected_count = int(np.count_nonzero(self.failed_by != PASSED))
 
     def _recheck_rejected(self, rows: "array[int]", *, is_few: bool) -> None:
-        """No node fits, and mostly that stays so: then nobody asks for scores."""
+        """No node fits, and mostly that stays so: then no scores are needed."""
         if is_few:
             for row in rows:
                 self._enter_verdict(row, *self._fixed.values()[:_SCORE, row].tolist())
-            has_hope = self.rejected_count < self._node_count
+            has_fitting = self.rejected_count < self._node_count
         else:
             changed = np.array(rows, np.intp)
             verdicts = self._fixed_at(changed)
             self._add_verdicts(verdicts, self._steps.pod_filters, nodes_of(self.snapshot, changed))
             self.failed_by[changed], self.codes[changed] = verdicts[:_SCORE]
-            has_hope = bool(np.count_nonzero(verdicts[_FAILED_BY] == PASSED))
-        if has_hope:
+            has_fitting = bool(np.count_nonzero(verdicts[_FAILED_BY] == PASSED))
+        if has_fitting:
             self._compute_all()
 
     def _compute_row(self, row: int) -> None:
@@ -180,7 +175,7 @@ class ShapeRecord(Follower):
         for weight, score_of_row in self._steps.row_scores:
             one = score_of_row(info)
             if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
-                raise AskEverybodyError
+                raise FallBackToPlain
             score += one * weight
         self.score[row] = score + self._constant
 
@@ -228,10 +223,9 @@ class ShapeRecord(Follower):
             total += score if step.weight == 1 else score * step.weight
 
     def _raw(self, step: ScoreStep) -> Tracked[np.int64]:
-        depends = cast(SharingPlugin, step.plugin).score_depends  # only these are kept
         return Tracked[np.int64](
             self.snapshot.log,
-            depends,
+            Depends.NODE if step.reuse.score is Reads.NODE else Depends.PODS,
             lambda rows: score_of(step, self.state, self._pod, nodes_of(self.snapshot, rows)),
         )
 
@@ -243,32 +237,28 @@ class ShapeRecord(Follower):
         self._constant = sum(constant for _, constant in found if constant is not None)
 
 
-class _SharedSteps:
-    """The filters and scores that share, by what they depend on."""
+class _ReusedSteps:
+    """The filters and scores whose answers are reused, by what they read."""
 
     def __init__(
-        self,
-        sharing: Sharing,
-        filters: Sequence[FilterStep],
-        scores: Sequence[ScoreStep],
-        state: CycleState,
+        self, filters: Sequence[FilterStep], scores: Sequence[ScoreStep], state: CycleState
     ) -> None:
-        self.node_filters = _filtering_on(Depends.NODE, filters)
-        self.pod_filters = _filtering_on(Depends.PODS, filters)
+        self.node_filters = [step for step in filters if step.reuse.filter is Reads.NODE]
+        self.pod_filters = [step for step in filters if step.reuse.filter is not Reads.NODE]
         # A score that is normalised over the feasible nodes is kept raw.
         self.varying = [step for step in scores if step.normalizer is not None]
         plain = [step for step in scores if step.normalizer is None]
-        self.node_scores = _scoring_on(Depends.NODE, plain)
-        self.pod_scores = _scoring_on(Depends.PODS, plain)
+        self.node_scores = [step for step in plain if step.reuse.score is Reads.NODE]
+        self.pod_scores = [step for step in plain if step.reuse.score is not Reads.NODE]
         self.row_filters = [
-            (step.filter_index, sharing.row_filters[step.name].row_filter(state))
+            (step.filter_index, step.row_form(state))
             for step in self.pod_filters
-            if step.name in sharing.row_filters
+            if step.row_form is not None
         ]
         self.row_scores = [
-            (step.weight, sharing.row_scores[step.name].row_score(state))
+            (step.weight, step.row_form(state))
             for step in self.pod_scores
-            if step.name in sharing.row_scores
+            if step.row_form is not None
         ]
         self.has_row_forms = len(self.row_filters) == len(self.pod_filters) and len(
             self.row_scores
@@ -289,7 +279,7 @@ class NormalizedScore:
     def constant(self, state: CycleState, pod: PodInfo) -> int | None:
         """The weighted score of every node if it is known to be the same, else None."""
         # With scores that depend on pods, any pod that is placed may end it.
-        if cast(SharingPlugin, self.step.plugin).score_depends is Depends.PODS or self.raw().any():
+        if self.step.reuse.score is not Reads.NODE or self.raw().any():
             return None
         zero = normalize_of(self.step, state, pod, np.zeros(1, np.int64))
         return int(checked(zero)[0]) * self.step.weight
@@ -320,13 +310,5 @@ def checked(scores: IntArray) -> IntArray:
     """The same scores, if all are in range."""
     # Read without a sign, negative numbers are huge: one look finds both kinds.
     if scores.astype(np.int64, copy=False).view(np.uint64).max(initial=0) > MAX_NODE_SCORE:
-        raise AskEverybodyError
+        raise FallBackToPlain
     return scores
-
-
-def _filtering_on(depends: Depends, steps: Sequence[FilterStep]) -> list[FilterStep]:
-    return [step for step in steps if getattr(step.plugin, "filter_depends", None) is depends]
-
-
-def _scoring_on(depends: Depends, steps: Sequence[ScoreStep]) -> list[ScoreStep]:
-    return [step for step in steps if getattr(step.plugin, "score_depends", None) is depends]

@@ -1,11 +1,10 @@
 """Which extended resources are served by devices: resource name → device class (spec 05 §8.3)."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
 from kubestow.api.device import DeviceClass
-from kubestow.api.pod_info import PodInfo
 from kubestow.api.resources import DEVICE_CLASS_PREFIX
 from kubestow.cache.objects import ObjectStore
 
@@ -35,17 +34,6 @@ class DeviceClassMap:
             self._by_resource = classes_by_resource(self._store)
             self._version = self._store.version
         return self._by_resource.get(resource)
-
-
-def share_unless_by_devices(pod: PodInfo, classes: DeviceClassMap | None) -> Hashable | None:
-    """For `SharingPlugin.share`: None for pods that devices may serve, whose state is
-    cluster-wide."""
-    if classes is None or classes.is_empty:
-        return 0
-    requested = pod.accounted.requested.scalar
-    if any(classes.class_of(name) is not None for name in requested):
-        return None
-    return classes.version
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:

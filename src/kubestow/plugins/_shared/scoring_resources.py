@@ -3,7 +3,7 @@
 Not here: what a load is worth (the plugins), how a pod's request adds up (`api.requests`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +14,9 @@ from kubestow.api.requests import request_value
 from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
 from kubestow.arrays import IntArray
 from kubestow.cache import columns
-from kubestow.cache.node_info import NodeInfo
 from kubestow.config.plugin_args import CPU_AND_MEMORY, ResourceSpec
 from kubestow.index.devices.counts import DeviceCounts
 from kubestow.index.nodes import Nodes
-from kubestow.plugins._shared.node_amounts import amounts_reader
 
 
 class ScoredRequest(NamedTuple):
@@ -55,10 +53,6 @@ class Loads(NamedTuple):
             self.request[mask],
             self.weight[mask],
         )
-
-
-# One resource that counts on one node: allocatable, used, the pod's request and its weight.
-NodeLoad = tuple[int, int, int, int]
 
 
 class ScoringResources:
@@ -104,28 +98,6 @@ class ScoringResources:
         for place, name in enumerate(request.names):
             allocatable[place], used[place] = self._capacity(nodes, name)
         return Loads(allocatable, used, request.amounts, request.weights)
-
-    def loads_on(self, request: ScoredRequest) -> Callable[[NodeInfo], list[NodeLoad]]:
-        """A function that gives the same for one node, as plain numbers; devices do not come in.
-
-        A resource the node lacks does not count.
-        """
-        amounts: list[int] = request.amounts.ravel().tolist()
-        weights: list[int] = request.weights.ravel().tolist()
-        readers = [
-            (amounts_reader(name, non_zero=self._use_non_zero), amount, weight)
-            for name, amount, weight in zip(request.names, amounts, weights, strict=True)
-        ]
-
-        def loads(info: NodeInfo) -> list[NodeLoad]:
-            found: list[NodeLoad] = []
-            for read, amount, weight in readers:
-                allocatable, used = read(info)
-                if allocatable:
-                    found.append((allocatable, used, amount, weight))
-            return found
-
-        return loads
 
     def _capacity(self, nodes: Nodes, name: str) -> tuple[IntArray | int, IntArray | int]:
         """What the nodes have of one resource, and how much of that is taken."""

@@ -1,13 +1,7 @@
-"""Asks filters about many nodes in thought, as few times as possible.
+"""Asks filters about many nodes in thought, as few times as possible (`filters` says how often).
 
-    filters that do not look at pods               asked once: pods do not change their answer
-    filters that ask for numbers                   asked at every step, for all nodes at once
-    filters that ask for more, or keep a state     asked at every step, node by node
-    that follows pods coming and going
-
-A filter may say that it does not look at pods (`filters`). What the others ask for is seen when
-they are first asked, with every less important pod gone. A filter answers for each node by itself,
-so one that saw neither pods nor numbers then would say the same at every later step.
+A filter answers for each node by itself, so one that reads neither pods nor numbers gives the same
+answer at every step of a trial.
 """
 
 from collections.abc import Callable
@@ -20,9 +14,12 @@ from kubestow.arrays import BoolArray, IntArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import decode_status
 from kubestow.framework.plugin import FilterPlugin, StatusCodes
+from kubestow.framework.reuse import Reads
+from kubestow.framework.runner import FilterError, code_of_one
 from kubestow.index.nodes import Nodes, SimulatedNode
 from kubestow.plugins.default_preemption.dry_run import IntpArray, Question
-from kubestow.plugins.default_preemption.thinned import NeedsMore, ThinnedNodes
+from kubestow.plugins.default_preemption.filters import TrialFilter
+from kubestow.plugins.default_preemption.thinned import ThinnedNodes
 
 
 class Spot(NamedTuple):
@@ -40,48 +37,30 @@ class FilterFault(Exception):
     """A filter failed, and not for one node alone."""
 
 
-class TooMany(Exception):
-    """A filter wants to be asked node by node, and there are more nodes than are likely needed."""
-
-
 class Asker:
-    """Asks the filters of one attempt. Its views must all be made from the first."""
+    """Asks the filters of one attempt."""
 
     def __init__(self, question: Question, statuses: StatusCodes) -> None:
         self._state = question.state
         self._pod = question.pod
         self._statuses = statuses
         self._filters = question.filters
-        self._by_numbers: list[FilterPlugin] = []
-        self._by_node: list[FilterPlugin] = []
 
-    def first_failures(self, view: ThinnedNodes, spot_at: SpotAt, *, by_node_max: int) -> IntArray:
-        """int64[node]: the status of the first filter that fails, as a number; 0 if none does.
-
-        TooMany if more nodes would have to be asked about one by one.
-        """
+    def first_failures(self, view: ThinnedNodes, spot_at: SpotAt) -> IntArray:
+        """int64[node]: the status of the first filter that fails, as a number; 0 if none does."""
         failures = np.zeros(len(view), np.int64)
         passing = everything = np.arange(len(view))
         for asked in self._filters:
-            plugin = asked.plugin
-            is_narrowed = asked.evaluates_each_node and passing is not everything
-            nodes = view.subset(passing) if is_narrowed else view
-            try:
-                if asked.follows_pods:
-                    raise NeedsMore
-                if asked.ignores_pods:
-                    codes = ask(plugin, self._state, self._pod, nodes.as_they_are)
-                else:
-                    codes = self._ask_by_numbers(plugin, nodes)
+            if asked.reads is Reads.PODS:
+                numbers = self._ask_each(asked, passing, spot_at)
+            else:
+                is_narrowed = asked.step.reuse.per_node and passing is not everything
+                nodes = view.subset(passing) if is_narrowed else view
+                codes = self._ask_all(asked, nodes)
                 if codes is None:
                     continue
                 codes = codes if is_narrowed else codes[passing]
-                numbers = status_numbers(plugin, self._state, codes, self._statuses)
-            except NeedsMore:
-                if len(passing) > by_node_max:
-                    raise TooMany from None
-                _note(plugin, self._by_node)
-                numbers = self._ask_each(plugin, passing, spot_at)
+                numbers = status_numbers(asked.plugin, self._state, codes, self._statuses)
             failures[passing] = numbers
             passing = passing[numbers == 0]
             if len(passing) == 0:
@@ -94,47 +73,34 @@ class Asker:
         All filters must have been asked about these nodes before, and have passed them.
         """
         fails = np.zeros(len(mask), np.bool_)
-        for plugin in self._by_numbers:
-            codes = self._ask_view(plugin, view)
-            if codes is not None:
-                fails |= codes != 0
+        for asked in self._filters:
+            if asked.reads is Reads.NUMBERS:
+                codes = self._ask_all(asked, view)
+                if codes is not None:
+                    fails |= codes != 0
         fails &= mask
-        for plugin in self._by_node:
-            fitting = np.flatnonzero(mask & ~fails)
-            fails[fitting] = self._ask_each(plugin, fitting, spot_at) != 0
+        for asked in self._filters:
+            if asked.reads is Reads.PODS:
+                fitting = np.flatnonzero(mask & ~fails)
+                fails[fitting] = self._ask_each(asked, fitting, spot_at) != 0
         return fails
 
-    def _ask_by_numbers(self, plugin: FilterPlugin, view: ThinnedNodes) -> IntArray | None:
-        """Like `_ask_view`, and take note of whether numbers were asked for."""
-        view.asked.for_numbers = False
-        codes = self._ask_view(plugin, view)
-        if view.asked.for_numbers:
-            _note(plugin, self._by_numbers)
-        return codes
+    def _ask_all(self, asked: TrialFilter, view: ThinnedNodes) -> IntArray | None:
+        nodes = view.as_they_are if asked.reads is Reads.NODE else view
+        return ask(asked.plugin, self._state, self._pod, nodes)
 
-    def _ask_view(self, plugin: FilterPlugin, view: ThinnedNodes) -> IntArray | None:
-        """The filter's codes for the whole view; NeedsMore if it cannot go by numbers."""
-        asked = view.asked
-        asked.for_more = False
-        try:
-            codes = ask(plugin, self._state, self._pod, view)
-        except FilterFault as fault:
-            if asked.for_more:
-                raise NeedsMore from fault
-            raise
-        if asked.for_more:  # The plugin took the refusal for an answer.
-            raise NeedsMore
-        return codes
-
-    def _ask_each(self, plugin: FilterPlugin, positions: IntpArray, spot_at: SpotAt) -> IntArray:
+    def _ask_each(self, asked: TrialFilter, positions: IntpArray, spot_at: SpotAt) -> IntArray:
         """The statuses of the nodes at these positions as numbers, found one by one."""
         numbers = np.zeros(len(positions), np.int64)
         listed: list[int] = positions.tolist()
         for index, position in enumerate(listed):
             node, state = spot_at(position)
-            codes = ask(plugin, state, self._pod, node)
-            if codes is not None and codes[0]:
-                status = decode_status(plugin, state, int(codes[0]))
+            try:
+                code = code_of_one(asked.step, state, self._pod, node)
+            except FilterError as error:
+                raise FilterFault from error
+            if code:
+                status = decode_status(asked.plugin, state, code)
                 numbers[index] = self._statuses.code_of(status)
         return numbers
 
@@ -162,8 +128,3 @@ def status_numbers(
         numbers[left[is_same]] = statuses.code_of(decode_status(plugin, state, code))
         left = left[~is_same]
     return numbers
-
-
-def _note(plugin: FilterPlugin, plugins: list[FilterPlugin]) -> None:
-    if plugin not in plugins:
-        plugins.append(plugin)

@@ -1,87 +1,71 @@
 """The filters that take part in a trial, and what their verdicts depend on.
 
-A trial moves pods off nodes and back again. Filters that do not look at pods need not be asked
-twice, and what came of a trial may be kept for pods of the same shape if all the others share
-(`framework.plugin.SharingPlugin`).
+A trial moves pods off nodes and back again. What a filter declares (`framework.reuse`) says how
+often it has to be asked:
+
+    Reads.NODE      once: pods do not change its answer
+    Reads.NUMBERS   at every step, for all nodes at once
+    Reads.PODS      at every step, node by node; so is a filter that declares nothing, or whose
+                    state follows pods that are added and removed
 """
 
-from collections.abc import Callable, Hashable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
-from kubestow.framework.plugin import (
-    ConditionallySharing,
-    FilterPlugin,
-    PodBlindFilter,
-    SharingPlugin,
-)
+from kubestow.framework.plugin import FilterPlugin
 from kubestow.framework.profile import FilterStep, Profile, plugin_name
+from kubestow.framework.reuse import Reads
 
 
 class TrialFilter(NamedTuple):
     """One filter in one attempt.
 
-    ignores_pods   pods on a node change nothing in what it says of that node
-    follows_pods   it has to be told of pods coming and going
-    share          equal for pods of one shape that it treats alike; None for pods to be looked at
-                   by themselves
+    follows_pods   its state has to be changed when pods are thought to come or go
+    is_reused      what it says of a node holds for all pods of the shape
     """
 
-    filter_index: int
-    name: str
-    plugin: FilterPlugin
-    evaluates_each_node: bool
-    ignores_pods: bool
+    step: FilterStep
+    reads: Reads
     follows_pods: bool
-    share: Hashable | None
+    is_reused: bool
+
+    @property
+    def name(self) -> str:
+        return self.step.name
+
+    @property
+    def plugin(self) -> FilterPlugin:
+        return self.step.plugin
 
 
 class FilterTable:
-    """The filters of a profile, with what can be said of them before there is a pod."""
+    """The filters of a profile."""
 
     def __init__(self, profile: Profile) -> None:
         stateful = frozenset(map(plugin_name, profile.pre_filter_extensions))
-        self._traits = [_Traits.of(step, step.name in stateful) for step in profile.filter_steps]
+        self._steps = [(step, step.name in stateful) for step in profile.filter_steps]
 
     def of_attempt(self, state: CycleState, pod: PodInfo) -> list[TrialFilter]:
         """The filters that PreFilter left in the attempt, in their order."""
         skipped = state.skip_filter
         return [
-            traits.of_attempt(state, pod)
-            for traits in self._traits
-            if traits.known.name not in skipped
+            _trial_filter(step, follows_pods, state, pod)
+            for step, follows_pods in self._steps
+            if step.name not in skipped
         ]
 
 
-# What a plugin that shares with all pods of a shape says.
-_ALWAYS: Final = 0
-
-
-class _Traits(NamedTuple):
-    """What is known of a filter, and what it has to be asked about a pod."""
-
-    known: TrialFilter
-    ignores_pods: Callable[[CycleState, PodInfo], bool] | None
-    share: Callable[[PodInfo], Hashable | None] | None
-
-    @classmethod
-    def of(cls, step: FilterStep, follows_pods: bool) -> "_Traits":
-        plugin: object = step.plugin
-        is_sharing = isinstance(plugin, SharingPlugin)
-        depends = getattr(plugin, "filter_depends", None)
-        ignores_pods = depends is Depends.NODE and not follows_pods
-        return cls(
-            TrialFilter(*step, ignores_pods, follows_pods, _ALWAYS if is_sharing else None),
-            plugin.ignores_pods if isinstance(plugin, PodBlindFilter) else None,
-            plugin.share if is_sharing and isinstance(plugin, ConditionallySharing) else None,
-        )
-
-    def of_attempt(self, state: CycleState, pod: PodInfo) -> TrialFilter:
-        known = self.known
-        if self.ignores_pods is not None:
-            known = known._replace(ignores_pods=self.ignores_pods(state, pod))
-        if self.share is not None:
-            known = known._replace(share=self.share(pod))
-        return known
+def _trial_filter(
+    step: FilterStep, follows_pods: bool, state: CycleState, pod: PodInfo
+) -> TrialFilter:
+    reuse = step.reuse
+    if follows_pods or reuse.filter is None:
+        return TrialFilter(step, Reads.PODS, follows_pods, is_reused=False)
+    ignores_pods = reuse.ignores_pods is not None and reuse.ignores_pods(state, pod)
+    return TrialFilter(
+        step,
+        Reads.NODE if ignores_pods else reuse.filter,
+        follows_pods,
+        is_reused=reuse.unless is None or not reuse.unless(pod),
+    )

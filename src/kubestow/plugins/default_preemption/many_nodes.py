@@ -14,14 +14,10 @@ from kubestow.api.importance import by_importance
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.framework.plugin import StatusCodes
+from kubestow.framework.reuse import Reads
 from kubestow.framework.runner import run_add_pod, run_remove_pod
 from kubestow.index.nodes import SimulatedNode, nodes_of
-from kubestow.plugins.default_preemption.asking import (
-    Asker,
-    FilterFault,
-    Spot,
-    TooMany,
-)
+from kubestow.plugins.default_preemption.asking import Asker, FilterFault, Spot
 from kubestow.plugins.default_preemption.candidates import (
     CRITERIA,
     HIGHEST_PRIORITY,
@@ -45,7 +41,7 @@ from kubestow.plugins.default_preemption.evictable import (
     lower_sums,
 )
 from kubestow.plugins.default_preemption.one_node import OneNode, no_victim_needed
-from kubestow.plugins.default_preemption.thinned import NeedsMore, Slots, ThinnedNodes
+from kubestow.plugins.default_preemption.thinned import Slots, ThinnedNodes
 
 # How many nodes are asked about at once before it is known how many of them could help.
 SCREENED_MAX: Final = 4096
@@ -58,26 +54,20 @@ class ManyNodes:
     def __init__(self, question: Question, statuses: StatusCodes | None = None) -> None:
         self._question = question
         self.statuses = StatusCodes() if statuses is None else statuses
-        self._goes_by_node = any(taking_part.follows_pods for taking_part in question.filters)
+        self._goes_by_node = any(asked.reads is Reads.PODS for asked in question.filters)
 
     def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
+        if missing is not None:
+            tried = rows[: missing if self._goes_by_node else SCREENED_MAX]
+        else:
+            tried = rows
         try:
-            return self._evaluate(rows, missing)
-        except (FilterFault, NeedsMore):
+            return self._try(tried, missing)
+        except FilterFault:
             # A filter failed for all nodes together. Only one by one can it say which it means.
             return OneNode(self._question, self.statuses).evaluate(rows, missing)
 
-    def _evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
-        if missing is None:
-            return self._try(rows, missing, by_node_max=len(rows))
-        if not self._goes_by_node:
-            try:
-                return self._try(rows[:SCREENED_MAX], missing, by_node_max=missing)
-            except TooMany:
-                self._goes_by_node = True
-        return self._try(rows[:missing], missing, by_node_max=missing)
-
-    def _try(self, rows: IntpArray, missing: int | None, *, by_node_max: int) -> Stretch:
+    def _try(self, rows: IntpArray, missing: int | None) -> Stretch:
         question, statuses = self._question, self.statuses
         codes = np.full(len(rows), statuses.code_of(NO_VICTIMS), np.int64)
         sums = lower_sums(nodes_of(question.snapshot, rows), question.pod.priority)
@@ -85,7 +75,7 @@ class ManyNodes:
         asker = Asker(question, statuses)
         if len(positions):
             screened = _Thought(question, rows[positions])
-            codes[positions] = screened.first_failures(asker, by_node_max)
+            codes[positions] = screened.first_failures(asker)
         fitting = np.flatnonzero(codes == 0)
         if missing is not None and len(fitting) > missing:
             # The others are most likely not needed. If they are, they will be asked about again.
@@ -165,20 +155,18 @@ class _Thought:
         self._question = question
         self._rows = rows
         self._slots = slots
-        self._view = ThinnedNodes(nodes_of(question.snapshot, rows), question.pod.priority, slots)
+        self._view = ThinnedNodes(question.snapshot, rows, question.pod.priority, slots)
         self._crowd = _Crowd.of(question, rows)
         self._spots: dict[int, Spot] = {}
 
     # --- asking about them, with and without nominated pods (spec 04 §7) ---
 
-    def first_failures(self, asker: Asker, by_node_max: int) -> IntArray:
-        failures = asker.first_failures(self._view, self._spot_at, by_node_max=by_node_max)
+    def first_failures(self, asker: Asker) -> IntArray:
+        failures = asker.first_failures(self._view, self._spot_at)
         crowd = self._crowd
         if crowd is not None:
             crowded = self._view.crowded(crowd.positions, crowd.pods)
-            found = asker.first_failures(
-                crowded, self._crowded_spot_at, by_node_max=len(crowd.positions)
-            )
+            found = asker.first_failures(crowded, self._crowded_spot_at)
             # Nominated pods are counted in first, so what fails with them is what is said.
             failures[crowd.positions[found != 0]] = found[found != 0]
         return failures

@@ -1,8 +1,8 @@
-"""Many nodes as they would be without some of their pods, for filters that go by numbers.
+"""Many nodes as they would be without some of their pods, for filters that read numbers alone.
 
 A filter that compares what is requested with what is there gives its answer for hundreds of thinned
-nodes at once. One that wants more than numbers (pods, the snapshot) is told that this view is not
-enough; it has to be asked about one simulated node after the other.
+nodes at once. One that reads more of the pods declares so, and is asked about one simulated node
+after the other.
 
 The pods that come and go lie in slots, the same slot of all nodes side by side:
 
@@ -18,14 +18,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from kubestow.api.node import Node
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IdArray, IntArray
+from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.resource_columns import BASIC_RESOURCES
-from kubestow.cache.snapshot import FrozenImages, Snapshot
-from kubestow.index.nodes import Nodes
+from kubestow.cache.snapshot import Snapshot
+from kubestow.errors import PluginError
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.default_preemption.evictable import (
     FIGURES,
     Evictable,
@@ -36,20 +36,6 @@ from kubestow.plugins.default_preemption.evictable import (
 IntpArray = npt.NDArray[np.intp]
 
 BASIC_COUNT: Final = len(BASIC_RESOURCES)
-
-
-class NeedsMore(Exception):
-    """The filter asked for something a view of numbers does not have."""
-
-
-class Asked:
-    """What a view was asked for. A filter that asks for neither goes by the Node objects alone."""
-
-    __slots__ = ("for_more", "for_numbers")
-
-    def __init__(self) -> None:
-        self.for_numbers = False
-        self.for_more = False
 
 
 class Slots:
@@ -124,32 +110,31 @@ class ThinnedNodes(Nodes):
     __slots__ = (
         "_amounts",
         "_crowd",
-        "_nodes",
         "_pod_count",
         "_present",
         "_priority",
         "_requested",
+        "_row_numbers",
         "_slots",
         "_sums",
-        "asked",
     )
 
     def __init__(
         self,
-        nodes: Nodes,
+        snapshot: Snapshot,
+        rows: IntpArray,
         priority: int,
         slots: Slots | None = None,
         *,
         present: BoolArray | None = None,
         crowd: Sequence[Sequence[PodInfo]] = (),
-        asked: Asked | None = None,
     ) -> None:
         """Pods can be put back only where there are slots.
 
         `crowd` are pods thought to be on each node besides its own.
         """
-        self._nodes = nodes
-        self._columns = nodes.snapshot.columns
+        super().__init__(snapshot, rows)
+        self._row_numbers = rows
         self._priority = priority
         self._slots = slots
         # bool[slot, node]: the pods that are back.
@@ -161,13 +146,11 @@ class ThinnedNodes(Nodes):
         self._amounts: dict[int, IntArray] = {}
         self._requested: dict[int, IntArray] = {}
         self._pod_count: IntArray | None = None
-        # Shared with the views made from this one: whoever asks them asks this one.
-        self.asked = Asked() if asked is None else asked
 
     @property
     def as_they_are(self) -> Nodes:
         """The same nodes with the pods they have."""
-        return self._nodes
+        return nodes_of(self.snapshot, self.rows)
 
     # --- pods that come and go ---
 
@@ -198,12 +181,12 @@ class ThinnedNodes(Nodes):
     def crowded(self, positions: IntpArray, crowd: Sequence[Sequence[PodInfo]]) -> "ThinnedNodes":
         """The nodes at these positions as they are now, each with some pods more."""
         return ThinnedNodes(
-            self._nodes.subset(positions),
+            self.snapshot,
+            self._row_numbers[positions],
             self._priority,
             None if self._slots is None else self._slots.subset(positions),
             present=None if self._present is None else self._present[:, positions],
             crowd=crowd,
-            asked=self.asked,
         )
 
     def subset(self, positions: IntpArray) -> "ThinnedNodes":
@@ -223,19 +206,18 @@ class ThinnedNodes(Nodes):
     # --- numbers ---
 
     def requested(self, column: int) -> IntArray:
-        self.asked.for_numbers = True
         requested = self._requested.get(column)
         if requested is None:
             requested = self._requested[column] = self._count_requested(column)
         return requested
 
     def _count_requested(self, column: int) -> IntArray:
-        requested = self._nodes.requested(column)
+        requested = super().requested(column)
         if column < BASIC_COUNT:
             requested = requested - self._lower_sums()[column + 1]
         else:
             name = self._columns.resources.names[column]
-            requested = requested - lower_scalar_sums(self._nodes, self._priority, name)
+            requested = requested - lower_scalar_sums(self.as_they_are, self._priority, name)
         if self._present is not None and self._present.any():
             requested += (self._amounts_of(column) * self._present).sum(axis=0)
         if self._crowd:
@@ -244,7 +226,7 @@ class ThinnedNodes(Nodes):
 
     def _lower_sums(self) -> IntArray:
         if self._sums is None:
-            self._sums = lower_sums(self._nodes, self._priority)
+            self._sums = lower_sums(self.as_they_are, self._priority)
         return self._sums
 
     def _requested_by(self, pods: Sequence[PodInfo], column: int) -> int:
@@ -262,10 +244,9 @@ class ThinnedNodes(Nodes):
 
     @property
     def pod_count(self) -> IntArray:
-        self.asked.for_numbers = True
         pod_count = self._pod_count
         if pod_count is None:
-            pod_count = self._nodes.pod_count - self._lower_sums()[0]
+            pod_count = super().pod_count - self._lower_sums()[0]
             if self._present is not None:
                 pod_count += np.count_nonzero(self._present, axis=0)
             if self._crowd:
@@ -273,79 +254,29 @@ class ThinnedNodes(Nodes):
             self._pod_count = pod_count
         return pod_count
 
-    # --- what the Node objects say ---
+    # --- what this view does not have ---
 
-    def __len__(self) -> int:
-        return len(self._nodes)
+    def non_zero_requested(self, column: int) -> IntArray:
+        raise _undeclared("non_zero_requested")
 
-    def allocatable(self, column: int) -> IntArray:
-        return self._nodes.allocatable(column)
-
-    @property
-    def allowed_pods(self) -> IntArray:
-        return self._nodes.allowed_pods
+    def infos(self) -> list[NodeInfo]:
+        raise _undeclared("infos")
 
     @property
-    def unschedulable(self) -> BoolArray:
-        return self._nodes.unschedulable
+    def has_affinity(self) -> BoolArray:
+        raise _undeclared("has_affinity")
 
     @property
-    def features(self) -> IntArray:
-        return self._nodes.features
-
-    @property
-    def taint_set(self) -> IdArray:
-        return self._nodes.taint_set
-
-    def label_ids(self, key: str) -> IdArray:
-        return self._nodes.label_ids(key)
-
-    def label_values(self, key: str) -> list[str | None]:
-        return self._nodes.label_values(key)
-
-    @property
-    def names(self) -> list[str]:
-        return self._nodes.names
-
-    def node_objects(self) -> list[Node]:
-        return self._nodes.node_objects()
-
-    def images(self) -> list[FrozenImages]:
-        return self._nodes.images()
+    def has_required_anti_affinity(self) -> BoolArray:
+        raise _undeclared("has_required_anti_affinity")
 
     def tracked(
         self, key: Hashable, depends: Depends, compute: Callable[[Nodes], npt.NDArray[Any]]
     ) -> npt.NDArray[Any]:
         if depends is Depends.NODE:
-            return self._nodes.tracked(key, depends, compute)
-        raise self._refusal()
+            return super().tracked(key, depends, compute)
+        raise _undeclared("tracked with Depends.PODS")
 
-    # --- what this view does not have ---
 
-    # Reading these two leads out of the view, to the pods as they really are.
-
-    @property
-    def snapshot(self) -> Snapshot:  # pyright: ignore[reportIncompatibleVariableOverride] -- see above
-        raise self._refusal()
-
-    @property
-    def rows(self) -> IntpArray:  # pyright: ignore[reportIncompatibleVariableOverride] -- see above
-        raise self._refusal()
-
-    def non_zero_requested(self, column: int) -> IntArray:
-        raise self._refusal()
-
-    def infos(self) -> list[NodeInfo]:
-        raise self._refusal()
-
-    @property
-    def has_affinity(self) -> BoolArray:
-        raise self._refusal()
-
-    @property
-    def has_required_anti_affinity(self) -> BoolArray:
-        raise self._refusal()
-
-    def _refusal(self) -> NeedsMore:
-        self.asked.for_more = True
-        return NeedsMore()
+def _undeclared(what: str) -> PluginError:
+    return PluginError(f"a filter that declares Reads.NUMBERS read {what}; declare Reads.PODS")

@@ -16,7 +16,7 @@ Invariant: a search here ends in what `one_node` would say of every node.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.plugin import StatusCodes
+from kubestow.framework.reuse import Reads
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.default_preemption.asking import FilterFault, ask, status_numbers
@@ -50,10 +51,10 @@ from kubestow.plugins.default_preemption.one_node import OneNode
 _NUMBERS_MAX: Final = 16_000_000
 _RECORDS_MIN: Final = 4
 
-# So many nodes are sooner tried one after the other.
+# Up to this many nodes, one after the other is quicker.
 _FEW: Final = 8
 
-# So many candidates more than are needed are looked for, where all have to be found anew.
+# How many candidates beyond those needed are looked for, where all have to be found anew.
 _AHEAD: Final = 256
 
 # In place of the rank: the victim that decides has not started. It counts as started now, and that
@@ -74,8 +75,8 @@ class TrialRecords:
             return ManyNodes(question)
         key = (question.pod.shape, question.pod.priority)
         record = self._records.get(key)
-        if record is None or not record.is_valid(question, parts.token):
-            record = self._records[key] = TrialRecord(question, parts.token)
+        if record is None or not record.is_valid(question, parts):
+            record = self._records[key] = TrialRecord(question, parts)
             self._make_room(len(question.snapshot))
         else:
             self._records.move_to_end(key)
@@ -88,35 +89,28 @@ class TrialRecords:
             self._records.popitem(last=False)
 
 
-Token = tuple[Hashable, ...]
-
-
 class _Parts(NamedTuple):
-    """The filters of an attempt: those whose say is kept, and those asked for every pod.
+    """The filters of an attempt: those whose say is kept, and those asked for every pod."""
 
-    `token` is equal for pods that the former treat alike.
-    """
+    reused: list[TrialFilter]
+    asked: list[TrialFilter]
 
-    shared: list[TrialFilter]
-    alone: list[TrialFilter]
-    token: Token
+    @property
+    def reused_names(self) -> list[str]:
+        return [taking_part.name for taking_part in self.reused]
 
 
 def _parts_of(question: Question) -> _Parts | None:
     """None if what one pod learns does not hold for the next."""
-    parts = _Parts([], [], (frozenset(question.state.skip_filter),))
-    shares: list[Hashable] = []
+    parts = _Parts([], [])
     for taking_part in question.filters:
-        if taking_part.follows_pods:
-            return None
-        if taking_part.share is not None:
-            parts.shared.append(taking_part)
-            shares.append(taking_part.share)
-        elif taking_part.ignores_pods:
-            parts.alone.append(taking_part)
+        if taking_part.is_reused:
+            parts.reused.append(taking_part)
+        elif taking_part.reads is Reads.NODE:
+            parts.asked.append(taking_part)
         else:
             return None
-    return parts._replace(token=(*parts.token, *shares))
+    return parts
 
 
 class TrialRecord(Follower):
@@ -128,11 +122,11 @@ class TrialRecord(Follower):
     ranks      int64[criterion, row]  as in `candidates`, but for victims that have not started
     """
 
-    def __init__(self, question: Question, token: Token) -> None:
+    def __init__(self, question: Question, parts: _Parts) -> None:
         super().__init__(question.snapshot.log, Depends.PODS)
         self._snapshot: Snapshot = question.snapshot
         self._budgets: BudgetTable | None = question.budgets
-        self._token = token
+        self._filters = parts.reused_names
         self._now_ns = question.now_ns
         # Whether a filter failed on some node, rather than reject it.
         self._has_faults = False
@@ -143,12 +137,12 @@ class TrialRecord(Follower):
         self.statuses = StatusCodes()
         self.relaid(None)
 
-    def is_valid(self, question: Question, token: Token) -> bool:
+    def is_valid(self, question: Question, parts: _Parts) -> bool:
         return (
-            token == self._token
+            parts.reused_names == self._filters
             and question.budgets is self._budgets
             and question.snapshot is self._snapshot
-            # Each fault is told in words of its own; they are not collected for ever.
+            # Error texts are unbounded, so a record that has some is dropped.
             and not self._has_faults
             # A clock that was set back makes other pods the ones that start in the future.
             and question.now_ns >= self._now_ns
@@ -196,7 +190,7 @@ class TrialRecord(Follower):
             self._passing = frozenset(
                 asked.name
                 for asked in filters
-                if asked.ignores_pods and _passes_everywhere(asked, question)
+                if asked.reads is Reads.NODE and _passes_everywhere(asked, question)
             )
         return self._passing
 
@@ -243,7 +237,7 @@ def _passes_everywhere(asked: TrialFilter, question: Question) -> bool:
     try:
         codes = ask(asked.plugin, question.state, question.pod, nodes_of(question.snapshot))
     except FilterFault:
-        return False  # It is told of the node in question, and then in the right words.
+        return False  # It is reported for the node on which it fails.
     return codes is None or not codes.any()
 
 
@@ -254,7 +248,7 @@ class RecordedTrials:
         self._record = record
         self._question = question
         self._parts = parts
-        self._shared: Question | None = None
+        self._reused: Question | None = None
         self.statuses = record.statuses
         crowds = crowds_by_row(question)
         self._crowded = np.fromiter(crowds, np.intp) if crowds else None
@@ -266,10 +260,10 @@ class RecordedTrials:
             # The others are most likely not needed. If they are, they are asked for again.
             rows = rows[: fitting[-1] + 1]
         codes = record.codes[rows]
-        if self._parts.alone:
+        if self._parts.asked:
             try:
-                for taking_part in self._parts.alone:
-                    self._ask_alone(taking_part, rows, codes)
+                for taking_part in self._parts.asked:
+                    self._ask(taking_part, rows, codes)
             except FilterFault:
                 # Only one by one can the filter say which node it means.
                 return OneNode(self._question, self.statuses).evaluate(rows, missing)
@@ -299,34 +293,34 @@ class RecordedTrials:
             if len(needed) > _FEW:
                 self._try_many(rows, None if missing is None else len(needed))
             elif record.is_in_use and len(ahead) and record.is_stale[ahead].all():
-                # Nobody has come further yet. The next pods will want to go on from here.
+                # No earlier search went further: find candidates for the next pods as well.
                 self._try_many(rows, len(needed) + _AHEAD)
             else:
                 record.keep(
-                    needed, OneNode(self._shared_question(), self.statuses).evaluate(needed, None)
+                    needed, OneNode(self._reused_question(), self.statuses).evaluate(needed, None)
                 )
 
     def _try_many(self, rows: IntpArray, wanted: int | None) -> None:
         """Try stale nodes in their order until so many are found that help, or all of them."""
         stale = rows[self._record.is_stale[rows]]
-        stretch = ManyNodes(self._shared_question(), self.statuses).evaluate(stale, wanted)
+        stretch = ManyNodes(self._reused_question(), self.statuses).evaluate(stale, wanted)
         self._record.keep(stale[: len(stretch.codes)], stretch)
 
-    def _shared_question(self) -> Question:
+    def _reused_question(self) -> Question:
         """The question about the node alone: what its answer depends on is the same for all."""
-        if self._shared is None:
-            passing = self._record.passing_everywhere(self._question, self._parts.shared)
-            taking_part = [other for other in self._parts.shared if other.name not in passing]
+        if self._reused is None:
+            passing = self._record.passing_everywhere(self._question, self._parts.reused)
+            taking_part = [other for other in self._parts.reused if other.name not in passing]
             state = self._question.state.shallow_copy()
-            state.skip_filter.update(passing, (other.name for other in self._parts.alone))
-            self._shared = self._question._replace(
+            state.skip_filter.update(passing, (other.name for other in self._parts.asked))
+            self._reused = self._question._replace(
                 state=state, filters=taking_part, nominator=NO_NOMINATIONS
             )
-        return self._shared
+        return self._reused
 
-    def _ask_alone(self, asked: TrialFilter, rows: IntpArray, codes: IntArray) -> None:
+    def _ask(self, asked: TrialFilter, rows: IntpArray, codes: IntArray) -> None:
         """Enter where a filter fails that is asked for every pod."""
-        positions = np.flatnonzero(self._is_undecided(asked.filter_index, codes))
+        positions = np.flatnonzero(self._is_undecided(asked.step.filter_index, codes))
         if len(positions) == 0:
             return
         state = self._question.state
@@ -356,7 +350,7 @@ class RecordedTrials:
             return -1  # No filter is asked.
         for taking_part in self._question.filters:
             if taking_part.name == status.plugin:
-                return taking_part.filter_index
+                return taking_part.step.filter_index
         return len(self._question.profile.filter)  # All filters passed the node.
 
     def _with_crowds(self, rows: IntpArray, stretch: Stretch) -> Stretch:

@@ -7,7 +7,6 @@ from kubestow.api.duration import parse_duration
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
 from kubestow.clock import NANOSECONDS
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.plugin_args import DynamicResourcesArgs
@@ -22,6 +21,7 @@ from kubestow.framework.plugin import (
     PreFilterResult,
     PreFlight,
 )
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
 from kubestow.index.nodes import Nodes
@@ -42,13 +42,18 @@ DELETED: Final = Status.unschedulable("deletion of ResourceClaim completed")
 STILL_NOT: Final = Status.unschedulable("still not schedulable")
 
 
+def _may_ask_for_devices(pod: PodInfo) -> bool:
+    """Whether the pod names a claim or asks for a resource that devices could serve."""
+    return bool(pod.pod.spec.resource_claims or pod.accounted.requested.scalar)
+
+
 class DynamicResources:
     name: ClassVar[str] = "DynamicResources"
     args_type: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
-    evaluates_each_node: ClassVar[bool] = True
-    # Of pods that share: they ask for no devices, so nothing here depends on anything.
-    filter_depends: ClassVar[Depends] = Depends.NODE
-    score_depends: ClassVar[Depends] = Depends.NODE
+    # What a claim gets does not depend on the pods of a node; pods without claims pass everywhere.
+    reuse: ClassVar[Reuse] = Reuse(
+        filter=Reads.NODE, score=Reads.NODE, unless=_may_ask_for_devices, per_node=True
+    )
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, DynamicResourcesArgs):
@@ -95,15 +100,12 @@ class DynamicResources:
             return Status.unresolvable(str(error))
         return None
 
-    def share(self, pod: PodInfo) -> int | None:
-        return 0 if _asks_for_no_devices(pod) else None
-
     # --- filtering ---
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         # Written first: PostFilter tells an attempt without claims from one that never got here.
         state.write(self.name, _NO_CLAIMS_AT_ALL)
-        if _asks_for_no_devices(pod):
+        if not _may_ask_for_devices(pod):
             return Status.skip()
         attempt = self._preparation.prepare(pod)
         if isinstance(attempt, Status):
@@ -176,11 +178,6 @@ class DynamicResources:
 
 # Nobody writes to an attempt without claims.
 _NO_CLAIMS_AT_ALL: Final = Attempt()
-
-
-def _asks_for_no_devices(pod: PodInfo) -> bool:
-    """Whether the pod names no claim and only asks for resources that devices never serve."""
-    return not pod.pod.spec.resource_claims and not pod.accounted.requested.scalar
 
 
 def _features(gates: FeatureGates) -> Features:

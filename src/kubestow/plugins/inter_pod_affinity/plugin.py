@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Final
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.errors import ConfigError, PluginError
@@ -14,6 +13,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -36,8 +36,6 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 class InterPodAffinity:
     name: ClassVar[str] = "InterPodAffinity"
     args_type: ClassVar[type[InterPodAffinityArgs]] = InterPodAffinityArgs
-    filter_depends: ClassVar[Depends] = Depends.PODS
-    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, InterPodAffinityArgs):
@@ -45,6 +43,12 @@ class InterPodAffinity:
                 f"want args to be of type InterPodAffinityArgs, got {type(args).__name__}"
             )
         self._snapshot = handle.snapshot
+        self.reuse = Reuse(
+            filter=Reads.PODS,
+            score=Reads.PODS,
+            unless=self._is_concerned,
+            version=self._terms_version,
+        )
         self._namespaces = handle.objects.namespaces
         self._resolver = TermResolver(handle.objects.namespaces)
         self._existing = ExistingTerms(args.hard_pod_affinity_weight)
@@ -63,7 +67,7 @@ class InterPodAffinity:
     # --- filtering ---
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
-        if _is_nobody_concerned(pod, nodes.snapshot):
+        if _has_no_terms_anywhere(pod, nodes.snapshot):
             return Status.skip()
         if pod.terms_error:
             return Status.unresolvable(f"parsing pod: {pod.terms_error}")
@@ -94,7 +98,7 @@ class InterPodAffinity:
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         has_preferred = _has_preferred(pod.pod)
-        if _is_nobody_concerned(pod, nodes.snapshot) or (
+        if _has_no_terms_anywhere(pod, nodes.snapshot) or (
             self._ignores_existing and not has_preferred
         ):
             return Status.skip()
@@ -119,25 +123,24 @@ class InterPodAffinity:
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised(scores)
 
-    # --- signing ---
+    # --- reuse ---
 
-    @property
-    def share_version(self) -> Hashable:
-        """Which terms there are, and which namespaces they may mean; how many pods own them counts
-        only for pods that they mean."""
+    def _terms_version(self) -> Hashable:
+        """Which terms there are, and which namespaces they may mean; how many pods own them matters
+        only to pods that they select."""
         if not self._snapshot.columns.affinity_rows:
             return 0
         return TopologyCounts.at(self._snapshot).terms.version, self._namespaces.version
 
-    def share(self, pod: PodInfo) -> int | None:
-        """Only pods that want nothing and that nobody minds or wants: for others, every pod that is
-        placed may change the counts."""
-        if _is_nobody_concerned(pod, self._snapshot):
-            return 0
+    def _is_concerned(self, pod: PodInfo) -> bool:
+        """Whether the pod has terms or an existing term selects it: then every pod that is placed
+        may change its counts."""
+        if _has_no_terms_anywhere(pod, self._snapshot):
+            return False
         if pod.has_affinity:
-            return None
+            return True
         terms = TopologyCounts.at(self._snapshot).terms
-        return None if terms.concern(pod.pod_class, self._namespace_labels(pod)) else 0
+        return terms.concern(pod.pod_class, self._namespace_labels(pod))
 
     def _namespace_labels(self, pod: PodInfo) -> Mapping[str, str]:
         """The labels of the pod's Namespace object; none if there is no such object."""
@@ -145,7 +148,7 @@ class InterPodAffinity:
         return _NO_LABELS if namespace is None else namespace.metadata.labels
 
 
-def _is_nobody_concerned(pod: PodInfo, snapshot: Snapshot) -> bool:
+def _has_no_terms_anywhere(pod: PodInfo, snapshot: Snapshot) -> bool:
     """Whether neither this pod nor any other has affinity terms."""
     return not pod.has_affinity and not snapshot.columns.affinity_rows
 

@@ -1,24 +1,22 @@
 """NodeResourcesFit as the framework calls it (spec 05 §8)."""
 
-from collections.abc import Callable, Hashable
 from typing import ClassVar, Final
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import filter_request, score_request
 from kubestow.api.resources import Resources
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
-from kubestow.cache.node_info import NodeInfo
 from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
+from kubestow.framework.reuse import Reads
 from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
-from kubestow.index.devices.classes import share_unless_by_devices
 from kubestow.index.nodes import Nodes
+from kubestow.plugins._shared.device_reuse import unless_served_by_devices
 from kubestow.plugins._shared.scoring_resources import ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints
 from kubestow.plugins.node_resources_fit.shortage import (
@@ -36,9 +34,6 @@ class NodeResourcesFit:
     name: ClassVar[str] = "NodeResourcesFit"
     args_type: ClassVar[type[NodeResourcesFitArgs]] = NodeResourcesFitArgs
 
-    filter_depends: ClassVar[Depends] = Depends.PODS
-    score_depends: ClassVar[Depends] = Depends.PODS
-
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, NodeResourcesFitArgs):
             raise ConfigError(
@@ -52,7 +47,8 @@ class NodeResourcesFit:
         known = KnownDevices.of(handle.objects, gates) if serves_devices else None
         self._device_classes = None if known is None else known.class_map
         self._hints = FitHints(gates, self._device_classes)
-        self._strategy = strategy_of(args.scoring_strategy)
+        self.strategy = strategy_of(args.scoring_strategy)
+        self.reuse = unless_served_by_devices(self._device_classes, Reads.NUMBERS, Reads.NUMBERS)
         self._resources = ScoringResources(
             args.scoring_strategy.resources,
             use_non_zero=True,
@@ -73,13 +69,10 @@ class NodeResourcesFit:
         return None
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
-        return shortages(_stored_request(state), nodes)
-
-    def row_filter(self, state: CycleState) -> Callable[[NodeInfo], int]:
-        return _stored_request(state).shortage_on
+        return shortages(self.fit_request(state), nodes)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
-        return shortage_status(_stored_request(state), code)
+        return shortage_status(self.fit_request(state), code)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         state.write(_PRE_SCORE, self._scored_request(pod))
@@ -87,21 +80,18 @@ class NodeResourcesFit:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         request: ScoredRequest = state.get(_PRE_SCORE) or self._scored_request(pod)
-        return self._strategy.score_nodes(self._resources.loads(nodes, request))
+        return self.strategy.score(self._resources.loads(nodes, request))
 
-    def row_score(self, state: CycleState) -> Callable[[NodeInfo], int]:
-        loads_on, score = (
-            self._resources.loads_on(state.read(_PRE_SCORE)),
-            self._strategy.score_node,
-        )
-        return lambda info: score(loads_on(info))
+    def fit_request(self, state: CycleState) -> FitRequest:
+        """What PreFilter stored."""
+        request: FitRequest | None = state.get(_PRE_FILTER)
+        if request is None:
+            raise PluginError(f'error reading "{_PRE_FILTER}" from cycleState: not found')
+        return request
 
-    @property
-    def share_version(self) -> int:
-        return 0 if self._device_classes is None else self._device_classes.version
-
-    def share(self, pod: PodInfo) -> Hashable | None:
-        return share_unless_by_devices(pod, self._device_classes)
+    def scored_request(self, state: CycleState) -> ScoredRequest:
+        """What PreScore stored."""
+        return state.read(_PRE_SCORE)
 
     def _request(self, pod: PodInfo) -> Resources:
         return filter_request(pod.pod, use_pod_level=self._use_pod_level)
@@ -109,10 +99,3 @@ class NodeResourcesFit:
     def _scored_request(self, pod: PodInfo) -> ScoredRequest:
         # Spec 05 §8.5: scoring does not see pod-level requests, whatever the gate says.
         return self._resources.request(score_request(pod.pod))
-
-
-def _stored_request(state: CycleState) -> FitRequest:
-    request: FitRequest | None = state.get(_PRE_FILTER)
-    if request is None:
-        raise PluginError(f'error reading "{_PRE_FILTER}" from cycleState: not found')
-    return request

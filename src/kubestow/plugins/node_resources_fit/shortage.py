@@ -6,7 +6,7 @@ Every shortage is a bit of the filter's code; the words are looked up for the co
           pod count   cpu   memory   ephemeral storage   unresolvable   scalars in order of name
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,11 +21,9 @@ from kubestow.api.resources import (
     is_extended,
 )
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.node_info import NodeInfo
 from kubestow.framework.status import Status
 from kubestow.index.devices.classes import DeviceClassMap
 from kubestow.index.nodes import Nodes
-from kubestow.plugins._shared.node_amounts import amounts_reader
 
 TOO_MANY_PODS: Final = 1 << 0
 UNRESOLVABLE: Final = 1 << 4
@@ -54,7 +52,7 @@ class FitRequest:
     scalars   the demands for other resources
     """
 
-    __slots__ = ("_shortage_on", "basic", "demands", "scalars")
+    __slots__ = ("basic", "demands", "scalars")
 
     def __init__(
         self, demands: tuple[Demand, ...], basic: IntArray, scalars: tuple[Demand, ...]
@@ -62,14 +60,6 @@ class FitRequest:
         self.demands = demands
         self.basic = basic
         self.scalars = scalars
-        self._shortage_on: Callable[[NodeInfo], int] | None = None
-
-    @property
-    def shortage_on(self) -> Callable[[NodeInfo], int]:
-        """Says what is lacking on one node, as bits: `shortages` for plain numbers."""
-        if self._shortage_on is None:
-            self._shortage_on = _row_test(self.demands)
-        return self._shortage_on
 
     @classmethod
     def of(
@@ -116,23 +106,6 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
     for demand in request.scalars:
         codes = _add_shortage(codes, demand, nodes)
     return codes
-
-
-def _row_test(demands: Iterable[Demand]) -> Callable[[NodeInfo], int]:
-    tests = [
-        (amounts_reader(name), amount, 1 << bit, by_devices)
-        for name, amount, bit, by_devices in demands
-    ]
-
-    def shortage(info: NodeInfo) -> int:
-        code = TOO_MANY_PODS if len(info.pods) >= info.allocatable.allowed_pods else 0
-        for read, amount, bit, by_devices in tests:
-            offered, requested = read(info)
-            if offered - requested < amount and not (by_devices and offered == 0):
-                code |= bit | (UNRESOLVABLE if offered < amount else 0)
-        return code
-
-    return shortage
 
 
 def shortage_status(request: FitRequest, code: int) -> Status:

@@ -4,9 +4,8 @@ All arithmetic is on integers and cut, as upstream: floats would break ties betw
 calls equal. A resource the node lacks counts neither as score nor as weight.
 """
 
-import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -14,27 +13,26 @@ from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import ScoringStrategy
 from kubestow.errors import ConfigError
 from kubestow.framework.plugin import MAX_NODE_SCORE
-from kubestow.plugins._shared.scoring_resources import Loads, NodeLoad
-from kubestow.plugins._shared.shape import Shape
+from kubestow.plugins._shared.curve import UtilizationCurve
+from kubestow.plugins._shared.scoring_resources import Loads
 
-NodesStrategy = Callable[[Loads], IntArray]
-# The same for one node, of whose resources only those that count are given.
-NodeStrategy = Callable[[Sequence[NodeLoad]], int]
+Kind = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
 
 
 class Strategy(NamedTuple):
-    """One rule in two forms: for many nodes at once, and for one that changed."""
+    """How the loads of nodes become scores; with a curve for RequestedToCapacityRatio."""
 
-    score_nodes: NodesStrategy
-    score_node: NodeStrategy
+    kind: Kind
+    score: Callable[[Loads], IntArray]
+    curve: UtilizationCurve | None = None
 
 
 def strategy_of(args: ScoringStrategy) -> Strategy:
     match args.type:
         case "LeastAllocated":
-            return Strategy(least_allocated, least_allocated_on)
+            return Strategy("LeastAllocated", least_allocated)
         case "MostAllocated":
-            return Strategy(most_allocated, most_allocated_on)
+            return Strategy("MostAllocated", most_allocated)
         case "RequestedToCapacityRatio":
             return requested_to_capacity_ratio(args)
         case _:
@@ -58,48 +56,17 @@ def requested_to_capacity_ratio(args: ScoringStrategy) -> Strategy:
     ratio = args.requested_to_capacity_ratio
     if ratio is None or not ratio.shape:
         raise ConfigError("at least one point must be specified")
-    shape = Shape.from_args(ratio.shape)
+    curve = UtilizationCurve.from_args(ratio.shape)
 
     def score(loads: Loads) -> IntArray:
         """int64[node] in 0..100."""
-        scores = shape.scores(_percent(_taken(loads), loads.allocatable))
+        scores = curve.scores(_percent(_taken(loads), loads.allocatable))
         scores *= loads.allocatable > 0
         # Only here a resource that scores nothing drops out with its weight. Half is rounded up.
         mean = (scores * loads.weight).sum(axis=0) / _weights(scores, loads.weight)
         return np.floor(mean + 0.5).astype(np.int64)
 
-    def score_on(loads: Sequence[NodeLoad]) -> int:
-        score_sum = weight_sum = 0
-        for allocatable, used, request, weight in loads:
-            taken = min(used + request, allocatable)
-            one = shape.score(taken * MAX_NODE_SCORE // allocatable)
-            if one > 0:
-                score_sum += one * weight
-                weight_sum += weight
-        return math.floor(score_sum / max(weight_sum, 1) + 0.5)
-
-    return Strategy(score, score_on)
-
-
-def least_allocated_on(loads: Sequence[NodeLoad]) -> int:
-    """`least_allocated` for one node."""
-    score_sum = weight_sum = 0
-    for allocatable, used, request, weight in loads:
-        free = allocatable - used - request
-        if free > 0:
-            score_sum += free * MAX_NODE_SCORE // allocatable * weight
-        weight_sum += weight
-    return score_sum // weight_sum if weight_sum else 0
-
-
-def most_allocated_on(loads: Sequence[NodeLoad]) -> int:
-    """`most_allocated` for one node."""
-    score_sum = weight_sum = 0
-    for allocatable, used, request, weight in loads:
-        taken = min(used + request, allocatable)
-        score_sum += taken * MAX_NODE_SCORE // allocatable * weight
-        weight_sum += weight
-    return score_sum // weight_sum if weight_sum else 0
+    return Strategy("RequestedToCapacityRatio", score, curve)
 
 
 def _taken(loads: Loads) -> IntArray:

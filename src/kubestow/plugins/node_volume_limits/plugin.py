@@ -11,7 +11,6 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.errors import PluginError
@@ -19,6 +18,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import StatusCodes
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, SimulatedNode
 from kubestow.plugins._shared.csi_translation import in_tree_volume, inline_handle
@@ -60,14 +60,15 @@ class Wanted:
 class NodeVolumeLimits:
     name: ClassVar[str] = "NodeVolumeLimits"
     args_type: ClassVar[type[PluginArgs] | None] = None
-    filter_depends: ClassVar[Depends] = Depends.PODS
-    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._csi_drivers = handle.objects.csi_drivers
         self._reader = VolumeReader(handle.objects)
         self._objects = handle.objects
         self._snapshot = handle.snapshot
+        self.reuse = Reuse(
+            filter=Reads.PODS, unless=PodInfo.mounts_storage, ignores_pods=self._ignores_pods
+        )
         self._needs_drivers = handle.feature_gates.enabled("VolumeLimitScaling")
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
@@ -89,8 +90,8 @@ class NodeVolumeLimits:
         codes = self._codes(wanted, attached, len(nodes.snapshot))
         return None if codes is None else codes[nodes.rows]
 
-    def ignores_pods(self, state: CycleState, pod: PodInfo) -> bool:
-        """Where no node has a limit, nobody counts what the pods on it have attached."""
+    def _ignores_pods(self, state: CycleState, pod: PodInfo) -> bool:
+        """Where no node has a limit, what its pods have attached does not count."""
         if not self._attached(self._snapshot).has_limits:
             return True
         volumes = self._wanted(state, pod).on(True)
@@ -99,9 +100,6 @@ class NodeVolumeLimits:
     def filter_status(self, state: CycleState, code: int) -> Status:
         wanted: Wanted = state.read(self.name)
         return wanted.codes.status_of(code)
-
-    def share(self, pod: PodInfo) -> int | None:
-        return None if pod.mounts_storage else 0
 
     def events(self) -> Registrations:
         return (

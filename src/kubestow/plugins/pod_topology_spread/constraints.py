@@ -91,14 +91,15 @@ class Constraints:
     def has_defaults(self) -> bool:
         return bool(self._defaults)
 
-    @property
     def defaults_version(self) -> int:
         """Grows whenever default constraints may come to apply to other pods."""
         return self._selectors.version if self._defaults else 0
 
-    def has_defaults_for(self, pod: Pod, pod_class: PodClass) -> bool:
-        """Whether default constraints of some action apply to a pod without its own."""
-        return bool(self._defaults) and not self._selectors.of(pod, pod_class).is_empty
+    def are_any_for(self, pod: PodInfo) -> bool:
+        """Whether the pod has constraints of whatever action, its own or by default."""
+        if pod.pod.spec.topology_spread_constraints:
+            return True
+        return bool(self._defaults) and not self._selectors.of(pod.pod, pod.pod_class).is_empty
 
     def of(self, pod: Pod, action: Action, pod_class: PodClass | None = None) -> list[Constraint]:
         """The pod's constraints with that action, in order; raises PluginError if one is illegal.

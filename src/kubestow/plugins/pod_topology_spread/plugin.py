@@ -4,13 +4,13 @@ from typing import ClassVar, Final
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -31,8 +31,6 @@ _PRE_SCORE: Final = "PreScorePodTopologySpread"
 class PodTopologySpread:
     name: ClassVar[str] = "PodTopologySpread"
     args_type: ClassVar[type[PodTopologySpreadArgs]] = PodTopologySpreadArgs
-    filter_depends: ClassVar[Depends] = Depends.PODS
-    score_depends: ClassVar[Depends] = Depends.PODS
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, PodTopologySpreadArgs):
@@ -47,6 +45,12 @@ class PodTopologySpread:
             merges_label_keys=gates.enabled("MatchLabelKeysInPodTopologySpread"),
         )
         self._hints = Hints(self._constraints)
+        self.reuse = Reuse(
+            filter=Reads.PODS,
+            score=Reads.PODS,
+            unless=self._constraints.are_any_for,
+            version=self._constraints.defaults_version,
+        )
 
     def events(self) -> Registrations:
         return [
@@ -125,18 +129,6 @@ class PodTopologySpread:
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised(scores, _score_state(state).ignored)
-
-    # --- signing ---
-
-    @property
-    def share_version(self) -> int:
-        return self._constraints.defaults_version
-
-    def share(self, pod: PodInfo) -> int | None:
-        """Only pods without constraints: with some, every pod that is placed changes the counts."""
-        if pod.pod.spec.topology_spread_constraints:
-            return None
-        return None if self._constraints.has_defaults_for(pod.pod, pod.pod_class) else 0
 
 
 def _filter_state(state: CycleState) -> FilterState:

@@ -10,16 +10,16 @@ from kubestow.api.pod import Pod, Volume
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
 from kubestow.config.plugin_args import PluginArgs, UtilizationShapePoint, VolumeBindingArgs
 from kubestow.errors import ApiError, ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFlight
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
-from kubestow.plugins._shared.shape import Shape
+from kubestow.plugins._shared.curve import UtilizationCurve
 from kubestow.plugins._shared.volume_claims import (
     claim_name,
     claim_not_found,
@@ -67,16 +67,16 @@ class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
     args_type: ClassVar[type[PluginArgs] | None] = VolumeBindingArgs
     # Which volumes a node reaches has nothing to do with the pods on it.
-    filter_depends: ClassVar[Depends] = Depends.NODE
-    score_depends: ClassVar[Depends] = Depends.PODS
     # In the worst case, a disk of its own on every node, every node has to be looked at by itself.
-    evaluates_each_node: ClassVar[bool] = True
+    reuse: ClassVar[Reuse] = Reuse(
+        filter=Reads.NODE, score=Reads.PODS, unless=PodInfo.mounts_storage, per_node=True
+    )
 
     def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
         args = args or VolumeBindingArgs()
         if args.bind_timeout_seconds < 0:
             raise ConfigError("invalid BindTimeoutSeconds, should not be a negative value")
-        self._shape = _shape_of(args, is_on=handle.feature_gates.enabled("StorageCapacityScoring"))
+        self._curve = _curve_of(args, is_on=handle.feature_gates.enabled("StorageCapacityScoring"))
         self._metrics = handle.metrics
         objects = handle.objects
         self._stored_claims = objects.persistent_volume_claims
@@ -139,15 +139,15 @@ class VolumeBinding:
     # --- scoring ---
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        return Status.skip() if self._shape is None else None
+        return Status.skip() if self._curve is None else None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
         search = self._attempt(state).search
-        if search is None or self._shape is None:
+        if search is None or self._curve is None:
             return 0
         decisions = [search.decision_for(name) for name in nodes.names]
         return np.array(
-            [0 if found is None else score_of(found, self._shape) for found in decisions], np.int64
+            [0 if found is None else score_of(found, self._curve) for found in decisions], np.int64
         )
 
     # --- binding ---
@@ -195,9 +195,6 @@ class VolumeBinding:
         return None
 
     # --- other ---
-
-    def share(self, pod: PodInfo) -> int | None:
-        return None if pod.mounts_storage else 0
 
     def events(self) -> Registrations:
         return registrations()
@@ -274,8 +271,8 @@ def _claim_volumes(pod: Pod) -> Iterator[tuple[Volume, str]]:
             yield volume, name
 
 
-def _shape_of(args: VolumeBindingArgs, *, is_on: bool) -> Shape | None:
-    """The shape to score with; None if nothing is scored."""
+def _curve_of(args: VolumeBindingArgs, *, is_on: bool) -> UtilizationCurve | None:
+    """The curve to score with; None if nothing is scored."""
     if not is_on:
         if args.shape is not None:
             raise ConfigError(
@@ -285,7 +282,7 @@ def _shape_of(args: VolumeBindingArgs, *, is_on: bool) -> Shape | None:
         return None
     points = args.shape or DEFAULT_SHAPE
     _check_shape(points)
-    return Shape.from_args(points)
+    return UtilizationCurve.from_args(points)
 
 
 def _check_shape(points: Sequence[UtilizationShapePoint]) -> None:

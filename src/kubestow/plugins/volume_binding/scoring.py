@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kubestow.plugins._shared.shape import MAX_UTILIZATION, Shape
+from kubestow.plugins._shared.curve import MAX_UTILIZATION, UtilizationCurve
 from kubestow.plugins._shared.volume_claims import claim_class, offered_storage, requested_storage
 from kubestow.plugins.volume_binding.delayed import Decision
 
@@ -15,13 +15,13 @@ from kubestow.plugins.volume_binding.delayed import Decision
 Use = dict[str, tuple[int, int]]
 
 
-def score_of(decision: Decision, shape: Shape) -> int:
+def score_of(decision: Decision, curve: UtilizationCurve) -> int:
     """The mean score of the classes the pod would use, rounded half away from zero."""
     use = _use_of(decision)
     if not use:
         return 0
     # Scores are not negative, so that half away from zero is half up; sums this small are exact.
-    return int(_total(use.values(), shape) / len(use) + 0.5)
+    return int(_total(use.values(), curve) / len(use) + 0.5)
 
 
 def _use_of(decision: Decision) -> Use:
@@ -44,11 +44,11 @@ def _use_of(decision: Decision) -> Use:
     return use
 
 
-def _total(uses: Iterable[tuple[int, int]], shape: Shape) -> int:
+def _total(uses: Iterable[tuple[int, int]], curve: UtilizationCurve) -> int:
     utilizations = [
         MAX_UTILIZATION
         if capacity == 0 or requested > capacity
         else requested * MAX_UTILIZATION // capacity
         for requested, capacity in uses
     ]
-    return int(shape.scores(np.array(utilizations, np.int64)).sum())
+    return int(curve.scores(np.array(utilizations, np.int64)).sum())

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.config.plugin_args import UtilizationShapePoint
-from kubestow.plugins._shared.shape import Shape
+from kubestow.plugins._shared.curve import UtilizationCurve
 
 FALLING = [(0, 100), (30, 50), (100, 0)]
 
@@ -16,12 +16,12 @@ FALLING = [(0, 100), (30, 50), (100, 0)]
     [(0, 100), (1, 99), (2, 97), (29, 52), (30, 50), (31, 50), (65, 25), (99, 1), (100, 0)],
 )
 def test_falling_lines_are_cut_towards_zero(utilization: int, score: int) -> None:
-    assert Shape(FALLING).scores(np.array([utilization])).tolist() == [score]
+    assert UtilizationCurve(FALLING).scores(np.array([utilization])).tolist() == [score]
 
 
 def test_the_line_is_flat_outside_its_points() -> None:
-    shape = Shape([(20, 20), (80, 90)])
-    assert shape.scores(np.array([0, 10, 20, 80, 81, 100])).tolist() == [20, 20, 20, 90, 90, 90]
+    curve = UtilizationCurve([(20, 20), (80, 90)])
+    assert curve.scores(np.array([0, 10, 20, 80, 81, 100])).tolist() == [20, 20, 20, 90, 90, 90]
 
 
 def test_configured_scores_of_ten_become_a_hundred() -> None:
@@ -29,7 +29,11 @@ def test_configured_scores_of_ten_become_a_hundred() -> None:
         UtilizationShapePoint(utilization=0, score=0),
         UtilizationShapePoint(utilization=100, score=10),
     )
-    assert Shape.from_args(points).scores(np.array([0, 25, 100])).tolist() == [0, 25, 100]
+    assert UtilizationCurve.from_args(points).scores(np.array([0, 25, 100])).tolist() == [
+        0,
+        25,
+        100,
+    ]
 
 
 @st.composite
@@ -40,7 +44,7 @@ def points(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 @given(points())
 def test_table_equals_the_scalar_reading(points: list[tuple[int, int]]) -> None:
-    scores = Shape(points).scores(np.arange(101)).tolist()
+    scores = UtilizationCurve(points).scores(np.arange(101)).tolist()
     assert scores == [_value(points, utilization) for utilization in range(101)]
 
 

@@ -14,7 +14,7 @@ MAX_SHAPE_SCORE: Final = 10
 MAX_UTILIZATION: Final = 100
 
 
-class Shape:
+class UtilizationCurve:
     """A line through (utilization, score) points, flat before the first and after the last."""
 
     def __init__(self, points: Sequence[tuple[int, int]]) -> None:
@@ -26,7 +26,7 @@ class Shape:
         self._table: IntArray = np.array(self._scores, np.int64)
 
     @classmethod
-    def from_args(cls, points: Sequence[UtilizationShapePoint]) -> "Shape":
+    def from_args(cls, points: Sequence[UtilizationShapePoint]) -> "UtilizationCurve":
         """A configured shape, its scores stretched to those of nodes."""
         factor = MAX_NODE_SCORE // MAX_SHAPE_SCORE
         return cls([(point.utilization, point.score * factor) for point in points])

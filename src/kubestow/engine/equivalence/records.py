@@ -1,0 +1,125 @@
+"""The records that are kept, one per shape, and when one is made.
+
+The result of using one equals that of asking every plugin, always: `tests/engine/equivalence` and
+`kubestow bench --check` compare the two.
+"""
+
+import logging
+from collections import OrderedDict
+from typing import Final
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.pod_shape import PodShape
+from kubestow.cache.snapshot import Snapshot
+from kubestow.engine.equivalence.evaluation import ReusingEvaluation
+from kubestow.engine.equivalence.plan import ReusePlan
+from kubestow.engine.equivalence.preparation import ask_pre_filter, ask_pre_score
+from kubestow.engine.equivalence.record import Record
+from kubestow.engine.evaluation import Evaluation, PlainEvaluation
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.plugin import Restriction
+from kubestow.framework.profile import Profile
+from kubestow.framework.status import Code, Status
+from kubestow.index.nodes import nodes_of
+
+log = logging.getLogger(__name__)
+
+# How many numbers all records together may hold: two arrays of 3 numbers for every shape and node.
+_NUMBERS_MAX: Final = 16_000_000
+_NUMBERS_PER_NODE: Final = 6
+_SHAPES_MIN: Final = 4
+
+# Up to so many nodes, making a record costs little more than asking every plugin once.
+_NODES_FEW: Final = 8192
+# How many records may be made in advance, for shapes that never came again.
+_CREDIT_MAX: Final = 128
+# What a shape that comes again is worth in such records.
+_CREDIT_FOR_RETURN: Final = 2
+
+
+class Records:
+    """Everything that is kept, by profile and shape; the least recently used goes first.
+
+    A record pays from the second pod of a shape on. Where shapes do come again it is made for the
+    first pod already; where every pod has a shape of its own, that is soon given up.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._plans: dict[str, ReusePlan] = {}
+        self._records: OrderedDict[tuple[str, PodShape], Record | None] = OrderedDict()
+        self._credit = _CREDIT_MAX
+
+    def evaluation(self, profile: Profile, pod: PodInfo) -> Evaluation:
+        """The cheapest way to evaluate this pod now."""
+        try:
+            record = self._record(profile, pod)
+            if record is not None:
+                return ReusingEvaluation(record, pod)
+        except Exception:  # A fault in one plugin must not stop the scheduler.
+            # It comes up again when every plugin is asked, which reports it.
+            log.debug("Asking every plugin about pod %s", pod.key, exc_info=True)
+        return PlainEvaluation(profile, pod, self._snapshot)
+
+    def _record(self, profile: Profile, pod: PodInfo) -> Record | None:
+        key = (profile.name, pod.shape)
+        record = self._records.get(key)
+        if record is not None and record.profile is profile and record.is_valid(pod):
+            self._records.move_to_end(key)
+            if not record.is_used:
+                record.is_used = True
+                self._earn_credit()
+            return record
+        is_known = key in self._records
+        self._keep(key, None)  # Stays if the record cannot be made.
+        if is_known:
+            self._earn_credit()
+        elif not self._spend_credit():
+            return None
+        record = build_record(self._plan(profile), pod, self._snapshot)
+        self._keep(key, record)
+        return record
+
+    def _earn_credit(self) -> None:
+        self._credit = min(self._credit + _CREDIT_FOR_RETURN, _CREDIT_MAX)
+
+    def _spend_credit(self) -> bool:
+        if len(self._snapshot) > _NODES_FEW or not self._credit:
+            return False
+        self._credit -= 1
+        return True
+
+    def _plan(self, profile: Profile) -> ReusePlan:
+        plan = self._plans.get(profile.name)
+        if plan is None or plan.profile is not profile:
+            plan = self._plans[profile.name] = ReusePlan(profile)
+        return plan
+
+    def _keep(self, key: tuple[str, PodShape], record: Record | None) -> None:
+        self._records[key] = record
+        self._records.move_to_end(key)
+        numbers = _NUMBERS_PER_NODE * max(len(self._snapshot), 1)
+        while len(self._records) > max(_NUMBERS_MAX // numbers, _SHAPES_MIN):
+            self._records.popitem(last=False)
+
+
+def build_record(plan: ReusePlan, pod: PodInfo, snapshot: Snapshot) -> Record | None:
+    """Let the plugins that are reused prepare for this shape; None if one of them rejects it."""
+    reused = plan.reused(pod)
+    profile, state = plan.profile, CycleState()
+    nodes = nodes_of(snapshot)
+    restriction: tuple[str, Restriction] | None = None
+    for name, plugin in profile.pre_filter_steps:
+        if name not in reused:
+            continue
+        answer = ask_pre_filter(plugin, state, pod, nodes)
+        if isinstance(answer, Restriction) and restriction is None:
+            restriction = (name, answer)
+        elif isinstance(answer, Status) and answer.code == Code.SKIP:
+            state.skip_filter.add(name)
+        elif answer is not None:
+            return None
+    for name, plugin in profile.pre_score_steps:
+        if name in reused and not ask_pre_score(name, plugin, state, pod, nodes):
+            return None
+    return Record(plan, reused, pod, snapshot, state, restriction)

@@ -1,0 +1,57 @@
+"""What a plugin may say about reuse: which of its answers for one pod hold for the next equal pod.
+
+Pods of one shape (`api.pod_shape`) differ in nothing that a rule about one node reads, so a verdict
+or a raw score may be kept for the shape and computed again only for nodes that changed. A plugin
+that allows it declares one value:
+
+    reuse = Reuse(filter=Reads.NODE, score=Reads.PODS)
+
+Without a declaration a plugin is asked in every cycle, which is always right.
+Not here: what is made of it (`engine.equivalence`, `plugins.default_preemption`).
+"""
+
+from collections.abc import Callable, Hashable
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.framework.cycle_state import CycleState
+
+
+class Reads(IntEnum):
+    """What of a node decides an answer about it; never anything of other nodes."""
+
+    NODE = 0  # the Node object alone
+    NUMBERS = 1  # also how many pods are on the node and what they request
+    PODS = 2  # also anything else of the pods on it
+
+
+class Reuse(NamedTuple):
+    """A plugin's declaration.
+
+    filter         what of the node a verdict reads; None: verdicts are not reused
+    score          the same for the raw score
+    unless         pods that this does not hold for: their answers depend on more than the shape and
+                   the node, such as claims, or pods on other nodes. The answer is kept for a shape
+                   until `version` changes
+    version        differs from its last value whenever `unless` may answer differently for some
+                   shape; called in every cycle
+    ignores_pods   attempts in which the filter reads no pods though `filter` says it may
+    per_node       the work is done node by node, so that it pays to leave out nodes that an earlier
+                   filter rejected
+    """
+
+    filter: Reads | None = None
+    score: Reads | None = None
+    unless: Callable[[PodInfo], bool] | None = None
+    version: Callable[[], Hashable] | None = None
+    ignores_pods: Callable[[CycleState, PodInfo], bool] | None = None
+    per_node: bool = False
+
+
+NO_REUSE: Final = Reuse()
+
+
+def reuse_of(plugin: object) -> Reuse:
+    """The plugin's declaration; nothing is reused without one."""
+    return getattr(plugin, "reuse", NO_REUSE)

@@ -1,0 +1,23 @@
+"""Reuse of what is said about resources, less those that devices serve."""
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.framework.reuse import Reads, Reuse
+from kubestow.index.devices.classes import DeviceClassMap
+
+
+def unless_served_by_devices(
+    classes: DeviceClassMap | None, filter: Reads | None, score: Reads | None
+) -> Reuse:
+    """Pods that devices serve are left out: what is free of devices is a matter of the cluster.
+
+    No map of device classes means that devices serve no extended resources.
+    """
+    if classes is None:
+        return Reuse(filter=filter, score=score)
+
+    def is_served(pod: PodInfo) -> bool:
+        return not classes.is_empty and any(
+            classes.class_of(name) is not None for name in pod.accounted.requested.scalar
+        )
+
+    return Reuse(filter=filter, score=score, unless=is_served, version=lambda: classes.version)
