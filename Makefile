@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-simulate performance test quick check format-check lint types imports format lock upgrade clean
+.PHONY: help demo bench bench-simulate performance test quick conformance check format-check lint types imports format lock upgrade clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -43,6 +43,9 @@ test: $(VENV)/.installed ## Run all tests (options: ARGS="...")
 
 quick: $(VENV)/.installed ## Run the tests that are not marked slow (options: ARGS="...")
 	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+
+conformance: $(VENV)/.installed ## Replay all recorded decisions and count differences (options: ARGS="...")
+	$(BIN)/kubestow conformance conformance $(ARGS)
 
 check: format-check lint types imports ## Check format, lint, types and imports
 

@@ -1,4 +1,4 @@
-"""The live picture: what each operation does to a pod or a node, and what it refuses."""
+"""The live picture: what each operation does to a pod or a node, and what it refuses (spec 03)."""
 
 import logging
 

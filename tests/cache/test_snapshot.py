@@ -1,4 +1,4 @@
-"""The picture a cycle decides on: what a refresh copies, and what it leaves as it was."""
+"""The picture a cycle decides on: what a refresh copies, and what it leaves alone (spec 03)."""
 
 from array import array
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What expressions give, from text to value: the language and its libraries."""
+"""What expressions give, from text to value: the language and its libraries (spec 08 B8)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The scheduling cycle: which nodes are looked at, which is taken, and what is told if none is."""
+"""Which nodes a scheduling cycle looks at, which it takes, and its message if none (spec 04)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

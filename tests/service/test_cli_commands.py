@@ -14,7 +14,7 @@ from kubestow.service.cli import app
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-SAMPLE = ROOT / "tests" / "data" / "conformance" / "taints.json.gz"
+RECORDINGS = ROOT / "conformance"
 
 
 def run(*args: str) -> tuple[int, str]:
@@ -105,31 +105,61 @@ class TestSimulate:
         assert "broken.yaml" in str(caught.value)
 
 
+def cut_recording(source: Path, target: Path) -> None:
+    """The first scenario of a recording, written to a file of its own."""
+    recording = json.loads(gzip.decompress(source.read_bytes()))
+    recording["scenarios"] = recording["scenarios"][:1]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(recording))
+
+
 class TestConformance:
-    def test_a_sample_replays_without_difference(self) -> None:
-        code, output = run("conformance", str(SAMPLE))
+    @pytest.fixture
+    def sample(self, tmp_path: Path) -> Path:
+        path = tmp_path / "taints.json"
+        cut_recording(RECORDINGS / "taints.json.gz", path)
+        return path
+
+    def test_a_sample_replays_without_difference(self, sample: Path) -> None:
+        code, output = run("conformance", str(sample))
         assert code == 0
         assert "taints" in output
+        assert ", 0 differ" in output
 
-    def test_one_part_can_be_picked(self) -> None:
+    def test_a_directory_stands_for_all_recordings_below(
+        self, sample: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = sample.parent / "conformance"
+        cut_recording(RECORDINGS / "v1.9" / "ports.json.gz", folder / "v1.9" / "ports.json")
+        (folder / "taints.json.gz").write_bytes(gzip.compress(sample.read_bytes()))
+        monkeypatch.chdir(sample.parent)
+        for arguments in [("conformance", "conformance"), ("conformance",)]:
+            code, output = run(*arguments, "-o", "json")
+            assert code == 0
+            assert list(json.loads(output)["families"]) == ["taints", "v1.9 ports"]
+
+    def test_a_directory_without_recordings_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(KubestowError, match="there are no recordings in"):
+            run("conformance", str(tmp_path))
+
+    def test_one_part_can_be_picked(self, sample: Path) -> None:
         code, output = run(
-            "conformance", str(SAMPLE), "--only", "verdicts/TaintToleration", "-o", "json"
+            "conformance", str(sample), "--only", "verdicts/TaintToleration", "-o", "json"
         )
         parts = json.loads(output)["families"]["taints"]
         assert code == 0
         assert set(parts) == {"pods", "verdicts"}
         assert parts["verdicts"]["compared"] > 0
 
-    def test_a_difference_is_shown_and_ends_with_code_1(self, tmp_path: Path) -> None:
-        recording = json.loads(gzip.decompress(SAMPLE.read_bytes()))
-        recording["scenarios"] = recording["scenarios"][:1]
+    def test_a_difference_is_shown_and_ends_with_code_1(self, sample: Path) -> None:
+        recording = json.loads(sample.read_bytes())
         recording["scenarios"][0]["expected"][0]["requests"]["milliCPU"] += 1
-        path = tmp_path / "changed.json"
-        path.write_text(json.dumps(recording))
-        code, output = run("conformance", str(path), "--show", "1")
+        sample.write_text(json.dumps(recording))
+        code, output = run("conformance", str(sample), "--show", "1")
         assert code == 1
         assert "requests" in output
         assert "recorded" in output
+        assert ", 1 differ" in output
 
     @pytest.mark.parametrize(
         ("content", "told"),
@@ -146,9 +176,9 @@ class TestConformance:
         with pytest.raises(KubestowError, match=told):
             run("conformance", str(path))
 
-    def test_an_unknown_part_lists_the_parts(self) -> None:
+    def test_an_unknown_part_lists_the_parts(self, sample: Path) -> None:
         with pytest.raises(KubestowError, match="verdicts, scores"):
-            run("conformance", str(SAMPLE), "--only", "verdict")
+            run("conformance", str(sample), "--only", "verdict")
 
 
 class TestDemo:

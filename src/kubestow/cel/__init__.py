@@ -4,7 +4,8 @@ Text → tokens (`lexer`) → tree (`parser`, `macros`) → types (`checker`) �
 (`evaluator`). What can be called is in `library`, what operators do in `operators`.
 
 Written here because no package for Python has what Kubernetes' dialect needs: optional values, its
-own libraries, comparison across number types, and the exact texts of errors.
+own libraries, comparison across number types, and the exact texts of errors
+(docs/decisions/0003-own-cel.md).
 """
 
 from kubestow.cel.environment import Environment, Program

@@ -261,7 +261,10 @@ def _exists_after_all(series: Series, error: ApiError) -> bool:
 
 
 def cut_note(note: str) -> str:
-    """A note an API server accepts: longer than 1024 bytes, its first 1020 and ` ...` (§14.6)."""
+    """A note an API server accepts: longer than 1024 bytes, its first 1020 and ` ...`.
+
+    Spec 04 §14, step 6.
+    """
     raw = note.encode()
     if len(raw) <= NOTE_BYTES_MAX:
         return note

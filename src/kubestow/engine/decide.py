@@ -244,8 +244,8 @@ class Decider:
         names = decision.pre_filter.node_names
         if names is None:
             return range(len(self._snapshot))
-        # Recorded behaviour, beyond spec 04 §6.1: the set that is printed is the set of blamed
-        # plugins, so a filter that rejected the nominated node just before is named as well.
+        # Spec 04 §6.1, recorded: the set that is printed is the set of blamed plugins, so a filter
+        # that rejected the nominated node just before is named as well.
         restricting = " ".join(sorted(decision.diagnosis.unschedulable_plugins))
         decision.diagnosis.absent = _unsatisfied(restricting)
         found = (self._snapshot.row_of(name) for name in names)

@@ -110,8 +110,8 @@ def test_extenders_of_a_policy_are_not_asked_to_bind(tmp_path: Path) -> None:
 
 
 def test_recordings_of_v1_9_are_replayed_by_v1_9() -> None:
-    sample = ROOT / "tests" / "data" / "conformance" / "v1.9" / "taints.json.gz"
-    result = CliRunner().invoke(app, ["conformance", str(sample), "-o", "json"])
+    recording = ROOT / "conformance" / "v1.9" / "taints.json.gz"
+    result = CliRunner().invoke(app, ["conformance", str(recording), "-o", "json"])
     assert result.exit_code == 0
     assert list(json.loads(result.output)["families"]) == ["v1.9 taints"]
 

@@ -14,6 +14,7 @@ from kubestow.service.output import OutputFormat, print_data, progress_bar, stdo
 from kubestow.simulator.conformance import (
     Recording,
     Report,
+    find_recordings,
     load_recording,
     replay_scenario,
     replay_v1_9,
@@ -21,13 +22,19 @@ from kubestow.simulator.conformance import (
 from kubestow.simulator.conformance.report import PARTS, PODS, Difference, Only
 from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
 
+RECORDINGS = Path("conformance")  # those of the repository, where it is the current directory
 _SHOWN_CHARACTERS_MAX = 600
 
 
 def conformance(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Recordings, gzipped JSON or JSON.")
-    ],
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH",
+            help="Recordings, gzipped JSON or JSON, or directories of them.",
+            show_default="conformance",
+        ),
+    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,7 +54,7 @@ def conformance(
 
     Exit code 0 means that nothing differs, 1 that something does.
 
-    Example: kubestow conformance recordings/*.json.gz --only verdicts/NodeResourcesFit --show 3
+    Example: kubestow conformance conformance/v1.9 --only verdicts/PodFitsResources --show 3
     """
     for part in only or ():
         if part.split("/", 1)[0] not in PARTS:
@@ -55,7 +62,9 @@ def conformance(
                 f'--only: there is no part "{part}"; the parts are {", ".join(PARTS)}, '
                 "each optionally followed by / and the name of a plugin"
             )
-    recordings = [load_recording(path) for path in files]
+    recordings = [
+        load_recording(file) for path in paths or [RECORDINGS] for file in find_recordings(path)
+    ]
     report = Report(Only(only or ()), kept_max=max(show, 100))
     _replay_all(recordings, report)
     if output in (OutputFormat.JSON, OutputFormat.YAML):
@@ -108,6 +117,9 @@ def _print_table(report: Report) -> None:
     table.add_section()
     table.add_row("total", *(_cell(*sums) for sums in totals.values()), str(report.differing))
     stdout().print(table)
+    compared = sum(compared for part, (compared, _) in totals.items() if part != PODS)
+    pod_count = totals[PODS][0]
+    stdout().print(f"{pod_count:,} decisions, {compared:,} values, {report.differing:,} differ")
 
 
 def _cell(compared: int, differing: int) -> str:

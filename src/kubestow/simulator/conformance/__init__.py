@@ -1,14 +1,25 @@
 """Replays recorded scheduling decisions and counts where ours differ.
 
-`recording` reads the files, `replay` follows a scenario pod by pod, `compare` sets ours beside
-theirs,
-`report` counts. Recordings of v1.9 have a format of their own, and `v1_9` does all of it for them.
-The command line is in `service`.
+`recording` finds and reads the files, `replay` follows a scenario pod by pod, `compare` sets ours
+beside theirs, `report` counts. Recordings of v1.9 have a format of their own, and `v1_9` does all
+of it for them. The command line is in `service`.
 """
 
-from kubestow.simulator.conformance.recording import Recording, load_recording
+from kubestow.simulator.conformance.recording import (
+    Recording,
+    find_recordings,
+    load_recording,
+)
 from kubestow.simulator.conformance.replay import replay_scenario
 from kubestow.simulator.conformance.report import Difference, Report
 from kubestow.simulator.conformance.v1_9 import replay_v1_9
 
-__all__ = ["Difference", "Recording", "Report", "load_recording", "replay_scenario", "replay_v1_9"]
+__all__ = [
+    "Difference",
+    "Recording",
+    "Report",
+    "find_recordings",
+    "load_recording",
+    "replay_scenario",
+    "replay_v1_9",
+]

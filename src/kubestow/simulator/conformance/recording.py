@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kubestow.errors import DecodeError
+from kubestow.errors import DecodeError, InputError
 
 Json = dict[str, Any]
 
@@ -23,6 +23,16 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     def is_v1_9(self) -> bool:
         """Whether predicates and priorities decided, in v1.9's format."""
         return self.upstream.startswith("v1.9.")
+
+
+def find_recordings(path: Path) -> list[Path]:
+    """The files a path stands for: itself, or all recordings in a directory and below."""
+    if not path.is_dir():
+        return [path]
+    files = [file for pattern in ("*.json", "*.json.gz") for file in path.rglob(pattern)]
+    if not files:
+        raise InputError(f'there are no recordings in "{path}"; expected *.json.gz or *.json')
+    return sorted(files, key=lambda file: (len(file.parts), file))
 
 
 def load_recording(path: Path) -> Recording:
