@@ -74,6 +74,12 @@ class ChangeLog:
             if len(rows) > longest:
                 del rows[:]
 
+    def lose(self) -> None:
+        """Anything may have changed: every reader starts over."""
+        self.trim(0)
+        self.node_end += 1
+        self.pod_end += 1
+
     def nodes_since(self, end: int) -> "array[int] | None":
         """Rows whose Node object changed after `node_end` was this, each as often as it did.
 

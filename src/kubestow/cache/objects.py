@@ -177,6 +177,8 @@ class ClusterObjects:
             ResourceSlice: self.resource_slices,
             ResourceClaim: self.resource_claims,
         }
+        # What readers derive from the stores and share between them, by its class.
+        self.derived: dict[type, Any] = {}
 
     def store(self, cls: type[T]) -> ObjectStore[T]:
         """The store of a kind; KeyError if the scheduler does not read that kind."""

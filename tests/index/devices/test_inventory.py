@@ -2,8 +2,8 @@
 
 from kubestow.api.device import ResourceSlice
 from kubestow.cache.objects import ObjectStore
-from kubestow.index.devices.changes import DeviceChanges
 from kubestow.index.devices.inventory import DeviceInventory
+from kubestow.index.devices.per_node import NodeSlots
 from kubestow.testing.devices import make_slice
 
 
@@ -15,7 +15,7 @@ def make_inventory(*slices: ResourceSlice) -> tuple[ObjectStore[ResourceSlice], 
     store = ObjectStore[ResourceSlice]()
     for each in slices:
         store.put(each)
-    return store, DeviceInventory(store, DeviceChanges())
+    return store, DeviceInventory(store, NodeSlots())
 
 
 def test_a_node_sees_its_own_slices_and_those_of_no_node() -> None:

@@ -4,47 +4,30 @@ import numpy as np
 
 from kubestow.api.node import Node
 from kubestow.cache.snapshot import Snapshot
-from kubestow.index.devices.changes import NAMES_MAX, DeviceChanges
-from kubestow.index.devices.per_node import KeptPerNode, NodeSlots
+from kubestow.index.devices.per_node import NOTED_MAX, KeptPerNode, NodeSlots
 from kubestow.index.nodes import nodes_of
 from kubestow.testing import make_cache, make_node
 
 
-def test_changes_are_read_from_a_mark_on() -> None:
-    changes = DeviceChanges()
-    changes.note("a")
-    mark = changes.mark
-    assert changes.since(mark) == []
-    changes.note("b")
-    changes.note("a")
-    assert changes.since(mark) == ["b", "a"]
-    assert changes.since(changes.mark) == []
+def noted(slots: NodeSlots, since: int) -> list[int] | None:
+    found = slots.log.nodes_since(since)
+    return None if found is None else list(found)
 
 
-def test_a_change_for_all_nodes_outdates_every_mark() -> None:
-    changes = DeviceChanges()
-    old = changes.mark
-    changes.note("a")
-    recent = changes.mark
-    changes.note_all()
-    assert changes.since(old) is None
-    assert changes.since(recent) is None
-    assert changes.since(changes.mark) == []
-
-
-def test_the_list_does_not_grow_for_ever() -> None:
-    changes = DeviceChanges()
-    mark = changes.mark
-    for _ in range(NAMES_MAX + 1):
-        changes.note("a")
-    assert changes.since(mark) is None
-    assert changes.since(changes.mark - 1) == ["a"]
+def test_the_log_does_not_grow_for_ever() -> None:
+    lab = Lab(make_node("n1"))
+    lab.slots_of()
+    start = lab.slots.log.node_end
+    for _ in range(NOTED_MAX + 1):
+        lab.slots.note("n1")
+    assert noted(lab.slots, start) is None
+    lab.slots.note("n1")
+    assert noted(lab.slots, lab.slots.log.node_end - 1) == [0]
 
 
 class Lab:
     def __init__(self, *nodes: Node) -> None:
-        self.changes = DeviceChanges()
-        self.slots = NodeSlots(self.changes)
+        self.slots = NodeSlots()
         self.cache = make_cache(nodes)
         self.snapshot = Snapshot()
 
@@ -68,28 +51,28 @@ def test_nodes_that_changed_are_noted() -> None:
     node = make_node("n1")
     lab = Lab(node, make_node("n2"))
     lab.slots_of()
-    mark = lab.changes.mark
+    start = lab.slots.log.node_end
     lab.cache.update_node(node, make_node("n1", unschedulable=True))
     lab.slots_of()
-    assert lab.changes.since(mark) == []  # nothing that devices care for
+    assert noted(lab.slots, start) == []  # nothing that devices care for
     lab.cache.update_node(node, make_node("n1", labels={"a": "b"}))
     lab.slots_of()
-    assert lab.changes.since(mark) == ["n1"]
+    assert noted(lab.slots, start) == [0]
 
 
 def test_only_what_changed_is_missing() -> None:
     lab = Lab(make_node("n1"), make_node("n2"))
     lab.slots_of()
-    kept = KeptPerNode(lab.slots, lab.changes)
+    kept = KeptPerNode(lab.slots)
     both = np.array([0, 1])
     assert kept.missing(both) == [0, 1]
     kept.is_known[:] = True
     assert kept.missing(both) == []
-    lab.changes.note("n2")
-    lab.changes.note("unknown")
+    lab.slots.note("n2")
+    lab.slots.note("unknown")
     assert kept.missing(both) == [1]
     kept.is_known[:] = True
-    lab.changes.note_all()
+    lab.slots.log.lose()
     assert kept.missing(both) == [0, 1]
     lab.cache.add_node(make_node("n3"))
     lab.slots_of()

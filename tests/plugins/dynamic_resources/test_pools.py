@@ -6,8 +6,8 @@ from kubestow.api.device import ResourceSlice
 from kubestow.api.pod import NodeSelector
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
-from kubestow.index.devices.changes import DeviceChanges
 from kubestow.index.devices.inventory import DeviceInventory
+from kubestow.index.devices.per_node import NodeSlots
 from kubestow.plugins.dynamic_resources.pools import NodePools, PoolCache, node_pools
 from kubestow.testing import make_node, make_term
 from kubestow.testing.devices import make_device, make_slice
@@ -23,7 +23,7 @@ def make_inventory(*slices: ResourceSlice) -> DeviceInventory:
     store = ObjectStore[ResourceSlice]()
     for each in slices:
         store.put(each)
-    return DeviceInventory(store, DeviceChanges())
+    return DeviceInventory(store, NodeSlots())
 
 
 def pools_of(*slices: ResourceSlice) -> NodePools:
@@ -174,7 +174,7 @@ def test_a_selector_that_does_not_parse_fails_every_node() -> None:
 def test_pools_are_kept_until_slices_or_labels_change() -> None:
     store = ObjectStore[ResourceSlice]()
     store.put(make_slice("a", node_selector=selector("rack In 7")))
-    cache = PoolCache(DeviceInventory(store, DeviceChanges()))
+    cache = PoolCache(DeviceInventory(store, NodeSlots()))
     pools = cache.of(NODE)
     assert cache.of(NODE) is pools
     assert cache.of(make_node("n1", cpu="1", labels={"rack": "7"})) is pools

@@ -24,9 +24,9 @@ from kubestow.api.quantity import parse_quantity
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
 from kubestow.index.devices.allocated import AllocatedDevices
-from kubestow.index.devices.changes import DeviceChanges
 from kubestow.index.devices.claims import Claims
 from kubestow.index.devices.inventory import DeviceInventory, PublishedDevice
+from kubestow.index.devices.per_node import NodeSlots
 from kubestow.plugins.dynamic_resources import results
 from kubestow.plugins.dynamic_resources.pools import NodePools, node_pools
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, plan_claim
@@ -70,7 +70,7 @@ def make_search(
         slice_store.put(each)
     for claim in allocated:
         claim_store.put(claim)
-    inventory = DeviceInventory(slice_store, DeviceChanges())
+    inventory = DeviceInventory(slice_store, NodeSlots())
     pools = node_pools(inventory, node)
 
     def reaches(published: PublishedDevice) -> bool:

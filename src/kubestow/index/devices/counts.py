@@ -12,7 +12,6 @@ from kubestow.api.device import DeviceClass
 from kubestow.api.node import Node
 from kubestow.api.resources import is_dra_extended
 from kubestow.arrays import IntArray
-from kubestow.index.devices.changes import DeviceChanges
 from kubestow.index.devices.inventory import (
     DeviceInventory,
     PublishedDevice,
@@ -53,7 +52,7 @@ class DeviceCounts:
         name = device_class.metadata.name
         kept = self._kept.get(name)
         if kept is None or kept[0] is not device_class:
-            counts = _CountsOfClass(self._known.slots, self._known.changes)
+            counts = _CountsOfClass(self._known.slots)
             kept = self._kept[name] = device_class, counts
         return kept[1]
 
@@ -61,8 +60,8 @@ class DeviceCounts:
 class _CountsOfClass(KeptPerNode):
     """int64[slot] of one class: the devices there are, and those in use."""
 
-    def __init__(self, slots: NodeSlots, changes: DeviceChanges) -> None:
-        super().__init__(slots, changes)
+    def __init__(self, slots: NodeSlots) -> None:
+        super().__init__(slots)
         self.total: IntArray = np.zeros(0, np.int64)
         self.in_use: IntArray = np.zeros(0, np.int64)
 

@@ -14,8 +14,8 @@ from typing import TypeVar
 from kubestow.api.device import Device, ResourceSlice
 from kubestow.cache.objects import ObjectStore
 from kubestow.cel import CelError, Value
-from kubestow.index.devices.changes import DeviceChanges
 from kubestow.index.devices.node_match import Reach
+from kubestow.index.devices.per_node import NodeSlots
 
 PoolKey = tuple[str, str]  # driver, pool
 DeviceId = tuple[str, str, str]  # driver, pool, device
@@ -75,8 +75,8 @@ class PublishedSlice:
 class DeviceInventory:
     """All published slices. Follows the store they are in."""
 
-    def __init__(self, store: ObjectStore[ResourceSlice], changes: DeviceChanges) -> None:
-        self._changes = changes
+    def __init__(self, store: ObjectStore[ResourceSlice], slots: NodeSlots) -> None:
+        self._slots = slots
         self._slices: dict[str, PublishedSlice] = {}
         self._local: dict[str, dict[str, PublishedSlice]] = {}
         self._elsewhere: dict[str, PublishedSlice] = {}
@@ -106,10 +106,10 @@ class DeviceInventory:
         """Something changed in the pool, so for all nodes that may see it."""
         for published in self.of_pool(pool):
             if not published.is_local:
-                self._changes.note_all()
+                self._slots.log.lose()
                 return
         for published in self.of_pool(pool):
-            self._changes.note(published.reach.node_name)
+            self._slots.note(published.reach.node_name)
 
     def _changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         if old is not None:

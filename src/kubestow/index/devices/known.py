@@ -4,29 +4,27 @@ What one profile has in flight must be taken for the others too, so this cannot 
 object: it belongs to the stores that plugins are given.
 """
 
-from typing import Final
-from weakref import WeakKeyDictionary
-
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.feature_gates import FeatureGates
+from kubestow.errors import ConfigError
 from kubestow.index.devices.allocated import AllocatedDevices
-from kubestow.index.devices.changes import DeviceChanges
 from kubestow.index.devices.claims import Claims
 from kubestow.index.devices.classes import DeviceClassMap
 from kubestow.index.devices.inventory import DeviceInventory
 from kubestow.index.devices.per_node import NodeSlots
+
+_GATE = "DRAConsumableCapacity"
 
 
 class KnownDevices:
     """Slices, claims and classes of one cluster."""
 
     def __init__(self, objects: ClusterObjects, gates: FeatureGates) -> None:
-        self.changes = DeviceChanges()
-        self.slots = NodeSlots(self.changes)
-        self.inventory = DeviceInventory(objects.resource_slices, self.changes)
+        self._consumable_capacity = gates.enabled(_GATE)
+        self.slots = NodeSlots()
+        self.inventory = DeviceInventory(objects.resource_slices, self.slots)
         allocated = AllocatedDevices(
-            self.inventory.note_change,
-            consumable_capacity=gates.enabled("DRAConsumableCapacity"),
+            self.inventory.note_change, consumable_capacity=self._consumable_capacity
         )
         self.claims = Claims(objects.resource_claims, allocated)
         self.classes = objects.device_classes
@@ -34,16 +32,15 @@ class KnownDevices:
 
     @classmethod
     def of(cls, objects: ClusterObjects, gates: FeatureGates) -> "KnownDevices":
-        """The picture that goes with these stores, made when somebody first asks."""
+        """The picture that goes with these stores, made when first asked for."""
         known = cls.existing(objects)
         if known is None:
-            known = _KNOWN[objects] = cls(objects, gates)
+            known = objects.derived[cls] = cls(objects, gates)
+        elif known._consumable_capacity != gates.enabled(_GATE):
+            raise ConfigError(f"two readers of one cluster differ in the feature gate {_GATE}")
         return known
 
-    @staticmethod
-    def existing(objects: ClusterObjects) -> "KnownDevices | None":
+    @classmethod
+    def existing(cls, objects: ClusterObjects) -> "KnownDevices | None":
         """The same, None if no plugin has asked for it."""
-        return _KNOWN.get(objects)
-
-
-_KNOWN: Final[WeakKeyDictionary[ClusterObjects, KnownDevices]] = WeakKeyDictionary()
+        return objects.derived.get(cls)

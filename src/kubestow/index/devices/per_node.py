@@ -4,25 +4,32 @@ Nodes have a number here, their slot, which stays the same when the rows of the 
 anew; so what is kept in arrays by slot needs no moving.
 """
 
-from typing import TypeVar
+from array import array
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.node import Node
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.cache.change_log import Depends
-from kubestow.index.devices.changes import DeviceChanges
+from kubestow.cache.change_log import ChangeLog, Depends
+from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import Nodes
 
 S = TypeVar("S", bound=np.generic)
 
 
-class NodeSlots:
-    """The numbers of nodes. A node that is gone keeps its number, in case it comes back."""
+NOTED_MAX: Final = 65_536  # changes remembered; what is further behind looks at all nodes again
 
-    def __init__(self, changes: DeviceChanges) -> None:
-        self._changes = changes
+
+class NodeSlots:
+    """The numbers of nodes. A node that is gone keeps its number, in case it comes back.
+
+    `log` says which slots' nodes or devices changed.
+    """
+
+    def __init__(self) -> None:
+        self.log = ChangeLog()
         self._by_name: dict[str, int] = {}
         self._nodes: list[Node] = []
 
@@ -35,6 +42,13 @@ class NodeSlots:
 
     def find(self, name: str) -> int | None:
         return self._by_name.get(name)
+
+    def note(self, name: str) -> None:
+        """Devices of the node changed. Nothing is kept for a node without a slot."""
+        slot = self._by_name.get(name)
+        if slot is not None:
+            self.log.note(slot, Depends.NODE)
+            self.log.trim(NOTED_MAX)
 
     def of(self, nodes: Nodes) -> IntArray:
         """int64[node]: the slot of each node. Nodes that changed are noted as such."""
@@ -54,7 +68,7 @@ class NodeSlots:
         if known is not node:
             self._nodes[slot] = node
             if _differ(known, node):
-                self._changes.note(name)
+                self.note(name)
         return slot
 
 
@@ -66,36 +80,31 @@ def _differ(first: Node, second: Node) -> bool:
     )
 
 
-class KeptPerNode:
+class KeptPerNode(Follower):
     """Base of what is kept in arrays by slot: knows for which nodes it still holds."""
 
-    def __init__(self, slots: NodeSlots, changes: DeviceChanges) -> None:
+    def __init__(self, slots: NodeSlots) -> None:
+        super().__init__(slots.log, Depends.NODE)
         self._slots = slots
-        self._changes = changes
-        self._mark = changes.mark
         self.is_known: BoolArray = np.zeros(0, np.bool_)
 
     def missing(self, slots: IntArray) -> list[int]:
         """Those of the slots that have to be looked at (again)."""
-        self._catch_up()
+        self.catch_up()
         if len(self.is_known) < len(self._slots):
             self.is_known = grown(self.is_known, len(self._slots))
             self._grow(len(self._slots))
         return slots[~self.is_known[slots]].tolist()
 
+    def relaid(self, sources: Sources | None) -> None:
+        self.is_known[:] = False
+
+    def nodes_changed(self, rows: "array[int]") -> None:
+        slots = np.array(rows, np.intp)
+        self.is_known[slots[slots < len(self.is_known)]] = False
+
     def _grow(self, size: int) -> None:
         """Make room for so many slots in all other arrays."""
-
-    def _catch_up(self) -> None:
-        names = self._changes.since(self._mark)
-        self._mark = self._changes.mark
-        if names is None:
-            self.is_known[:] = False
-            return
-        for name in names:
-            slot = self._slots.find(name)
-            if slot is not None and slot < len(self.is_known):
-                self.is_known[slot] = False
 
 
 def grown(values: npt.NDArray[S], size: int) -> npt.NDArray[S]:

@@ -16,7 +16,6 @@ from kubestow.api.pod import Pod
 from kubestow.api.requests import is_sidecar
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.index.devices import KnownDevices
-from kubestow.index.devices.changes import DeviceChanges
 from kubestow.index.devices.per_node import KeptPerNode, NodeSlots, grown
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation
@@ -39,8 +38,8 @@ class Answers(KeptPerNode):
     is_found   bool[slot]    whether `found` says which devices
     """
 
-    def __init__(self, slots: NodeSlots, changes: DeviceChanges) -> None:
-        super().__init__(slots, changes)
+    def __init__(self, slots: NodeSlots) -> None:
+        super().__init__(slots)
         self.codes: IntArray = np.zeros(0, np.int64)
         self.scores: IntArray = np.zeros(0, np.int64)
         self.is_found: BoolArray = np.zeros(0, np.bool_)
@@ -80,7 +79,7 @@ class AnswerBook:
         key = _shape(attempt, pod)
         answers = self._answers.get(key)
         if answers is None:
-            answers = self._answers[key] = Answers(self._known.slots, self._known.changes)
+            answers = self._answers[key] = Answers(self._known.slots)
             if len(self._answers) > SHAPES_MAX:
                 self._answers.popitem(last=False)
         else:
