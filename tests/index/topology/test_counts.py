@@ -19,11 +19,10 @@ from kubestow.api.pod_info import PodClass, PodInfo
 from kubestow.api.taints import first_untolerated
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
-from kubestow.index.topology import domains, tallies
+from kubestow.index.topology import domains, ledger
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import EVERY_NODE, DomainColumn, Eligibility
-from kubestow.index.topology.pod_sets import NO_PODS, InAll, PodSet, WeightedSets
-from kubestow.index.topology.term_ledger import Exposure, Pull
+from kubestow.index.topology.measures import NO_PODS, Exposure, InAll, PodSet, Pull, WeightedSets
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.snapshots import make_snapshot
@@ -323,7 +322,7 @@ def test_numbers_of_vanished_values_are_given_away_again() -> None:
 
 def test_columns_and_tallies_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(domains, "VARIANTS_MAX", 1)
-    monkeypatch.setattr(tallies, "TALLIES_MAX", 1)
+    monkeypatch.setattr(ledger, "TALLIES_MAX", 1)
     cluster = Cluster()
     labels = {"zone": "z1", "rack": "r1", "pool": "p"}
     cluster.apply("put node", make_node("n1", labels=labels))

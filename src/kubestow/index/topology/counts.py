@@ -1,10 +1,7 @@
-"""Counts of pods and of their affinity terms per node and domain, as of the snapshot (spec 06
-§6.5).
+"""The counts of one snapshot, as both topology plugins and all profiles read them.
 
-Both topology plugins, and all profiles, read the same counts. They belong to a snapshot and follow
-its log of changes: whoever asks first in a cycle brings them up to date, by comparing the rows that
-changed with what is on record for them. A cycle pays for the rows that changed since the last one
-and for the arrays it reads; no cycle walks over pods.
+They are brought up to date by the first reader of a cycle, by comparing the rows that changed with
+what is on record for them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,9 +23,8 @@ from kubestow.index.topology.domains import (
     Eligibility,
     TopologyKey,
 )
-from kubestow.index.topology.pod_sets import PodLedger
-from kubestow.index.topology.tallies import Measure, Tally
-from kubestow.index.topology.term_ledger import TermLedger
+from kubestow.index.topology.ledger import PodLedger, Tally, TermLedger
+from kubestow.index.topology.measures import Measure
 
 _NO_NODE: Final = Node()
 

@@ -12,7 +12,7 @@ and not summed up anew as long as rows stay where they are.
 Invariants: `sums.values[d]` is the sum of the counts of the rows with number d, for every d but
 ABSENT, where it is 0; a number in use belongs to one value, and is given away again once no node
 has the value.
-Not here: what is counted (`tallies`), when a row has changed (`topology_counts`).
+Not here: what is counted (`ledger`), when a row has changed (`counts`).
 """
 
 from collections import OrderedDict

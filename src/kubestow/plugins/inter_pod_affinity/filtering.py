@@ -12,7 +12,7 @@ from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import ABSENT
-from kubestow.index.topology.term_ledger import Exposure, Pull
+from kubestow.index.topology.measures import Exposure, Pull
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.inter_pod_affinity.terms import RequiredTerms
 

@@ -12,8 +12,8 @@ from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import DomainColumn, DomainSums
-from kubestow.index.topology.tallies import Tally
-from kubestow.index.topology.term_ledger import Exposure, Pull
+from kubestow.index.topology.ledger import Tally
+from kubestow.index.topology.measures import Exposure, Pull
 from kubestow.plugins.inter_pod_affinity.terms import PreferredTerms
 
 # Required anti-affinity never scores: where it matters the node is not feasible.

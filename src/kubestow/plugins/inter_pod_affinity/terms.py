@@ -12,7 +12,7 @@ from kubestow.api.labels import Selector
 from kubestow.api.pod_info import AffinityTerm, AffinityTerms, WeightedTerm
 from kubestow.api.workload import Namespace
 from kubestow.cache.objects import ObjectStore
-from kubestow.index.topology.pod_sets import InAll, PodSet, WeightedSets
+from kubestow.index.topology.measures import InAll, PodSet, WeightedSets
 
 # Enough for the terms of all controllers with pods in the queue; beyond it, all are resolved anew.
 RESOLVED_MAX: Final = 4096

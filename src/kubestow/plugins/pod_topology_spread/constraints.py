@@ -20,7 +20,7 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
 from kubestow.index.topology.domains import Eligibility
-from kubestow.index.topology.pod_sets import NO_PODS, InAll, PodSet
+from kubestow.index.topology.measures import NO_PODS, InAll, PodSet
 
 Action = Literal["DoNotSchedule", "ScheduleAnyway"]
 

@@ -18,7 +18,7 @@ from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.pod_sets import InAll, PodSet
+from kubestow.index.topology.measures import InAll, PodSet
 from kubestow.index.tracked import LabelColumns
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import FITS, code_of

@@ -15,7 +15,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.index.node_match import labels_match
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.pod_sets import InAll, PodSet
+from kubestow.index.topology.measures import InAll, PodSet
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import code_of, failing_where
 

@@ -12,8 +12,7 @@ from kubestow.cache.owned_terms import TermKind
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import DomainColumn
-from kubestow.index.topology.pod_sets import InAll, PodSet
-from kubestow.index.topology.term_ledger import Exposure, Pull
+from kubestow.index.topology.measures import Exposure, InAll, PodSet, Pull
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
 
 # Required anti-affinity never scores: where it matters the node is not feasible.

@@ -11,7 +11,7 @@ from kubestow.api.owners import services_of
 from kubestow.arrays import IntArray
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.pod_sets import InAll, PodSet
+from kubestow.index.topology.measures import InAll, PodSet
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
 
 

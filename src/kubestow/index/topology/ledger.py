@@ -1,48 +1,40 @@
-"""Counts over the pods of the cluster that follow the snapshot by differences.
+"""What each row holds, counted by differences.
 
-A ledger knows what each row holds: so many pods of each class, or so many affinity terms of each
-kind. A tally is a weighted count of some of it, per row: "pods that this selector matches", "terms
-that keep such a pod out". What a tally counts is decided once per distinct thing, by a measure;
-after that, a pod that comes or goes changes one number in each tally that counts it, and touches no
-other.
+A tally's measure is asked once per distinct item; after that, a pod that comes or goes changes one
+number in each tally that counts it, and no other.
 
-    snapshot row 7      {class 3: 2, class 8: 1}
-    ledger's page       {class 3: 1, class 8: 1}     so class 3 grew by 1 here:
-    tallies of class 3  rows[7] += 1, and the sum of row 7's domain
-
-Invariants: `tally.rows[r]` is the sum over what row r holds of amount times weight; a thing no row
+Invariants: `tally.rows[r]` is the sum over what row r holds of amount times weight; an item no row
 holds is forgotten, and measured again when it comes back.
-Not here: domains (`domains`), when to compare a row (`topology_counts`), particular measures.
+Not here: domains (`domains`), when a row is compared (`counts`), particular measures (`measures`).
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 
+from kubestow.api.pod_info import PodClass
 from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.owned_terms import OwnedTerm, TermKind
 from kubestow.index.topology.domains import DomainIds, RowCounts, gathered
+from kubestow.index.topology.measures import (
+    Anchor,
+    Exposure,
+    Measure,
+    anchor_of,
+    anchor_of_measure,
+)
 
-T_contra = TypeVar("T_contra", contravariant=True)
 T = TypeVar("T")
 
 # How many tallies a ledger keeps. The least recently used goes; making one costs a pass over the
 # rows.
 TALLIES_MAX: Final = 1024
 
+# How many tallies a new one is compared with, to copy the counts of an equal one.
 TWINS_ASKED: Final = 8
-
-
-class Measure(Protocol[T_contra]):
-    """What a tally counts. Hashable: equal measures share one tally."""
-
-    def weigh(self, item: T_contra, /) -> int:
-        """How much one such item adds; most add 0."""
-        ...
-
-    def __hash__(self) -> int: ...
 
 
 class Tally(RowCounts, Generic[T]):
@@ -69,7 +61,7 @@ class Page(Generic[T]):
 class Ledger(Generic[T]):
     """What each row holds, and the tallies over it.
 
-    Holds nothing until the first tally is asked for: who never asks never pays.
+    Holds nothing until the first tally is asked for.
     """
 
     def __init__(self, read: Callable[[NodeInfo], Mapping[T, int]]) -> None:
@@ -259,3 +251,97 @@ class Ledger(Generic[T]):
             self._tallies_of[item].remove(tally)
         tally.detach()
         self._on_dropped_tally(tally)
+
+
+class PodLedger(Ledger[PodClass]):
+    """Pods by class on every row.
+
+    Where every pod has labels of its own, each brings a new class. It is measured only by tallies
+    that ask for one of its labels, and by the few that ask for no label in particular.
+    """
+
+    def __init__(self, read: Callable[[NodeInfo], Mapping[PodClass, int]]) -> None:
+        super().__init__(read)
+        self._anchored: dict[Anchor | None, dict[Tally[PodClass], None]] = {}
+        self._labelled: dict[Anchor, dict[PodClass, None]] = {}
+
+    def _items_for(self, measure: Measure[PodClass]) -> Iterable[PodClass]:
+        anchor = anchor_of_measure(measure)
+        return super()._items_for(measure) if anchor is None else self._labelled.get(anchor, ())
+
+    def _on_new_item(self, item: PodClass) -> None:
+        for label in item.labels.items():
+            self._labelled.setdefault(label, {})[item] = None
+
+    def _on_retired_item(self, item: PodClass) -> None:
+        for label in item.labels.items():
+            labelled = self._labelled[label]
+            del labelled[item]
+            if not labelled:
+                del self._labelled[label]
+
+    def _tallies_for(self, item: PodClass) -> Iterable[Tally[PodClass]]:
+        for anchor in (None, *item.labels.items()):
+            yield from self._anchored.get(anchor, ())
+
+    def _on_new_tally(self, tally: Tally[PodClass]) -> None:
+        self._anchored.setdefault(anchor_of_measure(tally.measure), {})[tally] = None
+
+    def _on_dropped_tally(self, tally: Tally[PodClass]) -> None:
+        anchor = anchor_of_measure(tally.measure)
+        del self._anchored[anchor][tally]
+        if not self._anchored[anchor]:
+            del self._anchored[anchor]
+
+
+class TermLedger(Ledger[OwnedTerm]):
+    """Terms on every row. Terms that ask for a label are weighed only for pods that have it."""
+
+    def __init__(self) -> None:
+        super().__init__(_term_counts)
+        self._anchored: dict[Anchor | None, dict[OwnedTerm, None]] = {}
+        self._key_counts: dict[TermKind, dict[str, int]] = {}
+        # Grows whenever a term comes up that nobody had, or goes with its last owner.
+        self.version = 0
+
+    def concern(self, pod_class: PodClass, namespace_labels: Mapping[str, str]) -> bool:
+        """Whether any term, of whatever kind, means pods of this class."""
+        return any(
+            item.term.matches(pod_class.namespace, pod_class.labels, namespace_labels)
+            for item in self._items_about(pod_class)
+        )
+
+    def topology_keys(self, *kinds: TermKind) -> Iterable[str]:
+        """The keys of the terms of these kinds that pods own right now."""
+        if len(kinds) == 1:
+            return self._key_counts.get(kinds[0], ())
+        return dict.fromkeys(key for kind in kinds for key in self._key_counts.get(kind, ()))
+
+    def _items_for(self, measure: Measure[OwnedTerm]) -> Iterable[OwnedTerm]:
+        assert isinstance(measure, Exposure), measure
+        return self._items_about(measure.pod_class)
+
+    def _items_about(self, pod_class: PodClass) -> Iterable[OwnedTerm]:
+        for anchor in (None, *pod_class.labels.items()):
+            yield from self._anchored.get(anchor, ())
+
+    def _on_new_item(self, item: OwnedTerm) -> None:
+        self.version += 1
+        self._anchored.setdefault(anchor_of(item.term.selector), {})[item] = None
+        keys = self._key_counts.setdefault(item.kind, {})
+        keys[item.term.topology_key] = keys.get(item.term.topology_key, 0) + 1
+
+    def _on_retired_item(self, item: OwnedTerm) -> None:
+        self.version += 1
+        anchor, key = anchor_of(item.term.selector), item.term.topology_key
+        del self._anchored[anchor][item]
+        if not self._anchored[anchor]:
+            del self._anchored[anchor]
+        keys = self._key_counts[item.kind]
+        keys[key] -= 1
+        if not keys[key]:
+            del keys[key]
+
+
+def _term_counts(info: NodeInfo) -> Mapping[OwnedTerm, int]:
+    return info.term_counts

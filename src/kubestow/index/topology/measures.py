@@ -1,0 +1,148 @@
+"""What is counted: pods that a selector means, and terms of running pods that mean a pod.
+
+A measure says how much one item counts. It is a value: two pods that ask for the same thing share
+the tally. Items are asked about once, not once per pod: pods with the same namespace and labels are
+one item, and so are equal terms.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from kubestow.api.labels import Selector
+from kubestow.api.pod_info import PodClass
+from kubestow.cache.owned_terms import OwnedTerm
+
+T_contra = TypeVar("T_contra", contravariant=True)
+
+# A label and its value that every pod a selector matches must have.
+Anchor = tuple[str, str]
+
+
+class PodSet(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """The pods of these namespaces (None: of any) that the selector matches."""
+
+    namespaces: frozenset[str] | None
+    selector: Selector
+
+    def has(self, pod_class: PodClass) -> bool:
+        return (
+            self.namespaces is None or pod_class.namespace in self.namespaces
+        ) and self.selector.matches(pod_class.labels)
+
+
+class InAll(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """Counts the pods that are in every one of the sets; without sets, none."""
+
+    sets: tuple[PodSet, ...]
+
+    def weigh(self, pod_class: PodClass, /) -> int:
+        return int(bool(self.sets) and all(pods.has(pod_class) for pods in self.sets))
+
+    @property
+    def anchor(self) -> Anchor | None:
+        return next(filter(None, (anchor_of(pods.selector) for pods in self.sets)), None)
+
+
+class WeightedSets(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """Counts each pod once for every set it is in, times the weight of the set."""
+
+    entries: tuple[tuple[PodSet, int], ...]
+
+    def weigh(self, pod_class: PodClass, /) -> int:
+        return sum(weight for pods, weight in self.entries if pods.has(pod_class))
+
+    @property
+    def anchor(self) -> Anchor | None:
+        anchors = {anchor_of(pods.selector) for pods, _ in self.entries}
+        return anchors.pop() if len(anchors) == 1 else None
+
+
+NO_PODS: Final = InAll(())
+
+
+class Measure(Protocol[T_contra]):
+    """What a tally counts. Hashable: equal measures share one tally."""
+
+    def weigh(self, item: T_contra, /) -> int:
+        """How much one such item adds; most add 0."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+
+class Pull(NamedTuple):
+    """What a term of each kind adds; `is_weighted` multiplies preferred ones by their weight."""
+
+    required_affinity: int = 0
+    required_anti_affinity: int = 0
+    preferred_affinity: int = 0
+    preferred_anti_affinity: int = 0
+    is_weighted: bool = False
+
+    def of(self, owned: OwnedTerm) -> int:
+        match owned.kind:
+            case "RequiredAffinity":
+                return self.required_affinity
+            case "RequiredAntiAffinity":
+                return self.required_anti_affinity
+            case "PreferredAffinity":
+                amount = self.preferred_affinity
+            case "PreferredAntiAffinity":
+                amount = self.preferred_anti_affinity
+        return amount * owned.weight if self.is_weighted else amount
+
+
+class Exposure:
+    """Counts the terms of one topology key that mean a pod of this class."""
+
+    __slots__ = ("_hash", "_namespace_labels", "_pull", "_topology_key", "pod_class")
+
+    def __init__(
+        self,
+        pod_class: PodClass,
+        *,
+        namespace_labels: Mapping[str, str],
+        topology_key: str,
+        pull: Pull,
+    ) -> None:
+        self.pod_class = pod_class
+        self._namespace_labels = namespace_labels
+        self._topology_key = topology_key
+        self._pull = pull
+        self._hash = hash((pod_class, topology_key, pull))
+
+    def weigh(self, owned: OwnedTerm, /) -> int:
+        term = owned.term
+        if term.topology_key != self._topology_key:
+            return 0
+        amount = self._pull.of(owned)
+        if amount == 0:
+            return 0
+        pod_class = self.pod_class
+        is_meant = term.matches(pod_class.namespace, pod_class.labels, self._namespace_labels)
+        return amount if is_meant else 0
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Exposure)
+            and self.pod_class is other.pod_class
+            and self._topology_key == other._topology_key
+            and self._pull == other._pull
+            and self._namespace_labels == other._namespace_labels
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+def anchor_of(selector: Selector) -> Anchor | None:
+    for requirement in selector.requirements:
+        if requirement.operator == "In" and len(requirement.values) == 1:
+            return requirement.key, next(iter(requirement.values))
+    return None
+
+
+def anchor_of_measure(measure: Measure[PodClass]) -> Anchor | None:
+    return measure.anchor if isinstance(measure, InAll | WeightedSets) else None
