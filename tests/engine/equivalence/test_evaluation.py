@@ -1,7 +1,7 @@
 """Reuse between pods of one shape changes no decision."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -21,10 +21,11 @@ from kubestow.api.pod import (
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
-from kubestow.config.profile import ProfileConfig
+from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import build_profiles
+from kubestow.framework.node_plugin import NodeFilter, NodeScore
 from kubestow.framework.profile import ScoreStep
 from kubestow.framework.reuse import Reads, Reuse
 from kubestow.index.nodes import nodes_of
@@ -47,7 +48,7 @@ class NoNominations:
 class Side:
     """A scheduler's deciding half on its own snapshot of a shared cache."""
 
-    def __init__(self, *, shares_work: bool) -> None:
+    def __init__(self, *, shares_work: bool, extra: Sequence[type] = ()) -> None:
         self.snapshot = Snapshot()
 
         def handle(name: str) -> Any:
@@ -56,7 +57,10 @@ class Side:
             handle.activate = lambda pods: None
             return handle
 
-        self.profile = build_profiles([ProfileConfig()], REGISTRY, handle)["default-scheduler"]
+        enabled = tuple(PluginRef(plugin.name) for plugin in extra)
+        config = ProfileConfig(plugins=Plugins(multi_point=PluginSet(enabled=enabled)))
+        registry = {**REGISTRY, **{plugin.name: plugin for plugin in extra}}
+        self.profile = build_profiles([config], registry, handle)["default-scheduler"]
         self.decider = Decider(self.snapshot, NoNominations(), shares_work=shares_work)
 
     def decide(self, cache: Cache, pod: PodInfo) -> Decision:
@@ -290,3 +294,67 @@ def test_a_plugin_that_fails_at_reuse_is_asked_plainly(where: str) -> None:
         total = sum(part.normalized * part.weight for part in decision.scores.by_plugin)
         assert decision.scores.total.tolist() == np.asarray(total).tolist()
         cache.assume_pod(pod.assigned_to(decision.node_name))
+
+
+class CountsCalls(NodeFilter, NodeScore):
+    """A user's plugin that notes which nodes it is asked about."""
+
+    name = "CountsCalls"
+    asked: ClassVar[list[str]] = []
+
+    def filter_node(self, pod: Pod, node: Node) -> bool | str:
+        self.asked.append(node.metadata.name)
+        return not node.metadata.labels.get("disk") or "node has a disk"
+
+    def score_node(self, pod: Pod, node: Node) -> int:
+        self.asked.append(node.metadata.name)
+        return int(node.metadata.name.rpartition("-")[2])
+
+
+class ReusedCalls(CountsCalls):
+    reuse = Reuse(filter=Reads.NODE, score=Reads.NODE, per_node=True)
+
+
+def calls_per_pod(plugin: type[CountsCalls]) -> list[int]:
+    """How often the plugin is asked for each of four equal pods."""
+    cache, side = Cache(), Side(shares_work=True, extra=[plugin])
+    plain = Side(shares_work=False, extra=[plugin])
+    for number in range(6):
+        # Variants 1, 3 and 5 have a disk; the last is cordoned as well.
+        cache.add_node(new_node(number, number))
+    counts: list[int] = []
+    for number in range(4):
+        pod = new_pod(0, number)
+        plugin.asked.clear()
+        decision = side.decide(cache, pod)
+        counts.append(len(plugin.asked))
+        assert describe(decision) == describe(plain.decide(cache, pod))
+        cache.assume_pod(pod.assigned_to(decision.node_name))
+    return counts
+
+
+def test_a_plugin_for_one_node_is_asked_in_every_cycle_about_nodes_in_the_race() -> None:
+    # Five nodes are not cordoned, three of them pass and are scored.
+    assert calls_per_pod(CountsCalls) == [5 + 3] * 4
+
+
+def test_a_plugin_for_one_node_can_opt_in_to_reuse() -> None:
+    first, *others = calls_per_pod(ReusedCalls)
+    assert first == 6 + 6  # The record covers all nodes.
+    assert others == [0, 0, 0]
+
+
+def test_without_row_forms_decisions_are_the_same() -> None:
+    """What is in `row_forms` saves time and decides nothing."""
+    cache, with_forms, without = Cache(), Side(shares_work=True), Side(shares_work=True)
+    profile = without.profile
+    profile.filter_steps = [step._replace(row_form=None) for step in profile.filter_steps]
+    profile.score_steps = [step._replace(row_form=None) for step in profile.score_steps]
+    for number in range(6):
+        cache.add_node(new_node(number, number))
+    for number in range(40):
+        pod = new_pod(number % len(POD_KINDS), number)
+        decision = with_forms.decide(cache, pod)
+        assert describe(decision) == describe(without.decide(cache, pod))
+        if decision.node_name:
+            cache.assume_pod(pod.assigned_to(decision.node_name))

@@ -1,4 +1,4 @@
-"""What is known of devices across the cluster: published, claimed, given away.
+"""What is known of devices across the cluster: published, claimed, allocated.
 
 Shared because two plugins read it: DynamicResources, which gives devices to pods, and
 NodeResourcesFit, which scores nodes by how many are left.

@@ -1,0 +1,54 @@
+"""Which plugins have their answers reused follows from what they declare."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.engine.equivalence.plan import ReusePlan
+from kubestow.framework.reuse import Reads, Reuse
+from kubestow.testing import make_plugin, make_pod, make_profile
+
+POD = PodInfo(make_pod())
+FILTER: dict[str, Any] = {"filter": lambda *_: None, "filter_status": lambda *_: None}
+SCORE: dict[str, Any] = {"score": lambda *_: 0}
+PRE_FILTER: dict[str, Any] = {"pre_filter": lambda *_: None}
+
+
+@pytest.mark.parametrize(
+    ("points", "reuse", "is_reused"),
+    [
+        pytest.param(FILTER, None, False, id="no-declaration"),
+        pytest.param(FILTER, Reuse(filter=Reads.NODE), True, id="filter"),
+        pytest.param(FILTER, Reuse(score=Reads.NODE), False, id="filter-declared-for-score"),
+        pytest.param(SCORE, Reuse(score=Reads.PODS), True, id="score"),
+        pytest.param(FILTER | SCORE, Reuse(filter=Reads.NODE), False, id="one-of-two"),
+        pytest.param(FILTER | SCORE, Reuse(Reads.NODE, Reads.NODE), True, id="both"),
+        pytest.param(FILTER, Reuse(per_node=True), False, id="only-per-node"),
+        pytest.param(PRE_FILTER, None, False, id="pre-filter-without-declaration"),
+        pytest.param(
+            FILTER, Reuse(filter=Reads.NODE, unless=lambda pod: True), False, id="excepted"
+        ),
+        pytest.param(
+            FILTER, Reuse(filter=Reads.NODE, unless=lambda pod: False), True, id="not-excepted"
+        ),
+    ],
+)
+def test_reused(points: dict[str, Any], reuse: Reuse | None, is_reused: bool) -> None:
+    declared = {} if reuse is None else {"reuse": reuse}
+    plan = ReusePlan(make_profile(make_plugin("P", **points, **declared)))
+    assert plan.reused(POD) == ({"P"} if is_reused else set())
+
+
+def test_versions_are_those_of_plugins_that_may_be_reused() -> None:
+    versions = {"A": 1, "B": 2}
+    plan = ReusePlan(
+        make_profile(
+            make_plugin("A", **FILTER, reuse=Reuse(Reads.NODE, version=lambda: versions["A"])),
+            make_plugin("B", **FILTER, reuse=Reuse(score=Reads.NODE, version=lambda: 1 / 0)),
+            make_plugin("C", **FILTER),
+        )
+    )
+    assert plan.versions() == (1,)
+    versions["A"] = 3
+    assert plan.versions() == (3,)
