@@ -53,7 +53,11 @@ class Follower:
 
     def catch_up(self) -> None:
         log = self._log
-        if self._pod_end != log.pod_end or self._epoch != log.epoch:
+        if (
+            self._epoch != log.epoch
+            or self._node_end != log.node_end
+            or (self._depends is Depends.PODS and self._pod_end != log.pod_end)
+        ):
             self._read(log)
 
     def _read(self, log: ChangeLog) -> None:
@@ -77,7 +81,7 @@ class Follower:
                 self._start_over()
                 return
             self.pods_changed(rows)
-        self._pod_end = log.pod_end
+            self._pod_end = log.pod_end
 
     def _start_over(self) -> None:
         self.relaid(None)
