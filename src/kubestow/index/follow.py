@@ -30,11 +30,11 @@ class Follower:
     A new one counts as up to date, so its maker reads everything once.
     """
 
-    __slots__ = ("_depends", "_epoch", "_log", "_node_end", "_pod_end")
+    __slots__ = ("_epoch", "_log", "_node_end", "_pod_end", "_reads_pods")
 
     def __init__(self, log: ChangeLog, depends: Depends) -> None:
         self._log = log
-        self._depends = depends
+        self._reads_pods = depends is Depends.PODS
         self._skip_to_end()
 
     # --- what followers do about changes ---
@@ -56,7 +56,7 @@ class Follower:
         if (
             self._epoch != log.epoch
             or self._node_end != log.node_end
-            or (self._depends is Depends.PODS and self._pod_end != log.pod_end)
+            or (self._reads_pods and self._pod_end != log.pod_end)
         ):
             self._read(log)
 
@@ -75,7 +75,7 @@ class Follower:
                 return
             self.nodes_changed(rows)
             self._node_end = log.node_end
-        if self._depends is Depends.PODS and self._pod_end != log.pod_end:
+        if self._reads_pods and self._pod_end != log.pod_end:
             rows = log.pods_since(self._pod_end)
             if rows is None:
                 self._start_over()

@@ -61,7 +61,7 @@ class Tracked(Follower, Generic[A]):
             self._values = self._compute(ALL_ROWS)
 
     def nodes_changed(self, rows: "array[int]") -> None:
-        if self._depends is Depends.NODE:
+        if not self._reads_pods:
             self._compute_again(rows)
 
     def pods_changed(self, rows: "array[int]") -> None:
