@@ -259,7 +259,7 @@ def test_counts_and_dump_include_ghosts_and_assumed_pods() -> None:
     cache = cache_with(ASSUMED)
     cache.add_pod(PodInfo(make_pod("q", uid="u2", node="imaginary")))
     assert cache.node_count() == 3
-    assert cache.pod_count() == 2
+    assert cache.statistics().pods == 2
     dump = cache.dump()
     assert set(dump.nodes) == {"n1", "n2", "imaginary"}
     assert dump.nodes["imaginary"].node is None
@@ -307,7 +307,7 @@ def test_4_4_2_a_node_with_pods_becomes_a_ghost() -> None:
     cache.remove_node(make_node("n1"))
     assert cache.node("n1").node is None
     assert state_of(cache) == (ADDED, "n1")
-    assert cache.pod_count() == 1
+    assert cache.statistics().pods == 1
     assert listed(cache) == ["n2"]
     with pytest.raises(CacheError, match=r'^node "n1" in group "" was not found$'):
         cache.remove_node(make_node("n1"))

@@ -113,7 +113,7 @@ def test_a_confirmation_leaves_the_node_alone(make: type[Cache120]) -> None:
     assert cache.node("a").requested.milli_cpu == 1000
     assert not cache.is_assumed(ON_A)
     cache.expire_assumed_pods(10**18)
-    assert cache.pod_count() == 1
+    assert cache.statistics().pods == 1
 
 
 @pytest.mark.parametrize("make", CACHES)

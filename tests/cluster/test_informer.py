@@ -149,22 +149,6 @@ def test_a_pod_that_ends_is_deleted_and_one_that_has_ended_never_comes(
     with_running(rig, body)
 
 
-def test_driven_by_hand_nothing_happens_on_its_own(rig: Rig, pod_document: Build):
-    rig.cluster.create(PODS, pod_document("a"))
-    assert rig.informer.deliver_nowait() == 0
-
-    async def main() -> None:
-        await rig.informer.sync()
-
-    asyncio.run(main())
-    assert rig.recorder.taken() == [("add", "a")]
-    rig.cluster.create(PODS, pod_document("b"))
-    assert rig.recorder.taken() == []
-    assert rig.informer.deliver_nowait() == 1
-    assert rig.recorder.taken() == [("add", "b")]
-    assert rig.informer.deliver_nowait() == 0
-
-
 def test_after_a_gap_it_lists_again_and_reports_what_vanished(
     clock: ManualClock, pod_document: Build
 ):

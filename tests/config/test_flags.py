@@ -379,7 +379,6 @@ def test_values_have_the_type_that_is_asked_for() -> None:
     flags: ParsedFlags = parse_flags([])
     assert flags.text("config") == ""
     assert flags.number("secure-port") == 10259
-    assert flags.real("kube-api-qps") == 50
     assert flags.switch("leader-elect")
     assert isinstance(flags.duration("log-flush-frequency"), Duration)
     assert flags.texts("requestheader-username-headers") == ("x-remote-user",)

@@ -287,7 +287,7 @@ def test_12_6_after_done_no_failure_can_park_the_pod(
         world.schedule()
         await world.settle()
         assert undone == ["unreserve"]
-        assert world.cache.pod_count() == 0
+        assert world.cache.statistics().pods == 0
         assert world.place_of(pod) is Place.ERROR_BACKOFF
         assert world.conditions == [(reason, message)]
         assert world.notes == [message]
@@ -382,7 +382,7 @@ def test_without_its_place_in_the_cache_no_room_was_freed(
         await world.settle()
         assert "ForgetPod failed" in caplog.text
         assert bystander.heard == []
-        assert world.cache.pod_count() == 1
+        assert world.cache.statistics().pods == 1
         assert world.place_of(pod) is None
 
     run(go())
@@ -456,7 +456,7 @@ def test_11_5_a_waiting_pod_is_deleted(make_world: type[World], run: Run) -> Non
         await world.settle()
         assert world.notes == ["0/1 nodes are available: 1 removed."]
         assert undone == ["unreserve"]
-        assert world.cache.pod_count() == 0
+        assert world.cache.statistics().pods == 0
         assert world.place_of(pod) is None
 
     run(go())

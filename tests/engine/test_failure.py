@@ -182,21 +182,21 @@ def test_a_pod_that_is_queued_already_is_told_all_the_same(
 @pytest.mark.parametrize(
     ("own", "nomination", "nominated", "patched"),
     [
-        pytest.param("", Nomination("n1"), "n1", "n1", id="a-new-one"),
-        pytest.param("n2", Nomination("n1"), "n1", "n1", id="another-one"),
-        pytest.param("n1", Nomination("n1"), "n1", None, id="the-same"),
-        pytest.param("n1", CLEAR_NOMINATION, "", "", id="cleared"),
-        pytest.param("", CLEAR_NOMINATION, "", None, id="nothing-to-clear"),
-        pytest.param("n1", None, "n1", None, id="kept"),
-        pytest.param("", None, None, None, id="none"),
+        pytest.param("", Nomination("n1"), ["n1"], "n1", id="a-new-one"),
+        pytest.param("n2", Nomination("n1"), ["n1"], "n1", id="another-one"),
+        pytest.param("n1", Nomination("n1"), ["n1"], None, id="the-same"),
+        pytest.param("n1", CLEAR_NOMINATION, [""], "", id="cleared"),
+        pytest.param("", CLEAR_NOMINATION, [""], None, id="nothing-to-clear"),
+        pytest.param("n1", None, ["n1"], None, id="kept"),
+        pytest.param("", None, [], None, id="none"),
     ],
 )
 def test_nominations(
-    own: str, nomination: Nomination | None, nominated: str | None, patched: str | None
+    own: str, nomination: Nomination | None, nominated: list[str], patched: str | None
 ) -> None:
     harness = Harness(make_pod("p", uid="u1", nominated_node=own))
     harness.fail(ERROR, nomination)
-    assert harness.queue.nominator.node_of("u1") == nominated
+    assert harness.queue.nominator.nominated_nodes() == nominated
     (patch,) = harness.patches
     assert patch.nominated_node_name == patched
 

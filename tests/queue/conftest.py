@@ -84,7 +84,7 @@ class Bench:
             }
         return SchedulingQueue(
             clock=self.clock,
-            sort_key=lambda queued_pod: (-queued_pod.priority, queued_pod.timestamp_ns),
+            sort_key=lambda queued_pod: (-queued_pod.pod_info.priority, queued_pod.timestamp_ns),
             hint_maps=hint_maps,
             pod_lister=self.find_pod,
             pre_enqueue={PROFILE: gates},

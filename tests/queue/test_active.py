@@ -15,8 +15,8 @@ class ByLess:
     name = "PrioritySort"
 
     def less(self, first: QueuedPod, second: QueuedPod) -> bool:
-        if first.priority != second.priority:
-            return first.priority > second.priority
+        if first.pod_info.priority != second.pod_info.priority:
+            return first.pod_info.priority > second.pod_info.priority
         return first.timestamp_ns < second.timestamp_ns
 
 
@@ -24,7 +24,7 @@ class ByKey(ByLess):
     """The same, said as a key, too."""
 
     def sort_key(self, queued_pod: QueuedPod) -> tuple[int, int]:
-        return (-queued_pod.priority, queued_pod.timestamp_ns)
+        return (-queued_pod.pod_info.priority, queued_pod.timestamp_ns)
 
 
 def queued(name: str, priority: int | None, timestamp: int) -> QueuedPod:

@@ -103,7 +103,8 @@ def test_flushes_start_at_the_next_whole_second(is_aligned: bool, now: float, fi
 
 def drained(*, is_aligned: bool, rejectors: tuple[str, ...]) -> list[str]:
     backoff = BackoffQueue(
-        BackoffPolicy(is_aligned=is_aligned), sort_key=lambda q: (-q.priority, q.timestamp_ns)
+        BackoffPolicy(is_aligned=is_aligned),
+        sort_key=lambda q: (-q.pod_info.priority, q.timestamp_ns),
     )
     for name, priority, timestamp, count in (
         ("X", 1, 10.2, 1),

@@ -125,7 +125,6 @@ class Model:
         self.closed: dict[str, set[str]] = {gate: set() for gate in GATES}
         self.rejected: Counter[str] = Counter()
         self.scheduling_cycle = 0
-        self.move_request_cycle = -1
 
     # Where pods are
 
@@ -233,7 +232,6 @@ class Model:
             verdict = self.verdict(record, event, new)
             if verdict != "skip":
                 self.requeue(record, verdict)
-        self.move_request_cycle = self.scheduling_cycle
         self.log_event(event, new)
 
     def parked(self) -> list[Record]:
@@ -316,7 +314,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.metrics = Gauges()
         self.queue = SchedulingQueue(
             clock=self.clock,
-            sort_key=lambda queued_pod: (-queued_pod.priority, queued_pod.timestamp_ns),
+            sort_key=lambda queued_pod: (-queued_pod.pod_info.priority, queued_pod.timestamp_ns),
             hint_maps={PROFILE: REGISTRATIONS},
             pod_lister=lambda namespace, name: self.pods.get(name),
             pre_enqueue={PROFILE: [(gate, self.check(gate)) for gate in GATES]},
@@ -484,10 +482,8 @@ class QueueMachine(RuleBasedStateMachine):
         pods = [self.pods.get(name) or make_pod(name) for name in names]
         self.queue.activate(pods)
         for pod in pods:
-            if not self.model.activate(pod):
-                if self.model.flying(pod.metadata.uid):
-                    self.model.log_event(FORCE_ACTIVATE, pod)
-                self.model.move_request_cycle = self.model.scheduling_cycle
+            if not self.model.activate(pod) and self.model.flying(pod.metadata.uid):
+                self.model.log_event(FORCE_ACTIVATE, pod)
 
     @rule(gate=st.sampled_from(GATES), names=st.sets(st.sampled_from(NAMES)))
     def close_gate(self, gate: str, names: set[str]) -> None:
@@ -592,10 +588,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert statistics.in_flight_events == logged.total()
         assert +self.metrics.in_flight == +(logged + Counter(PodPopped=sizes[Place.IN_FLIGHT]))
         assert dict(+self.metrics.rejected) == dict(+self.model.rejected)
-        assert (statistics.scheduling_cycle, statistics.move_request_cycle) == (
-            self.model.scheduling_cycle,
-            self.model.move_request_cycle,
-        )
+        assert statistics.scheduling_cycle == self.model.scheduling_cycle
 
 
 class GateOffMachine(QueueMachine):

@@ -10,7 +10,7 @@ from kubestow.testing.builders import make_pod
 
 def test_a_new_record_is_blank() -> None:
     queued_pod = QueuedPod(PodInfo(make_pod("p", priority=3)), timestamp_ns=7)
-    assert (queued_pod.attempts, queued_pod.priority, queued_pod.timestamp_ns) == (0, 3, 7)
+    assert (queued_pod.attempts, queued_pod.pod_info.priority, queued_pod.timestamp_ns) == (0, 3, 7)
     assert queued_pod.initial_attempt_ns is None
     assert not queued_pod.is_gated
     assert not queued_pod.has_rejectors

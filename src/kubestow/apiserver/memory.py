@@ -369,19 +369,6 @@ class MemoryCluster:
             document = namespaces.terminating(document)
         return self._commit(collection, old, self._next(old, document))
 
-    def delete_collection(
-        self,
-        resource: ApiResource,
-        selection: Selection = EVERYTHING,
-        *,
-        grace_period_s: int | None = None,
-    ) -> tuple[StoredObject, ...]:
-        """Delete every object selected."""
-        return tuple(
-            self.delete(resource, *stored.key, grace_period_s=grace_period_s)
-            for stored in self.list(resource, selection).items
-        )
-
     def finish_termination(self, namespace: str, name: str) -> StoredObject:
         """Do what a kubelet does when a pod's containers have ended: remove the pod."""
         return self.delete(PODS, namespace, name, grace_period_s=0)

@@ -84,9 +84,6 @@ class Cache:
     def node_count(self) -> int:
         return len(self._nodes)
 
-    def pod_count(self) -> int:
-        return sum(len(info.pods) for info in self._nodes.values())
-
     def statistics(self) -> CacheStatistics:
         return CacheStatistics(
             assumed_pods=len(self._assumed), pods=len(self._states), nodes=len(self._nodes)

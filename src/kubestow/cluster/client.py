@@ -49,10 +49,6 @@ class ObjectWatch(Protocol[T_co]):
     @property
     def is_closed(self) -> bool: ...
 
-    def events_nowait(self) -> Sequence[ObjectEvent[T_co]]:
-        """The events that have arrived; never waits."""
-        ...
-
     async def next_batch(self) -> Sequence[ObjectEvent[T_co]]:
         """The events that have arrived, waiting for the first; empty if the watch has ended.
 

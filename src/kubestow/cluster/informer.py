@@ -127,19 +127,6 @@ class Informer(Generic[T]):
         """Return once the handlers have been told of everything that was there at the start."""
         await self._synced.wait()
 
-    async def sync(self) -> None:
-        """List once and open the watch, without following it; `deliver_nowait` does that.
-
-        For those who drive the informer themselves: a simulation, a test.
-        """
-        await self._list()
-
-    def deliver_nowait(self) -> int:
-        """Handle the events that have arrived; return how many. Never waits."""
-        if self._watch is None:
-            return 0
-        return self._deliver(self._watch.events_nowait())
-
     async def _list_and_follow(self) -> None:
         await self._list()
         while True:

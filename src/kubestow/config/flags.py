@@ -44,9 +44,6 @@ class ParsedFlags(msgspec.Struct, frozen=True):
     def number(self, name: str) -> int:
         return self._value(name, int)
 
-    def real(self, name: str) -> float:
-        return self._value(name, float)
-
     def duration(self, name: str) -> Duration:
         return self._value(name, Duration)
 

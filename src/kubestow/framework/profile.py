@@ -34,7 +34,6 @@ P = TypeVar("P")
 
 # A factory gets the plugin's decoded arguments and the handle, and makes the plugin.
 PluginFactory = Callable[[Any, Any], Plugin]
-Registry = Mapping[str, PluginFactory]
 
 MAX_INT64: Final = 2**63 - 1
 

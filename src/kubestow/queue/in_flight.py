@@ -11,7 +11,6 @@ position `_base`, and the part before `_head` is dropped but not yet cut off.
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
-from kubestow.api.pod import Pod
 from kubestow.queue.interest import Audience
 from kubestow.queue.metrics import NO_METRICS, POD_POPPED, QueueMetrics
 
@@ -34,7 +33,7 @@ class InFlight:
         self._is_counted = metrics is not NO_METRICS
         # An OrderedDict finds its first entry at once however many were removed before it; a dict
         # would step over their gaps again and again.
-        self._starts: OrderedDict[str, _Flight] = OrderedDict()
+        self._starts: OrderedDict[str, int] = OrderedDict()
         self._events: list[LoggedEvent] = []
         self._base = 0
         self._head = 0
@@ -49,19 +48,14 @@ class InFlight:
     def event_count(self) -> int:
         return self._base + len(self._events) - self._head
 
-    def pods(self) -> list[Pod]:
-        """The pods as they were when popped."""
-        return [flight.pod for flight in self._starts.values()]
-
     def uids(self) -> list[str]:
         return list(self._starts)
 
-    def start(self, pod: Pod) -> bool:
+    def start(self, uid: str) -> bool:
         """Note that the pod is being tried; False if it is already."""
-        uid = pod.metadata.uid
         if uid in self._starts:
             return False
-        self._starts[uid] = _Flight(pod, self._base + len(self._events))
+        self._starts[uid] = self._base + len(self._events)
         if self._is_counted:
             self._metrics.in_flight_changed(POD_POPPED, 1, flush=False)
         return True
@@ -76,8 +70,8 @@ class InFlight:
 
     def events_since_pop(self, uid: str) -> list[LoggedEvent] | None:
         """What the pod missed, oldest first; None if it is not in flight."""
-        flight = self._starts.get(uid)
-        return None if flight is None else self._events[flight.start - self._base :]
+        start = self._starts.get(uid)
+        return None if start is None else self._events[start - self._base :]
 
     def done(self, uid: str) -> None:
         """The attempt is over, however it ended; a pod that is not in flight is none of it."""
@@ -92,7 +86,7 @@ class InFlight:
         if not self._events:
             return
         end = self._base + len(self._events)
-        head = next(iter(self._starts.values())).start if self._starts else end
+        head = next(iter(self._starts.values())) if self._starts else end
         if self._is_counted:
             for event in self._events[self._head - self._base : head - self._base]:
                 self._metrics.in_flight_changed(event.audience.label, -1, flush=False)
@@ -101,8 +95,3 @@ class InFlight:
         if head == end or dropped_count >= max(_CUT_MIN, len(self._events) // 2):
             del self._events[:dropped_count]
             self._base = head
-
-
-class _Flight(NamedTuple):
-    pod: Pod
-    start: int

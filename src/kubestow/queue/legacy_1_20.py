@@ -191,12 +191,6 @@ class SchedulingQueue120:
             parked = [queued_pod for queued_pod in parked if pre_check(queued_pod.pod)]
         self._move(parked, label)
 
-    def assigned_pod_added(self, pod: Pod) -> None:
-        self._move_those_drawn_to(pod, _ASSIGNED_POD_ADD)
-
-    def assigned_pod_updated(self, pod: Pod) -> None:
-        self._move_those_drawn_to(pod, _ASSIGNED_POD_UPDATE)
-
     def activate(self, pods: Iterable[Pod]) -> None:
         """No plugin could ask for it then."""
 
@@ -247,10 +241,6 @@ class SchedulingQueue120:
     def scheduling_cycle(self) -> int:
         return self._scheduling_cycle
 
-    @property
-    def move_request_cycle(self) -> int:
-        return self._move_request_cycle
-
     def backoff_expiry_ns(self, queued_pod: QueuedPod) -> int:
         """When the pod's wait is over, or was; every attempt counts, whatever it ended in."""
         if not queued_pod.attempts:
@@ -268,11 +258,7 @@ class SchedulingQueue120:
             in_flight_events=0,
             nominated=len(self.nominator),
             scheduling_cycle=self._scheduling_cycle,
-            move_request_cycle=self._move_request_cycle,
         )
-
-    def num_unschedulable_pods(self) -> int:
-        return len(self._parked)
 
     def pending_pods(self) -> tuple[list[Pod], str]:
         """All waiting pods. There was no summary in words."""
@@ -289,9 +275,6 @@ class SchedulingQueue120:
         if key in self._backoff:
             return Place.BACKOFF
         return Place.UNSCHEDULABLE if key in self._parked else None
-
-    def in_flight_pods(self) -> list[Pod]:
-        return []
 
     def pods_in_active(self) -> list[Pod]:
         return [queued_pod.pod for queued_pod in self._active]

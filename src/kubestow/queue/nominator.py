@@ -37,10 +37,6 @@ class Nominator:
         """The nodes that have nominated pods; "" is among them after an empty override."""
         return list(self._pods_on)
 
-    def node_of(self, uid: str) -> str | None:
-        """The node nominated for the pod, None if there is no entry."""
-        return self._node_of.get(uid)
-
     def add(self, pod: Pod, *, override: str | None = None) -> None:
         """Record the pod's nomination.
 

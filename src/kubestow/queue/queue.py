@@ -83,7 +83,6 @@ class QueueStatistics(msgspec.Struct, frozen=True, kw_only=True):
     in_flight_events: int
     nominated: int
     scheduling_cycle: int
-    move_request_cycle: int
 
 
 class SchedulingQueue:
@@ -149,7 +148,6 @@ class SchedulingQueue:
         self._in_flight = InFlight(metrics=metrics)
         self.nominator = Nominator(find=self._find_pod_info, pod_lister=pod_lister)
         self._scheduling_cycle = 0
-        self._move_request_cycle = -1
         self._is_closed = False
         self._poppable = asyncio.Event()
         self._timers: list[asyncio.Task[None]] = []
@@ -269,10 +267,8 @@ class SchedulingQueue:
         for pod in pods:
             if self._activate(pod):
                 any_activated = True
-                continue
-            if pod.metadata.uid in self._in_flight:
+            elif pod.metadata.uid in self._in_flight:
                 self._in_flight.log(self._interest.audience_of(FORCE_ACTIVATE), None, pod)
-            self._move_request_cycle = self._scheduling_cycle
         if any_activated:
             self._wake_pops()
 
@@ -338,11 +334,6 @@ class SchedulingQueue:
         """How many pods were popped."""
         return self._scheduling_cycle
 
-    @property
-    def move_request_cycle(self) -> int:
-        """The scheduling cycle of the last move, -1 before the first."""
-        return self._move_request_cycle
-
     def statistics(self) -> QueueStatistics:
         return QueueStatistics(
             active=len(self._active),
@@ -354,7 +345,6 @@ class SchedulingQueue:
             in_flight_events=self._in_flight.event_count,
             nominated=len(self.nominator),
             scheduling_cycle=self._scheduling_cycle,
-            move_request_cycle=self._move_request_cycle,
         )
 
     def pending_pods(self) -> tuple[list[Pod], str]:
@@ -381,10 +371,6 @@ class SchedulingQueue:
         if (parked := self._parked.get(key)) is not None:
             return Place.GATED if parked.is_gated else Place.UNSCHEDULABLE
         return Place.IN_FLIGHT if pod.metadata.uid in self._in_flight else None
-
-    def in_flight_pods(self) -> list[Pod]:
-        """The pods being tried, as they were when popped."""
-        return self._in_flight.pods()
 
     def pods_in_active(self) -> list[Pod]:
         return [queued_pod.pod for queued_pod in self._active]
@@ -428,11 +414,10 @@ class SchedulingQueue:
     def _start_attempt(self, queued_pod: QueuedPod) -> bool:
         """Mark the pod as in flight; False if it is already, then this record is dropped."""
         queued_pod.attempts += 1
-        pod = queued_pod.pod_info.pod
-        if not self._in_flight.start(pod):
+        if not self._in_flight.start(queued_pod.uid):
             _LOG.error(
                 "the same pod is tracked in multiple places in the scheduler: %s",
-                object_ref(pod.metadata),
+                object_ref(queued_pod.pod.metadata),
             )
             return False
         self._scheduling_cycle += 1
@@ -502,7 +487,6 @@ class SchedulingQueue:
                 self._parked.discard(queued_pod.key)
                 place = self._requeue(queued_pod, verdict, audience.label)
                 any_poppable |= self._is_poppable(place)
-        self._move_request_cycle = self._scheduling_cycle
         self._in_flight.log(audience, old, new)
         if any_poppable:
             self._wake_pops()

@@ -73,10 +73,6 @@ class QueuedPod:
         return self.pod_info.key
 
     @property
-    def priority(self) -> int:
-        return self.pod_info.priority
-
-    @property
     def scheduler_name(self) -> str:
         return self.pod_info.pod.spec.scheduler_name
 

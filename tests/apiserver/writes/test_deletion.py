@@ -9,7 +9,6 @@ from kubestow.api.decode import convert
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.selectors import parse_selection
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.errors import ConflictError
 from kubestow.testing.clock import ManualClock
@@ -140,11 +139,3 @@ def test_delete_keeps_its_preconditions(
     with pytest.raises(ConflictError):
         cluster.delete(PODS, "default", "web-1", **precondition)
     assert names(cluster) == ["web-1"]
-
-
-def test_delete_collection_deletes_what_is_selected(cluster: MemoryCluster, pod_document: Build):
-    for name, app in (("a", "web"), ("b", "web"), ("c", "api")):
-        cluster.create(PODS, pod_document(name, metadata={"labels": {"app": app}}))
-    gone = cluster.delete_collection(PODS, parse_selection(PODS, label_selector="app=web"))
-    assert [stored.name for stored in gone] == ["a", "b"]
-    assert names(cluster) == ["c"]

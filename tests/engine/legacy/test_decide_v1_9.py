@@ -56,7 +56,7 @@ def test_a_single_feasible_node_is_not_scored_and_uses_up_no_turn() -> None:
     engine.last_node_index = 4
     decision = engine.decide(LegacyPodInfo(make_pod()))
     assert decision.node_name == "a"
-    assert decision.scores is None
+    assert decision.total is None
     assert engine.last_node_index == 4
 
 
@@ -102,8 +102,8 @@ def test_an_error_of_a_priority_comes_once_per_node(count: int, text: str) -> No
 
 def test_without_priorities_every_node_scores_1() -> None:
     decision = decide([make_node("a"), make_node("b", cpu="1")], make_pod(), Policy())
-    assert decision.scores is not None
-    assert decision.scores.total.tolist() == [1, 1]
+    assert decision.total is not None
+    assert decision.total.tolist() == [1, 1]
 
 
 def test_an_empty_policy_still_asks_whether_the_node_is_up() -> None:
@@ -127,5 +127,5 @@ def test_totals_are_weighted_sums() -> None:
         )
     )
     decision = decide([make_node("a"), make_node("b")], make_pod(), policy)
-    assert decision.scores is not None
-    assert decision.scores.total.tolist() == [3 + 2 * 9] * 2
+    assert decision.total is not None
+    assert decision.total.tolist() == [3 + 2 * 9] * 2

@@ -117,7 +117,7 @@ def test_extenders_filter_one_after_the_other_what_is_left(server: Server) -> No
     sent = server.requests[1][1]["Nodes"]["items"]
     assert [item["metadata"]["name"] for item in sent] == ["a", "c"]
     assert decision.node_name == "a"
-    assert decision.scores is None
+    assert decision.total is None
     assert [decision.reasons(row) for row in range(3)] == [(), ("no gpu",), ()]
 
 
@@ -197,9 +197,9 @@ def test_whatever_an_extender_raises_is_an_error_of_the_extender() -> None:
 def test_scores_count_by_weight_and_not_tenfold(server: Server) -> None:
     server.answers = {"/0/score": [{"Host": "a", "Score": 7}, {"Host": "z", "Score": 9}]}
     decision = decide(server.policy(SCORE))
-    assert decision.scores is not None
+    assert decision.total is not None
     # Example 4 of spec 04 §19.1. Without priorities, but with extenders, nodes begin at 0.
-    assert decision.scores.total.tolist() == [14, 0, 0]
+    assert decision.total.tolist() == [14, 0, 0]
     assert decision.node_name == "a"
 
 
@@ -212,17 +212,16 @@ def test_scores_are_added_to_those_of_priorities(server: Server) -> None:
     priorities = [{"name": "EqualPriority", "weight": 3}]
     extenders = SCORE, FILTER, {**SCORE, "weight": 1}
     decision = decide(server.policy(*extenders, priorities=priorities))
-    assert decision.scores is not None
+    assert decision.total is not None
     assert names(decision) == ["b", "c"]
-    assert decision.scores.total.tolist() == [3 + 4, 3 + 6]
-    assert [part.weight for part in decision.scores.by_extender] == [2, 1]
+    assert decision.total.tolist() == [3 + 4, 3 + 6]
 
 
 def test_an_extender_that_cannot_score_is_overlooked(server: Server) -> None:
     server.answers = {"/0/score": 500, "/1/score": [{"Host": "b", "Score": 1}]}
     decision = decide(server.policy(SCORE, SCORE))
-    assert decision.scores is not None
-    assert decision.scores.total.tolist() == [0, 2, 0]
+    assert decision.total is not None
+    assert decision.total.tolist() == [0, 2, 0]
     assert decision.node_name == "b"
 
 

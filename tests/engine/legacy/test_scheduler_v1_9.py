@@ -97,7 +97,7 @@ def test_a_refused_binding_is_undone_and_tried_again_after_a_second() -> None:
         condition = first_condition((await world.pod("p")).status.conditions, "PodScheduled")
         assert condition is not None
         assert (condition.reason, condition.message) == ("BindingRejected", "")
-        assert world.scheduler.cache.pod_count() == 0
+        assert world.scheduler.cache.statistics().pods == 0
         world.client.refuses = False
         await asyncio.sleep(0.9)
         assert len(world.scheduler.queue) == 0
@@ -141,11 +141,11 @@ def test_an_assumed_pod_expires_half_a_minute_after_its_binding() -> None:
         await world.add(make_node("n"), make_pod("p"))
         await world.next()
         # Nobody tells of the pod on its node.
-        assert world.scheduler.cache.pod_count() == 1
+        assert world.scheduler.cache.statistics().pods == 1
         await asyncio.sleep(31)
         await world.add(make_pod("q"))
         await world.next()
-        assert world.scheduler.cache.pod_count() == 1
+        assert world.scheduler.cache.statistics().pods == 1
 
     in_world(work)
 
@@ -155,8 +155,8 @@ def test_a_pod_that_was_bound_by_others_leaves_the_queue() -> None:
         await world.add(make_node("n"), make_pod("p", uid="u"))
         world.objects.put(make_pod("p", uid="u", node="n"))
         assert len(world.scheduler.queue) == 0
-        assert world.scheduler.cache.pod_count() == 1
+        assert world.scheduler.cache.statistics().pods == 1
         world.objects.pods.remove("default", "p")
-        assert world.scheduler.cache.pod_count() == 0
+        assert world.scheduler.cache.statistics().pods == 0
 
     in_world(work)

@@ -218,8 +218,7 @@ def test_list_defaults() -> None:
 
 def test_an_empty_list_means_no_defaults() -> None:
     subject = constraints(objects(), PodTopologySpreadArgs(defaulting_type="List"))
-    assert not subject.has_defaults
-    assert subject.of(pod(WEB), SOFT) == []
+    assert subject.of(pod(WEB), HARD) == subject.of(pod(WEB), SOFT) == []
 
 
 def own(given: TopologySpreadConstraint) -> Constraint:

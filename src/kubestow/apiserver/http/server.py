@@ -63,11 +63,6 @@ class ApiServer:
         self._runner: web.ServerRunner | None = None
         self._bookmarks: asyncio.Task[None] | None = None
 
-    @property
-    def watch_count(self) -> int:
-        """How many watches clients have open."""
-        return self._streams.open_count
-
     async def start(
         self, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
     ) -> int:

@@ -22,7 +22,6 @@ import numpy.typing as npt
 from kubestow.api.labels import join_errors
 from kubestow.arrays import ALL_ROWS, BoolArray, IntArray
 from kubestow.cache.snapshot import Snapshot
-from kubestow.engine.extenders.chain import ExtenderScore
 from kubestow.engine.legacy.algorithm import Algorithm, WeightedPriority
 from kubestow.engine.legacy.equivalence_cache import EquivalenceCache
 from kubestow.engine.legacy.extenders_v1_9 import ExtendersV19
@@ -52,24 +51,6 @@ class PredicateVerdict(NamedTuple):
     verdicts: Verdicts
 
 
-class PriorityScore(NamedTuple):
-    """Scores of one priority over the feasible nodes; `mapped` are those before the reduce step,
-    None where there is no such step."""
-
-    priority: str
-    weight: int
-    mapped: IntArray | None
-    score: IntArray
-
-
-class LegacyScores(NamedTuple):
-    """`total` is the weighted sum over priorities and extenders."""
-
-    by_priority: tuple[PriorityScore, ...]
-    total: IntArray
-    by_extender: tuple[ExtenderScore, ...] = ()
-
-
 class ScoringError(Exception):
     """Some priority failed; the text is the attempt's."""
 
@@ -93,8 +74,8 @@ class LegacyDecision:
         "node_name",
         "node_names",
         "pod",
-        "scores",
         "top_rows",
+        "total",
     )
 
     def __init__(self, pod: LegacyPodInfo, node_names: Sequence[str]) -> None:
@@ -103,7 +84,8 @@ class LegacyDecision:
         self.by_predicate: tuple[PredicateVerdict, ...] = ()
         self.extender_reasons: Mapping[str, Sequence[str]] = {}
         self.feasible: npt.NDArray[np.intp] = _NO_ROWS
-        self.scores: LegacyScores | None = None
+        # Of the feasible nodes: the weighted sum over priorities and extenders.
+        self.total: IntArray | None = None
         self.top_rows: npt.NDArray[np.intp] = _NO_ROWS
         self.node_name = ""
         self.error = ""
@@ -177,11 +159,11 @@ class DeciderV19:
             decision.top_rows = decision.feasible
             return decision
         try:
-            decision.scores = self._score(attempt, decision.feasible)
+            decision.total = self._score(attempt, decision.feasible)
         except ScoringError as error:
             decision.error = str(error)
             return decision
-        best = decision.feasible[decision.scores.total == decision.scores.total.max()]
+        best = decision.feasible[decision.total == decision.total.max()]
         decision.top_rows = self._turns.in_turn(best)
         decision.node_name = snapshot.names[self._select(decision.top_rows)]
         return decision
@@ -214,19 +196,17 @@ class DeciderV19:
             decision.is_fit_error = True
             decision.error = fit_error_text(len(snapshot), counts)
 
-    def _score(self, attempt: Attempt, feasible: npt.NDArray[np.intp]) -> LegacyScores:
+    def _score(self, attempt: Attempt, feasible: npt.NDArray[np.intp]) -> IntArray:
         snapshot, extenders = self._snapshot, self._extenders
         # A view on all rows spares copying every column that is read.
         nodes = nodes_of(snapshot, ALL_ROWS if len(feasible) == len(snapshot) else feasible)
         priorities = self._algorithm.priorities
         if extenders is None:
             return prioritize(priorities, attempt, nodes)
-        scores = prioritize(priorities, attempt, nodes, has_extenders=True)
-        by_extender = extenders.prioritize(attempt.pod.pod, feasible, snapshot)
-        total = scores.total
-        for part in by_extender:
+        total = prioritize(priorities, attempt, nodes, has_extenders=True)
+        for part in extenders.prioritize(attempt.pod.pod, feasible, snapshot):
             total = total + part.scores * part.weight
-        return scores._replace(total=total, by_extender=by_extender)
+        return total
 
     def _check(self, predicate: Predicate, attempt: Attempt, nodes: Nodes) -> Verdicts:
         if self._equivalence_cache is None:
@@ -306,19 +286,16 @@ def prioritize(
     nodes: Nodes,
     *,
     has_extenders: bool = False,
-) -> LegacyScores:
-    """What priorities make of the feasible nodes; raises ScoringError."""
+) -> IntArray:
+    """The weighted sum of what priorities make of the feasible nodes; raises ScoringError."""
     # Spec 04 §19.1, 05 §16: without any priority all nodes score 1, or 0 if there are extenders.
     equal = () if has_extenders else (WeightedPriority(EqualPriority(), 1),)
     weighted = priorities or equal
-    scores = tuple(
-        PriorityScore(priority.name, weight, *score_by(priority, attempt, nodes))
-        for priority, weight in weighted
-    )
     total = np.zeros(len(nodes), np.int64)
-    for score in scores:
-        total += score.score * score.weight
-    return LegacyScores(scores, total)
+    for priority, weight in weighted:
+        _, score = score_by(priority, attempt, nodes)
+        total += score * weight
+    return total
 
 
 def score_by(

@@ -87,10 +87,6 @@ class Constraints:
         self._merges_label_keys = merges_label_keys
         self._selectors = DefaultSelectors(objects)
 
-    @property
-    def has_defaults(self) -> bool:
-        return bool(self._defaults)
-
     def defaults_version(self) -> int:
         """Grows whenever default constraints may come to apply to other pods."""
         return self._selectors.version if self._defaults else 0

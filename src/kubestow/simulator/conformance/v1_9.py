@@ -285,7 +285,7 @@ def _compare_scores(
         if name in ours and comparer.wants(SCORES, name):
             comparer.equal(SCORES, name, scores, _scores_by(ours[name], attempt, nodes))
     try:
-        got: Json = {"total": prioritize(world.algorithm.priorities, attempt, nodes).total.tolist()}
+        got: Json = {"total": prioritize(world.algorithm.priorities, attempt, nodes).tolist()}
     except ScoringError as error:
         got = {"error": str(error)}
     comparer.equal(
