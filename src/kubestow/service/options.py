@@ -13,9 +13,10 @@ Not here: loading plugins from outside (`plugins.loading`), connecting, serving.
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 import msgspec
+from msgspec import field
 
 from kubestow.config.decoding import load_config
 from kubestow.config.defaults import complete_config
@@ -53,62 +54,74 @@ class SniCertificate(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-class ServingOptions(msgspec.Struct, frozen=True, kw_only=True):
+class _FlagOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """Values of flags: a field is called as its flag is, or names it."""
+
+    @classmethod
+    def of(cls, flags: ParsedFlags) -> Self:
+        # Not strict: numbers in lists come as texts.
+        return msgspec.convert(flags.values, cls, strict=False)
+
+
+class ServingOptions(_FlagOptions, frozen=True, kw_only=True):
     bind_address: str
     # 0 serves nothing.
-    port: int
-    is_http2_disabled: bool
-    http2_max_streams_per_connection: int
+    port: int = field(name="secure-port")
     cert_dir: str
-    cert_file: str
-    key_file: str
-    sni_certificates: tuple[SniCertificate, ...]
-    cipher_suites: tuple[str, ...]
-    curve_preferences: tuple[int, ...]
+    cert_file: str = field(name="tls-cert-file")
+    key_file: str = field(name="tls-private-key-file")
+    sni_texts: tuple[str, ...] = field(name="tls-sni-cert-key")
+    cipher_suites: tuple[str, ...] = field(name="tls-cipher-suites")
+    curve_preferences: tuple[int, ...] = field(name="tls-curve-preferences")
     # `VersionTLS10` to `VersionTLS13`; empty means TLS 1.2.
-    min_version: str
+    min_version: str = field(name="tls-min-version")
     permit_port_sharing: bool
-    permit_address_sharing: bool
+
+    @property
+    def sni_certificates(self) -> tuple[SniCertificate, ...]:
+        return tuple(map(_sni_certificate, self.sni_texts))
 
 
-class AuthenticationOptions(msgspec.Struct, frozen=True, kw_only=True):
-    kubeconfig: str
-    skip_lookup: bool
-    tolerate_lookup_failure: bool
-    token_cache_ttl: Duration
+class AuthenticationOptions(_FlagOptions, frozen=True, kw_only=True):
+    kubeconfig: str = field(name="authentication-kubeconfig")
+    skip_lookup: bool = field(name="authentication-skip-lookup")
+    tolerate_lookup_failure: bool = field(name="authentication-tolerate-lookup-failure")
+    token_cache_ttl: Duration = field(name="authentication-token-webhook-cache-ttl")
     client_ca_file: str
     requestheader_client_ca_file: str
     requestheader_allowed_names: tuple[str, ...]
-    requestheader_extra_prefixes: tuple[str, ...]
-    requestheader_groups: tuple[str, ...]
-    requestheader_uids: tuple[str, ...]
-    requestheader_usernames: tuple[str, ...]
+    requestheader_extra_prefixes: tuple[str, ...] = field(name="requestheader-extra-headers-prefix")
+    requestheader_groups: tuple[str, ...] = field(name="requestheader-group-headers")
+    requestheader_uids: tuple[str, ...] = field(name="requestheader-uid-headers")
+    requestheader_usernames: tuple[str, ...] = field(name="requestheader-username-headers")
 
 
-class AuthorizationOptions(msgspec.Struct, frozen=True, kw_only=True):
-    kubeconfig: str
+class AuthorizationOptions(_FlagOptions, frozen=True, kw_only=True):
+    kubeconfig: str = field(name="authorization-kubeconfig")
     # Exact paths; a `*` at the end stands for anything.
-    always_allow_paths: tuple[str, ...]
-    allow_cache_ttl: Duration
-    deny_cache_ttl: Duration
+    always_allow_paths: tuple[str, ...] = field(name="authorization-always-allow-paths")
+    allow_cache_ttl: Duration = field(name="authorization-webhook-cache-authorized-ttl")
+    deny_cache_ttl: Duration = field(name="authorization-webhook-cache-unauthorized-ttl")
 
 
-class MetricsOptions(msgspec.Struct, frozen=True, kw_only=True):
-    show_hidden_for_version: str
-    disabled: tuple[str, ...]
+class MetricsOptions(_FlagOptions, frozen=True, kw_only=True):
+    disabled: tuple[str, ...] = field(name="disabled-metrics")
     # `metric,label` → the values it may have, separated by commas.
-    allowed_labels: Mapping[str, str]
-    allowed_labels_manifest: str
+    allowed_labels: Mapping[str, str] = field(name="allow-metric-labels")
 
 
-class LoggingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    format: str
-    flush_frequency: Duration
-    verbosity: int
+class LoggingOptions(_FlagOptions, frozen=True, kw_only=True):
+    format: str = field(name="logging-format")
+    flush_frequency: Duration = field(name="log-flush-frequency")
+    verbosity: int = field(name="v")
     # `pattern=N,pattern=N`
     vmodule: str
-    is_stream_split: bool
-    info_buffer_size: str
+    is_text_split: bool = field(name="log-text-split-stream")
+    is_json_split: bool = field(name="log-json-split-stream")
+
+    @property
+    def is_stream_split(self) -> bool:
+        return self.is_json_split if self.format == "json" else self.is_text_split
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +164,7 @@ def parse_options(arguments: Sequence[str], *, program: str = PROGRAM) -> Schedu
     answer = _version_answer(flags)
     if answer is not None:
         return answer
-    logging = _logging(flags)
+    logging = LoggingOptions.of(flags)
     raise_if_any(_logging_errors(logging, flags, gates))
     raise_if_any(_option_errors(flags, gates, versions))
     return SchedulerOptions(
@@ -159,10 +172,10 @@ def parse_options(arguments: Sequence[str], *, program: str = PROGRAM) -> Schedu
         gates=gates,
         master=flags.text("master"),
         pod_max_in_unschedulable_pods=flags.duration("pod-max-in-unschedulable-pods-duration"),
-        serving=_serving(flags),
-        authentication=_authentication(flags),
-        authorization=_authorization(flags),
-        metrics=_metrics(flags),
+        serving=ServingOptions.of(flags),
+        authentication=AuthenticationOptions.of(flags),
+        authorization=AuthorizationOptions.of(flags),
+        metrics=MetricsOptions.of(flags),
         logging=logging,
         config_file=flags.text("config"),
         write_config_to=flags.text("write-config-to"),
@@ -334,75 +347,8 @@ def _logging_errors(options: LoggingOptions, flags: ParsedFlags, gates: FeatureG
     return errors
 
 
-# --- flags to options ---
-
-
-def _serving(flags: ParsedFlags) -> ServingOptions:
-    return ServingOptions(
-        bind_address=flags.text("bind-address"),
-        port=flags.number("secure-port"),
-        is_http2_disabled=flags.switch("disable-http2-serving"),
-        http2_max_streams_per_connection=flags.number("http2-max-streams-per-connection"),
-        cert_dir=flags.text("cert-dir"),
-        cert_file=flags.text("tls-cert-file"),
-        key_file=flags.text("tls-private-key-file"),
-        sni_certificates=tuple(map(_sni_certificate, flags.texts("tls-sni-cert-key"))),
-        cipher_suites=flags.texts("tls-cipher-suites"),
-        curve_preferences=tuple(map(int, flags.texts("tls-curve-preferences"))),
-        min_version=flags.text("tls-min-version"),
-        permit_port_sharing=flags.switch("permit-port-sharing"),
-        permit_address_sharing=flags.switch("permit-address-sharing"),
-    )
-
-
 def _sni_certificate(text: str) -> SniCertificate:
     files, _, names = text.partition(":")
     cert_file, _, key_file = files.partition(",")
     stripped = tuple(name.strip() for name in names.split(",") if name.strip())
     return SniCertificate(cert_file.strip(), key_file.strip(), stripped)
-
-
-def _authentication(flags: ParsedFlags) -> AuthenticationOptions:
-    return AuthenticationOptions(
-        kubeconfig=flags.text("authentication-kubeconfig"),
-        skip_lookup=flags.switch("authentication-skip-lookup"),
-        tolerate_lookup_failure=flags.switch("authentication-tolerate-lookup-failure"),
-        token_cache_ttl=flags.duration("authentication-token-webhook-cache-ttl"),
-        client_ca_file=flags.text("client-ca-file"),
-        requestheader_client_ca_file=flags.text("requestheader-client-ca-file"),
-        requestheader_allowed_names=flags.texts("requestheader-allowed-names"),
-        requestheader_extra_prefixes=flags.texts("requestheader-extra-headers-prefix"),
-        requestheader_groups=flags.texts("requestheader-group-headers"),
-        requestheader_uids=flags.texts("requestheader-uid-headers"),
-        requestheader_usernames=flags.texts("requestheader-username-headers"),
-    )
-
-
-def _authorization(flags: ParsedFlags) -> AuthorizationOptions:
-    return AuthorizationOptions(
-        kubeconfig=flags.text("authorization-kubeconfig"),
-        always_allow_paths=flags.texts("authorization-always-allow-paths"),
-        allow_cache_ttl=flags.duration("authorization-webhook-cache-authorized-ttl"),
-        deny_cache_ttl=flags.duration("authorization-webhook-cache-unauthorized-ttl"),
-    )
-
-
-def _metrics(flags: ParsedFlags) -> MetricsOptions:
-    return MetricsOptions(
-        show_hidden_for_version=flags.text("show-hidden-metrics-for-version"),
-        disabled=flags.texts("disabled-metrics"),
-        allowed_labels=flags.pairs("allow-metric-labels"),
-        allowed_labels_manifest=flags.text("allow-metric-labels-manifest"),
-    )
-
-
-def _logging(flags: ParsedFlags) -> LoggingOptions:
-    kind = "json" if flags.text("logging-format") == "json" else "text"
-    return LoggingOptions(
-        format=flags.text("logging-format"),
-        flush_frequency=flags.duration("log-flush-frequency"),
-        verbosity=flags.number("v"),
-        vmodule=flags.text("vmodule"),
-        is_stream_split=flags.switch(f"log-{kind}-split-stream"),
-        info_buffer_size=flags.text(f"log-{kind}-info-buffer-size"),
-    )
