@@ -5,12 +5,14 @@ from typing import ClassVar
 
 import pytest
 
+from kubestow.config.plugin_args import PluginArgs
 from kubestow.config.profile import PluginConfig, PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.engine.profiles import build_profiles
 from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.profile import Profile
+from kubestow.plugins.registry import REGISTRY as BUILT_IN
 from kubestow.testing import make_handle
 
 
@@ -51,7 +53,7 @@ REGISTRY = {cls.name: cls for cls in (Sort, OtherSort, Binder, Fussy)}
 
 
 def config(
-    name: str, plugins: str = "Sort Binder", args: Sequence[tuple[str, dict[str, object]]] = ()
+    name: str, plugins: str = "Sort Binder", args: Sequence[tuple[str, object]] = ()
 ) -> ProfileConfig:
     enabled = tuple(PluginRef(plugin) for plugin in plugins.split())
     return ProfileConfig(
@@ -129,3 +131,18 @@ def test_a_set_of_profiles_that_cannot_be(configs: list[ProfileConfig], message:
 def test_equal_arguments_of_the_order_are_fine() -> None:
     args: list[tuple[str, dict[str, object]]] = [("Sort", {"x": 1})]
     assert list(build(config("a", args=args), config("b", args=args))) == ["a", "b"]
+
+
+class ForAnother(PluginArgs, frozen=True):
+    """Arguments that no built-in plugin takes."""
+
+
+TAKING_ARGUMENTS = [name for name, cls in BUILT_IN.items() if cls.args_type is not None]
+
+
+@pytest.mark.parametrize("name", TAKING_ARGUMENTS)
+@pytest.mark.parametrize("args", ["text", None, ForAnother()], ids=["text", "none", "another's"])
+def test_a_built_in_plugin_only_ever_gets_arguments_of_its_type(name: str, args: object) -> None:
+    plugins = "PrioritySort DefaultBinder " + name
+    with pytest.raises(ConfigError, match=f"decoding args for plugin {name}: "):
+        build_profiles([config("a", plugins, [(name, args)])], BUILT_IN, lambda _: make_handle())

@@ -223,11 +223,6 @@ def test_added_terms_have_to_parse(added: PodNodeAffinity, prefix: str) -> None:
         make_plugin(added)
 
 
-def test_arguments_of_another_plugin_are_refused() -> None:
-    with pytest.raises(ConfigError, match="args are not of type NodeAffinityArgs, got dict"):
-        NodeAffinity({}, make_handle())
-
-
 WANTS_A = requiring(ZONE_A)
 IN_A, IN_B = make_node(labels={"zone": "a"}), make_node(labels={"zone": "b"})
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
-from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins._shared.scoring_resources import Loads
@@ -93,11 +92,6 @@ def test_score_does_without_pre_score() -> None:
     scores = plugin.score(CycleState(), PodInfo(make_pod(cpu="1", memory="1Gi")), nodes)
     assert np.asarray(scores).tolist() == [75]
     assert plugin.score(CycleState(), PodInfo(make_pod()), nodes) == 0
-
-
-def test_arguments_of_another_plugin_are_refused() -> None:
-    with pytest.raises(ConfigError, match="want args to be of type"):
-        NodeResourcesBalancedAllocation({}, make_handle())
 
 
 # What each node offers of one resource, what it uses, and the pod's request.

@@ -32,8 +32,6 @@ from kubestow.framework.reuse import Reuse, reuse_of
 
 P = TypeVar("P")
 
-# A factory gets the plugin's decoded arguments and the handle, and makes the plugin.
-PluginFactory = Callable[[Any, Any], Plugin]
 
 MAX_INT64: Final = 2**63 - 1
 

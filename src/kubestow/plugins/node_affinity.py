@@ -56,9 +56,7 @@ class NodeAffinity:
     args_type: ClassVar[type[NodeAffinityArgs]] = NodeAffinityArgs
     reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, score=Reads.NODE)
 
-    def __init__(self, args: object, handle: Handle) -> None:
-        if not isinstance(args, NodeAffinityArgs):
-            raise ConfigError(f"args are not of type NodeAffinityArgs, got {type(args).__name__}")
+    def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         added = args.added_affinity or PodNodeAffinity()
         self._added_required = _added_required(added)
         self._added_preferred = _added_preferred(added)

@@ -14,7 +14,6 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import balance_request
 from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
-from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE
@@ -41,12 +40,7 @@ class NodeResourcesBalancedAllocation:
         NodeResourcesBalancedAllocationArgs
     )
 
-    def __init__(self, args: object, handle: Handle) -> None:
-        if not isinstance(args, NodeResourcesBalancedAllocationArgs):
-            raise ConfigError(
-                "want args to be of type NodeResourcesBalancedAllocationArgs, "
-                f"got {type(args).__name__}"
-            )
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         gates = handle.feature_gates
         self._use_pod_level = gates.enabled("PodLevelResources")
         self._use_pod_level_status = gates.enabled("InPlacePodLevelResourcesVerticalScaling")

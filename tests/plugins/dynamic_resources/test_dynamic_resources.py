@@ -609,5 +609,3 @@ def test_events_that_always_help(event: ClusterEvent) -> None:
 def test_arguments_have_to_be_durations() -> None:
     with pytest.raises(ConfigError, match='filterTimeout: time: missing unit in duration "10"'):
         Lab(args=DynamicResourcesArgs(filter_timeout="10"))
-    with pytest.raises(ConfigError, match="want args to be of type DynamicResourcesArgs"):
-        DynamicResources(None, Lab().handle)

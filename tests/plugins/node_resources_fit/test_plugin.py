@@ -4,7 +4,7 @@ import pytest
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.config.plugin_args import NodeResourcesFitArgs
-from kubestow.errors import ConfigError, PluginError
+from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
@@ -28,9 +28,3 @@ def test_filter_needs_pre_filter() -> None:
 def test_score_does_without_pre_score() -> None:
     nodes = nodes_of(make_snapshot([make_node(cpu="4", memory="8Gi")]))
     assert make_plugin().score(CycleState(), PodInfo(make_pod()), nodes).tolist() == [97]
-
-
-def test_arguments_of_another_plugin_are_refused() -> None:
-    text = "want args to be of type NodeResourcesFitArgs, got dict"
-    with pytest.raises(ConfigError, match=text):
-        NodeResourcesFit({}, make_handle())

@@ -55,11 +55,7 @@ class DynamicResources:
         filter=Reads.NODE, score=Reads.NODE, unless=_may_ask_for_devices, per_node=True
     )
 
-    def __init__(self, args: object, handle: Handle) -> None:
-        if not isinstance(args, DynamicResourcesArgs):
-            raise ConfigError(
-                f"want args to be of type DynamicResourcesArgs, got {type(args).__name__}"
-            )
+    def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         gates, clock = handle.feature_gates, handle.clock
         known = KnownDevices.of(handle.objects, gates)
         binding_timeout_ns = _binding_timeout_ns(args, gates)

@@ -8,7 +8,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import InterPodAffinityArgs
-from kubestow.errors import ConfigError, PluginError
+from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
@@ -37,11 +37,7 @@ class InterPodAffinity:
     name: ClassVar[str] = "InterPodAffinity"
     args_type: ClassVar[type[InterPodAffinityArgs]] = InterPodAffinityArgs
 
-    def __init__(self, args: object, handle: Handle) -> None:
-        if not isinstance(args, InterPodAffinityArgs):
-            raise ConfigError(
-                f"want args to be of type InterPodAffinityArgs, got {type(args).__name__}"
-            )
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         self._snapshot = handle.snapshot
         self.reuse = Reuse(
             filter=Reads.PODS,

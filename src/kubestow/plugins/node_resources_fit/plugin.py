@@ -7,7 +7,7 @@ from kubestow.api.requests import filter_request, score_request
 from kubestow.api.resources import Resources
 from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import NodeResourcesFitArgs
-from kubestow.errors import ConfigError, PluginError
+from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
@@ -34,11 +34,7 @@ class NodeResourcesFit:
     name: ClassVar[str] = "NodeResourcesFit"
     args_type: ClassVar[type[NodeResourcesFitArgs]] = NodeResourcesFitArgs
 
-    def __init__(self, args: object, handle: Handle) -> None:
-        if not isinstance(args, NodeResourcesFitArgs):
-            raise ConfigError(
-                f"want args to be of type NodeResourcesFitArgs, got {type(args).__name__}"
-            )
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         gates = handle.feature_gates
         self._use_pod_level = gates.enabled("PodLevelResources")
         self._ignored_resources = frozenset(args.ignored_resources)

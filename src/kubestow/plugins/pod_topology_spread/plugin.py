@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import PodTopologySpreadArgs
-from kubestow.errors import ConfigError, PluginError
+from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
@@ -32,11 +32,7 @@ class PodTopologySpread:
     name: ClassVar[str] = "PodTopologySpread"
     args_type: ClassVar[type[PodTopologySpreadArgs]] = PodTopologySpreadArgs
 
-    def __init__(self, args: object, handle: Handle) -> None:
-        if not isinstance(args, PodTopologySpreadArgs):
-            raise ConfigError(
-                f"want args to be of type PodTopologySpreadArgs, got {type(args).__name__}"
-            )
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         gates = handle.feature_gates
         self._comparison_operators = gates.enabled("TaintTolerationComparisonOperators")
         self._constraints = Constraints(
