@@ -48,6 +48,12 @@ class EventSink(Protocol):
     ) -> None: ...
 
 
+class NoEvents:
+    """An event sink for runs of which no events are read."""
+
+    def record(self, regarding: Pod, **details: Any) -> None: ...
+
+
 @dataclass(kw_only=True)
 class Handle:
     """Given to every plugin when it is made.

@@ -28,7 +28,7 @@ from kubestow.config.profile import ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import build_profiles
-from kubestow.framework.handle import Handle
+from kubestow.framework.handle import Handle, NoEvents
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import run_reserve
 from kubestow.framework.status import Code, Status
@@ -163,7 +163,7 @@ class _Plugins:
             objects=objects,
             clock=clock,
             client=_DirectWrites(clock, objects),
-            events=_NoEvents(),
+            events=NoEvents(),
             spawn=_never_run,
         )
         self._handle.nominator = nominator
@@ -329,11 +329,6 @@ def _is_same(one: Decision, other: Decision) -> bool:
             or np.array_equal(one.scores.total, other.scores.total)
         )
     )
-
-
-class _NoEvents:
-    def record(self, regarding: Pod, **said: Any) -> None:
-        """Nobody reads events here."""
 
 
 def _finish(work: Coroutine[Any, Any, Status | None]) -> Status | None:

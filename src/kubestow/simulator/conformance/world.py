@@ -27,7 +27,7 @@ from kubestow.cluster.resources import RESOURCE_CLAIMS
 from kubestow.config.profile import ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.profiles import Registry, build_profiles
-from kubestow.framework.handle import Handle
+from kubestow.framework.handle import Handle, NoEvents
 from kubestow.framework.profile import Profile
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue.nominator import Nominator
@@ -181,7 +181,7 @@ class World:
             objects=self.objects,
             clock=self._clock,
             client=self._client,
-            events=_NoEvents(),
+            events=NoEvents(),
             spawn=self._run_later if self._follows_claims else _never_run,
         )
         handle.nominator = self.nominator
@@ -193,20 +193,6 @@ class World:
 
     def _find(self, key: str) -> PodInfo | None:
         return self.incoming.get(key)
-
-
-class _NoEvents:
-    def record(
-        self,
-        regarding: Pod,
-        *,
-        type: str,
-        reason: str,
-        action: str,
-        note: str,
-        related: Pod | None = None,
-    ) -> None:
-        """Recorded decisions say nothing of events."""
 
 
 def _never_run(work: Coroutine[Any, Any, None]) -> None:
