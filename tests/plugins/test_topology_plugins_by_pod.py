@@ -33,6 +33,7 @@ from kubestow.api.pod import (
 )
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import first_untolerated
+from kubestow.api.topology import HOSTNAME_LABEL, ZONE_LABEL
 from kubestow.api.workload import Namespace, Service, ServiceSpec
 from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
@@ -44,7 +45,7 @@ from kubestow.framework.status import Code
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
-from kubestow.testing.builders import HOSTNAME_LABEL, ZONE_LABEL, make_node, make_pod
+from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import make_handle
 from kubestow.testing.topology import make_affinity, make_pod_term, make_selector, make_spread
 

@@ -12,6 +12,7 @@ import numpy as np
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.config.plugin_args import PluginArgs
@@ -23,10 +24,6 @@ from kubestow.framework.status import Status
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.csi_translation import (
-    BETA_REGION,
-    BETA_ZONE,
-    REGION,
-    ZONE,
     ZONE_SEPARATOR,
 )
 from kubestow.plugins._shared.volume_claims import (
@@ -43,8 +40,8 @@ from kubestow.plugins._shared.volume_claims import (
 WRONG_ZONE: Final = "node(s) had no available volume zone"
 
 # In the order in which a volume's labels are read.
-TOPOLOGY_LABELS: Final = (BETA_ZONE, BETA_REGION, ZONE, REGION)
-_SUCCESSORS: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}
+TOPOLOGY_LABELS: Final = (BETA_ZONE_LABEL, BETA_REGION_LABEL, ZONE_LABEL, REGION_LABEL)
+_SUCCESSORS: Final = {BETA_ZONE_LABEL: ZONE_LABEL, BETA_REGION_LABEL: REGION_LABEL}
 
 _WRONG_ZONE: Final = 1
 _UNREADABLE: Final = 2

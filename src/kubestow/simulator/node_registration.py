@@ -10,6 +10,7 @@ from typing import Final
 
 from kubestow import __version__
 from kubestow.api.meta import JsonObject
+from kubestow.api.topology import HOSTNAME_LABEL
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
@@ -19,7 +20,6 @@ from kubestow.errors import NotFoundError
 
 NODE_NETWORK: Final = IPv4Network("172.18.0.0/16")
 KUBELET_VERSION: Final = "v1.36.0"
-HOSTNAME: Final = "kubernetes.io/hostname"
 _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -56,7 +56,7 @@ class NodeRegistration:
         if not status.get("nodeInfo"):
             patch["nodeInfo"] = _node_info()
         with suppress(NotFoundError):
-            labels = {HOSTNAME: node.name, **as_object(node.metadata.get("labels"))}
+            labels = {HOSTNAME_LABEL: node.name, **as_object(node.metadata.get("labels"))}
             self._cluster.patch(NODES, "", node.name, {"metadata": {"labels": labels}}, "merge")
             self._cluster.patch(
                 NODES, "", node.name, {"status": patch}, "merge", subresource="status"

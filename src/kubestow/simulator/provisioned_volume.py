@@ -19,7 +19,8 @@ from kubestow.api.storage import (
     StorageClass,
     VolumeNodeAffinity,
 )
-from kubestow.plugins._shared.csi_translation import IN_TREE_PLUGINS, ZONE
+from kubestow.api.topology import ZONE_LABEL
+from kubestow.plugins._shared.csi_translation import IN_TREE_PLUGINS
 from kubestow.plugins._shared.volume_claims import STORAGE, claim_class, requested_storage
 from kubestow.plugins.volume_binding.binding import reference_to
 from kubestow.plugins.volume_binding.provisioning import NO_PROVISIONER
@@ -86,7 +87,7 @@ def _topology_of(
         for term in storage_class.allowed_topologies
         for expression in term.match_label_expressions
     )
-    keys = tuple(driver_keys) or tuple(class_keys) or (ZONE,)
+    keys = tuple(driver_keys) or tuple(class_keys) or (ZONE_LABEL,)
     return {key: labels[key] for key in keys if key in labels}
 
 

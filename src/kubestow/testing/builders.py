@@ -10,7 +10,6 @@ container, every node room for 110 pods. Quantities are written as in a manifest
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import count
-from typing import Final
 
 from kubestow.api.meta import Condition, ObjectMeta, OwnerReference, ResourceList
 from kubestow.api.node import ContainerImage, Node, NodeSpec, NodeStatus, Taint
@@ -37,13 +36,11 @@ from kubestow.api.pod import (
 )
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kubestow.api.topology import REGION_LABEL, ZONE_LABEL
 
 Amount = str | int
 Amounts = Mapping[str, Amount]
 
-ZONE_LABEL: Final = "topology.kubernetes.io/zone"
-REGION_LABEL: Final = "topology.kubernetes.io/region"
-HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 
 _uids = count(1)
 

@@ -16,11 +16,11 @@ from kubestow.api.pod import (
     VsphereVolume,
 )
 from kubestow.api.storage import PersistentVolume
+from kubestow.api.topology import BETA_REGION_LABEL as BETA_REGION
+from kubestow.api.topology import BETA_ZONE_LABEL as BETA_ZONE
+from kubestow.api.topology import REGION_LABEL as REGION
+from kubestow.api.topology import ZONE_LABEL as ZONE
 from kubestow.plugins._shared.csi_translation import (
-    BETA_REGION,
-    BETA_ZONE,
-    REGION,
-    ZONE,
     TranslationError,
     in_tree_volume,
     inline_handle,

@@ -18,7 +18,7 @@ from kubestow.api.pod import (
     Volume,
 )
 from kubestow.api.storage import PersistentVolumeClaim
-from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL
+from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL, HOSTNAME_LABEL
 from kubestow.api.workload import Service, ServiceSpec
 from kubestow.plugins.legacy.predicates.disk_conflict import NoDiskConflict
 from kubestow.plugins.legacy.predicates.fits_resources import PodFitsResources
@@ -36,7 +36,6 @@ from kubestow.plugins.legacy.predicates.taints import PodToleratesNodeTaints
 from kubestow.plugins.legacy.predicates.volume_count import DiskKind, MaxVolumeCount, volume_limit
 from kubestow.plugins.legacy.predicates.volume_zone import NoVolumeZoneConflict
 from kubestow.testing.builders import (
-    HOSTNAME_LABEL,
     make_container,
     make_node,
     make_node_affinity,

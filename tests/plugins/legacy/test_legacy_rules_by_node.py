@@ -30,7 +30,7 @@ from kubestow.api.pod import (
     Volume,
 )
 from kubestow.api.taints import tolerates
-from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL
+from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL, HOSTNAME_LABEL
 from kubestow.api.workload import Service, ServiceSpec
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.legacy.contract import Predicate, Priority
@@ -39,7 +39,6 @@ from kubestow.plugins.legacy.priorities.label_preference import LabelPreference
 from kubestow.plugins.legacy.priorities.service_anti_affinity import ServiceAntiAffinity
 from kubestow.plugins.legacy.registry import PREDICATES, PRIORITIES, Settings
 from kubestow.testing.builders import (
-    HOSTNAME_LABEL,
     make_container,
     make_node,
     make_node_affinity,

@@ -8,6 +8,7 @@ import pytest
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, TopologySpreadConstraint
+from kubestow.api.topology import HOSTNAME_LABEL, ZONE_LABEL
 from kubestow.api.workload import Service, ServiceSpec
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
@@ -17,7 +18,7 @@ from kubestow.index.nodes import nodes_of
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.plugins.pod_topology_spread.constraints import SYSTEM_DEFAULTS
 from kubestow.plugins.pod_topology_spread.scoring import normalised
-from kubestow.testing.builders import HOSTNAME_LABEL, ZONE_LABEL, make_node, make_pod
+from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import make_handle
 from kubestow.testing.plugin_runs import run_score
 from kubestow.testing.snapshots import make_snapshot

@@ -33,13 +33,10 @@ from kubestow.api.storage import (
     PersistentVolumeSpec,
     VolumeNodeAffinity,
 )
+from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 
 MIGRATED_PLUGINS_ANNOTATION: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 
-ZONE: Final = "topology.kubernetes.io/zone"
-REGION: Final = "topology.kubernetes.io/region"
-BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
-BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 ZONE_SEPARATOR: Final = "__"
 
 _UNSPECIFIED: Final = "UNSPECIFIED"
@@ -148,13 +145,13 @@ def translated_affinity(pv: PersistentVolume, volume: InTreeVolume) -> VolumeNod
         return pv.spec.node_affinity
     terms = _terms_of(pv)
     uses_beta = _uses_beta_labels(pv, terms)
-    in_tree_key = BETA_ZONE if uses_beta else ZONE
+    in_tree_key = BETA_ZONE_LABEL if uses_beta else ZONE_LABEL
     if _has_values(terms, in_tree_key):
         terms = _renamed(terms, in_tree_key, zone_key)
     elif in_tree_key in pv.metadata.labels:
         terms = _with_zones(terms, zone_key, _zones(pv.metadata.labels[in_tree_key]))
     if uses_beta:
-        terms = _renamed(terms, BETA_REGION, REGION)
+        terms = _renamed(terms, BETA_REGION_LABEL, REGION_LABEL)
     if terms is None:
         return pv.spec.node_affinity
     return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
@@ -193,7 +190,7 @@ def _gce_handle(location: str, disk: GcePersistentDisk) -> str:
 
 def _gce_location(pv: PersistentVolume) -> str:
     labels = pv.metadata.labels
-    label = labels.get(BETA_ZONE) or labels.get(ZONE) or ""
+    label = labels.get(BETA_ZONE_LABEL) or labels.get(ZONE_LABEL) or ""
     zones = [zone for zone in label.split(ZONE_SEPARATOR) if zone]
     if not zones:
         return f"zones/{_UNSPECIFIED}"
@@ -230,9 +227,9 @@ def _uses_beta_labels(pv: PersistentVolume, terms: _Terms) -> bool:
     keys = {expression.key for term in terms or () for expression in term.match_expressions}
     labels = pv.metadata.labels
     for known in (keys, labels):
-        if ZONE in known:
+        if ZONE_LABEL in known:
             return False
-        if BETA_ZONE in known:
+        if BETA_ZONE_LABEL in known:
             return True
     return False
 

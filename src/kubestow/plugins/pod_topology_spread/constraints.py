@@ -16,6 +16,7 @@ from kubestow.api.node_selector import ANY_NODE
 from kubestow.api.owners import controller_of, default_selector
 from kubestow.api.pod import Pod, TopologySpreadConstraint
 from kubestow.api.pod_info import PodClass, PodInfo
+from kubestow.api.topology import HOSTNAME_LABEL, ZONE_LABEL
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
@@ -26,11 +27,9 @@ Action = Literal["DoNotSchedule", "ScheduleAnyway"]
 
 HARD: Final = "DoNotSchedule"
 SOFT: Final = "ScheduleAnyway"
-HOSTNAME: Final = "kubernetes.io/hostname"
-ZONE: Final = "topology.kubernetes.io/zone"
 SYSTEM_DEFAULTS: Final = (
-    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
-    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME_LABEL, when_unsatisfiable=SOFT),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE_LABEL, when_unsatisfiable=SOFT),
 )
 
 # Selectors for this many kinds of pods are kept; beyond it, all are looked up anew.

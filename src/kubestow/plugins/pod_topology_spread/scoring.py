@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.api.topology import HOSTNAME_LABEL
 from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import ABSENT, EMPTY, DomainColumn
-from kubestow.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, topology_keys
+from kubestow.plugins.pod_topology_spread.constraints import Constraint, topology_keys
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -127,7 +128,7 @@ class _Preparer:
         pod, counts = self._pod, self._counts
         column = counts.column(constraint.topology_key)
         tally = counts.live_pods(constraint.measure(pod.namespace))
-        if constraint.topology_key == HOSTNAME:
+        if constraint.topology_key == HOSTNAME_LABEL:
             # Each node for itself, counted whether it is eligible or not.
             return self._soft(constraint, column, tally.rows, self._node_count(), is_by_row=True)
         eligibility = constraint.eligibility(

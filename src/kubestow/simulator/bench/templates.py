@@ -8,11 +8,11 @@ from kubestow.api.decode import convert
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, assign
+from kubestow.api.topology import HOSTNAME_LABEL as HOSTNAME
+from kubestow.api.topology import ZONE_LABEL as ZONE
 
 Json = dict[str, Any]
 
-ZONE: Final = "topology.kubernetes.io/zone"
-HOSTNAME: Final = "kubernetes.io/hostname"
 # Every pod gets these on its way through the API server.
 _TOLERATIONS: Final = [
     {
