@@ -99,27 +99,27 @@ class Cache:
         return info
 
     def pod(self, pod: Pod) -> PodInfo:
-        state = self._states.get(_key(pod))
+        state = self._states.get(self._key(pod))
         if state is None:
-            raise CacheError(f"pod {_describe(pod)} does not exist in scheduler cache")
+            raise CacheError(f"pod {self._describe(pod)} does not exist in scheduler cache")
         return state.pod
 
     def is_assumed(self, pod: Pod) -> bool:
-        return _key(pod) in self._assumed
+        return self._key(pod) in self._assumed
 
     # --- pods ---
 
     def assume_pod(self, pod: PodInfo) -> None:
         """Count the pod on `spec.nodeName` before the API agreed."""
-        key = _key(pod.pod)
+        key = self._key(pod.pod)
         if key in self._states:
-            raise CacheError(f"pod {_describe(pod.pod)} is in the cache, so can't be assumed")
+            raise CacheError(f"pod {self._describe(pod.pod)} is in the cache, so can't be assumed")
         self._add(pod)
         self._assumed.add(key)
 
     def finish_binding(self, pod: Pod, now_ns: int) -> None:
         """Start the time to live of an assumed pod. Has an effect only where there is one."""
-        key = _key(pod)
+        key = self._key(pod)
         if key in self._assumed:
             state = self._states[key]
             state.binding_finished = True
@@ -128,29 +128,29 @@ class Cache:
 
     def forget_pod(self, pod: Pod) -> None:
         """Undo `assume_pod`. A pod the cache does not have is fine."""
-        key = _key(pod)
+        key = self._key(pod)
         state = self._states.get(key)
         if state is None:
             return
         cached_node = state.pod.pod.spec.node_name
         if cached_node != pod.spec.node_name:
             raise CacheError(
-                f"pod {_describe(pod)} was assumed on {pod.spec.node_name} "
+                f"pod {self._describe(pod)} was assumed on {pod.spec.node_name} "
                 f"but assigned to {cached_node}"
             )
         if key not in self._assumed:
-            raise CacheError(f"pod {_describe(pod)} wasn't assumed so cannot be forgotten")
+            raise CacheError(f"pod {self._describe(pod)} wasn't assumed so cannot be forgotten")
         self._remove(state.pod.pod)
 
     def add_pod(self, pod: PodInfo) -> None:
         """The API shows the pod on a node: new to us, or the confirmation of an assumption."""
-        key = _key(pod.pod)
+        key = self._key(pod.pod)
         state = self._states.get(key)
         if state is None:
             self._add(pod)
             return
         if key not in self._assumed:
-            raise CacheError(f"pod {_describe(pod.pod)} was already in added state")
+            raise CacheError(f"pod {self._describe(pod.pod)} was already in added state")
         assumed = state.pod.pod
         if assumed.spec.node_name != pod.pod.spec.node_name:
             log.info(
@@ -168,14 +168,14 @@ class Cache:
         self._add(pod)
 
     def update_pod(self, old: Pod, new: PodInfo) -> None:
-        key = _key(old)
+        key = self._key(old)
         state = self._states.get(key)
         if state is None:
             raise CacheError(
-                f"pod {_describe(old)} is not added to scheduler cache, so cannot be updated"
+                f"pod {self._describe(old)} is not added to scheduler cache, so cannot be updated"
             )
         if key in self._assumed:
-            raise CacheError(f"assumed pod {_describe(old)} should not be updated")
+            raise CacheError(f"assumed pod {self._describe(old)} should not be updated")
         if state.pod.pod.spec.node_name != new.pod.spec.node_name:
             raise CacheCorruptedError(
                 "Pod updated on a different node than previously added to. Scheduler cache is "
@@ -187,10 +187,10 @@ class Cache:
     def remove_pod(self, pod: Pod) -> None:
         """The pod is gone. Works on the cached object, so a stale event still frees the right
         node."""
-        state = self._states.get(_key(pod))
+        state = self._states.get(self._key(pod))
         if state is None:
             raise CacheError(
-                f"pod {_describe(pod)} is not found in scheduler cache, "
+                f"pod {self._describe(pod)} is not found in scheduler cache, "
                 "so cannot be removed from it"
             )
         cached = state.pod.pod
@@ -264,7 +264,20 @@ class Cache:
         info.set_node(node)
         self._nodes.move_to_end(info.name)
 
+    def _key(self, pod: Pod) -> str:
+        uid = pod.metadata.uid
+        if not uid:
+            raise CacheError("cannot get cache key for pod with empty UID")
+        return uid
+
+    def _describe(self, pod: Pod) -> str:
+        return f"{pod.metadata.uid}({object_ref(pod.metadata)})"
+
     def _add(self, pod: PodInfo) -> None:
+        self._put_on_node(pod)
+        self._states[pod.uid] = _PodState(pod)
+
+    def _put_on_node(self, pod: PodInfo) -> None:
         name = pod.pod.spec.node_name
         info = self._nodes.get(name)
         if info is None:
@@ -273,29 +286,27 @@ class Cache:
             info = self._new_node(name)
         info.add_pod(pod)
         self._nodes.move_to_end(name)
-        self._states[pod.uid] = _PodState(pod)
 
     def _remove(self, pod: Pod) -> None:
-        name, key = pod.spec.node_name, pod.metadata.uid
+        self._take_from_node(pod)
+        self._drop(pod.metadata.uid)
+
+    def _take_from_node(self, pod: Pod) -> None:
+        name = pod.spec.node_name
         info = self._nodes.get(name)
         if info is None:
-            log.error("Node not found when trying to remove pod: node %s, pod %s", name, key)
+            self._miss_node(name, pod)
+            return
+        info.remove_pod(pod)
+        if info.node is None and not info.pods:
+            del self._nodes[name]
         else:
-            info.remove_pod(pod)
-            if info.node is None and not info.pods:
-                del self._nodes[name]
-            else:
-                self._nodes.move_to_end(name)
+            self._nodes.move_to_end(name)
+
+    def _miss_node(self, name: str, pod: Pod) -> None:
+        text = "Node not found when trying to remove pod: node %s, pod %s"
+        log.error(text, name, pod.metadata.uid)
+
+    def _drop(self, key: str) -> None:
         self._states.pop(key, None)
         self._assumed.discard(key)
-
-
-def _key(pod: Pod) -> str:
-    uid = pod.metadata.uid
-    if not uid:
-        raise CacheError("cannot get cache key for pod with empty UID")
-    return uid
-
-
-def _describe(pod: Pod) -> str:
-    return f"{pod.metadata.uid}({object_ref(pod.metadata)})"

@@ -39,27 +39,6 @@ class Cache120(Cache):
     def __init__(self, *, assumed_ttl_ns: int | None = ASSUMED_POD_TTL_NS) -> None:
         super().__init__(assumed_ttl_ns=assumed_ttl_ns)
 
-    def is_assumed(self, pod: Pod) -> bool:
-        return self._key(pod) in self._assumed
-
-    def pod(self, pod: Pod) -> PodInfo:
-        key = self._key(pod)
-        state = self._states.get(key)
-        if state is None:
-            raise CacheError(f"pod {key} does not exist in scheduler cache")
-        return state.pod
-
-    def assume_pod(self, pod: PodInfo) -> None:
-        key = self._key(pod.pod)
-        if key in self._states:
-            raise CacheError(f"pod {key} is in the cache, so can't be assumed")
-        self._add(pod)
-        self._assumed.add(key)
-
-    def finish_binding(self, pod: Pod, now_ns: int) -> None:
-        self._key(pod)
-        super().finish_binding(pod, now_ns)
-
     def forget_pod(self, pod: Pod) -> None:
         key = self._key(pod)
         state = self._states.get(key)
@@ -133,19 +112,10 @@ class Cache120(Cache):
 
     def expire_assumed_pods(self, now_ns: int) -> None:
         for key in sorted(self._assumed):
-            state = self._states[key]
-            name = object_ref(state.pod.pod.metadata)
-            if not state.binding_finished:
+            if not self._states[key].binding_finished:
                 text = "Couldn't expire cache for pod %s. Binding is still in progress."
-                log.info(text, name)
-            elif state.deadline_ns is not None and now_ns > state.deadline_ns:
-                log.warning("Pod %s expired", name)
-                try:
-                    self._take_from_node(state.pod.pod)
-                except CacheError as error:
-                    log.error("ExpirePod failed for %s: %s", key, error)
-                    continue
-                self._drop(key)
+                log.info(text, object_ref(self._states[key].pod.pod.metadata))
+        super().expire_assumed_pods(now_ns)
 
     # --- what the releases do differently ---
 
@@ -155,38 +125,15 @@ class Cache120(Cache):
             raise CacheError("Cannot get cache key for pod with empty UID")
         return uid
 
+    def _describe(self, pod: Pod) -> str:
+        return pod.metadata.uid
+
     def _tell_of(self, error: CacheError) -> None:
         log.error("RemovePod failed: %s", error)
-
-    def _take_from_node(self, pod: Pod) -> None:
-        name = pod.spec.node_name
-        if name not in self._nodes:
-            self._miss_node(name, pod)
-            return
-        info = self._nodes[name]
-        info.remove_pod(pod)
-        if info.node is None and not info.pods:
-            del self._nodes[name]
-        else:
-            self._nodes.move_to_end(name)
 
     def _miss_node(self, name: str, pod: Pod) -> None:
         text = "node %s not found when trying to remove pod %s"
         log.error(text, name, object_ref(pod.metadata))
-
-    # --- inside ---
-
-    def _put_on_node(self, pod: PodInfo) -> None:
-        name = pod.pod.spec.node_name
-        info = self._nodes.get(name)
-        if info is None:
-            info = self._new_node(name)
-        info.add_pod(pod)
-        self._nodes.move_to_end(name)
-
-    def _drop(self, key: str) -> None:
-        del self._states[key]
-        self._assumed.discard(key)
 
 
 class Cache117(Cache120):
