@@ -22,6 +22,8 @@ from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.run import DRAIN_S, RunError, SchedulerProcess, first_error
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
+Running = asyncio.Task[int]
+
 
 class Client(MemoryClient):
     """A client whose bindings take a while, and whose server can be taken away."""
@@ -57,7 +59,8 @@ class Client(MemoryClient):
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, log: pytest.LogCaptureFixture) -> None:
+        self.log = log
         self.clock = VirtualClock(asyncio.get_running_loop())
         self.store = MemoryCluster(self.clock)
         self.store.load([node("n1")])
@@ -76,6 +79,22 @@ class World:
             hostname=hostname,
         )
         return process, client
+
+    async def leader(self, *, bind_s: float = 0) -> tuple[SchedulerProcess, Client, Running]:
+        """A process that leads and has filled its caches; each of its bindings takes that long."""
+        process, client = self.process()
+        client.bind_s = bind_s
+        running = asyncio.create_task(process.run())
+        await until(lambda: process.is_active and process.has_synced)
+        return process, client, running
+
+    async def leader_of_two(self) -> tuple[SchedulerProcess, Client, Running, SchedulerProcess]:
+        """A process on host a that leads, and one on host b that does not run yet."""
+        first, client = self.process(hostname="a")
+        second, _ = self.process(hostname="b")
+        running = asyncio.create_task(first.run())
+        await until(lambda: first.is_active)
+        return first, client, running, second
 
     async def node_of(self, name: str) -> str:
         pod = await MemoryClient(self.store).get(Pod, "default", name)
@@ -127,16 +146,12 @@ def scenario(
 async def _start(
     test: Callable[..., Coroutine[Any, Any, None]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    await test(World(), caplog)
+    await test(World(caplog))
 
 
 @scenario
-async def test_a_leader_schedules_and_ends_with_0(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    process, client = world.process()
-    running = asyncio.create_task(process.run())
-    await until(lambda: process.is_active and process.has_synced)
+async def test_a_leader_schedules_and_ends_with_0(world: World) -> None:
+    process, client, running = await world.leader()
     world.store.load([pod("a")])
     await until(lambda: _is_bound(world, "a"))
     assert (await world.lease()).spec.holder_identity.startswith("host_")
@@ -145,15 +160,13 @@ async def test_a_leader_schedules_and_ends_with_0(
     lease = await world.lease()
     assert lease.spec.holder_identity == ""
     assert lease.spec.lease_duration_seconds == 1
-    assert "Requested to terminate, exiting" in caplog.messages
+    assert "Requested to terminate, exiting" in world.log.messages
     messages = [document["message"].partition(" ")[2] for document in client.documents]
     assert messages == ["became leader", "stopped leading"]
 
 
 @scenario
-async def test_without_election_the_end_is_an_error(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_without_election_the_end_is_an_error(world: World) -> None:
     process, _ = world.process("--leader-elect=false")
     running = asyncio.create_task(process.run())
     world.store.load([pod("a")])
@@ -164,13 +177,8 @@ async def test_without_election_the_end_is_an_error(
 
 
 @scenario
-async def test_a_standby_is_ready_and_takes_over_at_once_when_the_leader_ends(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    first, _ = world.process(hostname="a")
-    second, _ = world.process(hostname="b")
-    running = asyncio.create_task(first.run())
-    await until(lambda: first.is_active)
+async def test_a_standby_is_ready_and_takes_over_at_once_when_the_leader_ends(world: World) -> None:
+    first, _, running, second = await world.leader_of_two()
     standby = asyncio.create_task(second.run())
     await until(lambda: second.has_synced)
     assert not second.is_active
@@ -187,13 +195,8 @@ async def test_a_standby_is_ready_and_takes_over_at_once_when_the_leader_ends(
 
 
 @scenario
-async def test_a_standby_takes_over_when_the_leader_is_killed(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    first, client = world.process(hostname="a")
-    second, _ = world.process(hostname="b")
-    running = asyncio.create_task(first.run())
-    await until(lambda: first.is_active)
+async def test_a_standby_takes_over_when_the_leader_is_killed(world: World) -> None:
+    _, client, running, second = await world.leader_of_two()
     standby = asyncio.create_task(second.run())
     await until(lambda: second.has_synced)
     client.is_down = True  # as far as others can see, it is dead
@@ -205,12 +208,9 @@ async def test_a_standby_takes_over_when_the_leader_is_killed(
 
 @scenario
 async def test_a_candidate_that_is_asked_to_stop_ends_with_0_and_leaves_the_lease_alone(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: World,
 ) -> None:
-    first, _ = world.process(hostname="a")
-    second, _ = world.process(hostname="b")
-    running = asyncio.create_task(first.run())
-    await until(lambda: first.is_active)
+    first, _, running, second = await world.leader_of_two()
     standby = asyncio.create_task(second.run())
     await asyncio.sleep(1)
     second.request_stop()
@@ -221,23 +221,18 @@ async def test_a_candidate_that_is_asked_to_stop_ends_with_0_and_leaves_the_leas
 
 
 @scenario
-async def test_losing_the_lease_ends_with_1(world: World, caplog: pytest.LogCaptureFixture) -> None:
+async def test_losing_the_lease_ends_with_1(world: World) -> None:
     process, client = world.process()
     running = asyncio.create_task(process.run())
     await until(lambda: process.is_active)
     client.is_down = True
     assert await running == 1
-    assert "Leaderelection lost" in caplog.messages
+    assert "Leaderelection lost" in world.log.messages
 
 
 @scenario
-async def test_bindings_under_way_end_before_the_lease_is_released(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    process, client = world.process()
-    client.bind_s = 2
-    running = asyncio.create_task(process.run())
-    await until(lambda: process.is_active and process.has_synced)
+async def test_bindings_under_way_end_before_the_lease_is_released(world: World) -> None:
+    process, _, running = await world.leader(bind_s=2)
     world.store.load([pod("a")])
     await until(lambda: process.scheduler.binding_count == 1)
     process.request_stop()
@@ -250,13 +245,8 @@ async def test_bindings_under_way_end_before_the_lease_is_released(
 
 
 @scenario
-async def test_a_backlog_is_not_worked_off_on_the_way_out(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    process, client = world.process()
-    client.bind_s = 1
-    running = asyncio.create_task(process.run())
-    await until(lambda: process.is_active and process.has_synced)
+async def test_a_backlog_is_not_worked_off_on_the_way_out(world: World) -> None:
+    process, _, running = await world.leader(bind_s=1)
     world.store.load([pod(f"p{index}") for index in range(100)])
     await until(lambda: process.scheduler.binding_count > 0)
     process.request_stop()
@@ -266,13 +256,8 @@ async def test_a_backlog_is_not_worked_off_on_the_way_out(
 
 
 @scenario
-async def test_bindings_that_take_too_long_are_cancelled(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    process, client = world.process()
-    client.bind_s = 600
-    running = asyncio.create_task(process.run())
-    await until(lambda: process.is_active and process.has_synced)
+async def test_bindings_that_take_too_long_are_cancelled(world: World) -> None:
+    process, _, running = await world.leader(bind_s=600)
     world.store.load([pod("a")])
     await until(lambda: process.scheduler.binding_count == 1)
     process.request_stop()
@@ -280,16 +265,12 @@ async def test_bindings_that_take_too_long_are_cancelled(
     assert await running == 0
     assert world.clock.monotonic_s() - started_s == pytest.approx(DRAIN_S, abs=0.5)
     assert await world.node_of("a") == ""
-    assert "some bindings did not end in time and were cancelled" in caplog.messages
+    assert "some bindings did not end in time and were cancelled" in world.log.messages
 
 
 @scenario
-async def test_a_corrupted_cache_ends_the_process_and_frees_the_lease(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    process, _ = world.process()
-    running = asyncio.create_task(process.run())
-    await until(lambda: process.is_active and process.has_synced)
+async def test_a_corrupted_cache_ends_the_process_and_frees_the_lease(world: World) -> None:
+    process, _, running = await world.leader()
 
     def corrupt(*_: object) -> None:
         raise CacheCorruptedError("Scheduler cache is corrupted")
@@ -302,29 +283,22 @@ async def test_a_corrupted_cache_ends_the_process_and_frees_the_lease(
 
 
 @scenario
-async def test_caches_may_wait_for_leadership(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    first, _ = world.process(hostname="a")
-    second, _ = world.process(hostname="b")
+async def test_caches_may_wait_for_leadership(world: World) -> None:
+    first, _, running, second = await world.leader_of_two()
     second.config = msgspec.structs.replace(second.config, delay_cache_until_active=True)
-    running = asyncio.create_task(first.run())
-    await until(lambda: first.is_active)
     standby = asyncio.create_task(second.run())
     await asyncio.sleep(10)
     assert not second.has_synced
     first.request_stop()
     await running
     await until(lambda: second.has_synced)
-    assert "Starting informers and waiting for sync..." in caplog.messages
+    assert "Starting informers and waiting for sync..." in world.log.messages
     second.request_stop()
     assert await standby == 0
 
 
 @scenario
-async def test_stopping_before_the_caches_are_filled_ends_with_0(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_stopping_before_the_caches_are_filled_ends_with_0(world: World) -> None:
     process, client = world.process()
 
     async def never(*_: object, **__: object) -> Any:
@@ -340,9 +314,7 @@ async def test_stopping_before_the_caches_are_filled_ends_with_0(
 
 
 @scenario
-async def test_an_election_that_cannot_work_is_refused(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_election_that_cannot_work_is_refused(world: World) -> None:
     with pytest.raises(ConfigError, match="leaseDuration must be greater than renewDeadline"):
         world.process("--leader-elect-lease-duration=5s")
 

@@ -1,13 +1,13 @@
 """Connections are reused, limited, and given up when they must not be used again."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from kubestow.cluster.http.dial import Dialer
-from kubestow.cluster.http.pool import IDLE_S_MAX, ConnectionPool
+from kubestow.cluster.http.pool import CONNECTIONS_MAX, IDLE_S_MAX, ConnectionPool
 from kubestow.cluster.http.tls import TlsContexts, TlsSettings
 from kubestow.errors import UnreachableError
 from kubestow.testing.clock import ManualClock
@@ -17,7 +17,10 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Rig:
-    """A pool and the server it talks to, which answers when told to."""
+    """A server that answers requests or holds them back, and a pool of connections to it."""
+
+    server: Any
+    pool: ConnectionPool
 
     def __init__(self, answer: bytes = ANSWER, *, closes: bool = False) -> None:
         self.clock = ManualClock()
@@ -36,225 +39,170 @@ class Rig:
             if self._closes:
                 return
 
-    def pool(self, url: str, **options: Any) -> ConnectionPool:
-        dialer = Dialer(url, TlsContexts(TlsSettings()))
-        return ConnectionPool(dialer.dial, self.clock, **options)
+
+Body = Callable[[Rig], Coroutine[Any, Any, None]]
 
 
-def run(serve_raw: Any, rig: Rig, body: Callable[[Any], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with serve_raw(rig.talk) as server:
-            await body(server)
+def served(
+    answer: bytes = ANSWER, *, closes: bool = False, connections_max: int = CONNECTIONS_MAX
+) -> Callable[[Body], Callable[[Any], None]]:
 
-    asyncio.run(main())
+    def decorate(body: Body) -> Callable[[Any], None]:
+        async def main(serve_raw: Any) -> None:
+            rig = Rig(answer, closes=closes)
+            async with serve_raw(rig.talk) as rig.server:
+                dialer = Dialer(rig.server.url, TlsContexts(TlsSettings()))
+                rig.pool = ConnectionPool(dialer.dial, rig.clock, connections_max=connections_max)
+                await body(rig)
+                rig.pool.close()
 
+        def run(serve_raw: Any) -> None:
+            asyncio.run(main(serve_raw))
 
-def test_one_after_the_other_needs_one_connection(serve_raw: Any):
-    rig = Rig()
+        run.__name__ = body.__name__
+        return run
 
-    async def body(server: Any) -> None:
-        pool = rig.pool(server.url)
-        for _ in range(5):
-            assert (await pool.exchange(REQUEST)).body == b"ok"
-        assert server.connection_count == pool.dialled_count == 1
-        pool.close()
-
-    run(serve_raw, rig, body)
-
-
-def test_a_burst_opens_up_to_the_limit_and_the_rest_wait(serve_raw: Any):
-    rig = Rig()
-
-    async def body(server: Any) -> None:
-        rig.is_held = True
-        pool = rig.pool(server.url, connections_max=2)
-        tasks = [asyncio.create_task(pool.exchange(REQUEST)) for _ in range(5)]
-        for _ in range(5):
-            writer = await rig.arrived.get()
-            writer.write(ANSWER)
-        assert [(await task).body for task in tasks] == [b"ok"] * 5
-        assert server.connection_count == 2
-        pool.close()
-
-    run(serve_raw, rig, body)
+    return decorate
 
 
-def test_a_cancelled_request_takes_its_connection_with_it(serve_raw: Any):
-    rig = Rig()
-
-    async def body(server: Any) -> None:
-        rig.is_held = True
-        pool = rig.pool(server.url, connections_max=1)
-        task = asyncio.create_task(pool.exchange(REQUEST))
-        await rig.arrived.get()
-        waiting = asyncio.create_task(pool.exchange(REQUEST))
-        given_up = asyncio.create_task(pool.exchange(REQUEST))
-        await asyncio.sleep(0)
-        given_up.cancel()
-        task.cancel()
-        rig.is_held = False
-        assert (await waiting).body == b"ok"
-        assert server.connection_count == 2
-        for cancelled in (task, given_up):
-            with pytest.raises(asyncio.CancelledError):
-                await cancelled
-        assert (await pool.exchange(REQUEST)).body == b"ok"
-        pool.close()
-
-    run(serve_raw, rig, body)
+@served()
+async def test_one_after_the_other_needs_one_connection(rig: Rig) -> None:
+    for _ in range(5):
+        assert (await rig.pool.exchange(REQUEST)).body == b"ok"
+    assert rig.server.connection_count == rig.pool.dialled_count == 1
 
 
-def test_who_is_cancelled_on_being_served_passes_the_connection_on(serve_raw: Any):
-    rig = Rig()
+@served(connections_max=2)
+async def test_a_burst_opens_up_to_the_limit_and_the_rest_wait(rig: Rig) -> None:
+    rig.is_held = True
+    tasks = [asyncio.create_task(rig.pool.exchange(REQUEST)) for _ in range(5)]
+    for _ in range(5):
+        writer = await rig.arrived.get()
+        writer.write(ANSWER)
+    assert [(await task).body for task in tasks] == [b"ok"] * 5
+    assert rig.server.connection_count == 2
 
-    async def body(server: Any) -> None:
-        rig.is_held = True
-        pool = rig.pool(server.url, connections_max=1)
 
-        async def serve_second_then_cancel_it() -> None:
+@served(connections_max=1)
+async def test_a_cancelled_request_takes_its_connection_with_it(rig: Rig) -> None:
+    rig.is_held = True
+    task = asyncio.create_task(rig.pool.exchange(REQUEST))
+    await rig.arrived.get()
+    waiting = asyncio.create_task(rig.pool.exchange(REQUEST))
+    given_up = asyncio.create_task(rig.pool.exchange(REQUEST))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    task.cancel()
+    rig.is_held = False
+    assert (await waiting).body == b"ok"
+    assert rig.server.connection_count == 2
+    for cancelled in (task, given_up):
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+    assert (await rig.pool.exchange(REQUEST)).body == b"ok"
+
+
+@served(connections_max=1)
+async def test_who_is_cancelled_on_being_served_passes_the_connection_on(rig: Rig) -> None:
+    rig.is_held = True
+
+    async def serve_second_then_cancel_it() -> None:
+        await rig.pool.exchange(REQUEST)
+        second.cancel()
+
+    first = asyncio.create_task(serve_second_then_cancel_it())
+    writer = await rig.arrived.get()
+    second = asyncio.create_task(rig.pool.exchange(REQUEST))
+    third = asyncio.create_task(rig.pool.exchange(REQUEST))
+    await asyncio.sleep(0)
+    writer.write(ANSWER)
+    await first
+    (await rig.arrived.get()).write(ANSWER)
+    assert (await third).body == b"ok"
+    assert second.cancelled()
+    assert rig.server.connection_count == 1
+
+
+@served(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", closes=True)
+async def test_a_server_that_closes_after_each_answer(rig: Rig) -> None:
+    for _ in range(3):
+        assert (await rig.pool.exchange(REQUEST)).body == b"ok"
+    assert rig.server.connection_count == 3
+
+
+@served(b"HTTP/1.0 200 OK\r\n\r\nall of it", closes=True)
+async def test_a_body_that_ends_with_the_connection(rig: Rig) -> None:
+    assert (await rig.pool.exchange(REQUEST)).body == b"all of it"
+
+
+@served()
+async def test_a_connection_idle_for_long_is_not_used(rig: Rig) -> None:
+    await rig.pool.exchange(REQUEST)
+    rig.clock.advance_s(IDLE_S_MAX)
+    await rig.pool.exchange(REQUEST)
+    assert rig.server.connection_count == 1
+    rig.clock.advance_s(IDLE_S_MAX + 1)
+    await rig.pool.exchange(REQUEST)
+    assert rig.server.connection_count == 2
+    rig.pool.drop_idle()
+    await rig.pool.exchange(REQUEST)
+    assert rig.server.connection_count == 3
+
+
+@served(ANSWER[:-1], closes=True, connections_max=1)
+async def test_a_server_that_breaks_off_in_the_middle(rig: Rig) -> None:
+    for _ in range(2):
+        with pytest.raises(UnreachableError, match="broke off: the connection ended") as caught:
+            await rig.pool.exchange(REQUEST)
+        assert caught.value.cause == "broken off"
+
+
+@served(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+async def test_a_server_that_speaks_something_else(rig: Rig) -> None:
+    with pytest.raises(UnreachableError, match="sent what is no HTTP answer"):
+        await rig.pool.exchange(REQUEST)
+
+
+@served()
+async def test_a_failed_dial_leaves_room_for_the_next(rig: Rig) -> None:
+    calls = 0
+    dialer = Dialer(rig.server.url, TlsContexts(TlsSettings()))
+
+    async def dial() -> Any:
+        nonlocal calls
+        calls += 1
+        if calls < 3:
+            raise UnreachableError("not yet")
+        return await dialer.dial()
+
+    pool = ConnectionPool(dial, rig.clock, connections_max=1)
+    for _ in range(2):
+        with pytest.raises(UnreachableError):
             await pool.exchange(REQUEST)
-            second.cancel()
-
-        first = asyncio.create_task(serve_second_then_cancel_it())
-        writer = await rig.arrived.get()
-        second = asyncio.create_task(pool.exchange(REQUEST))
-        third = asyncio.create_task(pool.exchange(REQUEST))
-        await asyncio.sleep(0)
-        writer.write(ANSWER)
-        await first
-        (await rig.arrived.get()).write(ANSWER)
-        assert (await third).body == b"ok"
-        assert second.cancelled()
-        assert server.connection_count == 1
-        pool.close()
-
-    run(serve_raw, rig, body)
+    assert (await pool.exchange(REQUEST)).body == b"ok"
+    pool.close()
 
 
-def test_a_server_that_closes_after_each_answer(serve_raw: Any):
-    answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
-    rig = Rig(answer, closes=True)
-
-    async def body(server: Any) -> None:
-        pool = rig.pool(server.url)
-        for _ in range(3):
-            assert (await pool.exchange(REQUEST)).body == b"ok"
-        assert server.connection_count == 3
-        pool.close()
-
-    run(serve_raw, rig, body)
-
-
-def test_a_body_that_ends_with_the_connection(serve_raw: Any):
-    rig = Rig(b"HTTP/1.0 200 OK\r\n\r\nall of it", closes=True)
-
-    async def body(server: Any) -> None:
-        pool = rig.pool(server.url)
-        assert (await pool.exchange(REQUEST)).body == b"all of it"
-        pool.close()
-
-    run(serve_raw, rig, body)
+@served()
+async def test_words_nobody_asked_for_end_an_idle_connection(rig: Rig) -> None:
+    rig.is_held = True
+    task = asyncio.create_task(rig.pool.exchange(REQUEST))
+    writer = await rig.arrived.get()
+    writer.write(ANSWER)
+    await task
+    writer.write(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+    await writer.wait_closed()  # the client hangs up
+    rig.is_held = False
+    assert (await rig.pool.exchange(REQUEST)).body == b"ok"
+    assert rig.server.connection_count == 2
 
 
-def test_a_connection_idle_for_long_is_not_used(serve_raw: Any):
-    rig = Rig()
-
-    async def body(server: Any) -> None:
-        pool = rig.pool(server.url)
-        await pool.exchange(REQUEST)
-        rig.clock.advance_s(IDLE_S_MAX)
-        await pool.exchange(REQUEST)
-        assert server.connection_count == 1
-        rig.clock.advance_s(IDLE_S_MAX + 1)
-        await pool.exchange(REQUEST)
-        assert server.connection_count == 2
-        pool.drop_idle()
-        await pool.exchange(REQUEST)
-        assert server.connection_count == 3
-        pool.close()
-
-    run(serve_raw, rig, body)
-
-
-def test_a_server_that_breaks_off_in_the_middle(serve_raw: Any):
-    rig = Rig(ANSWER[:-1], closes=True)
-
-    async def body(server: Any) -> None:
-        pool = rig.pool(server.url, connections_max=1)
-        for _ in range(2):
-            with pytest.raises(UnreachableError, match="broke off: the connection ended") as caught:
-                await pool.exchange(REQUEST)
-            assert caught.value.cause == "broken off"
-
-    run(serve_raw, rig, body)
-
-
-def test_a_server_that_speaks_something_else(serve_raw: Any):
-    rig = Rig(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
-
-    async def body(server: Any) -> None:
-        pool = rig.pool(server.url)
-        with pytest.raises(UnreachableError, match="sent what is no HTTP answer"):
-            await pool.exchange(REQUEST)
-
-    run(serve_raw, rig, body)
-
-
-def test_a_failed_dial_leaves_room_for_the_next(serve_raw: Any):
-    rig = Rig()
-
-    async def body(server: Any) -> None:
-        calls = 0
-        dialer = Dialer(server.url, TlsContexts(TlsSettings()))
-
-        async def dial() -> Any:
-            nonlocal calls
-            calls += 1
-            if calls < 3:
-                raise UnreachableError("not yet")
-            return await dialer.dial()
-
-        pool = ConnectionPool(dial, rig.clock, connections_max=1)
-        for _ in range(2):
-            with pytest.raises(UnreachableError):
-                await pool.exchange(REQUEST)
-        assert (await pool.exchange(REQUEST)).body == b"ok"
-        pool.close()
-
-    run(serve_raw, rig, body)
-
-
-def test_words_nobody_asked_for_end_an_idle_connection(serve_raw: Any):
-    rig = Rig()
-
-    async def body(server: Any) -> None:
-        rig.is_held = True
-        pool = rig.pool(server.url)
-        task = asyncio.create_task(pool.exchange(REQUEST))
-        writer = await rig.arrived.get()
-        writer.write(ANSWER)
-        await task
-        writer.write(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
-        await writer.wait_closed()  # the client hangs up
-        rig.is_held = False
-        assert (await pool.exchange(REQUEST)).body == b"ok"
-        assert server.connection_count == 2
-        pool.close()
-
-    run(serve_raw, rig, body)
-
-
-def test_closing_lets_requests_come_to_their_end(serve_raw: Any):
-    rig = Rig()
-
-    async def body(server: Any) -> None:
-        rig.is_held = True
-        pool = rig.pool(server.url)
-        task = asyncio.create_task(pool.exchange(REQUEST))
-        writer = await rig.arrived.get()
-        pool.close()
-        writer.write(ANSWER)
-        assert (await task).body == b"ok"
-        await writer.wait_closed()  # the client hangs up
-
-    run(serve_raw, rig, body)
+@served()
+async def test_closing_lets_requests_come_to_their_end(rig: Rig) -> None:
+    rig.is_held = True
+    task = asyncio.create_task(rig.pool.exchange(REQUEST))
+    writer = await rig.arrived.get()
+    rig.pool.close()
+    writer.write(ANSWER)
+    assert (await task).body == b"ok"
+    await writer.wait_closed()  # the client hangs up
