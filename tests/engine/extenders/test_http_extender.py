@@ -163,6 +163,17 @@ def test_13_6_4_another_status_is_an_error(server: Server) -> None:
     assert str(raised.value) == text
 
 
+def test_the_rest_of_a_refusal_is_not_waited_for(server: Server) -> None:
+    def refuse(handler: Any) -> None:
+        handler.send_response(503)
+        handler.end_headers()
+        server.released.wait(30)
+
+    server.answers["filter"] = refuse
+    with pytest.raises(ExtenderError, match="code 503"):
+        server.extender(filter_verb="filter").filter(POD, NODES)
+
+
 def test_an_answer_that_does_not_come_is_not_waited_for(server: Server) -> None:
     server.answers["filter"] = server.never_answer
     with pytest.raises(ExtenderError, match=r"no answer within 0\.05 s"):

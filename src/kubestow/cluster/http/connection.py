@@ -45,6 +45,7 @@ class Connection(asyncio.Protocol):
         self._parser: ResponseParser | None = None
         self._answer: asyncio.Future[Response] | None = None
         self._sink: Sink | None = None
+        self._sinks_any_status = False
 
     @property
     def is_usable(self) -> bool:
@@ -52,11 +53,14 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         return transport is not None and self._parser is None and not transport.is_closing()
 
-    async def exchange(self, request: bytes, sink: Sink | None = None) -> Response:
+    async def exchange(
+        self, request: bytes, sink: Sink | None = None, *, any_status: bool = False
+    ) -> Response:
         """Send a request and return its answer; UnreachableError if none comes.
 
         With a sink, the answer returns as soon as its head says that all is well, and the body goes
-        to the sink, piece by piece. Any other answer is read to its end as usual.
+        to the sink, piece by piece. Any other answer is read to its end as usual, unless the sink
+        takes bodies of any status.
         """
         transport = self._transport
         assert transport is not None
@@ -66,6 +70,7 @@ class Connection(asyncio.Protocol):
             raise UnreachableError(message, cause="broken off")
         self._parser = ResponseParser()
         self._sink = sink
+        self._sinks_any_status = any_status
         self._answer = answer = asyncio.get_running_loop().create_future()
         transport.write(request)
         try:
@@ -89,9 +94,16 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def fail(self, message: str, *, cause: UnreachableCause = "broken off") -> None:
+    def fail(
+        self,
+        message: str,
+        *,
+        cause: UnreachableCause = "broken off",
+        source: Exception | None = None,
+    ) -> None:
         """End the connection at once; who waits for an answer or reads a stream hears why."""
         error = UnreachableError(message, cause=cause)
+        error.__cause__ = source
         sink, self._sink = self._sink, None
         self._parser = None
         answer, self._answer = self._answer, None
@@ -117,7 +129,7 @@ class Connection(asyncio.Protocol):
         try:
             parser.feed(data)
         except WireError as error:
-            self.fail(f"{self.peer} sent what is no HTTP answer: {error}")
+            self.fail(f"{self.peer} sent what is no HTTP answer: {error}", source=error)
             return
         if parser.head is not None:
             self._advance(parser, parser.head)
@@ -134,6 +146,7 @@ class Connection(asyncio.Protocol):
             self.fail(
                 f"the connection to {self.peer} broke off: {exc or error}",
                 cause="broken off" if is_accident else "other",
+                source=exc or error,
             )
         else:
             assert parser.head is not None
@@ -143,7 +156,7 @@ class Connection(asyncio.Protocol):
 
     def _advance(self, parser: ResponseParser, head: Head) -> None:
         """Pass on what has arrived, and see whether that was all."""
-        sink = self._sink if head.status // 100 == 2 else None
+        sink = self._sink if self._sinks_any_status or head.status // 100 == 2 else None
         if sink is not None:
             self._settle(Response(head, b""))
             if body := parser.take_body():

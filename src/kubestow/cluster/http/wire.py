@@ -20,6 +20,10 @@ class WireError(Exception):
     """What arrived is not an HTTP/1.1 answer, or not all of it."""
 
 
+class CutOffError(WireError):
+    """The connection ended before the answer did."""
+
+
 class Head:
     """The status of an answer and its header lines."""
 
@@ -110,7 +114,7 @@ class ResponseParser:
             self._to_eof = False
         elif not self.is_complete:
             what = "the answer" if self.head is not None else "an answer"
-            raise WireError(f"the connection ended before the end of {what}")
+            raise CutOffError(f"the connection ended before the end of {what}")
 
     def _begin(self, head: Head) -> None:
         if head.status < 200:
