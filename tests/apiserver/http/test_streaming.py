@@ -127,7 +127,7 @@ def test_a_watch_ends_in_its_time(
     async def run() -> float:
         request = ObjectRequest(path=path, served=served, query=Query({**version, **query}))
         stream = streams.open(request)
-        assert streams.open_count == 1
+        assert cluster.statistics().watch_count == 1
         loop = asyncio.get_running_loop()
         loop.call_later(100, cluster.create, PODS, pod_document("a"))
         await stream.send_all(send)
@@ -135,7 +135,7 @@ def test_a_watch_ends_in_its_time(
 
     assert run_in_virtual_time(run()) == expected_s
     assert len(sent) == 1
-    assert streams.open_count == 0
+    assert cluster.statistics().watch_count == 0
 
 
 def test_a_version_too_old_is_an_event_of_its_own(clock: ManualClock, pod_document: Build):

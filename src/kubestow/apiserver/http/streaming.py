@@ -70,10 +70,6 @@ class WatchStreams:
         self._encoder = EventEncoder()
         self._open: set[Watch] = set()
 
-    @property
-    def open_count(self) -> int:
-        return len(self._open)
-
     def open(self, request: ObjectRequest) -> "WatchStream":
         """Begin a watch; ApiError if the request makes no sense."""
         query, served = request.query, request.served
