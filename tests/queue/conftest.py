@@ -108,7 +108,7 @@ class Bench:
         """End the attempt as the failure handler does; a pending plugin is in both sets."""
         assert queued_pod is not None
         queued_pod.reject(unschedulable=(*plugins, *pending), pending=pending)
-        queue.add_unschedulable_if_not_present(queued_pod, queue.scheduling_cycle)
+        queue.add_unschedulable_if_not_present(queued_pod)
 
     def park(self, queue: SchedulingQueue, pod: Pod, *plugins: str) -> QueuedPod:
         """Add, pop and reject a pod that nothing happens to meanwhile."""

@@ -36,7 +36,7 @@ from kubestow.framework.runner import failure, guarded, run_unreserve
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
 from kubestow.logs import ObjectName, is_heard, tell
-from kubestow.queue import AnyQueue, QueuedPod
+from kubestow.queue import Queue, QueuedPod
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Binder:
     def __init__(
         self,
         cache: Cache,
-        queue: AnyQueue,
+        queue: Queue,
         waiting_pods: WaitingPods,
         in_pre_bind: dict[str, PodInPreBind],
         failures: FailureHandler,

@@ -22,7 +22,7 @@ from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import NO_METER, CycleMeter
 from kubestow.framework.status import Status
 from kubestow.logs import ObjectName, fail, is_heard, tell
-from kubestow.queue import AnyQueue, QueuedPod
+from kubestow.queue import Queue, QueuedPod
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class StatusWriter(Protocol):
 class FailureHandler:
     def __init__(
         self,
-        queue: AnyQueue,
+        queue: Queue,
         pods: PodLister,
         events: EventSink,
         writer: StatusWriter,
@@ -109,7 +109,7 @@ class FailureHandler:
         # was resized since, affinity terms) must not survive the attempt.
         queued_pod.pod_info = PodInfo(known)
         try:
-            self._queue.add_unschedulable_if_not_present(queued_pod, self._queue.scheduling_cycle)
+            self._queue.add_unschedulable_if_not_present(queued_pod)
         except QueueError as error:
             # It was added anew meanwhile; the rest of the failure is told all the same.
             log.error("cannot requeue pod %s: %s", _name(pod), error)

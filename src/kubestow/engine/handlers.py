@@ -29,7 +29,7 @@ from kubestow.framework.events import (
     ClusterEvent,
 )
 from kubestow.framework.waiting import WaitingPods
-from kubestow.queue import AnyQueue
+from kubestow.queue import Queue
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class EventHandlers:
     def __init__(
         self,
         cache: Cache,
-        queue: AnyQueue,
+        queue: Queue,
         waiting_pods: WaitingPods,
         profile_names: Collection[str],
         metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,

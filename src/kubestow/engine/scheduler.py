@@ -43,7 +43,7 @@ from kubestow.framework.waiting import PERMIT_WAIT_S_MAX, PodInPreBind, WaitingP
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import (
     NO_METRICS,
-    AnyQueue,
+    Queue,
     QueuedPod,
     QueueMetrics,
     SchedulingQueue,
@@ -357,7 +357,7 @@ class Scheduler:
         gates: FeatureGates,
         metrics: QueueMetrics,
         max_unschedulable_ns: int,
-    ) -> AnyQueue:
+    ) -> Queue:
         first = next(iter(self.profiles.values()))
         initial_backoff_ns = config.pod_initial_backoff_seconds * NANOSECONDS
         max_backoff_ns = config.pod_max_backoff_seconds * NANOSECONDS

@@ -7,16 +7,14 @@
 from kubestow.queue.legacy_1_20 import SchedulingQueue120
 from kubestow.queue.metrics import NO_METRICS, QueueMetrics
 from kubestow.queue.moves import Place
-from kubestow.queue.queue import QueueStatistics, SchedulingQueue
+from kubestow.queue.protocol import Queue, QueueStatistics
+from kubestow.queue.queue import SchedulingQueue
 from kubestow.queue.queued_pod import QueuedPod
-
-# Both have the same face.
-AnyQueue = SchedulingQueue | SchedulingQueue120
 
 __all__ = [
     "NO_METRICS",
-    "AnyQueue",
     "Place",
+    "Queue",
     "QueueMetrics",
     "QueueStatistics",
     "QueuedPod",

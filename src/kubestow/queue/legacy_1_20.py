@@ -5,13 +5,13 @@
               ├──── the wait is over ───── BACKOFF ◄───────┤          ▼
               └──── any event, an update, 60 s ────────────┴── UNSCHEDULABLE
 
-`scheduling_cycle` counts pops. Every move request notes the cycle it came in, also if it moves
-nobody. A pod that fails in cycle c and sees a note of c or later missed a wake-up, so it only backs
+The scheduling cycle counts pops. Every move request notes the cycle it came in, also if it moves
+no pod. A pod that fails in cycle c and sees a note of c or later missed a wake-up, so it only backs
 off; otherwise it parks. A failure told later, from a binding, reads a newer cycle and may lose its
 wake-up until the next event: that is how it was.
 
-No gates, no hints, no tracking of pods in flight: any event wakes every parked pod. The face is
-that of `SchedulingQueue`; what did not exist then does nothing.
+No gates, no hints, no tracking of pods in flight: any event wakes every parked pod. Methods of the
+protocol that did not exist then do nothing.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ from kubestow.queue.metrics import (
 )
 from kubestow.queue.moves import Place
 from kubestow.queue.nominator import Nominator, PodLister
-from kubestow.queue.queue import PreCheck, QueueStatistics
+from kubestow.queue.protocol import PreCheck, QueueStatistics
 from kubestow.queue.queued_pod import QueuedPod, key_of
 
 _LOG: Final = logging.getLogger(__name__)
@@ -152,10 +152,10 @@ class SchedulingQueue120:
         return queued_pod
 
     def done(self, uid: str) -> None:
-        """Nobody keeps count of pods being tried."""
+        """Pods being tried are not tracked."""
 
-    def add_unschedulable_if_not_present(self, queued_pod: QueuedPod, cycle: int) -> None:
-        """Take a pod back after an attempt that failed in that cycle, for whatever reason."""
+    def add_unschedulable_if_not_present(self, queued_pod: QueuedPod) -> None:
+        """Take a pod back after a failed attempt, for whatever reason."""
         key, name = queued_pod.key, object_ref(queued_pod.pod.metadata)
         if key in self._parked:
             raise QueueError(f"pod: {name} is already present in unschedulable queue")
@@ -166,7 +166,7 @@ class SchedulingQueue120:
             raise QueueError(f"pod: {name} is already present in the active queue")
         if key in self._backoff:
             raise QueueError(f"pod {name} is already present in the backoff queue")
-        if self._move_request_cycle >= cycle:
+        if self._move_request_cycle >= self._scheduling_cycle:
             self._backoff.add_or_update(key, queued_pod)
             self._metrics.incoming(BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
         else:
@@ -237,10 +237,6 @@ class SchedulingQueue120:
 
     # --- Looking ------------------------------------------------------------------------------
 
-    @property
-    def scheduling_cycle(self) -> int:
-        return self._scheduling_cycle
-
     def backoff_expiry_ns(self, queued_pod: QueuedPod) -> int:
         """When the pod's wait is over, or was; every attempt counts, whatever it ended in."""
         if not queued_pod.attempts:
@@ -257,12 +253,12 @@ class SchedulingQueue120:
             in_flight=0,
             in_flight_events=0,
             nominated=len(self.nominator),
-            scheduling_cycle=self._scheduling_cycle,
         )
 
     def pending_pods(self) -> tuple[list[Pod], str]:
         """All waiting pods. There was no summary in words."""
-        return [*self.pods_in_active(), *self.pods_in_backoff(), *self.pods_in_unschedulable()], ""
+        waiting = (*self._active, *self._backoff, *self._parked.values())
+        return [queued_pod.pod for queued_pod in waiting], ""
 
     def get_pod(self, name: str, namespace: str) -> QueuedPod | None:
         key = f"{namespace}/{name}"
@@ -275,15 +271,6 @@ class SchedulingQueue120:
         if key in self._backoff:
             return Place.BACKOFF
         return Place.UNSCHEDULABLE if key in self._parked else None
-
-    def pods_in_active(self) -> list[Pod]:
-        return [queued_pod.pod for queued_pod in self._active]
-
-    def pods_in_backoff(self) -> list[Pod]:
-        return [queued_pod.pod for queued_pod in self._backoff]
-
-    def pods_in_unschedulable(self) -> list[Pod]:
-        return [queued_pod.pod for queued_pod in self._parked.values()]
 
     # --- Inside -------------------------------------------------------------------------------
 
@@ -378,9 +365,7 @@ _KINDS: Final = {
     Resource.CSI_NODE: _Kind("CSINode", ("Add", "Update")),
     "Service": _Kind("Service", ("Add", "Update", "Delete")),
 }
-_ASSIGNED_POD_ADD: Final = "AssignedPodAdd"
-_ASSIGNED_POD_UPDATE: Final = "AssignedPodUpdate"
-_ASSIGNED_LABELS: Final = frozenset((_ASSIGNED_POD_ADD, _ASSIGNED_POD_UPDATE))
+_ASSIGNED_LABELS: Final = frozenset(("AssignedPodAdd", "AssignedPodUpdate"))
 
 
 def _node_update_label(old: Node, new: Node) -> str | None:

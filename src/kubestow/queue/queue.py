@@ -17,8 +17,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-import msgspec
-
 from kubestow.api.meta import object_ref
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
@@ -56,6 +54,7 @@ from kubestow.queue.metrics import (
 from kubestow.queue.moves import Place, Verdict, judge, judge_missed, place_after
 from kubestow.queue.nominator import Nominator, PodLister
 from kubestow.queue.parked import ParkedPods, Spot
+from kubestow.queue.protocol import PreCheck, QueueStatistics
 from kubestow.queue.queued_pod import QueuedPod, key_of
 from kubestow.queue.timers import flush_after_each_pause, flush_each_second
 
@@ -66,23 +65,6 @@ MAX_UNSCHEDULABLE_NS: Final = 300 * NANOSECONDS
 _POD_ADDED: Final = UNSCHEDULABLE_POD_ADD.label
 _POD_UPDATED: Final = UNSCHEDULABLE_POD_UPDATE.label
 _NOMINATING_LABELS: Final = frozenset((_POD_ADDED, _POD_UPDATED))
-
-# Whether a parked pod is to hear of an event at all.
-PreCheck = Callable[[Pod], bool]
-
-
-class QueueStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """How many pods are where."""
-
-    active: int
-    backoff: int
-    error_backoff: int
-    unschedulable: int
-    gated: int
-    in_flight: int
-    in_flight_events: int
-    nominated: int
-    scheduling_cycle: int
 
 
 class SchedulingQueue:
@@ -147,7 +129,6 @@ class SchedulingQueue:
         self._parked = ParkedPods(self._interest, metrics=metrics)
         self._in_flight = InFlight(metrics=metrics)
         self.nominator = Nominator(find=self._find_pod_info, pod_lister=pod_lister)
-        self._scheduling_cycle = 0
         self._is_closed = False
         self._poppable = asyncio.Event()
         self._timers: list[asyncio.Task[None]] = []
@@ -222,11 +203,10 @@ class SchedulingQueue:
         """The attempt of that pod needs no more events: it succeeded, or was given up."""
         self._in_flight.done(uid)
 
-    def add_unschedulable_if_not_present(self, queued_pod: QueuedPod, cycle: int) -> None:
+    def add_unschedulable_if_not_present(self, queued_pod: QueuedPod) -> None:
         """Take a pod back after a failed attempt; its rejectors say why it failed.
 
         The attempt is done in every case, also when QueueError says that the pod is here already.
-        `cycle` is the scheduling cycle of the failure; queueing hints make it meaningless.
         """
         try:
             self._refuse_if_present(queued_pod)
@@ -329,11 +309,6 @@ class SchedulingQueue:
 
     # --- Looking ------------------------------------------------------------------------------
 
-    @property
-    def scheduling_cycle(self) -> int:
-        """How many pods were popped."""
-        return self._scheduling_cycle
-
     def statistics(self) -> QueueStatistics:
         return QueueStatistics(
             active=len(self._active),
@@ -344,7 +319,6 @@ class SchedulingQueue:
             in_flight=len(self._in_flight),
             in_flight_events=self._in_flight.event_count,
             nominated=len(self.nominator),
-            scheduling_cycle=self._scheduling_cycle,
         )
 
     def pending_pods(self) -> tuple[list[Pod], str]:
@@ -420,7 +394,6 @@ class SchedulingQueue:
                 object_ref(queued_pod.pod.metadata),
             )
             return False
-        self._scheduling_cycle += 1
         if queued_pod.has_rejectors:
             self._count_rejectors(queued_pod, -1)
         return True
