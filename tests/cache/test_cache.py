@@ -6,7 +6,7 @@ import pytest
 
 from kubestow.api.pod import Pod, assign
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.cache import ASSUMED_POD_TTL_NS, Cache
+from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import CacheCorruptedError, CacheError
 from kubestow.testing import make_node, make_pod
@@ -399,75 +399,7 @@ def test_a_node_made_anew_never_reuses_a_generation() -> None:
     assert cache.add_node(node).generation > before
 
 
-# --- expiry (§14.2) ---
-
-
-def expiring_cache() -> Cache:
-    cache = Cache(assumed_ttl_ns=ASSUMED_POD_TTL_NS)
-    cache.add_node(make_node("n1"))
-    cache.assume_pod(PodInfo(pod_on("n1")))
-    return cache
-
-
-@pytest.mark.parametrize(
-    ("now_ns", "state"),
-    [
-        pytest.param(130 * S, (ASSUMED, "n1"), id="at-the-deadline"),
-        pytest.param(130 * S + 1_000_000, (ABSENT, ""), id="a-millisecond-later"),
-    ],
-)
-def test_an_assumed_pod_expires_strictly_after_30_s(now_ns: int, state: tuple[str, str]) -> None:
-    cache = expiring_cache()
-    cache.finish_binding(pod_on("n1"), 100 * S)
-    cache.expire_assumed_pods(now_ns)
-    assert state_of(cache) == state
-
-
-def test_a_pod_whose_binding_goes_on_never_expires() -> None:
-    cache = expiring_cache()
-    cache.expire_assumed_pods(10_000 * S)
-    assert state_of(cache) == (ASSUMED, "n1")
-
-
-def test_a_confirmed_pod_does_not_expire() -> None:
-    cache = expiring_cache()
-    cache.finish_binding(pod_on("n1"), 100 * S)
-    cache.add_pod(PodInfo(pod_on("n1")))
-    cache.expire_assumed_pods(1000 * S)
-    assert state_of(cache) == (ADDED, "n1")
-
-
-def test_finish_binding_of_an_added_or_absent_pod_has_no_effect() -> None:
-    cache = Cache(assumed_ttl_ns=ASSUMED_POD_TTL_NS)
-    cache.finish_binding(pod_on("n1"), 100 * S)
-    cache.add_pod(PodInfo(pod_on("n1")))
-    cache.finish_binding(pod_on("n1"), 100 * S)
-    cache.expire_assumed_pods(1000 * S)
-    assert state_of(cache) == (ADDED, "n1")
-
-
-def test_an_expired_pod_can_be_added_again() -> None:
-    cache = expiring_cache()
-    cache.finish_binding(pod_on("n1"), 0)
-    cache.expire_assumed_pods(31 * S)
-    cache.add_pod(PodInfo(pod_on("n1")))
-    assert state_of(cache) == (ADDED, "n1")
-
-
-def test_a_pod_that_cannot_be_expired_stays(caplog: pytest.LogCaptureFixture) -> None:
-    cache = expiring_cache()
-    cache.finish_binding(pod_on("n1"), 0)
-    cache.node("n1").remove_pod(pod_on("n1"))  # behind the cache's back
-    cache.expire_assumed_pods(31 * S)
-    assert "ExpirePod failed for u1" in caplog.text
-    assert cache.is_assumed(pod_on("n1"))
-
-
-def test_by_default_nothing_expires() -> None:
-    cache = cache_with(ASSUMED)
-    cache.finish_binding(pod_on("n1"), 0)
-    cache.expire_assumed_pods(10**9 * S)
-    assert state_of(cache) == (ASSUMED, "n1")
+# --- what is kept ---
 
 
 def test_the_assumed_pod_is_what_was_given_not_a_copy() -> None:

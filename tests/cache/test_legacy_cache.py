@@ -1,36 +1,37 @@
-"""The caches of v1.17 and v1.20: words, expiry and the order of nodes (spec 03 §14)."""
+"""The caches of v1.9, v1.17 and v1.20: words, expiry and the order of nodes (spec 03 §14)."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.legacy import Cache117, Cache120, NodeTree117, Snapshot117
-from kubestow.clock import NANOSECONDS
+from kubestow.cache.legacy import Cache19, Cache117, Cache120, NodeTree117, Snapshot117
 from kubestow.errors import CacheCorruptedError, CacheError
 from kubestow.index.nodes import nodes_of
-from kubestow.testing import make_node, make_pod
-from kubestow.testing.clock import nanoseconds
+from kubestow.testing import ManualClock, make_node, make_pod
 
 CACHES = [pytest.param(Cache117, id="1.17"), pytest.param(Cache120, id="1.20")]
+EXPIRING_CACHES = [pytest.param(Cache19, id="1.9"), *CACHES]
 ON_A = make_pod("p", uid="K", node="a", cpu="1")
 ON_B = make_pod("p", uid="K", node="b", cpu="1")
 ZONE = "topology.kubernetes.io/zone"
 
-Operation = Callable[[Cache120, Pod], None]
+CacheT = TypeVar("CacheT", bound=Cache19)
+Operation = Callable[[Cache19, Pod], None]
 
 ASSUME: Operation = lambda cache, pod: cache.assume_pod(PodInfo(pod))  # noqa: E731
 ADD: Operation = lambda cache, pod: cache.add_pod(PodInfo(pod))  # noqa: E731
 UPDATE: Operation = lambda cache, pod: cache.update_pod(pod, PodInfo(pod))  # noqa: E731
 REMOVE: Operation = lambda cache, pod: cache.remove_pod(pod)  # noqa: E731
 FORGET: Operation = lambda cache, pod: cache.forget_pod(pod)  # noqa: E731
-FINISH: Operation = lambda cache, pod: cache.finish_binding(pod, 0)  # noqa: E731
+FINISH: Operation = lambda cache, pod: cache.finish_binding(pod)  # noqa: E731
 
 
-def cache_in(state: str, make: type[Cache120]) -> Cache120:
-    cache = make()
+def cache_in(state: str, make: type[CacheT]) -> CacheT:
+    cache = make(ManualClock())
     for name in ("a", "b"):
         cache.add_node(make_node(name))
     if state == "assumed":
@@ -40,11 +41,21 @@ def cache_in(state: str, make: type[Cache120]) -> Cache120:
     elif state == "expired":
         ASSUME(cache, ON_A)
         FINISH(cache, ON_A)
-        cache.expire_assumed_pods(31 * NANOSECONDS)
+        expire_at(cache, 31)
     elif state == "deleted":
         ADD(cache, ON_A)
         REMOVE(cache, ON_A)
     return cache
+
+
+def clock_of(cache: Cache19) -> ManualClock:
+    assert isinstance(cache._clock, ManualClock)
+    return cache._clock
+
+
+def expire_at(cache: Cache19, now_s: float) -> None:
+    clock_of(cache).set_s(now_s)
+    cache.expire_assumed_pods()
 
 
 IN_CACHE = "pod K is in the cache, so can't be assumed"
@@ -100,7 +111,7 @@ def test_another_node_is_fatal(make: type[Cache120], operation: Operation) -> No
 @pytest.mark.parametrize("operation", [ASSUME, ADD, UPDATE, REMOVE, FORGET, FINISH])
 def test_a_pod_without_uid_has_no_key(operation: Operation) -> None:
     with pytest.raises(CacheError) as raised:
-        operation(Cache117(), make_pod("p", uid="", node="a"))
+        operation(Cache117(ManualClock()), make_pod("p", uid="", node="a"))
     assert str(raised.value) == "Cannot get cache key for pod with empty UID"
 
 
@@ -112,7 +123,7 @@ def test_a_confirmation_leaves_the_node_alone(make: type[Cache120]) -> None:
     assert cache.node("a").generation == generation
     assert cache.node("a").requested.milli_cpu == 1000
     assert not cache.is_assumed(ON_A)
-    cache.expire_assumed_pods(10**18)
+    expire_at(cache, 10**9)
     assert cache.statistics().pods == 1
 
 
@@ -136,14 +147,15 @@ def test_an_update_with_another_uid_stays_under_the_old_key() -> None:
 # --- expiry ---
 
 
-@pytest.mark.parametrize("make", CACHES)
+@pytest.mark.parametrize("make", EXPIRING_CACHES)
 @pytest.mark.parametrize(("at_s", "is_left"), [(130, True), (130.001, False)])
 def test_14_2_an_assumption_lives_for_thirty_seconds(
-    make: type[Cache120], at_s: float, is_left: bool
+    make: type[Cache19], at_s: float, is_left: bool
 ) -> None:
     cache = cache_in("assumed", make)
-    cache.finish_binding(ON_A, nanoseconds(100))
-    cache.expire_assumed_pods(nanoseconds(at_s))
+    clock_of(cache).set_s(100)
+    FINISH(cache, ON_A)
+    expire_at(cache, at_s)
     assert cache.is_assumed(ON_A) is is_left
     assert len(cache.node("a").pods) == is_left
 
@@ -151,17 +163,67 @@ def test_14_2_an_assumption_lives_for_thirty_seconds(
 def test_without_an_end_of_binding_nothing_expires(caplog: pytest.LogCaptureFixture) -> None:
     cache = cache_in("assumed", Cache120)
     with caplog.at_level("INFO"):
-        cache.expire_assumed_pods(10**18)
+        expire_at(cache, 10**9)
     assert cache.is_assumed(ON_A)
     text = "Couldn't expire cache for pod default/p. Binding is still in progress."
     assert text in caplog.text
 
 
-def test_without_a_time_to_live_nothing_expires() -> None:
-    cache = Cache120(assumed_ttl_ns=None)
-    ASSUME(cache, ON_A)
+@pytest.mark.parametrize("make", EXPIRING_CACHES)
+def test_a_pod_whose_binding_goes_on_never_expires(make: type[Cache19]) -> None:
+    cache = cache_in("assumed", make)
+    expire_at(cache, 10**9)
+    assert cache.is_assumed(ON_A)
+
+
+@pytest.mark.parametrize("make", EXPIRING_CACHES)
+def test_a_confirmed_pod_does_not_expire(make: type[Cache19]) -> None:
+    cache = cache_in("assumed", make)
     FINISH(cache, ON_A)
-    cache.expire_assumed_pods(10**18)
+    ADD(cache, ON_A)
+    expire_at(cache, 10**9)
+    assert cache.pod(ON_A).pod is ON_A
+    assert not cache.is_assumed(ON_A)
+
+
+@pytest.mark.parametrize("make", EXPIRING_CACHES)
+def test_the_end_of_a_binding_counts_for_assumed_pods_only(make: type[Cache19]) -> None:
+    cache = cache_in("absent", make)
+    FINISH(cache, ON_A)
+    ADD(cache, ON_A)
+    FINISH(cache, ON_A)
+    expire_at(cache, 10**9)
+    assert cache.pod(ON_A).pod is ON_A
+
+
+@pytest.mark.parametrize("make", EXPIRING_CACHES)
+@pytest.mark.parametrize("leave", [FORGET, ADD], ids=["forgotten", "confirmed"])
+def test_a_second_assumption_has_a_time_to_live_of_its_own(
+    make: type[Cache19], leave: Operation
+) -> None:
+    cache = cache_in("assumed", make)
+    FINISH(cache, ON_A)
+    leave(cache, ON_A)
+    if leave is ADD:
+        REMOVE(cache, ON_A)
+    ASSUME(cache, ON_A)
+    expire_at(cache, 10**9)
+    assert cache.is_assumed(ON_A)
+
+
+@pytest.mark.parametrize("make", EXPIRING_CACHES)
+def test_an_expired_pod_can_be_added_again(make: type[Cache19]) -> None:
+    cache = cache_in("expired", make)
+    ADD(cache, ON_A)
+    assert cache.pod(ON_A).pod is ON_A
+
+
+def test_a_pod_that_cannot_be_expired_stays(caplog: pytest.LogCaptureFixture) -> None:
+    cache = cache_in("assumed", Cache19)
+    FINISH(cache, ON_A)
+    cache.node("a").remove_pod(ON_A)  # behind the cache's back
+    expire_at(cache, 31)
+    assert "ExpirePod failed for K" in caplog.text
     assert cache.is_assumed(ON_A)
 
 
@@ -176,7 +238,7 @@ def test_a_missing_node_is_an_error_in_1_17(caplog: pytest.LogCaptureFixture) ->
     cache = _without_node(Cache117)
     with pytest.raises(CacheError, match="node a is not found"):
         FORGET(cache, ON_A)
-    cache.expire_assumed_pods(10**18)
+    expire_at(cache, 10**9)
     assert "ExpirePod failed for K: node a is not found" in caplog.text
     assert cache.is_assumed(ON_A)
     ADD(cache, ON_B)  # The error is not looked at.
@@ -200,7 +262,7 @@ def node(name: str) -> Node:
 
 class Cluster:
     def __init__(self, *names: str) -> None:
-        self.cache, self.snapshot = Cache117(), Snapshot117()
+        self.cache, self.snapshot = Cache117(ManualClock()), Snapshot117()
         self.add(*names)
 
     def add(self, *names: str) -> None:

@@ -15,7 +15,7 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
-from kubestow.engine.scheduler import Scheduler
+from kubestow.engine.factory import SchedulerFactory
 from kubestow.errors import ApiError
 from kubestow.framework.plugin import BindPlugin, Plugin, QueueSortPlugin
 from kubestow.framework.status import Status
@@ -69,6 +69,7 @@ class World:
         nodes: Iterable[Node] = (),
         gates: FeatureGates | None = None,
         profile_names: Iterable[str] = (PROFILE,),
+        factory: type[SchedulerFactory] = SchedulerFactory,
     ) -> None:
         self.clock = VirtualClock(asyncio.get_running_loop())
         self.server = FakeServer()
@@ -76,8 +77,8 @@ class World:
         self.events = RecordedEvents()
         self.decisions: list[Decision] = []
         chosen = [*plugins, *self._basics(plugins)]
-        self.scheduler = Scheduler(
-            SchedulerConfig(profiles=tuple(_config(name, chosen) for name in profile_names)),
+        self.scheduler = factory(
+            config=SchedulerConfig(profiles=tuple(_config(name, chosen) for name in profile_names)),
             client=self.server,  # type: ignore[arg-type]
             objects=self.objects,
             events=lambda _: self.events,
@@ -85,7 +86,7 @@ class World:
             registry={plugin.name: _PluginClass(plugin) for plugin in chosen},
             gates=gates or FeatureGates(),
             listeners=[lambda decision, _: self.decisions.append(decision)],
-        )
+        ).build()
         self.queue, self.cache = self.scheduler.queue, self.scheduler.cache
         for node in nodes:
             self.scheduler.handlers.node_added(node)

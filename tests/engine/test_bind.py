@@ -206,8 +206,7 @@ def test_a_pod_is_bound(make_world: type[World], run: Run) -> None:
         )
         assert calls == [("web", "n1")]
         assert world.server.patches == []
-        assert world.scheduler.bound_count == 1
-        assert world.scheduler.is_idle
+        assert world.scheduler.tasks.is_idle
         assert world.queue.statistics().in_flight == 0
         assert world.cache.is_assumed(pod)  # until the watch shows it
         world.confirm(pod, "n1")
@@ -606,15 +605,15 @@ def test_a_pod_in_pre_bind_can_be_turned_back(
         world, pod, undone = failing_world(make_world, *plugins)
         world.schedule()
         await asyncio.sleep(5)
-        entry = world.scheduler._in_pre_bind["u1"]
+        entry = world.scheduler.binder._in_pre_bind["u1"]
         assert entry.cancel("preempted by DefaultPreemption")
         await world.settle()
         text = 'running PreBind plugin "V": preempted by DefaultPreemption'
         assert world.conditions == [("SchedulerError", text)]
         assert undone == ["unreserve"]
         assert world.place_of(pod) is Place.ERROR_BACKOFF
-        assert world.scheduler._in_pre_bind == {}
-        assert world.scheduler.is_idle
+        assert world.scheduler.binder._in_pre_bind == {}
+        assert world.scheduler.tasks.is_idle
 
     run(go())
 
@@ -629,7 +628,7 @@ def test_a_plugin_that_ends_in_spite_of_the_cancellation(make_world: type[World]
         world, pod, _ = failing_world(make_world, pre_binding("V", WORK, stubborn))
         world.schedule()
         await asyncio.sleep(5)
-        assert world.scheduler._in_pre_bind["u1"].cancel("preempted by DefaultPreemption")
+        assert world.scheduler.binder._in_pre_bind["u1"].cancel("preempted by DefaultPreemption")
         await world.settle()
         assert world.conditions == [("SchedulerError", "preempted by DefaultPreemption")]
         assert world.place_of(pod) is Place.ERROR_BACKOFF
@@ -643,7 +642,7 @@ def test_once_pre_bound_it_is_too_late(make_world: type[World], run: Run) -> Non
         entries: list[Any] = []
 
         async def bind(*_: object) -> Status | None:
-            entries.append(world.scheduler._in_pre_bind.get("u1"))
+            entries.append(world.scheduler.binder._in_pre_bind.get("u1"))
             return None
 
         world, _, _ = failing_world(make_world, pre_binding("V", WORK), make_plugin("B", bind=bind))
@@ -667,7 +666,7 @@ def test_whoever_cancels_the_task_itself_cancels_the_binding(
         world, _, undone = failing_world(make_world, pre_binding("V", WORK, slow))
         world.schedule()
         await asyncio.sleep(1)
-        (task,) = world.scheduler._tasks - {asyncio.current_task()}
+        (task,) = world.scheduler.tasks._tasks - {asyncio.current_task()}
         task.cancel()
         await world.settle()
         assert task.cancelled()

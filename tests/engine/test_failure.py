@@ -53,7 +53,9 @@ class Harness:
             hint_maps={"default-scheduler": [HintRegistration(event, "F", None)]},
             pod_lister=self.objects.pods.get,
         )
-        self.handler = FailureHandler(self.queue, self.objects.pods, self.events, self, self.clock)
+        self.handler = FailureHandler(
+            self.queue, self.objects.pods, {"default-scheduler": self.events}, self, self.clock
+        )
         self.objects.pods.put(self.pod)
         self.queue.add(self.pod)
         popped = self.queue.pop_nowait()

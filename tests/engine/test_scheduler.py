@@ -334,7 +334,7 @@ def test_the_loop_schedules_until_the_queue_is_closed(make_world: type[World], r
         assert not loop.done()
         world.queue.close()
         await loop
-        assert world.scheduler.is_idle
+        assert world.scheduler.tasks.is_idle
 
     run(go())
 
@@ -362,10 +362,10 @@ def test_what_fails_beside_the_loop_is_logged(
             raise ValueError("a mistake of ours")
 
         world = make_world(nodes=[make_node("n1")])
-        world.scheduler.spawn(broken())
-        assert not world.scheduler.is_idle
+        world.scheduler.tasks.spawn(broken())
+        assert not world.scheduler.tasks.is_idle
         await world.settle()
-        assert world.scheduler.is_idle
+        assert world.scheduler.tasks.is_idle
         assert "a mistake of ours" in caplog.text
 
     run(go())
@@ -412,6 +412,6 @@ def test_a_pod_deleted_while_it_is_bound_is_forgotten_at_once(
         world.delete(pod)
         assert world.cache.statistics().pods == 0
         await world.settle()
-        assert world.scheduler.is_idle
+        assert world.scheduler.tasks.is_idle
 
     run(go())

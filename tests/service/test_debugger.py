@@ -8,6 +8,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.scheduler import Scheduler
 from kubestow.service.debugger import CacheDebugger, difference, node_text
 from kubestow.service.logging import fields_of
@@ -61,13 +62,13 @@ def test_nominated_pods_follow() -> None:
 @pytest.fixture
 def scheduler() -> Scheduler:
     client: object = None  # nothing here talks to a cluster
-    return Scheduler(
-        SchedulerConfig(),
+    return SchedulerFactory(
+        config=SchedulerConfig(),
         client=client,  # type: ignore[arg-type]
         objects=ClusterObjects(),
         events=lambda _: RecordedEvents(),
         clock=ManualClock(),
-    )
+    ).build()
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, object]]]:

@@ -234,7 +234,7 @@ async def test_losing_the_lease_ends_with_1(world: World) -> None:
 async def test_bindings_under_way_end_before_the_lease_is_released(world: World) -> None:
     process, _, running = await world.leader(bind_s=2)
     world.store.load([pod("a")])
-    await until(lambda: process.scheduler.binding_count == 1)
+    await until(lambda: process.scheduler.binder.running_count == 1)
     process.request_stop()
     # A pod that comes now is left to the next leader.
     world.store.load([pod("late")])
@@ -248,18 +248,18 @@ async def test_bindings_under_way_end_before_the_lease_is_released(world: World)
 async def test_a_backlog_is_not_worked_off_on_the_way_out(world: World) -> None:
     process, _, running = await world.leader(bind_s=1)
     world.store.load([pod(f"p{index}") for index in range(100)])
-    await until(lambda: process.scheduler.binding_count > 0)
+    await until(lambda: process.scheduler.binder.running_count > 0)
     process.request_stop()
     assert await running == 0
     bound = [name for name in range(100) if await world.node_of(f"p{name}")]
-    assert process.scheduler.bound_count == len(bound)
+    assert process.scheduler.cache.statistics().pods == len(bound)
 
 
 @scenario
 async def test_bindings_that_take_too_long_are_cancelled(world: World) -> None:
     process, _, running = await world.leader(bind_s=600)
     world.store.load([pod("a")])
-    await until(lambda: process.scheduler.binding_count == 1)
+    await until(lambda: process.scheduler.binder.running_count == 1)
     process.request_stop()
     started_s = world.clock.monotonic_s()
     assert await running == 0

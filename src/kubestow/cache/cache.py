@@ -8,7 +8,6 @@ States of a pod (spec 03 §3.1); what is not drawn is an error or has no effect:
       absent ------------> ASSUMED ------------> ADDED --+ update
         ^ ^                   |                    |  ^--+
         | +--- forget, remove-+                    |
-        | +--- expire (only with a time to live) --+ (from ASSUMED, after finish_binding)
         +------------------- remove ---------------+
 
 Who may call what: everything runs on one event loop, so there are no locks; no method waits.
@@ -16,7 +15,7 @@ Who may call what: everything runs on one event loop, so there are no locks; no 
 
 import logging
 from collections import OrderedDict
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,13 +26,9 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.cache.images import ImageStates
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.node_tree import NodeTree
-from kubestow.clock import NANOSECONDS
 from kubestow.errors import CacheCorruptedError, CacheError
 
 log = logging.getLogger(__name__)
-
-# Spec 03 §14.2: how long the schedulers of 1.9 to 1.20 kept an assumed pod after its binding ended.
-ASSUMED_POD_TTL_NS: Final = 30 * NANOSECONDS
 
 
 class CacheStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,25 +44,15 @@ class CacheDump(NamedTuple):
     assumed_pods: frozenset[str]
 
 
-class _PodState:
-    __slots__ = ("binding_finished", "deadline_ns", "pod")
-
-    def __init__(self, pod: PodInfo) -> None:
-        self.pod = pod
-        self.deadline_ns: int | None = None
-        self.binding_finished = False
-
-
 class Cache:
-    """Pods by node. `assumed_ttl_ns` None (v1.36) means that an assumed pod never expires.
+    """Pods by node.
 
-    Invariants: every key of `_assumed` is a key of `_states`; walking `_nodes` from its newest end
+    Invariants: every key of `_assumed` is a key of `_pods`; walking `_nodes` from its newest end
     the generation strictly falls; only nodes with a Node object are in `node_tree`.
     """
 
-    def __init__(self, *, assumed_ttl_ns: int | None = None) -> None:
-        self._assumed_ttl_ns = assumed_ttl_ns
-        self._states: dict[str, _PodState] = {}
+    def __init__(self) -> None:
+        self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         # The recency list: the entry that changed last is at the end.
         self._nodes: OrderedDict[str, NodeInfo] = OrderedDict()
@@ -86,7 +71,7 @@ class Cache:
 
     def statistics(self) -> CacheStatistics:
         return CacheStatistics(
-            assumed_pods=len(self._assumed), pods=len(self._states), nodes=len(self._nodes)
+            assumed_pods=len(self._assumed), pods=len(self._pods), nodes=len(self._nodes)
         )
 
     def dump(self) -> CacheDump:
@@ -99,10 +84,10 @@ class Cache:
         return info
 
     def pod(self, pod: Pod) -> PodInfo:
-        state = self._states.get(self._key(pod))
-        if state is None:
+        cached = self._pods.get(self._key(pod))
+        if cached is None:
             raise CacheError(f"pod {self._describe(pod)} does not exist in scheduler cache")
-        return state.pod
+        return cached
 
     def is_assumed(self, pod: Pod) -> bool:
         return self._key(pod) in self._assumed
@@ -112,27 +97,18 @@ class Cache:
     def assume_pod(self, pod: PodInfo) -> None:
         """Count the pod on `spec.nodeName` before the API agreed."""
         key = self._key(pod.pod)
-        if key in self._states:
+        if key in self._pods:
             raise CacheError(f"pod {self._describe(pod.pod)} is in the cache, so can't be assumed")
         self._add(pod)
         self._assumed.add(key)
 
-    def finish_binding(self, pod: Pod, now_ns: int) -> None:
-        """Start the time to live of an assumed pod. Has an effect only where there is one."""
-        key = self._key(pod)
-        if key in self._assumed:
-            state = self._states[key]
-            state.binding_finished = True
-            if self._assumed_ttl_ns is not None:
-                state.deadline_ns = now_ns + self._assumed_ttl_ns
-
     def forget_pod(self, pod: Pod) -> None:
         """Undo `assume_pod`. A pod the cache does not have is fine."""
         key = self._key(pod)
-        state = self._states.get(key)
-        if state is None:
+        cached = self._pods.get(key)
+        if cached is None:
             return
-        cached_node = state.pod.pod.spec.node_name
+        cached_node = cached.pod.spec.node_name
         if cached_node != pod.spec.node_name:
             raise CacheError(
                 f"pod {self._describe(pod)} was assumed on {pod.spec.node_name} "
@@ -140,18 +116,18 @@ class Cache:
             )
         if key not in self._assumed:
             raise CacheError(f"pod {self._describe(pod)} wasn't assumed so cannot be forgotten")
-        self._remove(state.pod.pod)
+        self._remove(cached.pod)
 
     def add_pod(self, pod: PodInfo) -> None:
         """The API shows the pod on a node: new to us, or the confirmation of an assumption."""
         key = self._key(pod.pod)
-        state = self._states.get(key)
-        if state is None:
+        cached = self._pods.get(key)
+        if cached is None:
             self._add(pod)
             return
         if key not in self._assumed:
             raise CacheError(f"pod {self._describe(pod.pod)} was already in added state")
-        assumed = state.pod.pod
+        assumed = cached.pod
         if assumed.spec.node_name != pod.pod.spec.node_name:
             log.info(
                 "Pod was added to a different node than it was assumed: pod %s, from %s to %s",
@@ -169,14 +145,14 @@ class Cache:
 
     def update_pod(self, old: Pod, new: PodInfo) -> None:
         key = self._key(old)
-        state = self._states.get(key)
-        if state is None:
+        cached = self._pods.get(key)
+        if cached is None:
             raise CacheError(
                 f"pod {self._describe(old)} is not added to scheduler cache, so cannot be updated"
             )
         if key in self._assumed:
             raise CacheError(f"assumed pod {self._describe(old)} should not be updated")
-        if state.pod.pod.spec.node_name != new.pod.spec.node_name:
+        if cached.pod.spec.node_name != new.pod.spec.node_name:
             raise CacheCorruptedError(
                 "Pod updated on a different node than previously added to. Scheduler cache is "
                 "corrupted and can badly affect scheduling decisions"
@@ -187,34 +163,19 @@ class Cache:
     def remove_pod(self, pod: Pod) -> None:
         """The pod is gone. Works on the cached object, so a stale event still frees the right
         node."""
-        state = self._states.get(self._key(pod))
-        if state is None:
+        cached = self._pods.get(self._key(pod))
+        if cached is None:
             raise CacheError(
                 f"pod {self._describe(pod)} is not found in scheduler cache, "
                 "so cannot be removed from it"
             )
-        cached = state.pod.pod
-        if cached.spec.node_name != pod.spec.node_name:
+        if cached.pod.spec.node_name != pod.spec.node_name:
             log.error("Pod was added to a different node than it was assumed")
             if pod.spec.node_name:
                 raise CacheCorruptedError(
                     "Scheduler cache is corrupted and can badly affect scheduling decisions"
                 )
-        self._remove(cached)
-
-    def expire_assumed_pods(self, now_ns: int) -> None:
-        """Drop assumed pods whose binding ended longer ago than the time to live (spec 03
-        §14.2)."""
-        for key in sorted(self._assumed):
-            state = self._states[key]
-            if not state.binding_finished:
-                continue
-            if state.deadline_ns is not None and now_ns > state.deadline_ns:
-                log.warning("Pod %s expired", object_ref(state.pod.pod.metadata))
-                try:
-                    self._remove(state.pod.pod)
-                except CacheError as error:
-                    log.error("ExpirePod failed for %s: %s", key, error)
+        self._remove(cached.pod)
 
     # --- nodes ---
 
@@ -275,7 +236,7 @@ class Cache:
 
     def _add(self, pod: PodInfo) -> None:
         self._put_on_node(pod)
-        self._states[pod.uid] = _PodState(pod)
+        self._pods[pod.uid] = pod
 
     def _put_on_node(self, pod: PodInfo) -> None:
         name = pod.pod.spec.node_name
@@ -308,5 +269,5 @@ class Cache:
         log.error(text, name, pod.metadata.uid)
 
     def _drop(self, key: str) -> None:
-        self._states.pop(key, None)
+        self._pods.pop(key, None)
         self._assumed.discard(key)

@@ -1,4 +1,4 @@
-"""The cache of v1.17 and v1.20: assumed pods expire, and mistakes have other words (spec 03 §14).
+"""The caches of v1.9, v1.17 and v1.20: assumed pods expire (spec 03 §14).
 
                  assume              add
       absent ------------> ASSUMED ---------> ADDED --+ update
@@ -6,10 +6,11 @@
         | +-- forget, expire-+                  |
         +--------------------- remove ----------+
 
-In v1.17 nodes are also visited in another order: the tree goes on where it ended the last time, so
-that after a node was added a snapshot can show one node twice and another not at all.
+In v1.17 and v1.20 mistakes have other words. In v1.17 nodes are also visited in another order: the
+tree goes on where it ended the last time, so that after a node was added a snapshot can show one
+node twice and another not at all.
 
-Not here: who calls the sweep (`engine.legacy`), what the two have in common with today (`cache`).
+Not here: who calls the sweep (`engine.legacy`), what they have in common with today (`cache`).
 """
 
 import logging
@@ -20,47 +21,88 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.topology import zone_key
-from kubestow.cache.cache import ASSUMED_POD_TTL_NS, Cache
+from kubestow.cache.cache import Cache
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.node_tree import NodeTree
 from kubestow.cache.snapshot import Snapshot
+from kubestow.clock import NANOSECONDS, Clock
 from kubestow.errors import CacheCorruptedError, CacheError
 
 log = logging.getLogger(__name__)
 
+# Spec 03 §14.2: how long an assumed pod is kept after its binding ended, and how often v1.17 and
+# v1.20 look.
+ASSUMED_POD_TTL_NS: Final = 30 * NANOSECONDS
 EXPIRY_SWEEP_S: Final = 1.0
 
 _CORRUPTED: Final = "Schedulercache is corrupted and can badly affect scheduling decisions"
 
 
-class Cache120(Cache):
-    """The cache of v1.20. It differs from v1.17's in what it does about a missing node."""
+class Cache19(Cache):
+    """The cache of v1.9: as today's, but an assumed pod that is not confirmed in time is dropped.
 
-    def __init__(self, *, assumed_ttl_ns: int | None = ASSUMED_POD_TTL_NS) -> None:
-        super().__init__(assumed_ttl_ns=assumed_ttl_ns)
+    `_deadlines_ns` has the assumed pods whose binding has ended.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+        self._deadlines_ns: dict[str, int] = {}
+
+    def finish_binding(self, pod: Pod) -> None:
+        """Start the time to live of an assumed pod."""
+        key = self._key(pod)
+        if key in self._assumed:
+            self._deadlines_ns[key] = self._clock.now_ns() + ASSUMED_POD_TTL_NS
+
+    def expire_assumed_pods(self) -> None:
+        """Drop assumed pods whose binding ended longer ago than the time to live."""
+        now_ns = self._clock.now_ns()
+        for key in sorted(self._assumed):
+            pod = self._pods[key].pod
+            deadline_ns = self._deadlines_ns.get(key)
+            if deadline_ns is None:
+                self._note_unfinished(pod)
+            elif now_ns > deadline_ns:
+                log.warning("Pod %s expired", object_ref(pod.metadata))
+                try:
+                    self._remove(pod)
+                except CacheError as error:
+                    log.error("ExpirePod failed for %s: %s", key, error)
+
+    def _note_unfinished(self, pod: Pod) -> None:
+        """v1.9 did not say which pods cannot expire yet."""
+
+    def _drop(self, key: str) -> None:
+        super()._drop(key)
+        self._deadlines_ns.pop(key, None)
+
+
+class Cache120(Cache19):
+    """The cache of v1.20. It differs from v1.17's in what it does about a missing node."""
 
     def forget_pod(self, pod: Pod) -> None:
         key = self._key(pod)
-        state = self._states.get(key)
-        if state is not None and state.pod.pod.spec.node_name != pod.spec.node_name:
+        cached = self._pods.get(key)
+        if cached is not None and cached.pod.spec.node_name != pod.spec.node_name:
             raise CacheError(
                 f"pod {key} was assumed on {pod.spec.node_name} "
-                f"but assigned to {state.pod.pod.spec.node_name}"
+                f"but assigned to {cached.pod.spec.node_name}"
             )
-        if state is None or key not in self._assumed:
+        if cached is None or key not in self._assumed:
             raise CacheError(f"pod {key} wasn't assumed so cannot be forgotten")
         self._take_from_node(pod)
         self._drop(key)
 
     def add_pod(self, pod: PodInfo) -> None:
         key = self._key(pod.pod)
-        state = self._states.get(key)
-        if state is None:
+        cached = self._pods.get(key)
+        if cached is None:
             self._add(pod)
             return
         if key not in self._assumed:
             raise CacheError(f"pod {key} was already in added state")
-        assumed = state.pod.pod
+        assumed = cached.pod
         if assumed.spec.node_name != pod.pod.spec.node_name:
             log.warning(
                 "Pod %s was assumed to be on %s but got added to %s",
@@ -75,47 +117,39 @@ class Cache120(Cache):
             self._put_on_node(pod)
         # On the same node only the record changes: what the node counts is left as it was assumed.
         self._assumed.discard(key)
-        state.pod = pod
-        state.deadline_ns = None
+        self._deadlines_ns.pop(key, None)
+        self._pods[key] = pod
 
     def update_pod(self, old: Pod, new: PodInfo) -> None:
         key = self._key(old)
-        state = self._states.get(key)
-        if state is None or key in self._assumed:
+        cached = self._pods.get(key)
+        if cached is None or key in self._assumed:
             raise CacheError(f"pod {key} is not added to scheduler cache, so cannot be updated")
-        if state.pod.pod.spec.node_name != new.pod.spec.node_name:
+        if cached.pod.spec.node_name != new.pod.spec.node_name:
             log.error("Pod %s updated on a different node than previously added to.", key)
             raise CacheCorruptedError(_CORRUPTED)
         self._take_from_node(old)
         self._put_on_node(new)
         # Under the old key, even if the UID is another one now.
-        state.pod = new
+        self._pods[key] = new
 
     def remove_pod(self, pod: Pod) -> None:
         key = self._key(pod)
-        state = self._states.get(key)
-        if state is None or key in self._assumed:
+        cached = self._pods.get(key)
+        if cached is None or key in self._assumed:
             raise CacheError(
                 f"pod {key} is not found in scheduler cache, so cannot be removed from it"
             )
-        cached = state.pod.pod
-        if cached.spec.node_name != pod.spec.node_name:
+        if cached.pod.spec.node_name != pod.spec.node_name:
             log.error(
                 "Pod %s was assumed to be on %s but got added to %s",
                 key,
                 pod.spec.node_name,
-                cached.spec.node_name,
+                cached.pod.spec.node_name,
             )
             raise CacheCorruptedError(_CORRUPTED)
-        self._take_from_node(cached)
+        self._take_from_node(cached.pod)
         self._drop(key)
-
-    def expire_assumed_pods(self, now_ns: int) -> None:
-        for key in sorted(self._assumed):
-            if not self._states[key].binding_finished:
-                text = "Couldn't expire cache for pod %s. Binding is still in progress."
-                log.info(text, object_ref(self._states[key].pod.pod.metadata))
-        super().expire_assumed_pods(now_ns)
 
     # --- what the releases do differently ---
 
@@ -128,6 +162,10 @@ class Cache120(Cache):
     def _describe(self, pod: Pod) -> str:
         return pod.metadata.uid
 
+    def _note_unfinished(self, pod: Pod) -> None:
+        text = "Couldn't expire cache for pod %s. Binding is still in progress."
+        log.info(text, object_ref(pod.metadata))
+
     def _tell_of(self, error: CacheError) -> None:
         log.error("RemovePod failed: %s", error)
 
@@ -139,8 +177,8 @@ class Cache120(Cache):
 class Cache117(Cache120):
     """The cache of v1.17, with its stateful order of nodes."""
 
-    def __init__(self, *, assumed_ttl_ns: int | None = ASSUMED_POD_TTL_NS) -> None:
-        super().__init__(assumed_ttl_ns=assumed_ttl_ns)
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
         self.node_tree = NodeTree117()
 
     def _tell_of(self, error: CacheError) -> None:

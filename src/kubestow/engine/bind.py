@@ -9,7 +9,7 @@ Runs as a task of its own for every pod, while the scheduler already decides on 
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kubestow.api.pod import Pod
@@ -18,6 +18,7 @@ from kubestow.cache.cache import Cache
 from kubestow.engine.decision import CLEAR_NOMINATION, FitError
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler, StatusPatch, StatusWriter
+from kubestow.engine.metrics import SCHEDULED, SchedulerMetrics
 from kubestow.errors import CacheError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
@@ -64,29 +65,26 @@ class Binder:
         waiting_pods: WaitingPods,
         in_pre_bind: dict[str, PodInPreBind],
         failures: FailureHandler,
-        events: EventSink,
+        events: Mapping[str, EventSink],
         writer: StatusWriter,
-        on_bound: Callable[[Placement], None],
+        metrics: SchedulerMetrics,
         *,
-        looks_ahead: bool = True,
-        extenders: ExtenderChain | None = None,
-        finish_binding: Callable[[Pod], None] | None = None,
+        looks_ahead: bool,
+        extenders: ExtenderChain | None,
     ) -> None:
-        """`looks_ahead` is the gate NominatedNodeNameForExpectation: ask PreBind plugins first what
-        they will do, skip those that will do nothing, and tell the API the node meanwhile.
-        `finish_binding` hears of every end of a Bind, good or bad (older versions, spec 03
-        §14.2)."""
+        """`events` are by scheduler name. `looks_ahead` is NominatedNodeNameForExpectation: ask
+        PreBind plugins first what they will do, skip those that will do nothing, and write the node
+        to the API meanwhile."""
         self._cache = cache
         self._queue = queue
         self._waiting_pods = waiting_pods
         self._failures = failures
         self._events = events
         self._writer = writer
-        self._on_bound = on_bound
+        self._metrics = metrics
         self._in_pre_bind = in_pre_bind
         self._looks_ahead = looks_ahead
         self._extenders = extenders
-        self._finish_binding = finish_binding
         # How many pods are being bound right now.
         self.running_count = 0
 
@@ -115,14 +113,15 @@ class Binder:
                 evaluatedNodes=placement.evaluated_count,
                 feasibleNodes=placement.feasible_count,
             )
-        self._events.record(
+        self._events[placement.profile.name].record(
             pod.pod,
             type="Normal",
             reason="Scheduled",
             action="Binding",
             note=f"Successfully assigned {pod.key} to {placement.node_name}",
         )
-        self._on_bound(placement)
+        meter.attempt_ended(SCHEDULED)
+        self._metrics.pod_bound(placement.queued_pod)
         for plugin in placement.profile.post_bind:
             guarded(
                 lambda plugin=plugin: plugin.post_bind(placement.state, pod, placement.node_name)
@@ -155,14 +154,14 @@ class Binder:
             if status is not None:
                 return status
         tell(log, "Attempting to bind pod to node", v=3, pod=placement.pod.key)
-        if self._extenders is None:
-            status = await run_bind(placement)
-        else:
-            status = await _bind_with(self._extenders, placement)
-        if self._finish_binding is not None:
-            self._finish_binding(placement.pod.pod)
+        status = await self._write_binding(placement)
         meter.point_ended(BIND, status)
         return status
+
+    async def _write_binding(self, placement: Placement) -> Status | None:
+        if self._extenders is None:
+            return await run_bind(placement)
+        return await _bind_with(self._extenders, placement)
 
     def _announce_node(self, placement: Placement) -> None:
         """Let others see which node is coming, while the slow part of binding runs (§12.2)."""

@@ -4,6 +4,7 @@ It goes back to the queue, its nomination is updated, and its condition and an e
 """
 
 import logging
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 import msgspec
@@ -53,10 +54,11 @@ class FailureHandler:
         self,
         queue: Queue,
         pods: PodLister,
-        events: EventSink,
+        events: Mapping[str, EventSink],
         writer: StatusWriter,
         clock: Clock,
     ) -> None:
+        """`events` are by scheduler name."""
         self._queue = queue
         self._pods = pods
         self._events = events
@@ -71,6 +73,7 @@ class FailureHandler:
         meter: CycleMeter = NO_METER,
     ) -> None:
         meter.attempt_ended(UNSCHEDULABLE if status.is_rejected else ERROR)
+        events = self._events[queued_pod.scheduler_name]
         error = status.as_error()
         _log_failure(queued_pod.pod, error)
         diagnosis = error.diagnosis if isinstance(error, FitError) else None
@@ -88,7 +91,7 @@ class FailureHandler:
         )
         if error is None:
             return
-        self._report(pod, status, nomination)
+        self._report(pod, status, nomination, events)
 
     def _requeue(self, queued_pod: QueuedPod) -> bool:
         """Back to the queue, if the pod still is what we tried; False ends the handling at once."""
@@ -115,9 +118,11 @@ class FailureHandler:
             log.error("cannot requeue pod %s: %s", _name(pod), error)
         return True
 
-    def _report(self, pod: Pod, status: Status, nomination: Nomination | None) -> None:
+    def _report(
+        self, pod: Pod, status: Status, nomination: Nomination | None, events: EventSink
+    ) -> None:
         message = status.message
-        self._events.record(
+        events.record(
             pod,
             type="Warning",
             reason="FailedScheduling",

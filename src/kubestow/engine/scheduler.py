@@ -10,47 +10,29 @@ configured: then it stands still until they have answered. Binding runs beside i
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final
-
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from kubestow.api.pod import Pod, is_terminating
-from kubestow.cache.legacy import EXPIRY_SWEEP_S
+from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
-from kubestow.clock import NANOSECONDS, Clock
-from kubestow.cluster.client import ClusterClient
-from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
-from kubestow.config.scheduler import SchedulerConfig
+from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.bind import Binder, Placement, rejected_on
-from kubestow.engine.compatibility import TODAY, SchedulerParts
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
-from kubestow.engine.extenders import ExtenderChain, extender_chain
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.handlers import EventHandlers
-from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SCHEDULED, SchedulerMetrics
-from kubestow.engine.profiles import Registry, build_profiles
-from kubestow.engine.status_writer import ClientStatusWriter
+from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.engine.tasks import BackgroundTasks
 from kubestow.errors import CacheError
-from kubestow.framework.handle import EventSink, Handle
-from kubestow.framework.hints import build_hint_map
+from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import PERMIT, RESERVE, UNRESERVE, CycleMeter
-from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.profile import Profile
 from kubestow.framework.runner import run_permit, run_reserve, run_unreserve
 from kubestow.framework.status import Code, Status
-from kubestow.framework.waiting import PERMIT_WAIT_S_MAX, PodInPreBind, WaitingPods
-from kubestow.plugins.registry import REGISTRY
-from kubestow.queue import (
-    NO_METRICS,
-    Queue,
-    QueuedPod,
-    QueueMetrics,
-    SchedulingQueue,
-    SchedulingQueue120,
-)
-from kubestow.queue.active import key_from_plugin
-from kubestow.queue.queue import MAX_UNSCHEDULABLE_NS
+from kubestow.framework.waiting import PERMIT_WAIT_S_MAX, WaitingPods
+from kubestow.queue import Queue, QueuedPod
 
 log = logging.getLogger(__name__)
 
@@ -62,111 +44,30 @@ CYCLES_PER_TURN_MAX: Final = 16
 DecisionListener = Callable[[Decision, QueuedPod], None]
 
 
+@dataclass(kw_only=True, eq=False)
 class Scheduler:
-    def __init__(
-        self,
-        config: SchedulerConfig,
-        *,
-        client: ClusterClient,
-        objects: ClusterObjects,
-        events: Callable[[str], EventSink],
-        clock: Clock,
-        registry: Registry = REGISTRY,
-        gates: FeatureGates = DEFAULT_GATES,
-        queue_metrics: QueueMetrics = NO_METRICS,
-        metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
-        max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS,
-        listeners: Iterable[DecisionListener] = (),
-        extenders: ExtenderChain | None = None,
-        parts: SchedulerParts = TODAY,
-        rng: np.random.Generator | None = None,
-    ) -> None:
-        """`events` makes the event sink of a profile; the reporter of an event is the profile.
+    """A loop over the parts it is given; `engine.factory` makes them and fits them together.
 
-        A pod that was rejected longer ago than `max_unschedulable_ns` is tried again without a
-        reason. Without `extenders` those of the configuration are asked. `parts` may be those of an
-        older version; `rng` breaks ties where extenders or older versions do so by chance.
-        """
-        rng = rng if rng is not None else np.random.default_rng(0)
-        self.clock = clock
-        self.objects = objects
-        self._parts = parts
-        self.cache = parts.make_cache()
-        self.snapshot = parts.make_snapshot()
-        self.waiting_pods = WaitingPods()
-        self.listeners = list(listeners)
-        self._in_pre_bind: dict[str, PodInPreBind] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._events = {
-            config.scheduler_name: events(config.scheduler_name) for config in config.profiles
-        }
-        self._client = client
-        self._metrics = metrics
-        if extenders is None:
-            extenders = extender_chain(config.extenders, rng=rng)
-        self._extenders = extenders
-        # Plugins need the nominator, which is the queue's, and the queue needs the plugins' hints:
-        # handles are filled in once both exist.
-        self._handles: list[Handle] = []
-        self._gates = gates
-        self.profiles = build_profiles(
-            config.profiles, registry, self._make_handle, gates, config.extenders
-        )
-        self.queue = self._make_queue(config, gates, queue_metrics, max_unschedulable_ns)
-        for handle in self._handles:
-            handle.nominator = self.queue.nominator
-            handle.activate = self.queue.activate
-        self.decider = Decider(
-            self.snapshot,
-            self.queue.nominator,
-            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
-            extenders=extenders,
-            selector=parts.make_selector(rng),
-        )
-        self.handlers = EventHandlers(
-            self.cache,
-            self.queue,
-            self.waiting_pods,
-            self.profiles.keys(),
-            metrics,
-        )
-        self._writer = ClientStatusWriter(client, self.spawn)
-        self._failures = {
-            name: FailureHandler(self.queue, objects.pods, sink, self._writer, clock)
-            for name, sink in self._events.items()
-        }
-        self._binders = {
-            name: Binder(
-                self.cache,
-                self.queue,
-                self.waiting_pods,
-                self._in_pre_bind,
-                self._failures[name],
-                sink,
-                self._writer,
-                self._bound,
-                looks_ahead=gates.enabled("NominatedNodeNameForExpectation"),
-                extenders=extenders,
-                finish_binding=self._finish_binding if parts.expires_assumptions else None,
-            )
-            for name, sink in self._events.items()
-        }
-        self.bound_count = 0
+    `events` and `profiles` are by scheduler name. The watches feed `objects` and `handlers`.
+    """
 
-    # --- running ---
+    profiles: Mapping[str, Profile]
+    objects: ClusterObjects
+    cache: Cache
+    snapshot: Snapshot
+    queue: Queue
+    waiting_pods: WaitingPods
+    decider: Decider
+    binder: Binder
+    failures: FailureHandler
+    handlers: EventHandlers
+    events: Mapping[str, EventSink]
+    tasks: BackgroundTasks
+    metrics: SchedulerMetrics
+    listeners: Sequence[DecisionListener] = ()
 
     async def run(self) -> None:
         """Schedule until the queue is closed."""
-        if not self._parts.expires_assumptions:
-            await self._schedule_all()
-            return
-        sweep = asyncio.create_task(self._sweep_assumptions())
-        try:
-            await self._schedule_all()
-        finally:
-            sweep.cancel()
-
-    async def _schedule_all(self) -> None:
         cycles = 0
         while True:
             queued_pod = self.queue.pop_nowait()
@@ -181,55 +82,6 @@ class Scheduler:
                 cycles = 0
                 await asyncio.sleep(0)
 
-    async def _sweep_assumptions(self) -> None:
-        while True:
-            self.cache.expire_assumed_pods(self.clock.now_ns())
-            await asyncio.sleep(EXPIRY_SWEEP_S)
-
-    def _finish_binding(self, pod: Pod) -> None:
-        self.cache.finish_binding(pod, self.clock.now_ns())
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something beside the scheduling loop, and keep it from being collected meanwhile."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # A mistake of ours; whatever this work was for, other pods do not depend on it.
-            log.error("work beside the scheduling loop failed", exc_info=error)
-
-    async def drain(self, limit_s: float) -> bool:
-        """Wait for bindings and writes under way; what takes longer is cancelled.
-
-        Nothing is started any more, so `run` must have ended. Returns whether all ended in time.
-        """
-        if not self._tasks:
-            return True
-        # Work may start more work: a failed binding writes the pod's status.
-        deadline_s = self.clock.monotonic_s() + limit_s
-        while self._tasks and (left_s := deadline_s - self.clock.monotonic_s()) > 0:
-            await asyncio.wait(self._tasks, timeout=left_s)
-        unfinished = list(self._tasks)
-        for task in unfinished:
-            task.cancel()
-        await asyncio.gather(*unfinished, return_exceptions=True)
-        return not unfinished
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing runs beside the loop: all bindings and writes have ended."""
-        return not self._tasks
-
-    @property
-    def binding_count(self) -> int:
-        """How many pods are being bound right now."""
-        return sum(binder.running_count for binder in self._binders.values())
-
-    # --- one pod ---
-
     def schedule_one(self, queued_pod: QueuedPod) -> Decision | None:
         """One scheduling cycle. None when the pod was not tried at all."""
         profile = self.profiles.get(queued_pod.scheduler_name)
@@ -238,22 +90,21 @@ class Scheduler:
         if profile is None or self._skips(queued_pod.pod, profile):
             self.queue.done(queued_pod.uid)
             return None
-        meter = self._metrics.start_attempt(profile.name)
+        meter = self.metrics.start_attempt(profile.name)
         decision = self._decide(profile, queued_pod, meter)
         meter.algorithm_ended()
-        self._metrics.decided(decision)
+        self.metrics.decided(decision)
         for listener in self.listeners:
             listener(decision, queued_pod)
         if decision.status is not None:
-            failures = self._failures[profile.name]
-            failures.handle(queued_pod, decision.status, decision.nomination, meter)
+            self.failures.handle(queued_pod, decision.status, decision.nomination, meter)
         else:
             self._place(profile, queued_pod, decision)
         return decision
 
     def _skips(self, pod: Pod, profile: Profile) -> bool:
         if is_terminating(pod):
-            self._events[profile.name].record(
+            self.events[profile.name].record(
                 pod,
                 type="Warning",
                 reason="FailedScheduling",
@@ -289,12 +140,12 @@ class Scheduler:
         )
         status = self._assume(placement)
         if status is not None:
-            self._failures[profile.name].handle(assumed, status, CLEAR_NOMINATION, state.meter)
+            self.failures.handle(assumed, status, CLEAR_NOMINATION, state.meter)
             return
         if state.pods_to_activate:
             self.queue.activate(state.pods_to_activate.values())
             state.pods_to_activate.clear()
-        self.spawn(self._binders[profile.name].bind(placement))
+        self.tasks.spawn(self.binder.bind(placement))
 
     def _assume(self, placement: Placement) -> Status | None:
         pod, node_name = placement.pod, placement.node_name
@@ -325,68 +176,3 @@ class Scheduler:
         except CacheError as error:
             log.error("ForgetPod failed: %s", error)
         return rejected_on(node_name, status) if status.is_rejected else status
-
-    def _bound(self, placement: Placement) -> None:
-        self.bound_count += 1
-        placement.state.meter.attempt_ended(SCHEDULED)
-        self._metrics.pod_bound(placement.queued_pod)
-
-    # --- putting it together ---
-
-    def _make_handle(self, profile_name: str) -> Handle:
-        handle = Handle(
-            profile_name=profile_name,
-            snapshot=self.snapshot,
-            objects=self.objects,
-            clock=self.clock,
-            client=self._client,
-            events=self._events[profile_name],
-            waiting_pods=self.waiting_pods,
-            in_pre_bind=self._in_pre_bind,
-            spawn=self.spawn,
-            feature_gates=self._gates,
-            metrics=self._metrics,
-            extenders=self._extenders.extenders if self._extenders is not None else (),
-        )
-        self._handles.append(handle)
-        return handle
-
-    def _make_queue(
-        self,
-        config: SchedulerConfig,
-        gates: FeatureGates,
-        metrics: QueueMetrics,
-        max_unschedulable_ns: int,
-    ) -> Queue:
-        first = next(iter(self.profiles.values()))
-        initial_backoff_ns = config.pod_initial_backoff_seconds * NANOSECONDS
-        max_backoff_ns = config.pod_max_backoff_seconds * NANOSECONDS
-        if not self._parts.has_hints:
-            return SchedulingQueue120(
-                clock=self.clock,
-                sort_key=key_from_plugin(first.queue_sort),
-                pod_lister=self.objects.pods.get,
-                initial_backoff_ns=initial_backoff_ns,
-                max_backoff_ns=max_backoff_ns,
-                metrics=metrics,
-            )
-        return SchedulingQueue(
-            clock=self.clock,
-            sort_key=key_from_plugin(first.queue_sort),
-            hint_maps={
-                name: build_hint_map(
-                    profile.plugins.values(), has_extenders=self._extenders is not None
-                )
-                for name, profile in self.profiles.items()
-            },
-            pod_lister=self.objects.pods.get,
-            pre_enqueue={
-                name: [(plugin_name(plugin), plugin.pre_enqueue) for plugin in profile.pre_enqueue]
-                for name, profile in self.profiles.items()
-            },
-            initial_backoff_ns=initial_backoff_ns,
-            max_backoff_ns=max_backoff_ns,
-            max_unschedulable_ns=max_unschedulable_ns,
-            pop_from_backoff=gates.enabled("SchedulerPopFromBackoffQ"),
-            metrics=metrics,
-        )

@@ -4,7 +4,6 @@
 (order, gates, hints) is given as functions: the queue never learns which plugin it talks to.
 """
 
-from kubestow.queue.legacy_1_20 import SchedulingQueue120
 from kubestow.queue.metrics import NO_METRICS, QueueMetrics
 from kubestow.queue.moves import Place
 from kubestow.queue.protocol import Queue, QueueStatistics
@@ -19,5 +18,4 @@ __all__ = [
     "QueueStatistics",
     "QueuedPod",
     "SchedulingQueue",
-    "SchedulingQueue120",
 ]

@@ -27,8 +27,8 @@ from kubestow.clock import Clock
 from kubestow.cluster.election import process_identity
 from kubestow.cluster.events import EventRecorder
 from kubestow.config.written import write_config
+from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profile_events import ProfileEvents
-from kubestow.engine.scheduler import Scheduler
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.logs import fail, is_heard, tell
@@ -104,8 +104,8 @@ class SchedulerProcess:
                 component=self.config.profiles[0].scheduler_name,
             )
         self.recorder = EventRecorder(connections.events, clock, hostname=hostname, rng=rng)
-        self.scheduler = Scheduler(
-            self.config,
+        self.scheduler = SchedulerFactory(
+            config=self.config,
             client=connections.main,
             objects=ClusterObjects(),
             events=lambda profile_name: ProfileEvents(self.recorder, profile_name),
@@ -115,7 +115,7 @@ class SchedulerProcess:
             queue_metrics=metrics.queue,
             metrics=metrics.scheduler,
             max_unschedulable_ns=int(options.pod_max_in_unschedulable_pods),
-        )
+        ).build()
         metrics.scheduler.observe(self.scheduler)
         self.watcher = ClusterWatcher(connections.main, self.scheduler, clock, rng)
         self.debugger = CacheDebugger(self.scheduler)
@@ -208,7 +208,7 @@ class SchedulerProcess:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-            if not await self.scheduler.drain(limit_s):
+            if not await self.scheduler.tasks.drain(limit_s):
                 log.warning("some bindings did not end in time and were cancelled")
 
     async def _is_synced_before_stop(self) -> bool:

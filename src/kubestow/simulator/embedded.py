@@ -5,7 +5,7 @@ What runs here is the scheduler of the service, talking to a store in memory ins
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final, Protocol, runtime_checkable
 
@@ -17,11 +17,10 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
 from kubestow.cluster.events import EventRecorder
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.compatibility import TODAY, SchedulerParts
-from kubestow.engine.extenders import extender_chain
+from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
-from kubestow.engine.scheduler import DecisionListener, Scheduler
+from kubestow.engine.scheduler import DecisionListener
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.plugins.registry import REGISTRY
 
@@ -53,28 +52,27 @@ class EmbeddedCluster:
         clock: Clock,
         *,
         registry: Registry = REGISTRY,
-        listeners: Iterable[DecisionListener] = (),
+        listeners: Sequence[DecisionListener] = (),
         controllers: Iterable[Controller] = (),
         seed: int = 0,
-        parts: SchedulerParts = TODAY,
+        factory: type[SchedulerFactory] = SchedulerFactory,
     ) -> None:
         rng = np.random.default_rng(seed)
         self.store = cluster
         self.clock = clock
         self.client = MemoryClient(cluster)
         self.recorder = EventRecorder(self.client, clock, hostname="embedded")
-        self.scheduler = Scheduler(
-            config,
+        self.scheduler = factory(
+            config=config,
             client=self.client,
             objects=ClusterObjects(),
             events=self._sink_of,
             clock=clock,
             registry=registry,
             listeners=listeners,
-            extenders=extender_chain(config.extenders, rng=rng, in_thread=False),
-            parts=parts,
+            extenders_in_thread=False,
             rng=rng,
-        )
+        ).build()
         self.watcher = ClusterWatcher(self.client, self.scheduler, clock, rng)
         self._controllers = tuple(controllers)
         self._tasks: list[asyncio.Task[None]] = []
@@ -112,7 +110,7 @@ class EmbeddedCluster:
     def _is_at_rest(self) -> bool:
         queue = self.scheduler.queue.statistics()
         waiting = queue.active + queue.backoff + queue.error_backoff + queue.in_flight
-        return waiting == 0 and self.scheduler.is_idle and not self._is_anything_due()
+        return waiting == 0 and self.scheduler.tasks.is_idle and not self._is_anything_due()
 
     def _is_anything_due(self) -> bool:
         """Whether a controller will act by itself after some time, as a kubelet ends a pod."""

@@ -14,8 +14,8 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.compatibility import TODAY, SchedulerParts
 from kubestow.engine.decision import Decision
+from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ApiError, InputError
 from kubestow.plugins.registry import REGISTRY
@@ -91,7 +91,7 @@ class Simulation:
         registry: Registry = REGISTRY,
         on_decision: Callable[[Decision], None] | None = None,
         seed: int = 0,
-        parts: SchedulerParts = TODAY,
+        factory: type[SchedulerFactory] = SchedulerFactory,
     ) -> None:
         self._clock = VirtualClock(asyncio.get_running_loop())
         self._on_decision = on_decision
@@ -115,7 +115,7 @@ class Simulation:
                 EphemeralVolumeController(store),
             ],
             seed=seed,
-            parts=parts,
+            factory=factory,
         )
 
     @property

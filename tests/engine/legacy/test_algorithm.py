@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.config.policy import (
+from kubestow.config.legacy import (
     WEIGHT_MAX,
     Policy,
     PriorityPolicy,

@@ -6,7 +6,7 @@ import pytest
 
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
-from kubestow.config.policy import Policy, PredicatePolicy, PriorityPolicy, provider_policy
+from kubestow.config.legacy import Policy, PredicatePolicy, PriorityPolicy, provider_policy
 from kubestow.engine.legacy.algorithm import build_algorithm
 from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision, Turns
 from kubestow.plugins.legacy.pod import LegacyPodInfo

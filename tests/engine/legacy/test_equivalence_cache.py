@@ -15,7 +15,7 @@ from kubestow.api.pod import AwsElasticBlockStore, GcePersistentDisk, Pod, Volum
 from kubestow.api.storage import PersistentVolumeClaim
 from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL
 from kubestow.api.workload import Service, ServiceSpec
-from kubestow.config.policy import (
+from kubestow.config.legacy import (
     Policy,
     PredicateArgument,
     PredicatePolicy,

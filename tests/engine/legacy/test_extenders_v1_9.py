@@ -16,7 +16,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.extenders import ExtenderConfig, ExtenderTLSConfig
-from kubestow.config.policy import Policy, convert_policy
+from kubestow.config.legacy import Policy, convert_policy
 from kubestow.engine.extenders.chain import FilterAnswer
 from kubestow.engine.legacy.algorithm import build_algorithm
 from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision
@@ -24,7 +24,7 @@ from kubestow.engine.legacy.extenders_v1_9 import ExtendersV19, HttpExtenderV19,
 from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19
 from kubestow.errors import ConfigError, ExtenderError
 from kubestow.plugins.legacy.pod import LegacyPodInfo
-from kubestow.simulator.legacy_simulation import LegacySimulation
+from kubestow.simulator.legacy.simulation import LegacySimulation
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import RecordedEvents

@@ -11,7 +11,7 @@ from kubestow.api.pod import Pod, first_condition
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
-from kubestow.config.policy import provider_policy
+from kubestow.config.legacy import provider_policy
 from kubestow.engine.legacy.algorithm import build_algorithm
 from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19
 from kubestow.errors import ConflictError

@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from kubestow.errors import ConfigError, InputError
 from kubestow.service.cli import app
+from kubestow.service.commands.compatibility import AlgorithmOptions
 
 ROOT = Path(__file__).parents[3]
 FILES = [
@@ -119,3 +121,21 @@ def test_recordings_of_v1_9_are_replayed_by_v1_9() -> None:
 def test_flags_of_v1_9_need_v1_9() -> None:
     with pytest.raises(InputError, match="flags of older schedulers need --compat"):
         simulate("--algorithm-provider", "ClusterAutoscalerProvider")
+
+
+@pytest.mark.parametrize(
+    ("options", "source"),
+    [
+        ({}, "provider"),
+        ({"policy_config_file": "f"}, "file"),
+        ({"policy_configmap": "m"}, "configmap"),
+        ({"policy_configmap": "m", "policy_config_file": "f"}, "configmap"),
+        (
+            {"policy_configmap": "m", "policy_config_file": "f", "use_legacy_policy_config": True},
+            "file",
+        ),
+        ({"use_legacy_policy_config": True}, "file"),
+    ],
+)
+def test_where_the_algorithms_come_from(options: dict[str, Any], source: str) -> None:
+    assert AlgorithmOptions(**options).source == source

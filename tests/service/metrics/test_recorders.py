@@ -12,7 +12,7 @@ from kubestow.api.pod import Pod
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.scheduler import Scheduler
+from kubestow.engine.factory import SchedulerFactory
 from kubestow.errors import ApiError
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
 from kubestow.service.metrics.recorders import QueueRecorder, Sampler, SchedulerRecorder
@@ -47,15 +47,15 @@ class World:
         recorder = SchedulerRecorder(catalogue, self.clock, rng)
         self.server = FakeServer()
         self.objects = ClusterObjects()
-        self.scheduler = Scheduler(
-            SchedulerConfig(),
+        self.scheduler = SchedulerFactory(
+            config=SchedulerConfig(),
             client=self.server,  # type: ignore[arg-type]
             objects=self.objects,
             events=lambda _: RecordedEvents(),
             clock=self.clock,
             queue_metrics=QueueRecorder(catalogue, rng),
             metrics=recorder,
-        )
+        ).build()
         recorder.observe(self.scheduler)
         for node in nodes:
             self.scheduler.handlers.node_added(node)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kubestow.config.extenders import ExtenderConfig
-from kubestow.config.policy import (
+from kubestow.config.legacy import (
     MANDATORY_PREDICATES,
     Policy,
     PredicatePolicy,

@@ -20,7 +20,7 @@ from typing import Any, Final
 from kubestow.api.meta import Condition
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminating
-from kubestow.cache.cache import ASSUMED_POD_TTL_NS, Cache
+from kubestow.cache.legacy import Cache19
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
@@ -61,7 +61,7 @@ class SchedulerV19:
         listeners: Iterable[LegacyListener] = (),
     ) -> None:
         self.objects = objects
-        self.cache = Cache(assumed_ttl_ns=ASSUMED_POD_TTL_NS)
+        self.cache = Cache19(clock)
         self.snapshot = Snapshot()
         self.queue = Fifo()
         self.equivalence_cache = (
@@ -115,7 +115,7 @@ class SchedulerV19:
         if is_terminating(pod):
             self._tell(pod, f"skip schedule deleting pod: {_key(pod)}")
             return None
-        self.cache.expire_assumed_pods(self._clock.now_ns())
+        self.cache.expire_assumed_pods()
         self.snapshot.refresh(self.cache)
         info = LegacyPodInfo(pod)
         decision = self.decider.decide(info)
@@ -149,7 +149,7 @@ class SchedulerV19:
         except (ApiError, ExtenderError) as error:
             failure = str(error)
         # Spec 03 §14.2 as v1.9.11 has it: the time to live starts whatever the outcome.
-        self.cache.finish_binding(assumed.pod, self._clock.now_ns())
+        self.cache.finish_binding(assumed.pod)
         if not failure:
             note = f"Successfully assigned {assumed.name} to {node_name}"
             self._tell(pod, note, type="Normal", reason="Scheduled")

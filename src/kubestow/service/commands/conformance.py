@@ -1,6 +1,8 @@
 """`kubestow conformance`: replay recorded decisions and count differences."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,8 +19,8 @@ from kubestow.simulator.conformance import (
     find_recordings,
     load_recording,
     replay_scenario,
-    replay_v1_9,
 )
+from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import PARTS, PODS, Difference, Only
 from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
 
@@ -84,15 +86,22 @@ def _replay_all(recordings: list[Recording], report: Report) -> None:
         with progress_bar("Replaying scenarios") as progress:
             task = progress.add_task("", total=count)
             for recording in recordings:
+                replay = _replayer(recording, clock)
                 for scenario in recording.scenarios:
-                    if recording.is_v1_9:
-                        replay_v1_9(scenario, report)
-                    else:
-                        replay_scenario(scenario, report, clock=clock)
+                    replay(scenario, report)
                     progress.advance(task)
     finally:
         asyncio.set_event_loop(None)
         loop.close()
+
+
+def _replayer(recording: Recording, clock: VirtualClock) -> Callable[[Json, Report], None]:
+    if not recording.is_v1_9:
+        return partial(replay_scenario, clock=clock)
+    # Imported here, like all that is legacy: only when an older version is asked for.
+    from kubestow.simulator.legacy.conformance import replay_v1_9
+
+    return replay_v1_9
 
 
 def _print_table(report: Report) -> None:

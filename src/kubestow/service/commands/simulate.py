@@ -4,7 +4,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 import typer
@@ -15,18 +15,14 @@ from rich.table import Table
 from kubestow.api.files import load_documents
 from kubestow.api.meta import JsonObject
 from kubestow.config.decoding import load_config
-from kubestow.config.policy import AlgorithmOptions
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
-from kubestow.engine.compatibility import PARTS, SchedulerParts
-from kubestow.engine.decision import Decision
-from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
+from kubestow.engine.factory import SchedulerFactory
 from kubestow.errors import ConfigError, InputError
 from kubestow.plugins.loading import LoadedPlugins, load_plugins
 from kubestow.plugins.registry import REGISTRY
-from kubestow.service.commands.compatibility import Compatibility, legacy_algorithm
+from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.output import OutputFormat, print_data, progress_bar, stderr, stdout
-from kubestow.simulator.legacy_simulation import LegacySimulation
 from kubestow.simulator.simulation import (
     LIMIT_S,
     NodeOutcome,
@@ -172,11 +168,11 @@ def simulate(
     else:
         if options != AlgorithmOptions():
             raise InputError("flags of older schedulers need --compatibility v1.9")
-        make = _with_plugins(documents, config_file, percentage, PARTS[compatibility])
+        make = _with_plugins(documents, config_file, percentage, _factory_of(compatibility))
     with progress_bar("Placing pods") as progress:
         task = progress.add_task("", total=None)
 
-        def note(decision: Decision | LegacyDecision) -> None:
+        def note(decision: _Decision) -> None:
             progress.advance(task, 1 if decision.is_scheduled else 0)
 
         async def run() -> SimulationResult:
@@ -192,31 +188,49 @@ def simulate(
     raise typer.Exit(1 if fail_on_pending and result.pending else 0)
 
 
-# A simulation that tells a listener of every decision; to be made in the loop it runs in.
-_MakeSimulation = Callable[
-    [Callable[[Decision | LegacyDecision], None]], Simulation | LegacySimulation
-]
+class _Decision(Protocol):
+    @property
+    def is_scheduled(self) -> bool: ...
+
+
+class _Simulation(Protocol):
+    @property
+    def waiting_count(self) -> int: ...
+
+    async def run(self, *, limit_s: float) -> SimulationResult: ...
+
+
+# Makes a simulation that calls a listener with every decision; called in the loop it runs in.
+_MakeSimulation = Callable[[Callable[[_Decision], None]], _Simulation]
 
 
 def _with_plugins(
     documents: Sequence[JsonObject],
     config_file: Path | None,
     percentage: int | None,
-    parts: SchedulerParts,
+    factory: type[SchedulerFactory],
 ) -> _MakeSimulation:
     config, registry = _load_config(config_file)
     if percentage is not None:
         config = msgspec.structs.replace(config, percentage_of_nodes_to_score=percentage)
     return lambda note: Simulation(
-        documents, config, registry=registry, on_decision=note, parts=parts
+        documents, config, registry=registry, on_decision=note, factory=factory
     )
+
+
+def _factory_of(compatibility: Compatibility) -> type[SchedulerFactory]:
+    if compatibility is Compatibility.TODAY:
+        return SchedulerFactory
+    # Imported here, like all that is legacy: only when an older version is asked for.
+    from kubestow.engine.legacy.factory import FACTORIES
+
+    return FACTORIES[compatibility]
 
 
 def _of_v1_9(documents: Sequence[JsonObject], options: AlgorithmOptions) -> _MakeSimulation:
-    algorithm = legacy_algorithm(options, documents)
-    return lambda note: LegacySimulation(
-        documents, algorithm, scheduler_name=options.scheduler_name, on_decision=note
-    )
+    from kubestow.service.commands.legacy import v1_9_simulation
+
+    return v1_9_simulation(documents, options)
 
 
 def _load_config(path: Path | None) -> LoadedPlugins:

@@ -125,7 +125,7 @@ class SchedulerRecorder:
         self.catalogue.plugin_evaluations.forget = self._forget_evaluations
         self.catalogue.cache_size.refresh = lambda: self._write_cache_size(scheduler)
         self.catalogue.goroutines.refresh = lambda: self.catalogue.goroutines.labels("binding").set(
-            scheduler.binding_count
+            scheduler.binder.running_count
         )
 
     # --- attempts ---

@@ -1,8 +1,8 @@
 """Replays recorded scheduling decisions and counts where ours differ.
 
 `recording` finds and reads the files, `replay` follows a scenario pod by pod, `compare` sets ours
-beside theirs, `report` counts. Recordings of v1.9 have a format of their own, and `v1_9` does all
-of it for them. The command line is in `service`.
+beside theirs, `report` counts. Recordings of v1.9 have a format of their own (`simulator.legacy`).
+The command line is in `service`.
 """
 
 from kubestow.simulator.conformance.recording import (
@@ -12,7 +12,6 @@ from kubestow.simulator.conformance.recording import (
 )
 from kubestow.simulator.conformance.replay import replay_scenario
 from kubestow.simulator.conformance.report import Difference, Report
-from kubestow.simulator.conformance.v1_9 import replay_v1_9
 
 __all__ = [
     "Difference",
@@ -21,5 +20,4 @@ __all__ = [
     "find_recordings",
     "load_recording",
     "replay_scenario",
-    "replay_v1_9",
 ]

@@ -10,7 +10,7 @@ knows the rules there are.
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import inspect
@@ -117,26 +117,6 @@ class Policy(_Entry, frozen=True, kw_only=True):
     extenders: tuple[PolicyExtender, ...] = ()
     # 0 means that the flag counts.
     hard_pod_affinity_symmetric_weight: int = 0
-
-
-class AlgorithmOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The v1.9 flags that say which algorithms there are (spec 09 §13.1)."""
-
-    algorithm_provider: str = DEFAULT_PROVIDER
-    policy_config_file: str = ""
-    policy_configmap: str = ""
-    policy_configmap_namespace: str = "kube-system"
-    use_legacy_policy_config: bool = False
-    scheduler_name: str = "default-scheduler"
-    hard_pod_affinity_symmetric_weight: int = 1
-
-    @property
-    def source(self) -> Literal["provider", "file", "configmap"]:
-        """Where the algorithms come from: v1.10's rule, which fits the flag texts of all
-        versions."""
-        if self.use_legacy_policy_config or (self.policy_config_file and not self.policy_configmap):
-            return "file"
-        return "configmap" if self.policy_configmap else "provider"
 
 
 def load_policy(path: str | Path) -> Policy:

@@ -1,13 +1,11 @@
 """The Policy format, its validation and the providers (spec 09 §13)."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kubestow.config.policy import (
+from kubestow.config.legacy import (
     WEIGHT_MAX,
-    AlgorithmOptions,
     Policy,
     PolicyExtender,
     PriorityPolicy,
@@ -156,24 +154,6 @@ def test_the_weight_of_required_affinity_is_1_to_100(in_policy: int, flag: int) 
     assert str(failure.value) == (
         f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range 1-100"
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "source"),
-    [
-        ({}, "provider"),
-        ({"policy_config_file": "f"}, "file"),
-        ({"policy_configmap": "m"}, "configmap"),
-        ({"policy_configmap": "m", "policy_config_file": "f"}, "configmap"),
-        (
-            {"policy_configmap": "m", "policy_config_file": "f", "use_legacy_policy_config": True},
-            "file",
-        ),
-        ({"use_legacy_policy_config": True}, "file"),
-    ],
-)
-def test_where_the_algorithms_come_from(options: dict[str, Any], source: str) -> None:
-    assert AlgorithmOptions(**options).source == source
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

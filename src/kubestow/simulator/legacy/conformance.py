@@ -19,7 +19,7 @@ from kubestow.cache.cache import Cache
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
-from kubestow.config.policy import (
+from kubestow.config.legacy import (
     DEFAULT_PROVIDER,
     Policy,
     PredicatePolicy,

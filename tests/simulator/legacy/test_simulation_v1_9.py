@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from kubestow.config.policy import convert_policy, provider_policy
+from kubestow.config.legacy import convert_policy, provider_policy
 from kubestow.engine.legacy.algorithm import Algorithm, build_algorithm
 from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
-from kubestow.simulator.legacy_simulation import LegacySimulation
+from kubestow.simulator.legacy.simulation import LegacySimulation
 from kubestow.simulator.simulation import SimulationResult
 from kubestow.simulator.virtual_time import run_in_virtual_time
 

@@ -25,7 +25,7 @@ from kubestow.framework.events import (
     Resource,
 )
 from kubestow.queue import Place, QueuedPod
-from kubestow.queue.legacy_1_20 import SchedulingQueue120, label_1_20
+from kubestow.queue.legacy import SchedulingQueue120, label_1_20
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing import make_node, make_pod
 from kubestow.testing.clock import ManualClock

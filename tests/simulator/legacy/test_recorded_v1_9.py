@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kubestow.simulator.conformance import Recording, Report, load_recording, replay_v1_9
+from kubestow.simulator.conformance import Recording, Report, load_recording
+from kubestow.simulator.legacy.conformance import replay_v1_9
 
 RECORDINGS = Path(__file__).parents[3] / "conformance" / "v1.9"
 FILES = sorted(RECORDINGS.glob("*.json.gz"))

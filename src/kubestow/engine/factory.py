@@ -1,0 +1,176 @@
+"""Makes the parts of a scheduler and fits them together.
+
+Handles, plugins, profiles, queue, decider and binder depend on each other in this order. What was
+different in an older version is a method here that the factory of that version overrides
+(`engine.legacy.factory`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubestow.cache.cache import Cache
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
+from kubestow.clock import NANOSECONDS, Clock
+from kubestow.cluster.client import ClusterClient
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.bind import Binder
+from kubestow.engine.decide import Decider
+from kubestow.engine.extenders import extender_chain
+from kubestow.engine.failure import FailureHandler
+from kubestow.engine.handlers import EventHandlers
+from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
+from kubestow.engine.profiles import Registry, build_profiles
+from kubestow.engine.scheduler import DecisionListener, Scheduler
+from kubestow.engine.select_host import HostSelector, Selector
+from kubestow.engine.status_writer import ClientStatusWriter
+from kubestow.engine.tasks import BackgroundTasks
+from kubestow.framework.handle import EventSink, Handle
+from kubestow.framework.hints import build_hint_map
+from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.waiting import PodInPreBind, WaitingPods
+from kubestow.plugins.registry import REGISTRY
+from kubestow.queue import NO_METRICS, Queue, QueueMetrics, SchedulingQueue
+from kubestow.queue.active import SortKeyFunction, key_from_plugin
+from kubestow.queue.queue import MAX_UNSCHEDULABLE_NS
+
+
+@dataclass(kw_only=True)
+class SchedulerFactory:
+    """What a scheduler is connected to; `build` makes one.
+
+    `events` makes the event sink of a profile, because the reporter of an event is the profile. A
+    pod that was rejected longer ago than `max_unschedulable_ns` is tried again without a reason.
+    Extenders bind in a thread, except in virtual time, which would run ahead of it. `rng` breaks
+    ties where extenders or older versions do so by chance.
+    """
+
+    binder_type = Binder
+    scheduler_type = Scheduler
+
+    config: SchedulerConfig
+    client: ClusterClient
+    objects: ClusterObjects
+    events: Callable[[str], EventSink]
+    clock: Clock
+    registry: Registry = field(default_factory=lambda: REGISTRY)
+    gates: FeatureGates = DEFAULT_GATES
+    queue_metrics: QueueMetrics = NO_METRICS
+    metrics: SchedulerMetrics = NO_SCHEDULER_METRICS
+    max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS
+    listeners: Sequence[DecisionListener] = ()
+    extenders_in_thread: bool = True
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    def build(self) -> Scheduler:
+        """A scheduler that watches nothing and does nothing yet; ConfigError if it cannot be."""
+        config, clock = self.config, self.clock
+        cache, snapshot = self.make_cache(), self.make_snapshot()
+        tasks, waiting_pods = BackgroundTasks(clock), WaitingPods()
+        in_pre_bind: dict[str, PodInPreBind] = {}
+        names = [profile.scheduler_name for profile in config.profiles]
+        events = {name: self.events(name) for name in names}
+        extenders = extender_chain(
+            config.extenders, rng=self.rng, in_thread=self.extenders_in_thread
+        )
+        handles: list[Handle] = []
+
+        def make_handle(profile_name: str) -> Handle:
+            handle = Handle(
+                profile_name=profile_name,
+                snapshot=snapshot,
+                objects=self.objects,
+                clock=clock,
+                client=self.client,
+                events=events[profile_name],
+                waiting_pods=waiting_pods,
+                in_pre_bind=in_pre_bind,
+                spawn=tasks.spawn,
+                feature_gates=self.gates,
+                metrics=self.metrics,
+                extenders=extenders.extenders if extenders is not None else (),
+            )
+            handles.append(handle)
+            return handle
+
+        profiles = build_profiles(
+            config.profiles, self.registry, make_handle, self.gates, config.extenders
+        )
+        queue = self.make_queue(profiles, has_extenders=extenders is not None)
+        # Plugins need the nominator, which is the queue's, and the queue needs the plugins' hints:
+        # handles are filled in once both exist.
+        for handle in handles:
+            handle.nominator = queue.nominator
+            handle.activate = queue.activate
+        writer = ClientStatusWriter(self.client, tasks.spawn)
+        failures = FailureHandler(queue, self.objects.pods, events, writer, clock)
+        return self.scheduler_type(
+            profiles=profiles,
+            objects=self.objects,
+            cache=cache,
+            snapshot=snapshot,
+            queue=queue,
+            waiting_pods=waiting_pods,
+            decider=Decider(
+                snapshot,
+                queue.nominator,
+                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+                extenders=extenders,
+                selector=self.make_selector(),
+            ),
+            binder=self.binder_type(
+                cache,
+                queue,
+                waiting_pods,
+                in_pre_bind,
+                failures,
+                events,
+                writer,
+                self.metrics,
+                looks_ahead=self.gates.enabled("NominatedNodeNameForExpectation"),
+                extenders=extenders,
+            ),
+            failures=failures,
+            handlers=EventHandlers(cache, queue, waiting_pods, profiles.keys(), self.metrics),
+            events=events,
+            tasks=tasks,
+            metrics=self.metrics,
+            listeners=self.listeners,
+        )
+
+    def make_cache(self) -> Cache:
+        return Cache()
+
+    def make_snapshot(self) -> Snapshot:
+        return Snapshot()
+
+    def make_selector(self) -> Selector:
+        return HostSelector()
+
+    def make_queue(self, profiles: Mapping[str, Profile], *, has_extenders: bool) -> Queue:
+        return SchedulingQueue(
+            clock=self.clock,
+            sort_key=sort_key_of(profiles),
+            hint_maps={
+                name: build_hint_map(profile.plugins.values(), has_extenders=has_extenders)
+                for name, profile in profiles.items()
+            },
+            pod_lister=self.objects.pods.get,
+            pre_enqueue={
+                name: [(plugin_name(plugin), plugin.pre_enqueue) for plugin in profile.pre_enqueue]
+                for name, profile in profiles.items()
+            },
+            initial_backoff_ns=self.config.pod_initial_backoff_seconds * NANOSECONDS,
+            max_backoff_ns=self.config.pod_max_backoff_seconds * NANOSECONDS,
+            max_unschedulable_ns=self.max_unschedulable_ns,
+            pop_from_backoff=self.gates.enabled("SchedulerPopFromBackoffQ"),
+            metrics=self.queue_metrics,
+        )
+
+
+def sort_key_of(profiles: Mapping[str, Profile]) -> SortKeyFunction:
+    """The order of the queue. `build_profiles` has checked that all profiles have the same."""
+    return key_from_plugin(next(iter(profiles.values())).queue_sort)

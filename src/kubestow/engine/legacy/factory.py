@@ -1,0 +1,57 @@
+"""Builds the schedulers of v1.17 and v1.20.
+
+They had plugins already, so they share profiles, plugins and cycles with today; queue, cache, order
+of nodes and the choice among the best are theirs. v1.9 had neither plugins nor profiles, and is a
+scheduler of its own (`scheduler_v1_9`).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubestow.cache.cache import Cache
+from kubestow.cache.legacy import Cache117, Cache120, Snapshot117
+from kubestow.cache.snapshot import Snapshot
+from kubestow.clock import NANOSECONDS
+from kubestow.engine.factory import SchedulerFactory, sort_key_of
+from kubestow.engine.legacy.expiry import ExpiringBinder, ExpiringScheduler
+from kubestow.engine.legacy.reservoir import ReservoirSelector
+from kubestow.engine.select_host import Selector
+from kubestow.framework.profile import Profile
+from kubestow.queue import Queue
+from kubestow.queue.legacy import SchedulingQueue120
+
+
+class FactoryV120(SchedulerFactory):
+    binder_type = ExpiringBinder
+    scheduler_type = ExpiringScheduler
+
+    def make_cache(self) -> Cache:
+        return Cache120(self.clock)
+
+    def make_selector(self) -> Selector:
+        return ReservoirSelector(self.rng)
+
+    def make_queue(self, profiles: Mapping[str, Profile], *, has_extenders: bool) -> Queue:
+        """Without hints: every event wakes all parked pods (spec 02 §19.1)."""
+        return SchedulingQueue120(
+            clock=self.clock,
+            sort_key=sort_key_of(profiles),
+            pod_lister=self.objects.pods.get,
+            initial_backoff_ns=self.config.pod_initial_backoff_seconds * NANOSECONDS,
+            max_backoff_ns=self.config.pod_max_backoff_seconds * NANOSECONDS,
+            metrics=self.queue_metrics,
+        )
+
+
+class FactoryV117(FactoryV120):
+    def make_cache(self) -> Cache:
+        return Cache117(self.clock)
+
+    def make_snapshot(self) -> Snapshot:
+        return Snapshot117()
+
+
+FACTORIES: Final[Mapping[str, type[SchedulerFactory]]] = {
+    "v1.17": FactoryV117,
+    "v1.20": FactoryV120,
+}
