@@ -1,6 +1,8 @@
 """The tree keeps its promises: a newcomer opens it, guesses the right file, and is right."""
 
 import ast
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -34,8 +36,34 @@ def test_test_folders_are_no_packages() -> None:
     assert not list((ROOT / "tests").rglob("__init__.py"))
 
 
-def test_the_layers_name_no_folder_twice() -> None:
+def _layer_contracts() -> list[dict[str, list[str]]]:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    return [contract for contract in contracts if contract["type"] == "layers"]
+
+
+@pytest.mark.parametrize("contract", _layer_contracts(), ids=lambda contract: contract["name"])
+def test_the_layers_name_no_folder_twice(contract: dict[str, list[str]]) -> None:
     names = [name.strip(" ()") for layer in contract["layers"] for name in layer.split("|")]
     assert len(names) == len(set(names))
+
+
+def _loaded_with(module: str) -> set[str]:
+    """The parts of this package that importing the module loads, in a process of its own."""
+    code = f"import sys, {module}\nprint(*sys.modules)"
+    output = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
+    return {name for name in output.split() if name.startswith("kubestow.")}
+
+
+def test_the_running_scheduler_loads_no_api_server_and_no_simulator() -> None:
+    parts = {name.split(".")[1] for name in _loaded_with("kubestow.service.commands.run")}
+    assert not parts & {"apiserver", "simulator"}
+
+
+def test_the_command_line_loads_nothing_legacy() -> None:
+    """An older version is loaded when a command is asked for it."""
+    loaded = _loaded_with("kubestow.service.cli")
+    assert "kubestow.service.commands.run" in loaded
+    assert not [name for name in loaded if "legacy" in name.split(".")]

@@ -6,9 +6,9 @@ from contextlib import suppress
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolumeClaim
+from kubestow.api.volume_claims import ownership_error
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from kubestow.plugins._shared.volume_claims import ownership_error
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 

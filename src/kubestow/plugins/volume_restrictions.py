@@ -14,6 +14,7 @@ import numpy as np
 from kubestow.api.pod import Pod, Volume
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolumeClaim
+from kubestow.api.volume_claims import claim_not_found, named_claims, names_claim
 from kubestow.arrays import IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
@@ -28,7 +29,6 @@ from kubestow.framework.status import Status
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.held import NodesByItem
 from kubestow.index.nodes import Nodes, SimulatedNode
-from kubestow.plugins._shared.volume_claims import claim_not_found, named_claims, names_claim
 
 DISK_CONFLICT: Final = "node(s) had no available disk"
 CLAIM_IN_USE: Final = (

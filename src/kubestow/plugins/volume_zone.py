@@ -9,10 +9,21 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from kubestow.api.csi_translation import ZONE_SEPARATOR
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
+from kubestow.api.volume_claims import (
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_class,
+    claim_not_found,
+    class_not_found,
+    mode_not_set,
+    named_claims,
+    names_claim,
+    volume_not_found,
+)
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.config.plugin_args import PluginArgs
@@ -23,19 +34,6 @@ from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
-from kubestow.plugins._shared.csi_translation import (
-    ZONE_SEPARATOR,
-)
-from kubestow.plugins._shared.volume_claims import (
-    WAIT_FOR_FIRST_CONSUMER,
-    claim_class,
-    claim_not_found,
-    class_not_found,
-    mode_not_set,
-    named_claims,
-    names_claim,
-    volume_not_found,
-)
 
 WRONG_ZONE: Final = "node(s) had no available volume zone"
 

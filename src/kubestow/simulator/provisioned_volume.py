@@ -6,6 +6,7 @@ Pure: from the claim, its class, the node and what the driver says of the node t
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kubestow.api.csi_translation import IN_TREE_PLUGINS
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -20,8 +21,7 @@ from kubestow.api.storage import (
     VolumeNodeAffinity,
 )
 from kubestow.api.topology import ZONE_LABEL
-from kubestow.plugins._shared.csi_translation import IN_TREE_PLUGINS
-from kubestow.plugins._shared.volume_claims import STORAGE, claim_class, requested_storage
+from kubestow.api.volume_claims import STORAGE, claim_class, requested_storage
 from kubestow.plugins.volume_binding.binding import reference_to
 from kubestow.plugins.volume_binding.provisioning import NO_PROVISIONER
 

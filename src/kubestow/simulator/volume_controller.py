@@ -27,6 +27,16 @@ from kubestow.api.decode import to_document
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.node import Node
 from kubestow.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubestow.api.volume_claims import (
+    BIND_COMPLETED_ANNOTATION,
+    BOUND_BY_CONTROLLER_ANNOTATION,
+    SELECTED_NODE_ANNOTATION,
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_class,
+    is_claimed_by,
+    is_fully_bound,
+    volume_class,
+)
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.watch import Watch, WatchEvent
 from kubestow.cache.objects import ObjectStore
@@ -38,16 +48,6 @@ from kubestow.cluster.resources import (
     ApiResource,
 )
 from kubestow.errors import PluginError
-from kubestow.plugins._shared.volume_claims import (
-    BIND_COMPLETED_ANNOTATION,
-    BOUND_BY_CONTROLLER_ANNOTATION,
-    SELECTED_NODE_ANNOTATION,
-    WAIT_FOR_FIRST_CONSUMER,
-    claim_class,
-    is_claimed_by,
-    is_fully_bound,
-    volume_class,
-)
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 from kubestow.plugins.volume_binding.binding import claimed_volume
 from kubestow.plugins.volume_binding.free_volumes import AVAILABLE, VolumesByClass

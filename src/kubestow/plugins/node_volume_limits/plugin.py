@@ -7,9 +7,11 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from kubestow.api.csi_translation import in_tree_volume, inline_handle
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
+from kubestow.api.volume_claims import uses_claim
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PluginArgs
@@ -21,8 +23,6 @@ from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, SimulatedNode
-from kubestow.plugins._shared.csi_translation import in_tree_volume, inline_handle
-from kubestow.plugins._shared.volume_claims import uses_claim
 from kubestow.plugins.node_volume_limits.attached import AttachedVolumes, NodeVolumes, limits_of
 from kubestow.plugins.node_volume_limits.pod_volumes import (
     ClaimNotFound,

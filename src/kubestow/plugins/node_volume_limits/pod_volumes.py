@@ -6,23 +6,23 @@ Volumes that no CSI driver attaches do not count at all.
 
 from typing import Final, NamedTuple
 
-from kubestow.api.pod import Pod, Volume
-from kubestow.api.storage import PersistentVolumeClaim
-from kubestow.cache.objects import ClusterObjects
-from kubestow.errors import PluginError
-from kubestow.plugins._shared.csi_translation import (
+from kubestow.api.csi_translation import (
     IN_TREE_PLUGINS,
     TranslationError,
     in_tree_volume,
     inline_handle,
     persistent_handle,
 )
-from kubestow.plugins._shared.volume_claims import (
+from kubestow.api.pod import Pod, Volume
+from kubestow.api.storage import PersistentVolumeClaim
+from kubestow.api.volume_claims import (
     claim_class,
     claim_name,
     claim_not_found,
     ownership_error,
 )
+from kubestow.cache.objects import ClusterObjects
+from kubestow.errors import PluginError
 
 # Unique name → driver.
 CsiVolumes = dict[str, str]

@@ -8,6 +8,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from kubestow.api.csi_translation import (
+    TranslationError,
+    in_tree_volume,
+    migrated_plugins,
+    translated_affinity,
+)
 from kubestow.api.node import Node
 from kubestow.api.node_selector import CompiledNodeSelector, compile_node_selector
 from kubestow.api.storage import CSINode, PersistentVolume, VolumeNodeAffinity
@@ -15,12 +21,6 @@ from kubestow.arrays import BoolArray
 from kubestow.cache.objects import ObjectStore
 from kubestow.index.node_match import labels_match
 from kubestow.index.nodes import Nodes
-from kubestow.plugins._shared.csi_translation import (
-    TranslationError,
-    in_tree_volume,
-    migrated_plugins,
-    translated_affinity,
-)
 
 
 class VolumeAffinity(NamedTuple):

@@ -15,16 +15,16 @@ from kubestow.api.meta import ApiObject, ObjectReference
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.cache.objects import ClusterObjects
-from kubestow.clock import Clock
-from kubestow.cluster.client import ClusterClient
-from kubestow.errors import ApiError, PluginError
-from kubestow.plugins._shared.volume_claims import (
+from kubestow.api.volume_claims import (
     BOUND_BY_CONTROLLER_ANNOTATION,
     SELECTED_NODE_ANNOTATION,
     is_claimed_by,
     is_fully_bound,
 )
+from kubestow.cache.objects import ClusterObjects
+from kubestow.clock import Clock
+from kubestow.cluster.client import ClusterClient
+from kubestow.errors import ApiError, PluginError
 from kubestow.plugins.volume_binding.affinity import MigratedNodes, affinity_of, mismatch
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 from kubestow.plugins.volume_binding.delayed import Decision

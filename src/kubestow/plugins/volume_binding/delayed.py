@@ -10,18 +10,35 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from kubestow.api.storage import PersistentVolumeClaim
+from kubestow.api.storage import PersistentVolumeClaim, StorageClass
+from kubestow.api.volume_claims import (
+    SELECTED_NODE_ANNOTATION,
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_class,
+    mode_not_set,
+)
 from kubestow.arrays import IntArray
+from kubestow.cache.objects import ObjectStore
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
 from kubestow.index.node_match import name_matches
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.index.selector_patterns import Pattern
-from kubestow.plugins._shared.volume_claims import SELECTED_NODE_ANNOTATION
 from kubestow.plugins.volume_binding.affinity import nodes_matching
 from kubestow.plugins.volume_binding.free_volumes import VolumesByClass
 from kubestow.plugins.volume_binding.matching import Binding, ClaimMatcher, Reach
 from kubestow.plugins.volume_binding.provisioning import Provision, Provisioning
+
+
+def is_delayed(claim: PersistentVolumeClaim, classes: ObjectStore[StorageClass]) -> bool:
+    """Whether the claim is to be bound only once a pod that uses it has a node."""
+    name = claim_class(claim)
+    storage_class = classes.get(name) if name else None
+    if storage_class is None:
+        return False
+    if storage_class.volume_binding_mode is None:
+        raise PluginError(mode_not_set(name))
+    return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 class Decision(NamedTuple):

@@ -18,9 +18,9 @@ import numpy as np
 
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.api.volume_claims import offered_storage, volume_class
 from kubestow.arrays import IntArray
 from kubestow.index.selector_patterns import Pattern, SelectorPatterns
-from kubestow.plugins._shared.volume_claims import offered_storage, volume_class
 from kubestow.plugins.volume_binding.affinity import selector_of
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 

@@ -1,5 +1,6 @@
 """Which events may help a pod that VolumeBinding rejected (spec 07 §2.10)."""
 
+from kubestow.api.csi_translation import MIGRATED_PLUGINS_ANNOTATION
 from kubestow.api.pod import Pod
 from kubestow.api.storage import (
     CSIDriver,
@@ -8,9 +9,8 @@ from kubestow.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from kubestow.api.volume_claims import uses_claim
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
-from kubestow.plugins._shared.csi_translation import MIGRATED_PLUGINS_ANNOTATION
-from kubestow.plugins._shared.volume_claims import uses_claim
 from kubestow.plugins.volume_binding.capacity import limit_of
 
 

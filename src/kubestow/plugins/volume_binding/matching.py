@@ -14,13 +14,13 @@ from kubestow.api.labels import EVERYTHING, Selector, SelectorError, parse_label
 from kubestow.api.node_selector import CompiledNodeSelector
 from kubestow.api.quantity import Quantity
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.errors import PluginError
-from kubestow.plugins._shared.volume_claims import (
+from kubestow.api.volume_claims import (
     claim_class,
     is_claimed_by,
     offered_storage,
     requested_storage,
 )
+from kubestow.errors import PluginError
 from kubestow.plugins.volume_binding.affinity import selector_of
 from kubestow.plugins.volume_binding.free_volumes import (
     ClassVolumes,

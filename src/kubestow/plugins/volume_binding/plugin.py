@@ -9,6 +9,12 @@ import numpy as np
 from kubestow.api.pod import Pod, Volume
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.api.volume_claims import (
+    claim_name,
+    claim_not_found,
+    is_fully_bound,
+    ownership_error,
+)
 from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import PluginArgs, UtilizationShapePoint, VolumeBindingArgs
 from kubestow.errors import ApiError, ConfigError, PluginError
@@ -20,16 +26,10 @@ from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.curve import UtilizationCurve
-from kubestow.plugins._shared.volume_claims import (
-    claim_name,
-    claim_not_found,
-    is_delayed,
-    is_fully_bound,
-    ownership_error,
-)
 from kubestow.plugins.volume_binding.affinity import MigratedNodes
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 from kubestow.plugins.volume_binding.binding import Reservation, VolumeBinder
+from kubestow.plugins.volume_binding.delayed import is_delayed
 from kubestow.plugins.volume_binding.free_volumes import VolumesByClass
 from kubestow.plugins.volume_binding.hints import registrations
 from kubestow.plugins.volume_binding.provisioning import Provisioning

@@ -14,12 +14,12 @@ from kubestow.api.storage import (
     StorageClass,
     TopologySelectorTerm,
 )
+from kubestow.api.volume_claims import STORAGE, claim_class
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.objects import ClusterObjects
 from kubestow.errors import PluginError
 from kubestow.index.node_match import labels_match
 from kubestow.index.nodes import Nodes
-from kubestow.plugins._shared.volume_claims import STORAGE, claim_class
 from kubestow.plugins.volume_binding.capacity import StorageCapacities
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from kubestow.api.volume_claims import claim_class, offered_storage, requested_storage
 from kubestow.plugins._shared.curve import MAX_UTILIZATION, UtilizationCurve
-from kubestow.plugins._shared.volume_claims import claim_class, offered_storage, requested_storage
 from kubestow.plugins.volume_binding.delayed import Decision
 
 # Per storage class: what is asked of it, and what there is.

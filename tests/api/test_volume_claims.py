@@ -4,14 +4,11 @@ import pytest
 
 from kubestow.api.pod import PersistentVolumeClaimSource, Volume
 from kubestow.api.storage import PersistentVolumeClaim
-from kubestow.cache.objects import ClusterObjects
-from kubestow.errors import PluginError
-from kubestow.plugins._shared.volume_claims import (
+from kubestow.api.volume_claims import (
     CLASS_ANNOTATION,
     claim_class,
     claim_name,
     is_claimed_by,
-    is_delayed,
     is_fully_bound,
     names_claim,
     ownership_error,
@@ -23,7 +20,6 @@ from kubestow.testing import make_pod
 from kubestow.testing.storage import (
     make_claim,
     make_ephemeral_volume,
-    make_storage_class,
     make_volume,
 )
 
@@ -81,20 +77,6 @@ def test_bound_is_what_both_sides_agreed_on() -> None:
     assert is_fully_bound(make_claim(volume="pv"))
     assert not is_fully_bound(make_claim(volume="pv", is_bound=False))
     assert not is_fully_bound(make_claim(is_bound=True))
-
-
-def test_delayed_is_what_waits_for_its_first_consumer() -> None:
-    objects = ClusterObjects()
-    classes = objects.storage_classes
-    objects.put(make_storage_class("wait"), make_storage_class("now", mode="Immediate"))
-    objects.put(make_storage_class("unset", mode=None))
-    assert is_delayed(make_claim(class_name="wait"), classes)
-    assert not is_delayed(make_claim(class_name="now"), classes)
-    assert not is_delayed(make_claim(class_name="gone"), classes)
-    assert not is_delayed(make_claim(class_name=""), classes)
-    with pytest.raises(PluginError) as raised:
-        is_delayed(make_claim(class_name="unset"), classes)
-    assert str(raised.value) == 'VolumeBindingMode not set for StorageClass "unset"'
 
 
 def test_a_volume_is_claimed_by_name_and_uid() -> None:

@@ -4,6 +4,14 @@ from typing import Any
 
 import pytest
 
+from kubestow.api.csi_translation import (
+    TranslationError,
+    in_tree_volume,
+    inline_handle,
+    migrated_plugins,
+    persistent_handle,
+    translated_affinity,
+)
 from kubestow.api.pod import (
     AwsElasticBlockStore,
     AzureDisk,
@@ -16,18 +24,7 @@ from kubestow.api.pod import (
     VsphereVolume,
 )
 from kubestow.api.storage import PersistentVolume
-from kubestow.api.topology import BETA_REGION_LABEL as BETA_REGION
-from kubestow.api.topology import BETA_ZONE_LABEL as BETA_ZONE
-from kubestow.api.topology import REGION_LABEL as REGION
-from kubestow.api.topology import ZONE_LABEL as ZONE
-from kubestow.plugins._shared.csi_translation import (
-    TranslationError,
-    in_tree_volume,
-    inline_handle,
-    migrated_plugins,
-    persistent_handle,
-    translated_affinity,
-)
+from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from kubestow.testing import make_term
 from kubestow.testing.storage import make_csi_node, make_volume, make_volume_affinity
 
@@ -132,11 +129,13 @@ def test_azure_disks_must_be_managed() -> None:
     ("labels", "location"),
     [
         pytest.param({}, "zones/UNSPECIFIED", id="none"),
-        pytest.param({ZONE: "a-b-c"}, "zones/a-b-c", id="one"),
-        pytest.param({BETA_ZONE: "b-1-a", ZONE: "a-b-c"}, "zones/b-1-a", id="beta-first"),
-        pytest.param({BETA_ZONE: "", ZONE: "a-b-c"}, "zones/a-b-c", id="empty-beta"),
-        pytest.param({ZONE: "a-b-c__a-b-d"}, "regions/a-b", id="region"),
-        pytest.param({ZONE: "a-b-c__"}, "zones/a-b-c", id="empty-part"),
+        pytest.param({ZONE_LABEL: "a-b-c"}, "zones/a-b-c", id="one"),
+        pytest.param(
+            {BETA_ZONE_LABEL: "b-1-a", ZONE_LABEL: "a-b-c"}, "zones/b-1-a", id="beta-first"
+        ),
+        pytest.param({BETA_ZONE_LABEL: "", ZONE_LABEL: "a-b-c"}, "zones/a-b-c", id="empty-beta"),
+        pytest.param({ZONE_LABEL: "a-b-c__a-b-d"}, "regions/a-b", id="region"),
+        pytest.param({ZONE_LABEL: "a-b-c__"}, "zones/a-b-c", id="empty-part"),
     ],
 )
 def test_gce_disks_have_a_location(labels: dict[str, str], location: str) -> None:
@@ -146,7 +145,9 @@ def test_gce_disks_have_a_location(labels: dict[str, str], location: str) -> Non
 
 @pytest.mark.parametrize("zones", ["a-b-c__a-d-c", "a-b__a-c", "a-b-c-d__a-b-c-e"])
 def test_gce_zones_must_share_a_region(zones: str) -> None:
-    pv = make_volume(labels={ZONE: zones}, gce_persistent_disk=GcePersistentDisk(pd_name="pd"))
+    pv = make_volume(
+        labels={ZONE_LABEL: zones}, gce_persistent_disk=GcePersistentDisk(pd_name="pd")
+    )
     with pytest.raises(TranslationError):
         handle_of(pv)
 
@@ -156,39 +157,47 @@ def test_gce_zones_must_share_a_region(zones: str) -> None:
     [
         pytest.param(ebs(), None, id="nothing"),
         pytest.param(
-            ebs(terms=[make_term(f"{ZONE} In a", "x Exists"), make_term(f"{ZONE} In b")]),
+            ebs(
+                terms=[make_term(f"{ZONE_LABEL} In a", "x Exists"), make_term(f"{ZONE_LABEL} In b")]
+            ),
             [make_term(f"{EBS_ZONE} In a", "x Exists"), make_term(f"{EBS_ZONE} In b")],
             id="2-renamed-in-every-term",
         ),
         pytest.param(
-            ebs(labels={ZONE: "c"}, terms=[make_term(f"{BETA_ZONE} In a")]),
+            ebs(labels={ZONE_LABEL: "c"}, terms=[make_term(f"{BETA_ZONE_LABEL} In a")]),
             [make_term(f"{EBS_ZONE} In a")],
             id="1-keys-before-labels",
         ),
         pytest.param(
-            ebs(labels={BETA_ZONE: "a"}, terms=[make_term("x Exists"), make_term("y Exists")]),
+            ebs(
+                labels={BETA_ZONE_LABEL: "a"}, terms=[make_term("x Exists"), make_term("y Exists")]
+            ),
             [make_term("x Exists", f"{EBS_ZONE} In a"), make_term("y Exists", f"{EBS_ZONE} In a")],
             id="2-label-appended-to-every-term",
         ),
         pytest.param(
-            ebs(labels={ZONE: "b__ a____b"}), [make_term(f"{EBS_ZONE} In a,b")], id="2-sorted-set"
+            ebs(labels={ZONE_LABEL: "b__ a____b"}),
+            [make_term(f"{EBS_ZONE} In a,b")],
+            id="2-sorted-set",
         ),
         pytest.param(
-            ebs(labels={ZONE: "a"}, terms=[]), [make_term(f"{EBS_ZONE} In a")], id="2-no-terms"
+            ebs(labels={ZONE_LABEL: "a"}, terms=[]),
+            [make_term(f"{EBS_ZONE} In a")],
+            id="2-no-terms",
         ),
         pytest.param(
-            ebs(terms=[make_term(f"{BETA_ZONE} In a", f"{BETA_REGION} In r")]),
-            [make_term(f"{EBS_ZONE} In a", f"{REGION} In r")],
+            ebs(terms=[make_term(f"{BETA_ZONE_LABEL} In a", f"{BETA_REGION_LABEL} In r")]),
+            [make_term(f"{EBS_ZONE} In a", f"{REGION_LABEL} In r")],
             id="3-beta-region",
         ),
         pytest.param(
-            ebs(terms=[make_term(f"{ZONE} In a", f"{BETA_REGION} In r")]),
-            [make_term(f"{EBS_ZONE} In a", f"{BETA_REGION} In r")],
+            ebs(terms=[make_term(f"{ZONE_LABEL} In a", f"{BETA_REGION_LABEL} In r")]),
+            [make_term(f"{EBS_ZONE} In a", f"{BETA_REGION_LABEL} In r")],
             id="3-ga-family-leaves-beta-region",
         ),
         pytest.param(
-            ebs(labels={ZONE: "b"}, terms=[make_term(f"{ZONE} Exists")]),
-            [make_term(f"{ZONE} Exists", f"{EBS_ZONE} In b")],
+            ebs(labels={ZONE_LABEL: "b"}, terms=[make_term(f"{ZONE_LABEL} Exists")]),
+            [make_term(f"{ZONE_LABEL} Exists", f"{EBS_ZONE} In b")],
             id="2-a-key-without-values-is-no-zone",
         ),
     ],
@@ -199,14 +208,14 @@ def test_topology_is_translated(pv: PersistentVolume, terms: list[NodeSelectorTe
 
 
 def test_disks_without_zones_keep_their_affinity() -> None:
-    terms = [make_term(f"{ZONE} In a")]
-    pv = make_volume(labels={ZONE: "b"}, terms=terms, azure_disk=AzureDisk(disk_uri="u"))
+    terms = [make_term(f"{ZONE_LABEL} In a")]
+    pv = make_volume(labels={ZONE_LABEL: "b"}, terms=terms, azure_disk=AzureDisk(disk_uri="u"))
     assert affinity_of(pv) == make_volume_affinity(*terms)
 
 
 def test_a_label_without_a_zone_fails() -> None:
     with pytest.raises(TranslationError):
-        affinity_of(ebs(labels={ZONE: ""}))
+        affinity_of(ebs(labels={ZONE_LABEL: ""}))
 
 
 @pytest.mark.parametrize(

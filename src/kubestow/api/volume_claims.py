@@ -1,9 +1,10 @@
 """Which claims a pod's volumes stand for, and what state a claim is in (spec 07 §1.3).
 
-All four volume plugins read claims, volumes and classes by the same rules and reject with the same
-words; the rules and the words are here.
+All volume plugins and the volume controller of the simulator read claims and volumes by the same
+rules, and the plugins reject with the same words; the rules and the words are here.
 
-Not here: finding a volume for a claim (`volume_binding`), in-tree volumes (`csi_translation`).
+Not here: finding a volume for a claim (`plugins.volume_binding`), in-tree volumes
+(`csi_translation`).
 """
 
 from collections.abc import Iterator
@@ -12,9 +13,7 @@ from typing import Final
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import Pod, Volume
 from kubestow.api.quantity import ZERO, Quantity
-from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubestow.cache.objects import ObjectStore
-from kubestow.errors import PluginError
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 
 CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED_ANNOTATION: Final = "pv.kubernetes.io/bind-completed"
@@ -83,17 +82,6 @@ def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
     return bool(claim.spec.volume_name) and (
         BIND_COMPLETED_ANNOTATION in claim.metadata.annotations
     )
-
-
-def is_delayed(claim: PersistentVolumeClaim, classes: ObjectStore[StorageClass]) -> bool:
-    """Whether the claim is to be bound only once a pod that uses it has a node."""
-    name = claim_class(claim)
-    storage_class = classes.get(name) if name else None
-    if storage_class is None:
-        return False
-    if storage_class.volume_binding_mode is None:
-        raise PluginError(mode_not_set(name))
-    return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def is_claimed_by(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
