@@ -1,6 +1,6 @@
 """The v1.9 predicates and priorities by the names a Policy uses (spec 05 §16.1).
 
-Custom ones, which get their rule from an argument, are made by `config.policy`'s reader in
+Custom ones, which get their rule from an argument, are made by `config.legacy`'s reader in
 `engine.legacy`; they have no name of their own.
 """
 
