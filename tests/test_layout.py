@@ -48,22 +48,29 @@ def test_the_layers_name_no_folder_twice(contract: dict[str, list[str]]) -> None
     assert len(names) == len(set(names))
 
 
-def _loaded_with(module: str) -> set[str]:
-    """The parts of this package that importing the module loads, in a process of its own."""
-    code = f"import sys, {module}\nprint(*sys.modules)"
+def _loaded_by(*arguments: str) -> set[str]:
+    """The parts of this package that a command line loads, in a process of its own."""
+    code = (
+        "import sys\n"
+        "from kubestow.service.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('loaded:', *sys.modules)"
+    )
     output = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        [sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True
     ).stdout
-    return {name for name in output.split() if name.startswith("kubestow.")}
+    names = output.rpartition("loaded:")[2].split()
+    return {name for name in names if name.startswith("kubestow.")}
 
 
 def test_the_running_scheduler_loads_no_api_server_and_no_simulator() -> None:
-    parts = {name.split(".")[1] for name in _loaded_with("kubestow.service.commands.run")}
-    assert not parts & {"apiserver", "simulator"}
+    loaded = _loaded_by("run", "--help")
+    assert "kubestow.engine.scheduler" in loaded
+    assert not {name.split(".")[1] for name in loaded} & {"apiserver", "simulator"}
 
 
-def test_the_command_line_loads_nothing_legacy() -> None:
-    """An older version is loaded when a command is asked for it."""
-    loaded = _loaded_with("kubestow.service.cli")
-    assert "kubestow.service.commands.run" in loaded
+@pytest.mark.parametrize("command", ["run", "simulate", "conformance"])
+def test_an_older_version_is_loaded_when_it_is_asked_for(command: str) -> None:
+    loaded = _loaded_by(command, "--help")
+    assert f"kubestow.service.commands.{command}" in loaded
     assert not [name for name in loaded if "legacy" in name.split(".")]

@@ -33,10 +33,13 @@ log = logging.getLogger(__name__)
 
 PROGRAM: Final = "kube-scheduler"
 # Typer must leave all arguments to us, `--help` included.
-CONTEXT_SETTINGS: Final[dict[str, bool | list[str]]] = {
-    "allow_extra_args": True,
-    "ignore_unknown_options": True,
-    "help_option_names": [],
+SETTINGS: Final[dict[str, object]] = {
+    "add_help_option": False,
+    "context_settings": {
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "help_option_names": [],
+    },
 }
 
 
