@@ -146,7 +146,7 @@ class Decider:
         if self._try_nominated_node(profile, decision):
             return None
         nominated = self._nominated_rows()
-        if outcome.node_names is None and not nominated and evaluation.passes_everywhere:
+        if outcome.node_names is None and not nominated and evaluation.passes_everywhere():
             self._take_in_turn(profile, decision)
             return None
         candidates = self._candidates(decision)
@@ -385,7 +385,7 @@ class _Search:
     ) -> Iterator[slice | npt.NDArray[np.intp]]:
         """The candidates from `start` on, wrapping round, in pieces that tend to be just enough."""
         count = len(candidates)
-        share = self._evaluation.passing_share
+        share = self._evaluation.passing_share()
         size = self._wanted + 1 if share == 1 else self._enough(self._wanted, share)
         position = 0
         while position < count:

@@ -26,14 +26,15 @@ from kubestow.index.nodes import nodes_of
 class Evaluation(Protocol):
     state: CycleState
 
-    @property
     def passing_share(self) -> float:
-        """A guess at how many of the nodes fit, 1 for all; how much is looked at in one go."""
+        """An estimate of the share of nodes that fit; decides how many are filtered at once."""
         ...
 
-    @property
     def passes_everywhere(self) -> bool:
-        """Whether it is known, once PreFilter ran, that every node passes the filters."""
+        """Whether every node is known to pass the filters. Call `pre_filter` first.
+
+        Where verdicts are reused, this is what brings them up to date.
+        """
         ...
 
     def pre_filter(self) -> PreFilterOutcome: ...
@@ -56,11 +57,9 @@ class PlainEvaluation:
         self._pod = pod
         self._snapshot = snapshot
 
-    @property
     def passing_share(self) -> float:
         return 1.0
 
-    @property
     def passes_everywhere(self) -> bool:
         return False
 

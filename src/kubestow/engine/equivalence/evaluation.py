@@ -42,12 +42,10 @@ class ReusingEvaluation:
         self.state = record.state.shallow_copy()
         self._asked: list[FilterStep] = []
 
-    @property
     def passing_share(self) -> float:
         record = self._fresh_record()
         return 1 - record.rejected_count / max(len(record.failed_by), 1)
 
-    @property
     def passes_everywhere(self) -> bool:
         return not self._asked and not self._fresh_record().rejected_count
 
