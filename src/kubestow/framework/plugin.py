@@ -104,9 +104,11 @@ class FilterPlugin(Protocol):
 
 
 class PostFilterResult(NamedTuple):
-    """A nomination: the node's name, or "" to clear the one the pod has."""
+    """A nomination: the node's name, or "" to clear the one the pod has; and the pods that are
+    evicted from the node to make room."""
 
     nominated_node_name: str
+    victims: tuple[PodInfo, ...] = ()
 
 
 @runtime_checkable

@@ -94,6 +94,8 @@ def test_a_node_is_nominated_and_the_message_says_nothing_of_it(make_cluster: ty
     decision = cluster.decide(make_pod("p", cpu="2", priority=10))
     assert decision.nomination == Nomination("n1")
     assert decision.message == "0/1 nodes are available: 1 Insufficient cpu."
+    assert decision.post_filter is not None
+    assert [victim.name for victim in decision.post_filter.victims] == ["v"]
     assert len(cluster.pending_work) == 1
 
 

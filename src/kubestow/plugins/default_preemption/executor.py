@@ -52,9 +52,8 @@ class Executor:
         # UID of a preemptor → namespace and name of its last victim, once that one is evicted.
         self._preempting: dict[str, tuple[str, str] | None] = {}
 
-    def evict(self, preemptor: PodInfo, node_name: str, victims: Iterable[PodInfo]) -> None:
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """See to it that the victims go; returns at once."""
-        victims = tuple(victims)
         staying = [victim.pod for victim in victims if not is_terminating(victim.pod)]
         if staying or not self._is_async:
             self._handle.metrics.preemption_actuated(len(victims))

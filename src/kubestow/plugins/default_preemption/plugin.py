@@ -111,8 +111,9 @@ class DefaultPreemption:
             return None, Status.unschedulable("no candidate node for preemption")
         chosen = candidates[int(best[0])]
         node_name = handle.snapshot.names[chosen.row]
-        self.executor.evict(pod, node_name, chosen.victims)
-        return PostFilterResult(node_name), SUCCESS
+        victims = tuple(chosen.victims)
+        self.executor.evict(pod, node_name, victims)
+        return PostFilterResult(node_name, victims), SUCCESS
 
     def _newest(self, pod: PodInfo) -> PodInfo:
         """The pod as the API server last showed it."""

@@ -29,11 +29,10 @@ from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import build_profiles
 from kubestow.framework.handle import Handle, NoEvents
+from kubestow.framework.plugin import PostFilterResult
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import run_reserve
 from kubestow.framework.status import Code, Status
-from kubestow.plugins.default_preemption import DefaultPreemption
-from kubestow.plugins.default_preemption.executor import Executor
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue.nominator import Nominator
 from kubestow.simulator.bench.upstream import Calibration
@@ -88,9 +87,9 @@ class Bench:
         for pod in cluster.running:
             self.objects.pods.put(pod)
             self.cache.add_pod(PodInfo(pod))
-        self._plugins = _Plugins(self.objects, self.nominator, clock)
-        self.snapshot = self._plugins.snapshot
-        self.profile = self._plugins.profile
+        plugins = _Plugins(self.objects, self.nominator, clock)
+        self.snapshot = plugins.snapshot
+        self.profile = plugins.profile
         self.decider = Decider(
             self.snapshot, self.nominator, percentage_of_nodes_to_score=percentage
         )
@@ -138,12 +137,14 @@ class Bench:
                 status = _finish(plugin.pre_bind(decision.state, assigned, node_name))
             assert status is None or status.code == Code.SKIP, status
 
-    def make_room(self, pod: PodInfo, node_name: str) -> PodInfo:
-        """Evict whom preemption chose, and give the pod its nomination."""
-        for victim in self._plugins.evictions.victims:
-            self.cache.remove_pod(victim)
-            self.objects.pods.remove(victim.metadata.namespace, victim.metadata.name)
-        status = msgspec.structs.replace(pod.pod.status, nominated_node_name=node_name)
+    def make_room(self, pod: PodInfo, result: PostFilterResult) -> PodInfo:
+        """Evict the pods that preemption chose, and give the pod its nomination."""
+        for victim in result.victims:
+            self.cache.remove_pod(victim.pod)
+            self.objects.pods.remove(victim.namespace, victim.name)
+        status = msgspec.structs.replace(
+            pod.pod.status, nominated_node_name=result.nominated_node_name
+        )
         nominated = self.enqueue(msgspec.structs.replace(pod.pod, status=status))
         self.nominator.add(nominated.pod)
         return nominated
@@ -170,9 +171,6 @@ class _Plugins:
         self._handle.activate = _ignore
         profiles = build_profiles([ProfileConfig()], REGISTRY, lambda _: self._handle)
         self.profile: Profile = profiles[DEFAULT_SCHEDULER_NAME]
-        preemption = self.profile.plugins[DefaultPreemption.name]
-        assert isinstance(preemption, DefaultPreemption)
-        self.evictions = preemption.executor = _NotedEvictions(self._handle)
 
 
 def _copied(objects: ClusterObjects) -> ClusterObjects:
@@ -233,9 +231,8 @@ class _Run:
 
     def place(self, pod: PodInfo) -> None:
         elapsed_s, decision = self._timed_cycle(pod)
-        nomination = decision.nomination
-        if decision.status is not None and nomination is not None and nomination.node_name:
-            pod = self._bench.make_room(pod, nomination.node_name)
+        if decision.post_filter is not None and decision.post_filter.nominated_node_name:
+            pod = self._bench.make_room(pod, decision.post_filter)
             more_s, decision = self._timed_cycle(pod)
             elapsed_s += more_s
         if decision.is_scheduled:
@@ -302,17 +299,6 @@ class _DirectWrites(MemoryClient):
         written = msgspec.structs.replace(new, metadata=metadata)
         self._objects.put(written)
         return written
-
-
-class _NotedEvictions(Executor):
-    """Evicts nobody, and remembers who would have been."""
-
-    def __init__(self, handle: Handle) -> None:
-        super().__init__(DefaultPreemption.name, handle, is_async=True)
-        self.victims: list[Pod] = []
-
-    def evict(self, preemptor: PodInfo, node_name: str, victims: Iterable[PodInfo]) -> None:
-        self.victims = [victim.pod for victim in victims]
 
 
 def _is_same(one: Decision, other: Decision) -> bool:
