@@ -1,7 +1,7 @@
 """Reuse between pods of one shape changes no decision."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
@@ -26,8 +26,9 @@ from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import build_profiles
 from kubestow.framework.node_plugin import NodeFilter, NodeScore
-from kubestow.framework.profile import ScoreStep
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.profile import FilterStep, ScoreStep
+from kubestow.framework.reuse import NO_REUSE, Reads, Reuse
+from kubestow.framework.status import Status
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_handle, make_node, make_pod
@@ -243,6 +244,36 @@ def test_row_forms_equal_the_array_forms(seed: int) -> None:
             scores = np.broadcast_to(step.plugin.score(state, pod, nodes), 5)
             rows = [*map(step.row_form(state), side.snapshot.node_infos)]
             assert scores.tolist() == rows
+
+
+class FilterThenScore:
+    """Scores what its filter found in the same attempt, as VolumeBinding does."""
+
+    name = "FilterThenScore"
+
+    def filter(self, state: Any, pod: PodInfo, nodes: Any) -> None:
+        state.write(self.name, 40)
+
+    def filter_status(self, state: Any, code: int) -> Status:
+        raise AssertionError("every node passes")
+
+    def score(self, state: Any, pod: PodInfo, nodes: Any) -> int:
+        return state.get(self.name) or 0
+
+
+def test_parts_of_scores_know_what_the_filters_found() -> None:
+    cache, side = Cache(), Side(shares_work=True)
+    for number in range(4):
+        cache.add_node(new_node(number, number))
+    profile, plugin = side.profile, cast(Any, FilterThenScore())
+    profile.plugins = {**profile.plugins, plugin.name: plugin}
+    profile.filter_steps.append(FilterStep(len(profile.filter), plugin.name, plugin, NO_REUSE))
+    profile.score_steps.append(ScoreStep(plugin.name, plugin, None, 1, NO_REUSE))
+    for number in range(3):
+        decision = side.decide(cache, new_pod(0, number))
+        assert decision.scores is not None
+        raw = {part.plugin: part.raw.tolist() for part in decision.scores.by_plugin}
+        assert set(raw[plugin.name]) == {40}
 
 
 class Faulty:

@@ -135,4 +135,5 @@ class ReusingEvaluation:
         record = self._record
         plain = PlainEvaluation(record.profile, self._pod, record.snapshot)
         plain.pre_filter()
+        plain.verdicts(rows)  # Some scores are made of what Filter found.
         return plain.scores(rows).by_plugin
