@@ -142,7 +142,6 @@ def test_statuses_by_node() -> None:
         "n3": UNSCHEDULABLE("told").with_plugin("X"),
     }
     assert diagnosis.status_of(1) is None
-    assert diagnosis.failed_rows().tolist() == [0, 2, 3]
 
 
 def test_an_explicit_verdict_replaces_the_filter_s() -> None:
@@ -249,3 +248,22 @@ def test_counting_equals_going_from_node_to_node(
     if passed:  # a text is only made when nobody passed; then they count as absent
         slow["absent"] = slow.get("absent", 0) + passed
     assert dict(diagnosis.reason_counts()) == slow
+
+
+@given(VERDICTS, st.dictionaries(st.integers(0, 59), st.sampled_from("012"), max_size=4))
+def test_rows_are_grouped_by_what_is_said_of_them(
+    verdicts: list[tuple[int, int]], explicit: dict[int, str]
+) -> None:
+    # Several codes mean the same, and so may an explicit verdict.
+    tables = [{code: UNSCHEDULABLE(f"{code % 7}") for code in range(1, 31)} for _ in range(4)]
+    diagnosis = diagnosis_of(verdicts, *tables)
+    for row, reason in explicit.items():
+        if row < len(verdicts):
+            diagnosis.set_explicit(row, UNSCHEDULABLE(reason).with_plugin("F1"))
+    expected: dict[Status, list[int]] = {}
+    for row in range(len(verdicts)):
+        status = diagnosis.status_of(row)
+        if status is not None and status is not diagnosis.absent:
+            expected.setdefault(status, []).append(row)
+    groups = diagnosis.rows_by_status()
+    assert [(status, rows.tolist()) for status, rows in groups] == list(expected.items())

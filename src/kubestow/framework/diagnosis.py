@@ -136,13 +136,6 @@ class Diagnosis:
         self.explicit[row] = status
         self.failed_by[row] = UNKNOWN
 
-    def failed_rows(self) -> npt.NDArray[np.intp]:
-        """Rows with a verdict of their own that is not a pass, in row order."""
-        rows = np.flatnonzero(self.failed_by >= 0)
-        if self.explicit:
-            rows = np.union1d(rows, np.fromiter(self.explicit, np.intp))
-        return rows
-
     def status_of(self, row: int) -> Status | None:
         """The verdict on one node; None when it passed."""
         explicit = self.explicit.get(row)
@@ -177,12 +170,25 @@ class Diagnosis:
     def statuses(self) -> Mapping[str, Status]:
         """Every node with a verdict of its own that is not a pass, by name."""
         result: dict[str, Status] = {}
-        rows: list[int] = self.failed_rows().tolist()
-        for row in rows:
-            status = self.status_of(row)
-            if status is not None:
-                result[self.node_names[row]] = status
+        for status, rows in self.rows_by_status():
+            result |= dict.fromkeys([self.node_names[row] for row in rows.tolist()], status)
         return result
+
+    def rows_by_status(self) -> list[tuple[Status, npt.NDArray[np.intp]]]:
+        """The rows of each distinct verdict that is not a pass, in the order of their first row."""
+        found: dict[Status, list[npt.NDArray[np.intp]]] = {}
+        if self._has_verdicts:
+            rows = np.flatnonzero(self.failed_by >= 0)
+            rows = rows[np.lexsort((self.codes[rows], self.failed_by[rows]))]
+            pairs = np.stack((self.failed_by[rows], self.codes[rows]))
+            starts = np.flatnonzero((np.diff(pairs) != 0).any(axis=0)) + 1
+            for same in np.split(rows, starts) if len(rows) else ():
+                status = self._decode(int(self.failed_by[same[0]]), int(self.codes[same[0]]))
+                found.setdefault(status, []).append(same)
+        for row, status in self.explicit.items():
+            found.setdefault(status, []).append(np.array([row], np.intp))
+        groups = [(status, np.sort(np.concatenate(parts))) for status, parts in found.items()]
+        return sorted(groups, key=lambda group: int(group[1][0]))
 
     def reason_counts(self) -> Counter[str]:
         """How many nodes gave each reason, those without a verdict of their own included."""

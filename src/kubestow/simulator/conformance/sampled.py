@@ -52,10 +52,10 @@ def _compare_failed(comparer: Comparer, expected: Json, decision: Decision) -> N
     for group in expected.get("failed", ()):
         status = {key: group[key] for key in ("code", "plugin", "reasons") if key in group}
         recorded |= dict.fromkeys(_rows(group["nodes"]), status)
-    rows: list[int] = []
+    got: dict[int, Json] = {}
     if decision.pre_filter.status is None:
-        rows = decision.diagnosis.failed_rows().tolist()
-    got = {row: as_json(decision.diagnosis.status_of(row)) for row in rows}
+        for status, rows in decision.diagnosis.rows_by_status():
+            got |= dict.fromkeys(rows.tolist(), as_json(status))
     for row in sorted(recorded.keys() | got.keys()):
         plugin = recorded.get(row, {}).get("plugin", "all")
         comparer.equal(VERDICTS, f"{plugin} row {row}", recorded.get(row), got.get(row))
