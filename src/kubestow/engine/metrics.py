@@ -19,7 +19,7 @@ ERROR: Final = "error"
 class SchedulerMetrics(PluginMetrics, Protocol):
     """The recorder of one scheduler. It must be quick: it is called many times per pod."""
 
-    def start_attempt(self, profile_name: str) -> CycleMeter: ...
+    def start_attempt(self, profile_name: str, *, keeps_timings: bool) -> CycleMeter: ...
 
     def decided(self, decision: Decision) -> None:
         """The scheduling algorithm has an answer; says how often which plugin was asked."""
@@ -39,7 +39,7 @@ class SchedulerMetrics(PluginMetrics, Protocol):
 class NoSchedulerMetrics(NoPluginMetrics):
     """Counts nothing."""
 
-    def start_attempt(self, profile_name: str) -> CycleMeter:
+    def start_attempt(self, profile_name: str, *, keeps_timings: bool) -> CycleMeter:
         return NO_METER
 
     def decided(self, decision: Decision) -> None: ...

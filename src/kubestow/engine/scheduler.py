@@ -90,7 +90,7 @@ class Scheduler:
         if profile is None or self._skips(queued_pod.pod, profile):
             self.queue.done(queued_pod.uid)
             return None
-        meter = self.metrics.start_attempt(profile.name)
+        meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
         decision = self._decide(profile, queued_pod, meter)
         meter.algorithm_ended()
         self.metrics.decided(decision)

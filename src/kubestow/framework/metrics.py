@@ -13,7 +13,10 @@ Not here: names of metrics, buckets, how they are published (`service.metrics`);
 reports of attempts and events (`engine.metrics`).
 """
 
+from collections.abc import Sequence
 from typing import Final, Protocol
+
+import msgspec
 
 from kubestow.framework.status import Code, Status
 
@@ -33,12 +36,25 @@ BIND: Final = "Bind"
 POST_BIND: Final = "PostBind"
 
 
+class Timing(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """How long an extension point took, or with `plugin` one call of a plugin there."""
+
+    point: str
+    duration_s: float
+    plugin: str = ""
+
+
 class CycleMeter(Protocol):
     """The stopwatch of one attempt. Each `…_ended` measures from where the last one stopped."""
 
     @property
     def is_sampled(self) -> bool:
         """Whether single plugin calls are to be measured as well."""
+        ...
+
+    @property
+    def timings(self) -> Sequence[Timing]:
+        """What was measured so far, in the order in which it ended; empty where it is not kept."""
         ...
 
     def resume(self) -> None:
@@ -71,6 +87,7 @@ class NoMeter:
     """Measures nothing."""
 
     is_sampled = False
+    timings = ()
 
     def resume(self) -> None: ...
 

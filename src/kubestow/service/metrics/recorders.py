@@ -7,7 +7,7 @@ Upstream sends durations of plugins and hints through a buffer that drops what i
 they are entered at once, which is cheaper than a buffer and loses nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from kubestow.engine.decision import Decision
 from kubestow.engine.metrics import ERROR, SCHEDULED, UNSCHEDULABLE
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.events import ClusterEvent
-from kubestow.framework.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE, label_of
+from kubestow.framework.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Timing, label_of
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Status
 from kubestow.queue import QueuedPod
@@ -67,6 +67,10 @@ class Meter:
         self.is_sampled = is_sampled
         self.started_s = self._last_s = self._plugin_last_s = now_s
 
+    @property
+    def timings(self) -> Sequence[Timing]:
+        return ()
+
     def resume(self) -> None:
         self._last_s = self._plugin_last_s = self._recorder.now_s()
 
@@ -94,6 +98,32 @@ class Meter:
         count, duration = self._recorder.attempt(result, self._profile)
         count.inc()
         duration.observe(self._recorder.now_s() - self.started_s)
+
+
+class KeepingMeter(Meter):
+    """Keeps what it measures, for listeners that freeze decisions."""
+
+    __slots__ = ("_timings",)
+
+    def __init__(
+        self, recorder: "SchedulerRecorder", profile_name: str, now_s: float, *, is_sampled: bool
+    ) -> None:
+        super().__init__(recorder, profile_name, now_s, is_sampled=is_sampled)
+        self._timings: list[Timing] = []
+
+    @property
+    def timings(self) -> Sequence[Timing]:
+        return self._timings
+
+    def point_ended(self, point: str, status: Status | None = None) -> None:
+        started_s = self._last_s
+        super().point_ended(point, status)
+        self._timings.append(Timing(point, self._last_s - started_s))
+
+    def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:
+        started_s = self._plugin_last_s
+        super().plugin_ended(plugin, point, answer)
+        self._timings.append(Timing(point, self._plugin_last_s - started_s, plugin))
 
 
 class SchedulerRecorder:
@@ -130,8 +160,9 @@ class SchedulerRecorder:
 
     # --- attempts ---
 
-    def start_attempt(self, profile_name: str) -> Meter:
-        return Meter(self, profile_name, self.now_s(), is_sampled=self._samples())
+    def start_attempt(self, profile_name: str, *, keeps_timings: bool) -> Meter:
+        make = KeepingMeter if keeps_timings else Meter
+        return make(self, profile_name, self.now_s(), is_sampled=self._samples())
 
     def point(self, point: str, status: str, profile: str) -> Histogram:
         key = (point, status, profile)
