@@ -43,6 +43,7 @@ class Snapshot:
         self.generation = 0
         self.columns = Columns()
         self.log = ChangeLog()
+        # Replaced when rows move, never changed in place: frozen decisions refer to it.
         self.names: list[str] = []
         self.nodes: list[Node] = []
         self.node_infos: list[NodeInfo] = []

@@ -1,7 +1,9 @@
 """The record of one scheduling attempt: what was decided, and everything needed to say why.
 
 It is the only source for messages, events, conditions, explanations, reports and the conformance
-runner. It holds the arrays the attempt produced anyway; words are made when somebody asks.
+runner. It holds the arrays the attempt produced anyway; words are made on demand. So it is valid
+within its scheduling cycle only: the next cycle overwrites what it refers to. `freeze` gives a copy
+to keep.
 """
 
 from collections.abc import Sequence
@@ -12,10 +14,19 @@ import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import row_numbers
+from kubestow.engine.frozen_decision import (
+    FrozenDecision,
+    FrozenScores,
+    FrozenStatus,
+    NodeNames,
+    NodesWithStatus,
+    PodRef,
+    read_only,
+)
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.plugin import PostFilterResult
-from kubestow.framework.runner import UNRESTRICTED, Scores
+from kubestow.framework.runner import UNRESTRICTED, FilterError, ScoreError, Scores
 from kubestow.framework.status import Code, Status
 
 
@@ -131,3 +142,51 @@ class Decision:
         """No node fits, and what PostFilter had to say is in the diagnosis."""
         self.status = Status(Code.UNSCHEDULABLE, error=FitError(self.diagnosis))
         return self
+
+    def freeze(self) -> FrozenDecision:
+        """All that is known of the attempt, in a value of its own that no later cycle changes.
+
+        To be called within the cycle. Plugins whose part in the scores is not known yet are asked.
+        """
+        names, diagnosis, outcome = self.node_names, self.diagnosis, self.pre_filter
+        feasible, rejected = self.feasible, diagnosis.rows_by_status()
+        is_absent = np.ones(len(names), np.bool_)
+        for rows in (feasible, *(rows for _, rows in rejected)):
+            is_absent[rows] = False
+        return FrozenDecision(
+            pod=PodRef.of(self.pod),
+            profile=self.profile_name,
+            node=self.node_name,
+            status=self.status and FrozenStatus.of(self.status),
+            nominated_node=None if self.nomination is None else self.nomination.node_name,
+            via_nominated_node=self.via_nominated_node,
+            start_index=self.start_index,
+            nodes_to_find=self.nodes_to_find,
+            evaluated_count=self.evaluated_count,
+            pre_filter=outcome.status and FrozenStatus.of(outcome.status),
+            restricted_to=None if outcome.node_names is None else tuple(sorted(outcome.node_names)),
+            restricted_by=outcome.restricting,
+            feasible=NodeNames(names, feasible),
+            rejected=tuple(
+                NodesWithStatus(FrozenStatus.of(status), NodeNames(names, rows))
+                for status, rows in rejected
+            ),
+            absent=NodesWithStatus(
+                FrozenStatus.of(diagnosis.absent), NodeNames(names, np.flatnonzero(is_absent))
+            ),
+            total=None if self.scores is None else read_only(self.scores.total.copy()),
+            scores=() if self.scores is None else _frozen_scores(self.scores),
+            post_filter=self.post_filter_status and FrozenStatus.of(self.post_filter_status),
+            victims=tuple(map(PodRef.of, self.post_filter.victims if self.post_filter else ())),
+            unschedulable_plugins=tuple(sorted(diagnosis.unschedulable_plugins)),
+            pending_plugins=tuple(sorted(diagnosis.pending_plugins)),
+            timings=tuple(self.state.meter.timings),
+        )
+
+
+def _frozen_scores(scores: Scores) -> tuple[FrozenScores, ...]:
+    try:
+        return tuple(map(FrozenScores.of, scores.by_plugin))
+    except (FilterError, ScoreError):
+        # A plugin that answered in the cycle fails when it is asked again. The totals hold.
+        return ()

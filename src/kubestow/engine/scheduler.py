@@ -10,9 +10,9 @@ configured: then it stands still until they have answered. Binding runs beside i
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.cache.cache import Cache
@@ -40,8 +40,17 @@ log = logging.getLogger(__name__)
 # health checks never wait longer than a few milliseconds.
 CYCLES_PER_TURN_MAX: Final = 16
 
-# Called with every decision, for reports, explanations and metrics.
-DecisionListener = Callable[[Decision, QueuedPod], None]
+
+class DecisionListener(Protocol):
+    """Called with every decision, before the pod is placed or goes back to the queue: for reports
+    and explanations.
+
+    The decision is valid during the call only, because the next cycle overwrites what it refers to.
+    A listener that keeps decisions keeps `decision.freeze()`. Nothing is copied or computed before
+    that call, but where attempts are measured and there is a listener, their timings are kept.
+    """
+
+    def __call__(self, decision: Decision, queued_pod: QueuedPod, /) -> None: ...
 
 
 @dataclass(kw_only=True, eq=False)

@@ -79,8 +79,8 @@ class Diagnosis:
     def record(self, rows: Rows, failed_by: IntArray, codes: IntArray) -> None:
         """Take note of the filters' verdicts on nodes that were not looked at before.
 
-        They are entered when somebody asks. Arrays that are kept from cycle to cycle change with
-        the next one, so whoever wants to know has to ask within the cycle.
+        They are entered on demand. The arrays may be overwritten by the next cycle, so a diagnosis
+        is valid within its cycle only (see `Decision.freeze`).
         """
         self._counted = None
         self._pending.append((rows, failed_by, codes))
@@ -171,7 +171,8 @@ class Diagnosis:
         """Every node with a verdict of its own that is not a pass, by name."""
         result: dict[str, Status] = {}
         for status, rows in self.rows_by_status():
-            result |= dict.fromkeys([self.node_names[row] for row in rows.tolist()], status)
+            numbers: list[int] = rows.tolist()
+            result |= dict.fromkeys([self.node_names[row] for row in numbers], status)
         return result
 
     def rows_by_status(self) -> list[tuple[Status, npt.NDArray[np.intp]]]:

@@ -93,6 +93,7 @@ class Simulation:
         seed: int = 0,
         factory: type[SchedulerFactory] = SchedulerFactory,
     ) -> None:
+        """`on_decision` is called with every decision, which is valid during the call only."""
         self._clock = VirtualClock(asyncio.get_running_loop())
         self._on_decision = on_decision
         self._attempts: dict[str, int] = {}

@@ -13,12 +13,14 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.errors import ApiError
+from kubestow.framework.metrics import Timing
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
 from kubestow.service.metrics.recorders import QueueRecorder, Sampler, SchedulerRecorder
 from kubestow.service.metrics.registry import MetricsRegistry
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
-from kubestow.testing import make_node, make_pod
+from kubestow.testing import ManualClock, make_node, make_pod
 from kubestow.testing.handles import RecordedEvents
 
 PROFILE = "default-scheduler"
@@ -198,6 +200,38 @@ async def test_plugins_are_timed_in_one_attempt_of_ten() -> None:
     await world.schedule(*pods)
     name = "plugin_execution_duration_seconds"
     assert 10 < world.value(name, "DefaultBinder", "Bind", "Success") < 60
+
+
+@scenario
+async def test_a_frozen_decision_has_the_timings_of_its_attempt() -> None:
+    world = World(make_node("n1"), make_node("n2"))
+    kept: list[FrozenDecision] = []
+    world.scheduler.listeners = [lambda decision, _: kept.append(decision.freeze())]
+    await world.schedule(make_pod("small", cpu="1"))
+    await world.schedule(*(make_pod(f"large-{index}", cpu="9") for index in range(40)))
+    points = [[each.point for each in one.timings if not each.plugin] for one in kept]
+    assert points[0] == ["PreFilter", "Filter", "PreScore", "Score"]
+    assert points[1:] == [["PreFilter", "Filter", "PostFilter"]] * 40
+    # Single plugins are timed in sampled attempts.
+    preempting = [any(each.plugin == "DefaultPreemption" for each in one.timings) for one in kept]
+    assert 0 < sum(preempting) < 20
+
+
+def test_a_meter_keeps_what_it_measures_if_asked() -> None:
+    clock = ManualClock()
+    catalogue = SchedulerCatalogue(MetricsRegistry(), DEFAULT_GATES)
+    recorder = SchedulerRecorder(catalogue, clock, np.random.default_rng(1))
+    for keeps_timings in (True, False):
+        meter = recorder.start_attempt(PROFILE, keeps_timings=keeps_timings)
+        clock.advance_s(1)
+        meter.resume()
+        clock.advance_s(2)
+        meter.plugin_ended("NodeName", "Filter")
+        clock.advance_s(3)
+        meter.point_ended("Filter")
+        kept = [Timing("Filter", 2, "NodeName"), Timing("Filter", 5)]
+        assert list(meter.timings) == (kept if keeps_timings else [])
+    assert recorder.point("Filter", "Success", PROFILE).sum == 10
 
 
 @scenario

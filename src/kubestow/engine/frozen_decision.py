@@ -1,0 +1,168 @@
+"""A decision that is kept: what one scheduling attempt found, in values of its own.
+
+A `Decision` refers to arrays that the next cycle overwrites and to plugins that answer from the
+snapshot as it is when they are asked. `Decision.freeze` copies all of it while it is still true;
+no later cycle changes what the copy says. Explanations, pages and recordings stand on it.
+
+It is compact: nodes are row numbers, verdicts are kept once for all nodes that share them, and the
+names of the nodes are the snapshot's own list, which is replaced, never changed, when rows move.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kubestow.api.meta import JsonObject
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.quantity import wrap_int64
+from kubestow.arrays import IdArray, IntArray
+from kubestow.framework.metrics import Timing
+from kubestow.framework.runner import PluginScores
+from kubestow.framework.status import Status
+
+
+class FrozenStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A status in words, without the exception behind it: that would keep the whole cycle alive.
+
+    code   the name upstream prints, such as "Unschedulable"
+    """
+
+    code: str
+    plugin: str = ""
+    reasons: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, status: Status) -> "FrozenStatus":
+        return cls(status.code.label, status.plugin, status.all_reasons)
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.reasons)
+
+
+class PodRef(msgspec.Struct, frozen=True, rename="camel"):
+    """Which pod; `key` is its namespace and name."""
+
+    key: str
+    uid: str
+
+    @classmethod
+    def of(cls, pod: PodInfo) -> "PodRef":
+        return cls(pod.key, pod.uid)
+
+
+class NodeNames:
+    """Some of the nodes by name, kept as row numbers.
+
+    rows   int32[k], read-only
+    """
+
+    __slots__ = ("_names", "rows")
+
+    def __init__(self, names: Sequence[str], rows: npt.NDArray[np.integer[Any]]) -> None:
+        self._names = names
+        self.rows: IdArray = read_only(rows.astype(np.int32))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[str]:
+        rows: list[int] = self.rows.tolist()
+        return (self._names[row] for row in rows)
+
+
+class NodesWithStatus(msgspec.Struct, frozen=True, rename="camel", eq=False):
+    """The nodes that have the same verdict."""
+
+    status: FrozenStatus
+    nodes: NodeNames
+
+
+class FrozenScores(msgspec.Struct, frozen=True, rename="camel", eq=False):
+    """One plugin's part in the totals, all int64[k] in the order of the feasible nodes."""
+
+    plugin: str
+    weight: int
+    raw: IntArray
+    normalized: IntArray
+    weighted: IntArray
+
+    @classmethod
+    def of(cls, part: PluginScores) -> "FrozenScores":
+        return cls(
+            part.plugin,
+            part.weight,
+            read_only(part.raw.astype(np.int64)),
+            read_only(part.normalized.astype(np.int64)),
+            read_only(part.normalized * np.int64(wrap_int64(part.weight))),
+        )
+
+
+class FrozenDecision(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", eq=False
+):
+    """One attempt to place one pod, as it was found in its cycle.
+
+    Every node is in exactly one of `feasible`, `rejected` and `absent`.
+
+    node                 the chosen node, or ""
+    status               why no node was chosen; None when one was
+    nominated_node       what becomes of the pod's nominated node: its name, "" to clear it, None to
+                         leave it alone
+    via_nominated_node   the node the pod was nominated to still fits, so no other was looked at
+    start_index          the row at which the search began
+    nodes_to_find        how many feasible nodes were enough
+    evaluated_count      how many nodes were looked at
+    restricted_to        the only nodes PreFilter left, None for all; `restricted_by` are the
+                         plugins that did so
+    feasible             the nodes that fit, in the order they were found
+    rejected             those that do not, by verdict, in the order of their first row
+    absent               nodes without a verdict of their own, and the status they count with:
+                         PreFilter left them out, or the search ended before them
+    total                int64[k]: scores of the feasible nodes; None where there was nothing to
+                         choose
+    scores               what each plugin and extender added to the totals
+    victims              the pods that are evicted from the nominated node
+    timings              how long each extension point took and, in sampled attempts, each plugin;
+                         empty where nothing is measured
+    """
+
+    pod: PodRef
+    profile: str
+    node: str = ""
+    status: FrozenStatus | None = None
+    nominated_node: str | None = None
+    via_nominated_node: bool = False
+    start_index: int
+    nodes_to_find: int
+    evaluated_count: int
+    pre_filter: FrozenStatus | None = None
+    restricted_to: tuple[str, ...] | None = None
+    restricted_by: tuple[str, ...] = ()
+    feasible: NodeNames
+    rejected: tuple[NodesWithStatus, ...]
+    absent: NodesWithStatus
+    total: IntArray | None = None
+    scores: tuple[FrozenScores, ...] = ()
+    post_filter: FrozenStatus | None = None
+    victims: tuple[PodRef, ...] = ()
+    unschedulable_plugins: tuple[str, ...] = ()
+    pending_plugins: tuple[str, ...] = ()
+    timings: tuple[Timing, ...] = ()
+
+    def to_document(self) -> JsonObject:
+        """The same in plain values, nodes by name; what is empty is left out."""
+        return msgspec.to_builtins(self, enc_hook=_plain)
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same array, never to be written to again."""
+    array.flags.writeable = False
+    return array
+
+
+def _plain(value: NodeNames | npt.NDArray[Any]) -> list[Any]:
+    return list(value) if isinstance(value, NodeNames) else value.tolist()
