@@ -39,8 +39,8 @@ def diagnosis_of(verdicts: Sequence[tuple[int, int]], *tables: Mapping[int, Stat
     """One node per (filter, code)."""
     diagnosis = Diagnosis([f"n{number}" for number in range(len(verdicts))])
     diagnosis.attach(CycleState(), filters(*tables))
-    diagnosis.failed_by[:] = [index for index, _ in verdicts]
-    diagnosis.codes[:] = [code for _, code in verdicts]
+    failed_by, codes = np.array(verdicts, np.int64).reshape(-1, 2).T
+    diagnosis.record(slice(0, len(verdicts)), failed_by, codes)
     return diagnosis
 
 
@@ -212,8 +212,7 @@ def test_words_are_asked_for_once_per_number() -> None:
     plugin = make_plugin("F0", filter=lambda *_: None, filter_status=words)
     diagnosis = Diagnosis([f"n{number}" for number in range(1000)])
     diagnosis.attach(CycleState(), make_profile(plugin).filter)
-    diagnosis.failed_by[:] = 0
-    diagnosis.codes[:] = np.arange(1000) % 40 + 1
+    diagnosis.record(slice(0, 1000), np.zeros(1000, np.int64), np.arange(1000) % 40 + 1)
     diagnosis.message()
     diagnosis.statuses()
     diagnosis.rows_with_code(Code.UNSCHEDULABLE)

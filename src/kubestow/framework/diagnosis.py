@@ -17,7 +17,7 @@ from kubestow.framework.plugin import FilterPlugin
 from kubestow.framework.profile import plugin_name
 from kubestow.framework.status import Code, Status
 
-# Values of `Diagnosis.failed_by` that are no index of a filter.
+# Instead of the index of the filter that rejected a node.
 PASSED = -1
 UNKNOWN = -2  # not looked at, so the node has the status of absent nodes
 
@@ -32,14 +32,14 @@ _NO_CODES: Final[IntArray] = np.empty(0, np.int64)
 class Diagnosis:
     """The verdicts of one attempt.
 
-    failed_by   int16[row]   index of the filter that rejected the node, PASSED or UNKNOWN
-    codes       int64[row]   that filter's code for it
     explicit    row → Status for the few nodes whose verdict did not come from a filter's array
     absent      status of every node without a verdict of its own
     """
 
     def __init__(self, node_names: Sequence[str]) -> None:
         self.node_names = node_names
+        # int16[row], index of the filter that rejected the node, PASSED or UNKNOWN; and int64[row],
+        # that filter's code for it. Made when first needed: most pods fit at once.
         self._failed_by: npt.NDArray[np.int16] | None = None
         self._codes: IntArray = _NO_CODES
         self.explicit: dict[int, Status] = {}
@@ -56,10 +56,8 @@ class Diagnosis:
         self._pending: list[tuple[Rows, IntArray, IntArray]] = []
         self._pending_failed_count = 0
 
-    @property
-    def failed_by(self) -> npt.NDArray[np.int16]:
-        """Made when first needed: most pods fit at once, and nobody asks why they might not
-        have."""
+    def _entered(self) -> tuple[npt.NDArray[np.int16], IntArray]:
+        """`_failed_by` and `_codes` with everything recorded so far."""
         if self._failed_by is None:
             self._failed_by = np.full(len(self.node_names), UNKNOWN, np.int16)
             self._codes = np.zeros(len(self.node_names), np.int64)
@@ -69,12 +67,7 @@ class Diagnosis:
                 self._codes[rows] = codes
             self._pending.clear()
             self._pending_failed_count = 0
-        return self._failed_by
-
-    @property
-    def codes(self) -> IntArray:
-        _ = self.failed_by  # Enters what is pending.
-        return self._codes
+        return self._failed_by, self._codes
 
     def record(self, rows: Rows, failed_by: IntArray, codes: IntArray) -> None:
         """Take note of the filters' verdicts on nodes that were not looked at before.
@@ -105,8 +98,8 @@ class Diagnosis:
         """How many nodes each filter rejected, by the filter's index."""
         if not self._has_verdicts:
             return {}
-        rejected = self.failed_by[self.failed_by >= 0]
-        counts: list[int] = np.bincount(rejected).tolist()
+        failed_by, _ = self._entered()
+        counts: list[int] = np.bincount(failed_by[failed_by >= 0]).tolist()
         return {index: count for index, count in enumerate(counts) if count}
 
     @property
@@ -134,19 +127,20 @@ class Diagnosis:
     def set_explicit(self, row: int, status: Status) -> None:
         self._counted = None
         self.explicit[row] = status
-        self.failed_by[row] = UNKNOWN
+        self._entered()[0][row] = UNKNOWN
 
     def status_of(self, row: int) -> Status | None:
         """The verdict on one node; None when it passed."""
         explicit = self.explicit.get(row)
         if explicit is not None:
             return explicit
-        filter_index = int(self.failed_by[row])
+        failed_by, codes = self._entered()
+        filter_index = int(failed_by[row])
         if filter_index == PASSED:
             return None
         if filter_index == UNKNOWN:
             return self.absent
-        return self._decode(filter_index, int(self.codes[row]))
+        return self._decode(filter_index, int(codes[row]))
 
     def rows_with_code(self, code: Code) -> npt.NDArray[np.intp]:
         """Rows whose verdict has this code, in visiting order."""
@@ -154,13 +148,13 @@ class Diagnosis:
         wanted = [pair for pair in pairs if self._decode(*pair).code == code]
         if not wanted and not self.explicit and self.absent.code != code:
             return np.empty(0, np.intp)
-        failed_by = self.failed_by
+        failed_by, codes = self._entered()
         if len(wanted) == len(pairs):
             matching = failed_by >= 0
         else:
             matching = np.zeros(self.node_count, np.bool_)
             for filter_index, verdict in wanted:
-                matching |= (failed_by == filter_index) & (self.codes == verdict)
+                matching |= (failed_by == filter_index) & (codes == verdict)
         if self.absent.code == code:
             matching |= failed_by == UNKNOWN
         for row, status in self.explicit.items():
@@ -179,12 +173,13 @@ class Diagnosis:
         """The rows of each distinct verdict that is not a pass, in the order of their first row."""
         found: dict[Status, list[npt.NDArray[np.intp]]] = {}
         if self._has_verdicts:
-            rows = np.flatnonzero(self.failed_by >= 0)
-            rows = rows[np.lexsort((self.codes[rows], self.failed_by[rows]))]
-            pairs = np.stack((self.failed_by[rows], self.codes[rows]))
+            failed_by, codes = self._entered()
+            rows = np.flatnonzero(failed_by >= 0)
+            rows = rows[np.lexsort((codes[rows], failed_by[rows]))]
+            pairs = np.stack((failed_by[rows], codes[rows]))
             starts = np.flatnonzero((np.diff(pairs) != 0).any(axis=0)) + 1
             for same in np.split(rows, starts) if len(rows) else ():
-                status = self._decode(int(self.failed_by[same[0]]), int(self.codes[same[0]]))
+                status = self._decode(int(failed_by[same[0]]), int(codes[same[0]]))
                 found.setdefault(status, []).append(same)
         for row, status in self.explicit.items():
             found.setdefault(status, []).append(np.array([row], np.intp))
@@ -223,7 +218,7 @@ class Diagnosis:
         return self._counted
 
     def _count_distinct(self) -> dict[tuple[int, int], int]:
-        filters, codes = self.failed_by, self.codes
+        filters, codes = self._entered()
         if len(filters) and (filters == filters[0]).all() and (codes == codes[0]).all():
             # What a pod that is too large comes to.
             return {(int(filters[0]), int(codes[0])): len(filters)} if filters[0] >= 0 else {}
