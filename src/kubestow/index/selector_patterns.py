@@ -68,8 +68,7 @@ class SelectorPatterns:
         assert self._array is not None
         values = self._array.values()
         if self._news:
-            rows = self._concerned(nodes.snapshot)
-            values[rows] = self._compute(nodes.snapshot, rows)
+            self._array.recompute(self._concerned(nodes.snapshot))
             self._news.clear()
         return values[nodes.rows]
 

@@ -51,6 +51,11 @@ class Tracked(Follower, Generic[A]):
         self.catch_up()
         return self._values
 
+    def recompute(self, rows: Rows) -> None:
+        """Compute these rows again, in place. Changes of the snapshot are followed by themselves:
+        this is for changes of what else `compute` reads."""
+        self._values[..., rows] = self._compute(rows)
+
     def relaid(self, sources: Sources | None) -> None:
         for source in sources or ():
             if self._values.shape[-1] == 0:
@@ -71,8 +76,7 @@ class Tracked(Follower, Generic[A]):
         if are_most(rows, self._values.shape[-1]):
             self._values = self._compute(ALL_ROWS)
         else:
-            changed = np.array(list(dict.fromkeys(rows)), np.intp)
-            self._values[..., changed] = self._compute(changed)
+            self.recompute(np.array(list(dict.fromkeys(rows)), np.intp))
 
 
 def are_most(rows: "array[int]", row_count: int) -> bool:

@@ -24,6 +24,8 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
+from kubestow.engine.equivalence.plan import ReusePlan
+from kubestow.engine.equivalence.records import build_record
 from kubestow.engine.profiles import build_profiles
 from kubestow.framework.node_plugin import NodeFilter, NodeScore
 from kubestow.framework.profile import FilterStep, ScoreStep
@@ -244,6 +246,22 @@ def test_row_forms_equal_the_array_forms(seed: int) -> None:
             scores = np.broadcast_to(step.plugin.score(state, pod, nodes), 5)
             rows = [*map(step.row_form(state), side.snapshot.node_infos)]
             assert scores.tolist() == rows
+
+
+def test_raw_scores_that_are_kept_are_no_part_of_what_the_snapshot_keeps() -> None:
+    """A record writes to its own when rows change, and a plugin may return the snapshot's."""
+    cache, side = Cache(), Side(shares_work=True)
+    for number in range(4):
+        cache.add_node(make_node(f"node-{number}", taints=[f"slow=a{number}:PreferNoSchedule"]))
+    pod = new_pod(0, 1)
+    side.decide(cache, pod)
+    record = build_record(ReusePlan(side.profile), pod, side.snapshot)
+    assert record is not None
+    assert [kept.step.name for kept in record.varying] == ["TaintToleration"]
+    for kept in record.varying:
+        scores = kept.step.plugin.score(record.state, pod, nodes_of(side.snapshot))
+        assert isinstance(scores, np.ndarray)
+        assert not np.shares_memory(kept.raw(), scores)
 
 
 class FilterThenScore:

@@ -223,11 +223,13 @@ class Record(Follower):
             total += score if step.weight == 1 else score * step.weight
 
     def _raw(self, step: ScoreStep) -> Tracked[np.int64]:
-        return Tracked[np.int64](
-            self.snapshot.log,
-            Depends.NODE if step.reuse.score is Reads.NODE else Depends.PODS,
-            lambda rows: score_of(step, self.state, self._pod, nodes_of(self.snapshot, rows)),
-        )
+        def compute(rows: Rows) -> IntArray:
+            scores = score_of(step, self.state, self._pod, nodes_of(self.snapshot, rows))
+            # Scores of all rows may be an array that the snapshot keeps; this one is written to.
+            return scores.copy() if isinstance(rows, slice) else scores
+
+        depends = Depends.NODE if step.reuse.score is Reads.NODE else Depends.PODS
+        return Tracked[np.int64](self.snapshot.log, depends, compute)
 
     def _sort_normalized(self) -> None:
         """Which normalised scores differ between nodes, and what the others add to every node."""
