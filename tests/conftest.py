@@ -1,4 +1,5 @@
-"""What tests share: how hard Hypothesis tries, an embedded cluster at a known time, documents.
+"""What tests share: how hard Hypothesis tries, an embedded cluster at a known time, documents, and
+arrays that cannot be written to by what they are handed out to.
 
 `fast` is for the minute-to-minute run and draws new examples each time. `ci` always draws the same
 ones, so that a build does not fail for something its change did not touch. `thorough` is for
@@ -7,14 +8,25 @@ hunting. Choose with HYPOTHESIS_PROFILE; where CI is set and nothing is chosen, 
 
 import os
 from collections.abc import Callable
+from functools import wraps
+from types import FunctionType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
+from kubestow.engine.equivalence.record import Record
+from kubestow.index.bare_nodes import BareNodes
+from kubestow.index.nodes import Nodes, SimulatedNode, SnapshotNodes
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.domains import DomainColumn, DomainSums, RowCounts
+from kubestow.index.topology.ledger import Ledger
+from kubestow.index.tracked import Tracked
+from kubestow.plugins.default_preemption.thinned import ThinnedNodes
 from kubestow.testing.clock import ManualClock
 
 # Neither deadlines nor complaints about slow drawing: on a busy machine they would fail tests that
@@ -81,3 +93,74 @@ def node_document() -> Build:
         }
 
     return build
+
+
+# --- arrays that are kept are read-only for others ---------------------------------------------
+#
+# The sources only say so. Here it holds: what accessors return is a read-only view, and arrays that
+# are attributes are locked whenever their owner is handed out, and unlocked while it changes them.
+
+
+def returns_read_only(owner: type, *names: str) -> None:
+    """Arrays that these methods and properties return, by default all public ones, are views that
+    cannot be written to."""
+
+    def wrapped(member: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(member)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = member(*args, **kwargs)
+            if isinstance(result, np.ndarray):
+                result = result.view()
+                result.flags.writeable = False
+            return result
+
+        return call
+
+    for name in names or [name for name in vars(owner) if not name.startswith("_")]:
+        member = vars(owner)[name]
+        if isinstance(member, property):
+            assert member.fget is not None
+            setattr(owner, name, property(wrapped(member.fget)))
+        elif isinstance(member, FunctionType):
+            setattr(owner, name, wrapped(member))
+
+
+def locks(owner: type, method: str, *arrays: str, returned: bool = True) -> None:
+    """After the method, these arrays of what it returns, or of its object, are locked."""
+    original = getattr(owner, method)
+
+    @wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        for array in arrays:
+            getattr(result if returned else self, array).flags.writeable = False
+        return result
+
+    setattr(owner, method, call)
+
+
+def unlocks(owner: type, method: str, *arrays: str) -> None:
+    """The method may write to these arrays of its object."""
+    original = getattr(owner, method)
+
+    @wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for array in arrays:
+            getattr(self, array).flags.writeable = True
+        return original(self, *args, **kwargs)
+
+    setattr(owner, method, call)
+
+
+unlocks(Tracked, "recompute", "_values")
+locks(Tracked, "values", "_values", returned=False)
+for views in (Nodes, SnapshotNodes, SimulatedNode, BareNodes, ThinnedNodes):
+    returns_read_only(views)
+unlocks(RowCounts, "add", "rows")
+unlocks(DomainSums, "add", "values")
+unlocks(DomainColumn, "move", "ids", "populations")
+locks(Ledger, "tally", "rows")
+locks(RowCounts, "sums", "values")
+locks(TopologyCounts, "column", "ids", "populations")
+unlocks(Record, "catch_up", "failed_by", "codes", "score")
+locks(Record, "catch_up", "failed_by", "codes", "score", returned=False)

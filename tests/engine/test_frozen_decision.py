@@ -168,6 +168,7 @@ class KeptDecisions(RuleBasedStateMachine):
     def _try(self, pod: Pod) -> None:
         ours, plain = (side.decide(pod) for side in self.sides)
         check_whole(plain, self.sides[1].cluster.snapshot.names)
+        assert plain.status is None or plain.status.code != "Error", plain.status
         # Nothing reads ours before the end: it must have been complete when it was frozen.
         said = msgspec.json.encode(plain.to_document())
         self.kept += [(ours, said), (plain, said)]
