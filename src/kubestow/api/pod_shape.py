@@ -3,7 +3,7 @@
 A shape is everything of a pod that a rule about one node may read: namespace, labels, owner, and
 the spec less what differs between pods of one controller (names, volumes that name their own
 claim). Two pods with equal shapes may still fare differently with plugins that look at claims or
-at the pod's own history; those say so themselves (`framework.plugin.SharingPlugin`).
+at the pod's own history; those say so themselves (`framework.reuse`).
 """
 
 from typing import Final

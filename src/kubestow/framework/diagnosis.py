@@ -249,9 +249,12 @@ def decode_status(plugin: FilterPlugin, state: CycleState, code: int) -> Status:
     """A filter's number in words, with the plugin's name on it; failures get the framework's
     prefix."""
     name = plugin_name(plugin)
-    status = plugin.filter_status(state, code)
-    if status.is_rejected:
-        return status.with_plugin(name)
+    try:
+        status = plugin.filter_status(state, code)
+        if status.is_rejected:
+            return status.with_plugin(name)
+    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        status = Status.from_error(error)
     return filter_failure(name, status)
 
 

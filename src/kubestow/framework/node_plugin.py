@@ -5,6 +5,8 @@ Such a plugin is asked only about nodes that no earlier filter rejected. It is a
 unless it allows its answers to be reused for pods of the same shape:
 
     reuse = Reuse(filter=Reads.NODE, per_node=True)
+
+`docs/guides/write-a-plugin.md` begins with one.
 """
 
 from typing import ClassVar, Final
@@ -15,6 +17,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.config.plugin_args import PluginArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reuse
@@ -28,7 +31,7 @@ class NodePlugin:
     """Base of `NodeFilter` and `NodeScore`. A plugin may have both as its bases."""
 
     name: ClassVar[str] = ""
-    args_type: ClassVar[type | None] = None
+    args_type: ClassVar[type[PluginArgs] | None] = None
     reuse: ClassVar[Reuse] = Reuse(per_node=True)
 
     def __init__(self, args: object = None, handle: object = None) -> None:
@@ -42,7 +45,7 @@ class NodeFilter(NodePlugin):
         name = "OnlyBlue"
 
         def filter_node(self, pod, node):
-            return node.metadata.labels.get("color") == "blue" or "node is not blue"
+            return node.metadata.labels.get("color") == "blue" or "node(s) were not blue"
     """
 
     def filter_node(self, pod: Pod, node: Node) -> bool | str | Status | None:

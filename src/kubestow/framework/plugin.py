@@ -179,9 +179,6 @@ class PostBindPlugin(Protocol):
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
 
 
-# Parts of a pod's signature by name; equal values mean that the plugin cannot tell the pods apart.
-
-
 class StatusCodes:
     """Numbers for statuses whose texts are not known beforehand.
 

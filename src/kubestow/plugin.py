@@ -1,0 +1,66 @@
+"""All that an author of plugins imports, in one place; `docs/guides/write-a-plugin.md` explains it.
+
+Not here: the extension points one by one (`framework.plugin`), what tests need (`testing`).
+"""
+
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import BoolArray, IntArray
+from kubestow.cache.change_log import Depends
+from kubestow.cache.snapshot import Snapshot
+from kubestow.config.plugin_args import PluginArgs
+from kubestow.errors import PluginError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import Diagnosis
+from kubestow.framework.events import Action, Hint, Registrations, Resource, on
+from kubestow.framework.handle import Handle
+from kubestow.framework.node_plugin import NodeFilter, NodeScore
+from kubestow.framework.plugin import (
+    PostFilterResult,
+    PreFilterResult,
+    PreFlight,
+    Restriction,
+    StatusCodes,
+)
+from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.status import Code, Status
+from kubestow.index.follow import Follower
+from kubestow.index.held import NodesByItem
+from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
+
+__all__ = [
+    "Action",
+    "BoolArray",
+    "Code",
+    "CycleState",
+    "Depends",
+    "Diagnosis",
+    "Follower",
+    "Handle",
+    "Hint",
+    "IntArray",
+    "Node",
+    "NodeFilter",
+    "NodeScore",
+    "Nodes",
+    "NodesByItem",
+    "PluginArgs",
+    "PluginError",
+    "Pod",
+    "PodInfo",
+    "PostFilterResult",
+    "PreFilterResult",
+    "PreFlight",
+    "Reads",
+    "Registrations",
+    "Resource",
+    "Restriction",
+    "Reuse",
+    "SimulatedNode",
+    "Snapshot",
+    "Status",
+    "StatusCodes",
+    "nodes_of",
+    "on",
+]

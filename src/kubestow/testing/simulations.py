@@ -1,0 +1,52 @@
+"""A whole cluster in virtual time, with plugins to try: objects in, outcomes out.
+
+The scheduler is that of `kubestow run` with the default profile; the API server is in memory, and
+kubelets and volume controllers are small ones of the simulator.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from kubestow.api.decode import to_document
+from kubestow.api.meta import ApiObject
+from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.plugins.registry import REGISTRY, PluginClass
+from kubestow.simulator.simulation import LIMIT_S, Simulation, SimulationResult
+from kubestow.simulator.virtual_time import run_in_virtual_time
+
+
+def simulate(
+    objects: Iterable[ApiObject],
+    *plugins: PluginClass,
+    weights: Mapping[str, int] | None = None,
+    limit_s: float = LIMIT_S,
+) -> SimulationResult:
+    """What becomes of the pods among the objects; the plugins run besides the default ones.
+
+    `weights` go by the plugin's name and are 1 unless given. The run ends when nothing more
+    happens, at the latest after `limit_s` seconds of virtual time.
+    """
+
+    async def run() -> SimulationResult:
+        return await make_simulation(objects, *plugins, weights=weights).run(limit_s=limit_s)
+
+    return run_in_virtual_time(run())
+
+
+def make_simulation(
+    objects: Iterable[ApiObject],
+    *plugins: PluginClass,
+    weights: Mapping[str, int] | None = None,
+) -> Simulation:
+    """The same, not yet running, for tests that change the cluster meanwhile.
+
+    To be made in a coroutine that `run_in_virtual_time` runs.
+    """
+    weights = weights or {}
+    enabled = tuple(PluginRef(plugin.name, weights.get(plugin.name, 0)) for plugin in plugins)
+    profile = ProfileConfig(plugins=Plugins(multi_point=PluginSet(enabled=enabled)))
+    return Simulation(
+        [to_document(api_object) for api_object in objects],
+        SchedulerConfig(profiles=(profile,)),
+        registry={**REGISTRY, **{plugin.name: plugin for plugin in plugins}},
+    )
