@@ -25,7 +25,7 @@ from kubestow.api.pod_shape import PodShape
 from kubestow.cache.change_log import Depends
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
-from kubestow.engine.legacy.equivalence_rules import Drop, InvalidationRules, SoundRules
+from kubestow.engine.legacy.equivalence_rules import Drop
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import Attempt, Predicate, Reads, Verdicts
@@ -57,16 +57,10 @@ class EquivalenceStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EquivalenceCache(Follower):
-    """Ask `check` instead of the predicate; tell `drop` what each event makes stale."""
+    """Call `check` instead of the predicate, and `drop` with what each event makes stale."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        objects: ClusterObjects,
-        rules: InvalidationRules | None = None,
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, objects: ClusterObjects) -> None:
         super().__init__(snapshot.log, Depends.NODE)
-        self.rules: InvalidationRules = SoundRules() if rules is None else rules
         self._snapshot = snapshot
         self._objects = objects
         self._pages: dict[str, _Page] = {}
@@ -91,14 +85,14 @@ class EquivalenceCache(Follower):
         return kept.fill(missing, predicate.check(attempt, nodes.subset(missing)))
 
     def drop(self, drops: Iterable[Drop]) -> None:
-        """Forget what an event made stale: `cache.drop(cache.rules.pod_changed(old, new))`."""
+        """Forget what an event made stale: `cache.drop(pod_changed(old, new))`."""
         self.catch_up()
         for drop in drops:
             row = None if drop.node_name is None else self._snapshot.row_of(drop.node_name)
             if row is None and drop.node_name is not None:
                 continue  # Nothing was ever said about that node.
-            for name, page in self._pages.items():
-                if drop.concerns(name, page.reads):
+            for page in self._pages.values():
+                if drop.concerns(page.reads):
                     page.forget(row)
 
     def statistics(self) -> EquivalenceStatistics:
@@ -117,8 +111,6 @@ class EquivalenceCache(Follower):
                 if claim is None:
                     return None
                 uids.add(claim.metadata.uid)
-        if not self.rules.is_by_shape:
-            return EquivalenceClass(controller, frozenset(uids))
         return EquivalenceClass(
             controller, frozenset(uids), pod.shape, _ENCODER.encode(pod.pod.spec.volumes)
         )

@@ -30,6 +30,12 @@ from kubestow.cluster.pod_status import changed_condition
 from kubestow.engine.legacy.algorithm import Algorithm
 from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision
 from kubestow.engine.legacy.equivalence_cache import EquivalenceCache
+from kubestow.engine.legacy.equivalence_rules import (
+    SERVICE_CHANGED,
+    VOLUME_CHANGED,
+    node_changed,
+    pod_changed,
+)
 from kubestow.engine.legacy.extenders_v1_9 import ExtendersV19
 from kubestow.engine.legacy.fifo import Fifo
 from kubestow.engine.legacy.pod_backoff import PodBackoff
@@ -137,7 +143,7 @@ class SchedulerV19:
         self._failed_at.pop(pod.uid, None)
         self._change_count += 1
         if self.equivalence_cache is not None:
-            self.equivalence_cache.drop(self.equivalence_cache.rules.pod_assumed(assumed.pod))
+            self.equivalence_cache.drop(pod_changed(None, assumed.pod))
         self._spawn(self._bind(pod.pod, assumed))
 
     async def _bind(self, pod: Pod, assumed: LegacyPodInfo) -> None:
@@ -226,14 +232,9 @@ class SchedulerV19:
         ):
             store.subscribe(self._other_event)
         if (cache := self.equivalence_cache) is not None:
-            rules = cache.rules
-            objects.services.subscribe(lambda old, new: cache.drop(rules.service_changed(old, new)))
-            objects.persistent_volumes.subscribe(
-                lambda old, new: cache.drop(rules.volume_changed(old, new))
-            )
-            objects.persistent_volume_claims.subscribe(
-                lambda old, new: cache.drop(rules.claim_changed(old, new))
-            )
+            objects.services.subscribe(lambda old, new: cache.drop(SERVICE_CHANGED))
+            for store in (objects.persistent_volumes, objects.persistent_volume_claims):
+                store.subscribe(lambda old, new: cache.drop(VOLUME_CHANGED))
 
     def _pod_event(self, old: Pod | None, new: Pod | None) -> None:
         before = old if old is not None and old.spec.node_name else None
@@ -265,7 +266,7 @@ class SchedulerV19:
     def _changed_pod(self, old: Pod | None, new: Pod | None) -> None:
         self._change_count += 1
         if self.equivalence_cache is not None:
-            self.equivalence_cache.drop(self.equivalence_cache.rules.pod_changed(old, new))
+            self.equivalence_cache.drop(pod_changed(old, new))
 
     def _node_event(self, old: Node | None, new: Node | None) -> None:
         self._change_count += 1
@@ -277,7 +278,7 @@ class SchedulerV19:
         else:
             self.cache.update_node(old, new)
         if self.equivalence_cache is not None:
-            self.equivalence_cache.drop(self.equivalence_cache.rules.node_changed(old, new))
+            self.equivalence_cache.drop(node_changed(old, new))
 
     def _other_event(self, old: object, new: object) -> None:
         self._change_count += 1
