@@ -5,6 +5,7 @@ import numpy as np
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.columns import CPU, Columns
 from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.numbering import numbered_max
 from kubestow.cache.resource_columns import BASIC_RESOURCES
 from kubestow.testing import make_node, make_pod, make_taint
 
@@ -97,3 +98,45 @@ def test_equal_taint_lists_share_a_number() -> None:
     assert columns.taint_sets.id_of(taints[::-1]) != number  # the order tells which is first
     assert columns.taint_sets.id_of(()) == 0
     assert columns.taint_sets.lists[number] == taints
+
+
+def test_taint_lists_that_no_node_has_lose_their_number() -> None:
+    """Autoscalers write the time into a taint: each node brings lists of its own."""
+    changing, tainted, plain = info_of("changing"), info_of("tainted"), info_of("plain")
+    tainted.set_node(make_node("tainted", taints=["k=v:NoExecute"]))
+    columns = columns_of(changing, tainted, plain)
+    for second in range(numbered_max(3) + 10):
+        node = make_node("changing", taints=[f"to-be-deleted={second}:NoSchedule"])
+        changing.set_node(node)
+        columns.write_node(0, changing, node)
+        assert len(columns.taint_sets.lists) <= numbered_max(3) + 1
+        assert [columns.taint_sets.lists[number] for number in columns.taint_set] == [
+            node.spec.taints,
+            (make_taint("k=v:NoExecute"),),
+            (),
+        ]
+
+
+def test_resources_that_neither_node_nor_pod_has_lose_their_column() -> None:
+    first, second = info_of("first", gpu=4), info_of("second")
+    second.add_pod(PodInfo(make_pod("keeps", requests={FPGA: 1})))
+    columns = columns_of(first, second)
+    names_max = numbered_max(len(BASIC_RESOURCES) + 3)
+    for number in range(names_max + 10):
+        pod = PodInfo(make_pod(f"p{number}", requests={f"example.com/{number}": 2, GPU: 1}))
+        first.add_pod(pod)
+        columns.write_pods(0, first)
+        assert first.node is not None
+        columns.write_node(0, first, first.node)
+        assert len(columns.resources) <= names_max + 1
+        new, gpu, fpga = (
+            columns.resources.ensure(name) for name in (f"example.com/{number}", GPU, FPGA)
+        )
+        assert columns.resources.names[gpu] == GPU
+        assert columns.requested[new].tolist() == [2, 0]
+        assert columns.requested[gpu].tolist() == [1, 0]
+        assert columns.allocatable[gpu].tolist() == [4, 0]
+        assert columns.requested[fpga].tolist() == [0, 1]
+        first.remove_pod(pod.pod)
+        columns.write_pods(0, first)
+        assert columns.requested[new].tolist() == [0, 0]

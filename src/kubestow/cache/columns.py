@@ -15,6 +15,7 @@ import numpy as np
 from kubestow.api.node import Node, Taint
 from kubestow.arrays import BoolArray, IdArray, IntArray
 from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.numbering import numbered_max
 from kubestow.cache.resource_columns import ResourceColumns, ResourceIndex
 
 CPU: Final = 0
@@ -31,8 +32,8 @@ _BLOCK_HEIGHT: Final = 10
 
 
 class TaintSets:
-    """Distinct taint lists, numbered. Clusters have few, so rules on taints are evaluated per
-    list."""
+    """Distinct taint lists, numbered. Clusters have few at a time, so rules on taints are evaluated
+    per list."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
@@ -64,6 +65,7 @@ class Columns:
 
     def __init__(self) -> None:
         self.resources = ResourceIndex()
+        self._resources_max = numbered_max(len(self.resources))
         self.taint_sets = TaintSets()
         self._allocate(0)
 
@@ -109,6 +111,10 @@ class Columns:
 
     def write_node(self, row: int, info: NodeInfo, node: Node) -> None:
         """Copy what comes from the Node object."""
+        if len(self.resources) > self._resources_max:
+            self._number_resources_anew()
+        if len(self.taint_sets.lists) > numbered_max(len(self)):
+            self._number_taints_anew()
         self.allocatable.write(row, info.allocatable)
         self.allowed_pods[row] = info.allocatable.allowed_pods
         self.unschedulable[row] = node.spec.unschedulable
@@ -126,3 +132,17 @@ class Columns:
             self.has_affinity[row] = has_affinity
             self.affinity_rows += 1 if has_affinity else -1
         self.has_required_anti_affinity[row] = bool(info.pods_with_required_anti_affinity)
+
+    def _number_resources_anew(self) -> None:
+        self.resources = ResourceIndex()
+        self.requested.renumber(self.resources)
+        self.allocatable.renumber(self.resources)
+        self._resources_max = numbered_max(len(self.resources))
+
+    def _number_taints_anew(self) -> None:
+        lists, self.taint_sets = self.taint_sets.lists, TaintSets()
+        numbers: IdArray = np.zeros(len(lists), np.int32)
+        in_use: list[int] = np.unique(self.taint_set).tolist()
+        for number in in_use:
+            numbers[number] = self.taint_sets.id_of(lists[number])
+        self.taint_set = numbers[self.taint_set]

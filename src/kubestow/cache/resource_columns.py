@@ -21,7 +21,7 @@ LAID_OUT_MAX: Final = 64
 
 
 class ResourceIndex:
-    """Which column a resource has. Scalars get theirs at first sight and keep it."""
+    """Which column a resource has. Scalars get theirs at first sight."""
 
     def __init__(self) -> None:
         self._columns: dict[str, int] = {name: i for i, name in enumerate(BASIC_RESOURCES)}
@@ -90,16 +90,33 @@ class ResourceColumns:
         self._scattered = scattered
         self._laid_out.clear()
 
+    def renumber(self, resources: ResourceIndex) -> None:
+        """Go over to another index, which gets the resources that some node has."""
+        names = self._resources.names
+        numbers = {
+            column: resources.ensure(names[column])
+            for column, amounts in self._scattered.items()
+            if amounts
+        }
+        self._resources = resources
+        self._scattered = {number: self._scattered[column] for column, number in numbers.items()}
+        self._columns_of_row = {
+            row: tuple([numbers[column] for column in columns])
+            for row, columns in self._columns_of_row.items()
+        }
+        self._laid_out.clear()
+
     def _write_scattered(self, row: int, amounts: dict[str, int]) -> None:
         for column in self._columns_of_row.pop(row, ()):
             del self._scattered[column][row]
             if column in self._laid_out:
                 self._laid_out[column][row] = 0
-        if not amounts:
+        # A node keeps an entry of 0 for every resource that a pod on it once had (spec 01 §5).
+        columns = {self._resources.ensure(name): held for name, held in amounts.items() if held}
+        if not columns:
             return
-        columns = tuple([self._resources.ensure(name) for name in amounts])
-        self._columns_of_row[row] = columns
-        for column, amount in zip(columns, amounts.values(), strict=True):
+        self._columns_of_row[row] = tuple(columns)
+        for column, amount in columns.items():
             self._scattered.setdefault(column, {})[row] = amount
             if column in self._laid_out:
                 self._laid_out[column][row] = amount

@@ -48,7 +48,7 @@ class Nodes:
     # --- numbers ---
 
     def resource_column(self, name: str) -> int | None:
-        """The column of a resource, or None when no node and no pod of the cluster ever had it."""
+        """The column of a resource; None only if no node and no pod of the cluster has it."""
         return self._columns.resources.column(name)
 
     def requested(self, column: int) -> IntArray:

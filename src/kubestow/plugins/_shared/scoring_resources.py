@@ -114,7 +114,7 @@ class ScoringResources:
 def scalar_capacity(
     nodes: Nodes, name: str, devices: DeviceCounts | None = None
 ) -> tuple[IntArray, IntArray] | None:
-    """What the nodes have of a scalar resource; None for names no node and no pod ever had.
+    """What the nodes have of a scalar resource; None for names no node and no pod has.
 
     Spec 05 §8.6: where a node publishes none, the devices of the class behind the name count.
     """

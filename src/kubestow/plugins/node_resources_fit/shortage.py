@@ -152,7 +152,7 @@ def _add_basic_shortages(codes: IntArray | None, basic: IntArray, nodes: Nodes) 
 
 def _add_shortage(codes: IntArray | None, demand: Demand, nodes: Nodes) -> IntArray | None:
     column = nodes.resource_column(demand.name)
-    if column is None:  # Neither node nor pod ever had any of it.
+    if column is None:  # Neither node nor pod has any of it.
         allocatable = free = np.zeros(len(nodes), np.int64)
     else:
         allocatable = nodes.allocatable(column)
