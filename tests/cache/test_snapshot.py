@@ -12,12 +12,14 @@ from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
 from kubestow.cache.change_log import Depends
 from kubestow.cache.columns import CPU
+from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import CacheError
 from kubestow.index.nodes import Nodes, nodes_of
-from kubestow.index.tracked import LABEL_VALUES_SPARE, LabelColumns
+from kubestow.index.tracked import LabelColumns
 from kubestow.testing import make_cache, make_node, make_pod, make_snapshot
 
+HOSTNAME = "kubernetes.io/hostname"
 AFFINITY = Affinity(pod_affinity=PodAffinity())
 ANTI_AFFINITY = Affinity(pod_anti_affinity=PodAffinity(required=(PodAffinityTerm(),)))
 
@@ -324,13 +326,41 @@ def test_the_least_recently_used_array_goes(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_values_of_labels_that_are_gone_are_forgotten() -> None:
     watch = watched()
-    for number in range(3 * LABEL_VALUES_SPARE // 2):
+    for number in range(2 * numbered_max(1)):
         name = f"n{number}"
-        node = make_node(name, labels={"kubernetes.io/hostname": name})
+        node = make_node(name, labels={HOSTNAME: name})
         watch.cache.add_node(node)
         watch.snapshot.refresh(watch.cache)
-        assert nodes_of(watch.snapshot).label_ids("kubernetes.io/hostname").tolist() != [0]
+        nodes = nodes_of(watch.snapshot)
+        (number_of_value,) = nodes.label_ids(HOSTNAME)
+        assert nodes.label_values(HOSTNAME)[number_of_value] == name
+        assert len(nodes.label_values(HOSTNAME)) <= numbered_max(1)
         watch.cache.remove_node(node)
-    watch.snapshot.refresh(watch.cache)
-    column = watch.snapshot.derived(LabelColumns).column("kubernetes.io/hostname")
-    assert len(column.values) <= LABEL_VALUES_SPARE + 4
+
+
+def test_values_that_a_label_had_are_forgotten() -> None:
+    before = make_node("n1")
+    watch = Watched(make_cache([before, make_node("n2", labels={"load": "other"})]))
+    for number in range(2 * numbered_max(2)):
+        node = make_node("n1", labels={"load": str(number)})
+        watch.cache.update_node(before, node)
+        before = node
+        watch.snapshot.refresh(watch.cache)
+        nodes = nodes_of(watch.snapshot)
+        values = [nodes.label_values("load")[number] for number in nodes.label_ids("load")]
+        assert values == [str(number), "other"]
+        assert len(nodes.label_values("load")) <= numbered_max(2)
+
+
+def test_the_least_recently_used_label_column_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubestow.index.tracked.LABEL_COLUMNS_MAX", 2)
+    columns = make_snapshot([make_node("n1", labels={"a": "x"})]).derived(LabelColumns)
+    first = columns.column("a")
+    columns.column("b")
+    assert columns.column("a") is first
+    columns.column("c")
+    assert columns.column("a") is first
+    columns.column("b")
+    columns.column("c")
+    assert columns.column("a") is not first
+    assert columns.column("a").ids.tolist() == [1]

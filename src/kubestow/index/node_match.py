@@ -85,7 +85,6 @@ def name_matches(nodes: Nodes, name: str) -> BoolArray:
 
 
 def _requirement_matches(nodes: Nodes, requirement: Requirement) -> BoolArray:
-    # The ids first: catching up with changed nodes may add values.
     ids = nodes.label_ids(requirement.key)
     values = nodes.label_values(requirement.key)
     return per_distinct(ids, values, requirement.matches_value, np.bool_)

@@ -130,7 +130,6 @@ class SelectorPatterns:
         mask = np.zeros(len(snapshot), np.bool_)
         for key, values in values_by_key.items():
             column = snapshot.derived(LabelColumns).column(key)
-            # The ids first: catching up with changed nodes may add values.
             ids = column.ids
             wanted = [number for value in values if (number := column.id_of(value)) is not None]
             mask |= np.isin(ids, wanted)

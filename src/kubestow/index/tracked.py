@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from kubestow.arrays import ALL_ROWS, IdArray, Rows, pick
 from kubestow.cache.change_log import ChangeLog, Depends
+from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.follow import Follower, Sources
 
@@ -23,8 +24,8 @@ A = TypeVar("A", bound=np.generic)
 # How many arrays are kept for selectors, ports, images and the like; the least recently used goes.
 TRACKED_MAX: Final = 2048
 
-# How many values of a label may be remembered beyond two for every node.
-LABEL_VALUES_SPARE: Final = 1024
+# How many label keys have a column; the least recently used goes. Any pod may name a key.
+LABEL_COLUMNS_MAX: Final = 512
 
 
 class Tracked(Follower, Generic[A]):
@@ -120,6 +121,9 @@ class LabelColumn:
         """int32[row], index into `values`."""
         return self._ids.values()
 
+    def catch_up(self) -> None:
+        self._ids.catch_up()
+
     def id_of(self, value: str) -> int | None:
         return self._numbers.get(value)
 
@@ -138,25 +142,25 @@ class LabelColumn:
         return number
 
 
-class LabelColumns(Follower):
+class LabelColumns:
     """The label columns of one snapshot by key: `snapshot.derived(LabelColumns)`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        super().__init__(snapshot.log, Depends.NODE)
         self._snapshot = snapshot
-        self._columns: dict[str, LabelColumn] = {}
+        self._columns: OrderedDict[str, LabelColumn] = OrderedDict()
 
     def column(self, key: str) -> LabelColumn:
-        self.catch_up()
+        """The column of a label key, up to date."""
         column = self._columns.get(key)
-        if column is None:
-            column = self._columns[key] = LabelColumn(self._snapshot, key)
+        if column is not None:
+            # Before the check: values come with it, and ids must go with the values read after them.
+            column.catch_up()
+            # Autoscaled clusters see ever new hostnames.
+            if len(column.values) <= numbered_max(len(self._snapshot)):
+                self._columns.move_to_end(key)
+                return column
+        column = self._columns[key] = LabelColumn(self._snapshot, key)
+        self._columns.move_to_end(key)
+        if len(self._columns) > LABEL_COLUMNS_MAX:
+            self._columns.popitem(last=False)
         return column
-
-    def relaid(self, sources: Sources | None) -> None:
-        """Autoscaled clusters see ever new hostnames: a column with many more values than nodes
-        goes, and is numbered anew when it is next asked for."""
-        values_max = 2 * len(self._snapshot) + LABEL_VALUES_SPARE
-        for key, column in list(self._columns.items()):
-            if len(column.values) > values_max:
-                del self._columns[key]

@@ -71,7 +71,6 @@ def _outside(nodes: Nodes, label: str, allowed: frozenset[str]) -> BoolArray:
     def is_outside(value: str | None) -> bool:
         return (value or "") not in allowed
 
-    # The ids first: catching up with changed nodes may add values.
     ids = nodes.label_ids(label)
     return per_distinct(ids, nodes.label_values(label), is_outside, np.bool_)
 
