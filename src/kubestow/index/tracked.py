@@ -153,7 +153,7 @@ class LabelColumns:
         """The column of a label key, up to date."""
         column = self._columns.get(key)
         if column is not None:
-            # Before the check: values come with it, and ids must go with the values read after them.
+            # Before the check: values come with it, and a reader's ids must fit its values.
             column.catch_up()
             # Autoscaled clusters see ever new hostnames.
             if len(column.values) <= numbered_max(len(self._snapshot)):

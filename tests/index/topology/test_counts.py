@@ -19,6 +19,7 @@ from kubestow.api.pod_info import PodClass, PodInfo
 from kubestow.api.taints import first_untolerated
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
+from kubestow.index.topology import counts as counts_module
 from kubestow.index.topology import domains, ledger
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import EVERY_NODE, DomainColumn, Eligibility
@@ -342,6 +343,47 @@ def test_columns_and_tallies_used_last_are_kept(monkeypatch: pytest.MonkeyPatch)
     counts = TopologyCounts.at(cluster.snapshot)
     counts.pods(MEASURES[2])
     assert tally is not counts.pods(MEASURES[1])
+
+
+def test_topology_keys_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts_module, "KEYS_MAX", 2)
+    cluster = Cluster()
+    for name in ("n1", "n2"):
+        labels = {"zone": "z1", "rack": name, "host": name}
+        cluster.apply("put node", make_node(name, labels=labels))
+    cluster.snapshot.refresh(cluster.cache)
+    counts = TopologyCounts.at(cluster.snapshot)
+    tally = counts.pods(MEASURES[1])
+    zone = counts.column("zone")
+    for number in range(4):
+        cluster.apply("add pod", make_pod(node="n1", labels={"app": "web"}))
+        cluster.snapshot.refresh(cluster.cache)
+        counts = TopologyCounts.at(cluster.snapshot)
+        assert tally.sums(counts.column("zone")).total == number + 1
+        for key in ("rack", "host", f"key-{number}"):
+            tally.sums(counts.column(key))
+        # What goes lets go of the tally, so nothing is summed for it any more.
+        assert len(tally._sums) == 2
+    assert counts.column("zone") is not zone
+
+
+def test_a_column_that_made_room_serves_its_attempt_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(counts_module, "KEYS_MAX", 1)
+    cluster = Cluster()
+    cluster.apply("put node", make_node("n1", labels={"zone": "z1", "rack": "r1"}))
+    cluster.apply("add pod", make_pod(node="n1", labels={"app": "web"}))
+    cluster.snapshot.refresh(cluster.cache)
+    counts = TopologyCounts.at(cluster.snapshot)
+    tally = counts.pods(MEASURES[1])
+    zone, rack = counts.column("zone"), counts.column("rack")
+    assert [tally.sums(column).total for column in (zone, rack)] == [1, 1]
+    # Rows and pods come that the column knows nothing of.
+    cluster.apply("put node", make_node("n2", labels={"zone": "z2", "rack": "r2"}))
+    cluster.apply("add pod", make_pod(node="n2", labels={"app": "web"}))
+    cluster.snapshot.refresh(cluster.cache)
+    check(cluster, ELIGIBILITIES)
 
 
 def test_counts_go_with_their_snapshot() -> None:

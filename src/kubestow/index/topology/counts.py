@@ -4,6 +4,7 @@ They are brought up to date by the first reader of a cycle, by comparing the row
 what is on record for them.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -28,6 +29,10 @@ from kubestow.index.topology.measures import Measure
 
 _NO_NODE: Final = Node()
 
+# How many topology keys are kept; the least recently used goes with all its columns. Any pod may
+# name a key, and clusters have a handful.
+KEYS_MAX: Final = 64
+
 
 class TopologyCounts(Follower):
     """The counts of one snapshot. Get them with `at`, in every step of a cycle that needs them."""
@@ -37,7 +42,7 @@ class TopologyCounts(Follower):
         self._snapshot = snapshot
         # The Node objects as last seen: many updates of a node change neither labels nor taints.
         self._nodes: list[Node] = list(snapshot.nodes)
-        self._keys: dict[str, TopologyKey] = {}
+        self._keys: OrderedDict[str, TopologyKey] = OrderedDict()
         self._pods = PodLedger(_class_counts)
         self._live_pods = PodLedger(_live_class_counts)
         self._terms = TermLedger()
@@ -56,6 +61,11 @@ class TopologyCounts(Follower):
         topology = self._keys.get(key)
         if topology is None:
             topology = self._keys[key] = TopologyKey(key, snapshot.nodes)
+            if len(self._keys) > KEYS_MAX:
+                _, forgotten = self._keys.popitem(last=False)
+                forgotten.drop()
+        else:
+            self._keys.move_to_end(key)
         if eligibility is EVERY_NODE:
             return topology.every_node
         return topology.column(eligibility, nodes_of(snapshot))

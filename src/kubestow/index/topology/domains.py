@@ -88,8 +88,9 @@ class RowCounts:
     def sums(self, column: "DomainColumn") -> "DomainSums":
         sums = self._sums.get(column)
         if sums is None:
-            sums = self._sums[column] = DomainSums(column, self.rows)
-            column.counts[self] = sums
+            sums = DomainSums(column, self.rows)
+            if column.is_kept:
+                self._sums[column] = column.counts[self] = sums
         return sums
 
     def add(self, row: int, amount: int) -> None:
@@ -138,11 +139,13 @@ class DomainColumn:
     populations   int64[domain], how many rows have each number
     domain_count  how many numbers other than ABSENT have rows
     counts        whose sums over this column are kept; theirs to fill
+    is_kept       whether it is still kept up to date; an attempt may hold one that is not
     """
 
-    __slots__ = ("_registered", "counts", "domain_count", "ids", "populations")
+    __slots__ = ("_registered", "counts", "domain_count", "ids", "is_kept", "populations")
 
     def __init__(self, ids: DomainIds, capacity: int) -> None:
+        self.is_kept = True
         self.counts: dict[RowCounts, DomainSums] = {}
         self.lay(ids, capacity)
 
@@ -178,6 +181,11 @@ class DomainColumn:
         for counts in self.counts:
             counts.forget(self)
         self.counts.clear()
+
+    def drop(self) -> None:
+        """Make room: from now on the column stays as it is."""
+        self.is_kept = False
+        self.detach()
 
     def lowest(self, values: IntArray) -> int:
         """The smallest of the domains' values, of those that have rows; there must be one."""
@@ -221,10 +229,15 @@ class TopologyKey:
             column = self._variants[eligibility] = DomainColumn(ids, self._capacity)
             if len(self._variants) > VARIANTS_MAX:
                 _, forgotten = self._variants.popitem(last=False)
-                forgotten.detach()
+                forgotten.drop()
         else:
             self._variants.move_to_end(eligibility)
         return column
+
+    def drop(self) -> None:
+        """Make room: from now on all columns stay as they are."""
+        for column in (self.every_node, *self._variants.values()):
+            column.drop()
 
     def update(self, nodes: Nodes, rows: DomainIds) -> None:
         """Labels or taints of these rows have changed; `nodes` is the view of them."""
