@@ -92,6 +92,16 @@ def test_numbers_follow_slices_and_claims() -> None:
     assert counts_of(counts) == ([1, 0], [0, 0])
 
 
+def test_counts_go_with_their_class() -> None:
+    objects, counts = make_counts(make_slice("a", node="n1"))
+    for number in range(3):
+        assert counts_of(counts) == ([1, 0], [0, 0])
+        assert len(counts._kept) == 1
+        [device_class] = objects.device_classes.list()
+        objects.device_classes.remove(device_class.metadata.name)
+        objects.put(make_device_class(f"gpu-{number}", "true", extended_resource=GPU))
+
+
 def test_resources_no_class_serves_are_not_counted() -> None:
     _, counts = make_counts(make_slice("a"))
     nodes = nodes_of(make_snapshot([make_node()]))

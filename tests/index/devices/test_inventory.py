@@ -59,3 +59,17 @@ def test_slices_of_no_node_concern_all_nodes() -> None:
     before = inventory.stamp_of("n1")
     store.put(make_slice(all_nodes=True))
     assert inventory.stamp_of("n1") != before
+
+
+def test_no_stamp_comes_again_and_none_is_kept_for_a_node_without_slices() -> None:
+    store, inventory = make_inventory()
+    nothing, seen = inventory.stamp_of("n1"), set[tuple[int, int]]()
+    for generation in range(1, 4):
+        store.put(make_slice(name="s", node="n1", generation=generation))
+        stamp = inventory.stamp_of("n1")
+        assert stamp != nothing
+        assert stamp not in seen
+        seen.add(stamp)
+        store.remove("s")
+        assert inventory.stamp_of("n1") == nothing
+        assert not inventory._local_stamps

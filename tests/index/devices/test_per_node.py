@@ -3,6 +3,7 @@
 import numpy as np
 
 from kubestow.api.node import Node
+from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.devices.per_node import NOTED_MAX, KeptPerNode, NodeSlots
 from kubestow.index.nodes import nodes_of
@@ -77,3 +78,24 @@ def test_only_what_changed_is_missing() -> None:
     lab.cache.add_node(make_node("n3"))
     lab.slots_of()
     assert kept.missing(np.array([2])) == [2]
+
+
+def test_slots_are_given_anew_when_most_nodes_are_gone() -> None:
+    lab = Lab(make_node("stays"))
+    kept, before = KeptPerNode(lab.slots), 0
+    for number in range(2 * numbered_max(2)):
+        node = make_node(f"n{number}")
+        lab.cache.add_node(node)
+        slots = lab.slots_of()
+        assert len(set(slots.values())) == 2
+        assert len(lab.slots) <= numbered_max(2)
+        for name, slot in slots.items():
+            assert lab.slots.find(name) == slot
+            assert lab.slots.node(slot).metadata.name == name
+        # Nothing holds under a number that is another node's now.
+        missing = kept.missing(np.array(list(slots.values())))
+        assert slots[f"n{number}"] in missing
+        assert slots["stays"] in (before, *missing)
+        before = slots["stays"]
+        kept.is_known[list(slots.values())] = True
+        lab.cache.remove_node(node)

@@ -4,7 +4,7 @@ import pytest
 
 from kubestow.api.device import Device, DeviceAttribute
 from kubestow.index.devices.inventory import PublishedDevice, PublishedSlice
-from kubestow.index.devices.selectors import SelectorFailure, selects
+from kubestow.index.devices.selectors import MATCHES_MAX, SelectorFailure, selects
 from kubestow.testing.devices import make_device, make_slice
 
 DEVICE = make_device(
@@ -135,3 +135,10 @@ def test_answers_are_asked_once_per_device() -> None:
     assert selects(expression, published)
     published.matches[expression] = False
     assert not selects(expression, published)
+
+
+def test_answers_are_kept_with_the_device_up_to_a_limit() -> None:
+    published = publish(DEVICE)
+    for number in range(MATCHES_MAX + 5):
+        assert selects(f'device.driver == "d.com" || {number} > 0', published)
+        assert len(published.matches) <= MATCHES_MAX

@@ -29,6 +29,7 @@ class DeviceCounts:
 
     def __init__(self, known: KnownDevices) -> None:
         self._known = known
+        self._class_version = -1
         self._kept: dict[str, tuple[DeviceClass, _CountsOfClass]] = {}
 
     def of_resource(self, resource: str, nodes: Nodes) -> tuple[IntArray, IntArray] | None:
@@ -49,7 +50,10 @@ class DeviceCounts:
         return counts.total[slots], counts.in_use[slots]
 
     def _of_class(self, device_class: DeviceClass) -> "_CountsOfClass":
-        name = device_class.metadata.name
+        classes, name = self._known.classes, device_class.metadata.name
+        if self._class_version != classes.version:
+            self._class_version = classes.version
+            self._kept = {key: kept for key, kept in self._kept.items() if classes.get(key)}
         kept = self._kept.get(name)
         if kept is None or kept[0] is not device_class:
             counts = _CountsOfClass(self._known.slots)

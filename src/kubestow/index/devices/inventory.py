@@ -34,7 +34,7 @@ class PublishedDevice:
         self.id: DeviceId = (*of.pool, device.name)
         # Only asked with per-device node selection.
         self.reach = Reach(device.node_name, device.all_nodes, device.node_selector)
-        # These two belong to `selectors`.
+        # These two belong to `selectors`, which limits how many expressions it keeps.
         self.cel_value: Value | CelError | None = None
         self.matches: dict[str, bool | Exception] = {}
 
@@ -81,7 +81,9 @@ class DeviceInventory:
         self._local: dict[str, dict[str, PublishedSlice]] = {}
         self._elsewhere: dict[str, PublishedSlice] = {}
         self._pools: dict[PoolKey, dict[str, PublishedSlice]] = {}
+        # Of nodes that have slices of their own. No stamp is given twice.
         self._local_stamps: dict[str, int] = {}
+        self._stamp_count = 0
         self._common_stamp = 0
         for resource_slice in store:
             self._put(resource_slice)
@@ -132,7 +134,10 @@ class DeviceInventory:
         self._stamp(published.pool)
         _discard(self._pools, published.pool, name)
         if published.is_local:
-            _discard(self._local, published.reach.node_name, name)
+            node_name = published.reach.node_name
+            _discard(self._local, node_name, name)
+            if node_name not in self._local:
+                del self._local_stamps[node_name]
         else:
             del self._elsewhere[name]
 
@@ -141,8 +146,8 @@ class DeviceInventory:
         self.note_change(pool)
         for published in self._pools[pool].values():
             if published.is_local:
-                node_name = published.reach.node_name
-                self._local_stamps[node_name] = self._local_stamps.get(node_name, 0) + 1
+                self._stamp_count += 1
+                self._local_stamps[published.reach.node_name] = self._stamp_count
             else:
                 self._common_stamp += 1
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from kubestow.api.node import Node
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import ChangeLog, Depends
+from kubestow.cache.numbering import numbered_max
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import Nodes
 
@@ -23,13 +24,15 @@ NOTED_MAX: Final = 65_536  # changes remembered; what is further behind looks at
 
 
 class NodeSlots:
-    """The numbers of nodes. A node that is gone keeps its number, in case it comes back.
+    """The numbers of nodes. A node that is gone keeps its number, in case it comes back, until
+    there are many of them: then all numbers are given anew, and nothing that is kept holds.
 
     `log` says which slots' nodes or devices changed.
     """
 
     def __init__(self) -> None:
         self.log = ChangeLog()
+        self._numbering = 0
         self._by_name: dict[str, int] = {}
         self._nodes: list[Node] = []
 
@@ -52,7 +55,17 @@ class NodeSlots:
 
     def of(self, nodes: Nodes) -> IntArray:
         """int64[node]: the slot of each node. Nodes that changed are noted as such."""
-        return nodes.tracked(self, Depends.NODE, self._compute)
+        slots = self._tracked(nodes)
+        if len(self._nodes) > numbered_max(len(nodes.snapshot)):
+            self._by_name.clear()
+            self._nodes.clear()
+            self._numbering += 1
+            self.log.lose()
+            slots = self._tracked(nodes)
+        return slots
+
+    def _tracked(self, nodes: Nodes) -> IntArray:
+        return nodes.tracked((self, self._numbering), Depends.NODE, self._compute)
 
     def _compute(self, nodes: Nodes) -> IntArray:
         return np.array([self._slot(node) for node in nodes.node_objects()], np.int64)

@@ -26,6 +26,9 @@ from kubestow.cel.values import CelMap, DefaultMap, equal, type_name
 from kubestow.index.devices.inventory import PublishedDevice
 
 PROGRAMS_MAX: Final = 1024
+# Expressions whose answers are kept with each device; beyond it, all are asked anew. Any claim may
+# bring one of its own.
+MATCHES_MAX: Final = 64
 
 
 def _includes(values: Value, wanted: Value) -> bool:
@@ -56,9 +59,12 @@ class SelectorFailure(Exception):
 
 def selects(expression: str, published: PublishedDevice) -> bool:
     """Whether the expression is true for the device; raises SelectorFailure."""
-    answer = published.matches.get(expression)
+    matches = published.matches
+    answer = matches.get(expression)
     if answer is None:
-        answer = published.matches[expression] = _ask(expression, published)
+        if len(matches) >= MATCHES_MAX:
+            matches.clear()
+        answer = matches[expression] = _ask(expression, published)
     if isinstance(answer, bool):
         return answer
     raise answer
