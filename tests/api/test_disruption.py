@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubestow.api import disruption
 from kubestow.api.disruption import BudgetTable
 from kubestow.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kubestow.api.pod import Pod
@@ -116,3 +117,12 @@ def test_split_equals_a_slow_reading(
         if exhausted:
             violating.append(info)
     assert BudgetTable(budgets).split(victims).violating == violating
+
+
+def test_budgets_are_kept_for_so_many_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disruption, "COVERED_MAX", 3)
+    table = BudgetTable([budget(APP_A, 0)])
+    for number in range(10):
+        covered = victim(f"p{number}", {"app": "a", "job": str(number)})
+        assert table.split([covered]).violating == [covered]
+        assert len(table._covering) <= 3

@@ -75,6 +75,18 @@ def test_lists_are_kept_until_something_changes():
     assert store.list_namespace("x") is in_x
 
 
+def test_no_list_is_kept_of_a_namespace_without_objects():
+    store = ObjectStore[Pod]()
+    for number in range(3):
+        namespace = f"ci-{number}"
+        assert store.list_namespace(namespace) == ()
+        store.put(pod("a", namespace))
+        assert len(store.list_namespace(namespace)) == 1
+        store.remove(namespace, "a")
+        assert store.list_namespace(namespace) == ()
+        assert not store._in_namespace
+
+
 def test_version_grows_with_every_change_and_only_then():
     store = ObjectStore[Pod]()
     versions = [store.version]

@@ -18,6 +18,7 @@ from kubestow.framework.events import ASSIGNED_POD_DELETE, Action, ClusterEvent,
 from kubestow.framework.status import Status
 from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.node_volume_limits import NodeVolumeLimits
+from kubestow.plugins.node_volume_limits.attached import AttachedVolumes
 from kubestow.testing import (
     make_cache,
     make_handle,
@@ -516,6 +517,20 @@ def test_objects_that_vanish_are_noticed() -> None:
     assert run_filter(plugin, pod, snapshot) == {"n1": TOO_MANY}
     stores.volume_attachments.remove("a")
     assert run_filter(plugin, pod, snapshot) == {}
+
+
+def test_nothing_is_kept_of_nodes_that_are_gone() -> None:
+    stores = ClusterObjects()
+    attached = AttachedVolumes(stores, make_snapshot([make_node("n1")]))
+    for number in range(3):
+        node = f"gone-{number}"
+        stores.put(make_csi_node(node, {DRIVER: 1}), make_attachment("a", node=node, volume="v"))
+        stores.volume_attachments.remove("a")
+        stores.csi_nodes.remove(node)
+    # Until the next refresh, which no pod may ever ask for.
+    assert not attached._stale
+    assert not attached._attachments
+    assert not attached.has_limits
 
 
 def test_a_simulated_node_counts_the_pods_thought_of() -> None:

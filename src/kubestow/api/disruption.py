@@ -7,12 +7,15 @@ budgets.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubestow.api.labels import NOTHING, Selector, SelectorError, parse_label_selector
 from kubestow.api.meta import LabelSelector
 from kubestow.api.pod_info import PodClass, PodInfo
 from kubestow.api.workload import PodDisruptionBudget
+
+# Pod classes for which the covering budgets are kept; beyond it, all are looked up anew.
+COVERED_MAX: Final = 16_384
 
 
 class BudgetSplit(NamedTuple):
@@ -57,6 +60,8 @@ class BudgetTable:
     def _budgets_of(self, pod_class: PodClass) -> "tuple[_Budget, ...]":
         covering = self._covering.get(pod_class)
         if covering is None:
+            if len(self._covering) >= COVERED_MAX:
+                self._covering.clear()
             covering = self._covering[pod_class] = self._find(pod_class)
         return covering
 

@@ -76,8 +76,10 @@ class ObjectStore(Generic[T]):
         """The objects of one namespace, in the order they came."""
         listed = self._in_namespace.get(namespace)
         if listed is None:
-            listed = tuple(self._namespaces.get(namespace, {}).values())
-            self._in_namespace[namespace] = listed
+            in_namespace = self._namespaces.get(namespace)
+            if in_namespace is None:
+                return ()  # Not kept: nothing would drop it when the namespace is gone.
+            listed = self._in_namespace[namespace] = tuple(in_namespace.values())
         return listed
 
     def put(self, new: T) -> T | None:

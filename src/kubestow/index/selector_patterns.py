@@ -28,11 +28,15 @@ Pattern = tuple[int, ...]
 # A selector of labels, one of nodes (of which only the labels are looked at), or none: all match.
 AnySelector = Selector | CompiledNodeSelector | None
 
+# Selectors that are no longer used are kept until there are this many more than those in use.
+UNUSED_SELECTORS_MAX: Final = 1024
+
 
 class SelectorPatterns:
     """A growing list of selectors and, for every node, which of them it matches.
 
-    Positions and pattern numbers are given in the order of first sight and never change.
+    Positions and pattern numbers are given in the order of first sight and never change. A list
+    that has too many selectors out of use is replaced by a shorter one (`restarted`).
     """
 
     def __init__(self) -> None:
@@ -60,6 +64,17 @@ class SelectorPatterns:
             for requirements in _alternatives(selector):
                 self._file(position, requirements)
         return position
+
+    def has_many_unused(self, used_count: int) -> bool:
+        """Whether it is time for a new list, where so many selectors are in use."""
+        return len(self) > used_count + UNUSED_SELECTORS_MAX
+
+    def restarted(self, positions: Iterable[int]) -> "SelectorPatterns":
+        """A new list of the selectors at these positions, in this order."""
+        selectors, restarted = list(self._positions), SelectorPatterns()
+        for position in positions:
+            restarted.position_of(selectors[position])
+        return restarted
 
     def numbers(self, nodes: Nodes) -> IntArray:
         """int64[node]: the number of each node's pattern. Read-only for the caller."""

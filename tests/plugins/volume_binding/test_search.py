@@ -1,6 +1,7 @@
 """Masks, groups and kept answers against a reading of spec 07 §2.4 to §2.6 node by node."""
 
 from typing import NamedTuple
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,11 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Status
+from kubestow.index.selector_patterns import UNUSED_SELECTORS_MAX
 from kubestow.plugins.volume_binding import VolumeBinding
+from kubestow.plugins.volume_binding.assume_cache import AssumeCache
+from kubestow.plugins.volume_binding.capacity import StorageCapacities
+from kubestow.plugins.volume_binding.free_volumes import VolumesByClass
 from kubestow.plugins.volume_binding.search import REASONS, Failure
 from kubestow.testing import (
     make_cache,
@@ -325,13 +330,15 @@ class World:
         ]
 
 
-@given(st.lists(steps, max_size=30))
-def test_answers_equal_a_reading_node_by_node(script: list[object]) -> None:
-    world = World()
-    for step in script:
-        world.apply(step)
-    for names in (["c0"], ["c1", "c2"], ["c0", "c1", "c2", "c3"]):
-        world.schedule(make_pod(pvcs=names))
+@given(st.lists(steps, max_size=30), st.sampled_from([0, 1024]))
+def test_answers_equal_a_reading_node_by_node(script: list[object], unused_max: int) -> None:
+    """Also where selectors are numbered anew as soon as one is out of use."""
+    with mock.patch("kubestow.index.selector_patterns.UNUSED_SELECTORS_MAX", unused_max):
+        world = World()
+        for step in script:
+            world.apply(step)
+        for names in (["c0"], ["c1", "c2"], ["c0", "c1", "c2", "c3"]):
+            world.schedule(make_pod(pvcs=names))
 
 
 @given(st.lists(volumes, min_size=4, max_size=10), st.lists(claims, min_size=2, max_size=4))
@@ -343,3 +350,19 @@ def test_every_pod_of_a_workload_gets_what_a_reading_gives(
         world.apply(new)
     for names in (["c0"], ["c1"], ["c2"], ["c3"], ["c0", "c1"], ["c2", "c3"]):
         world.schedule(make_pod(pvcs=names))
+
+
+def test_selectors_of_objects_that_are_gone_are_forgotten() -> None:
+    """Drivers report capacity, and local disks come, with a selector for each node."""
+    stores = ClusterObjects()
+    volumes_by_class = VolumesByClass(AssumeCache(stores.persistent_volumes, "persistentvolumes"))
+    volumes = volumes_by_class.of_class("fast")
+    capacities = StorageCapacities(stores.csi_storage_capacities).of_class("fast")
+    for number in range(2 * UNUSED_SELECTORS_MAX + 10):
+        stores.put(
+            make_volume("pv", class_name="fast", terms=[make_term(f"host In h{number}")]),
+            make_capacity("cap", class_name="fast", topology=make_selector(f"host=h{number}")),
+        )
+        assert len(volumes.patterns) <= UNUSED_SELECTORS_MAX + 2
+        assert len(capacities._patterns) <= UNUSED_SELECTORS_MAX + 2
+    assert len(volumes.groups) == len(capacities._objects) == 1

@@ -281,10 +281,15 @@ class AttachedVolumes(Follower):
         key = ObjectKey(type(changed).__name__, meta.namespace, meta.name)
         self._stale.update(self._readers.nodes_with(key))
 
+    def _mark_stale(self, name: str) -> None:
+        # What is not known yet is read when it is first asked for.
+        if name in self._nodes:
+            self._stale.add(name)
+
     def _after_csi_node(self, old: CSINode | None, new: CSINode | None) -> None:
         for csi_node in (old, new):
             if csi_node is not None:
-                self._stale.add(csi_node.metadata.name)
+                self._mark_stale(csi_node.metadata.name)
                 self._limiting.discard(csi_node.metadata.name)
         if new is not None:
             self._note_limits(new)
@@ -295,12 +300,15 @@ class AttachedVolumes(Follower):
 
     def _file_attachment(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
         if old is not None:
-            self._attachments[old.spec.node_name].pop(old.metadata.name)
-            self._stale.add(old.spec.node_name)
+            on_node = self._attachments[old.spec.node_name]
+            del on_node[old.metadata.name]
+            if not on_node:
+                del self._attachments[old.spec.node_name]
+            self._mark_stale(old.spec.node_name)
         if new is not None:
             on_node = self._attachments.setdefault(new.spec.node_name, {})
             on_node[new.metadata.name] = new
-            self._stale.add(new.spec.node_name)
+            self._mark_stale(new.spec.node_name)
 
 
 def limits_of(csi_node: CSINode) -> dict[str, int]:

@@ -52,15 +52,28 @@ class ClassCapacities:
         return min(sufficient, key=lambda entry: entry[0])[1] if sufficient else None
 
     def add(self, capacity: CSIStorageCapacity, selector: Selector) -> "_Place":
+        if self._patterns.has_many_unused(len(self._objects)):
+            self._renumber()
         position = self._patterns.position_of(selector)
         key = capacity.metadata.namespace, capacity.metadata.name
         self._objects.setdefault(position, {})[key] = capacity
         self._stale.add(position)
-        return _Place(self, position, key)
+        return _Place(self, selector, key)
 
     def remove(self, place: "_Place") -> None:
-        del self._objects[place.position][place.key]
-        self._stale.add(place.position)
+        position = self._patterns.position_of(place.selector)
+        objects = self._objects[position]
+        del objects[place.key]
+        if not objects:
+            del self._objects[position]
+        self._stale.add(position)
+
+    def _renumber(self) -> None:
+        """Start a new list of selectors, with those of the objects only."""
+        self._patterns = self._patterns.restarted(self._objects)
+        self._objects = dict(enumerate(self._objects.values()))
+        self._limits = np.zeros(0, np.int64)
+        self._stale.clear()
 
     def _catch_up(self) -> None:
         patterns = self._patterns.patterns
@@ -90,7 +103,7 @@ class _Place(NamedTuple):
     """Where an object was filed."""
 
     capacities: ClassCapacities
-    position: int
+    selector: Selector
     key: tuple[str, str]
 
 

@@ -26,8 +26,6 @@ from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 
 AVAILABLE: Final = "Available"
 
-# Selectors nobody uses any more are kept until there are this many more than groups.
-_UNUSED_SELECTORS_MAX: Final = 1024
 # Shapes of claims for which answers are kept, per class.
 _TABLES_MAX: Final = 16
 _UNKNOWN: Final = -1
@@ -44,10 +42,6 @@ class FreeVolumes:
 
     def __bool__(self) -> bool:
         return bool(self._order)
-
-    @property
-    def smallest(self) -> PersistentVolume:
-        return self._volumes[self._order[0][1]]
 
     def add(self, volume: PersistentVolume) -> None:
         insort(self._order, rank_of(volume))
@@ -146,7 +140,7 @@ class ClassVolumes:
             return _Place(volume, self, claim=key)
         if volume.status.phase != AVAILABLE or volume.metadata.deletion_timestamp is not None:
             return _Place(volume, self)
-        if len(self.patterns) > len(self.groups) + _UNUSED_SELECTORS_MAX:
+        if self.patterns.has_many_unused(len(self.groups)):
             self._renumber()
         position = self.patterns.position_of(selector_of(volume.spec.node_affinity))
         self.groups.setdefault(position, FreeVolumes()).add(volume)
@@ -177,11 +171,8 @@ class ClassVolumes:
     def _renumber(self) -> None:
         """Start a new list of selectors, with those of the free volumes only."""
         self._tables.clear()
-        self.patterns = SelectorPatterns()
-        groups, self.groups = self.groups, {}
-        for group in groups.values():
-            affinity = group.smallest.spec.node_affinity
-            self.groups[self.patterns.position_of(selector_of(affinity))] = group
+        self.patterns = self.patterns.restarted(self.groups)
+        self.groups = dict(enumerate(self.groups.values()))
 
 
 class _Place(NamedTuple):
