@@ -1,5 +1,6 @@
 """What the plugins of one profile remember during one scheduling attempt (spec 04 §2.3)."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from kubestow.api.pod import Pod
@@ -49,6 +50,9 @@ class CycleState:
 
     def get(self, key: str) -> Any | None:
         return self._data.get(key)
+
+    def values(self) -> Iterable[Any]:
+        return self._data.values()
 
     def delete(self, key: str) -> None:
         self._data.pop(key, None)

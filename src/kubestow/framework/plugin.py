@@ -183,7 +183,8 @@ class StatusCodes:
     """Numbers for statuses whose texts are not known beforehand.
 
     Filters with free-form messages (volumes, devices, plugins of users) keep one of these in the
-    cycle state; equal statuses share a number, errors get negative ones.
+    cycle state; equal statuses share a number, errors get negative ones. A state outlives its
+    attempt where answers are reused: it is dropped when there are many more statuses than nodes.
     """
 
     __slots__ = ("_codes", "_statuses")
@@ -191,6 +192,9 @@ class StatusCodes:
     def __init__(self) -> None:
         self._codes: dict[Status, int] = {}
         self._statuses: dict[int, Status] = {}
+
+    def __len__(self) -> int:
+        return len(self._codes)
 
     def code_of(self, status: Status | None) -> int:
         if status is None or status.is_success:

@@ -20,14 +20,17 @@ from kubestow.api.pod import (
 )
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
+from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
+from kubestow.engine.equivalence import records
 from kubestow.engine.equivalence.plan import ReusePlan
-from kubestow.engine.equivalence.records import build_record
+from kubestow.engine.equivalence.records import Records, build_record
 from kubestow.engine.profiles import build_profiles
 from kubestow.framework.node_plugin import NodeFilter, NodeScore
+from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.profile import FilterStep, ScoreStep
 from kubestow.framework.reuse import NO_REUSE, Reads, Reuse
 from kubestow.framework.status import Status
@@ -407,3 +410,43 @@ def test_without_row_forms_decisions_are_the_same() -> None:
         assert describe(decision) == describe(without.decide(cache, pod))
         if decision.node_name:
             cache.assume_pod(pod.assigned_to(decision.node_name))
+
+
+class NamesTheLoad(NodeFilter):
+    """Rejects nodes with a reason of their own, another one for each load."""
+
+    name = "NamesTheLoad"
+    reuse = Reuse(filter=Reads.NODE, per_node=True)
+
+    def filter_node(self, pod: Pod, node: Node) -> bool | str:
+        load = node.metadata.labels.get("load")
+        return load is None or f"load is {load}"
+
+
+def test_reasons_that_are_no_longer_given_are_forgotten() -> None:
+    cache, side = Cache(), Side(shares_work=True, extra=[NamesTheLoad])
+    for number in range(6):
+        cache.add_node(new_node(number, 0))
+    before, most = new_node(0, 0), 0
+    for load in range(numbered_max(6) + 5):
+        node = make_node("node-0", zone="zone-0", labels={"load": str(load)})
+        cache.update_node(before, node)
+        before = node
+        decision = side.decide(cache, new_pod(0, load))
+        (codes,) = (value for value in decision.state.values() if isinstance(value, StatusCodes))
+        most = max(most, len(codes))
+        assert decision.diagnosis.statuses()["node-0"].message == f"load is {load}"
+    assert len(codes) < most == numbered_max(6) + 1
+
+
+def test_small_clusters_do_not_keep_records_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_NUMBERS_MAX", 20_000)
+    cache, side = Cache(), Side(shares_work=True)
+    cache.add_node(new_node(0, 0))
+    side.snapshot.refresh(cache)
+    kept = Records(side.snapshot)
+    for number in range(50):
+        pod = PodInfo(make_pod(f"p{number}", labels={"job": str(number)}))
+        for _ in range(2):
+            kept.evaluation(side.profile, pod)
+    assert 4 <= len(kept._records) <= 10

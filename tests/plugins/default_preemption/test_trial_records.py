@@ -21,10 +21,12 @@ from kubestow.api.workload import (
     PodDisruptionBudgetStatus,
 )
 from kubestow.arrays import IntArray
-from kubestow.cache.change_log import Depends
+from kubestow.cache.numbering import numbered_max
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
+from kubestow.framework.node_plugin import NodeFilter
+from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, nodes_of
@@ -351,14 +353,10 @@ class FailsOnN1:
 
     name: ClassVar[str] = "FailsOnN1"
     args_type: ClassVar[None] = None
-    filter_depends: ClassVar[Depends] = Depends.NODE
-    score_depends: ClassVar[Depends] = Depends.NODE
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, unless=lambda pod: True)
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass
-
-    def share(self, pod: PodInfo) -> int | None:
-        return None
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         return np.array([-(name == "n1") for name in nodes.names], np.int64)
@@ -388,9 +386,55 @@ def test_faults_are_told_and_not_collected(plugin: type[FailsOnN1]) -> None:
         searches.check(PREEMPTORS[0], wanted)
     question = searches.question(PREEMPTORS[0])
     first = searches.records.evaluator(question)
+    assert isinstance(first, RecordedTrials)
     first.evaluate(np.arange(3), None)
     if plugin is FailsOnN1:
         assert searches.records.evaluator(question).statuses is not first.statuses
+
+
+class NamesTheLoad(NodeFilter):
+    """Rejects every node with a reason of its own, another one for each load."""
+
+    name: ClassVar[str] = "NamesTheLoad"
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, per_node=True)
+
+    def filter_node(self, pod: Pod, node: Node) -> str:
+        return f"load is {node.metadata.labels['load']}"
+
+
+def test_reasons_that_are_no_longer_given_are_forgotten() -> None:
+    before = make_node("n0", cpu="4", labels={"load": "0"})
+    cluster = SmallCluster(
+        [before],
+        [make_pod("v0", node="n0", cpu="4", priority=0)],
+        plugins=("NodeResourcesFit", NamesTheLoad.name),
+        registry={**REGISTRY, NamesTheLoad.name: NamesTheLoad},
+    )
+    searches = Searches(cluster)
+    for load in range(numbered_max(1) + 5):
+        node = make_node("n0", cpu="4", labels={"load": str(load)})
+        cluster.cache.update_node(before, node)
+        before = node
+        cluster.snapshot.refresh(cluster.cache)
+        question = searches.question(PREEMPTORS[0])
+        evaluator = searches.records.evaluator(question)
+        (code,) = evaluator.evaluate(np.arange(1), None).codes
+        assert evaluator.statuses.status_of(code).message == f"load is {load}"
+        assert len(evaluator.statuses) <= numbered_max(1) + 1
+
+
+def test_small_clusters_do_not_keep_records_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_records, "_NUMBERS_MAX", 20_000)
+    searches = Searches(
+        SmallCluster(
+            [make_node("n0", cpu="4")],
+            [make_pod("v0", node="n0", cpu="4", priority=0)],
+            plugins=PLUGINS,
+        )
+    )
+    for number in range(50):
+        searches.check(make_pod("p", priority=3, cpu="2", labels={"job": str(number)}), None)
+    assert 4 <= len(searches.records._records) <= 10
 
 
 def test_a_filter_that_counts_other_pods_keeps_nothing() -> None:

@@ -21,11 +21,12 @@ import numpy.typing as npt
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import ALL_ROWS, IntArray, Rows
 from kubestow.cache.change_log import Depends
+from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.equivalence.plan import ReusePlan, Versions
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
-from kubestow.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, Restriction
+from kubestow.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, Restriction, StatusCodes
 from kubestow.framework.profile import FilterStep, ScoreStep
 from kubestow.framework.reuse import Reads
 from kubestow.framework.runner import filter_of, normalize_of, score_of
@@ -79,6 +80,7 @@ class Record(Follower):
         self._reused = reused
         self._versions: Versions = plan.versions()
         self._node_count = len(snapshot)
+        self._has_many_statuses = False
         self._pod = pod
         self.asked_pre_filter = [
             (name, plugin) for name, plugin in profile.pre_filter_steps if name not in reused
@@ -110,7 +112,7 @@ class Record(Follower):
     def is_valid(self, pod: PodInfo) -> bool:
         """Whether it still holds for pods of its shape, of which this is one."""
         # The number of nodes is part of some scores.
-        if len(self.snapshot) != self._node_count:
+        if len(self.snapshot) != self._node_count or self._has_many_statuses:
             return False
         versions = self._plan.versions()
         if versions != self._versions:
@@ -215,6 +217,11 @@ class Record(Follower):
             codes = filter_of(step.plugin, step.name, self.state, self._pod, nodes)
             if codes is not None:
                 override(result[_FAILED_BY], result[_CODE], codes, step.filter_index)
+        # Reasons may name what changes, a load or a date, and each gets a number in the state.
+        statuses_max = numbered_max(self._node_count)
+        for value in self.state.values():
+            if isinstance(value, StatusCodes) and len(value) > statuses_max:
+                self._has_many_statuses = True
 
     def _add_scores(self, result: IntArray, steps: Sequence[ScoreStep], nodes: Nodes) -> None:
         total = result[_SCORE]

@@ -25,8 +25,10 @@ from kubestow.index.nodes import nodes_of
 log = logging.getLogger(__name__)
 
 # How many numbers all records together may hold: two arrays of 3 numbers for every shape and node.
+# A record without its arrays takes as much as so many numbers.
 _NUMBERS_MAX: Final = 16_000_000
 _NUMBERS_PER_NODE: Final = 6
+_NUMBERS_PER_RECORD: Final = 2_000
 _SHAPES_MIN: Final = 4
 
 # Up to so many nodes, making a record costs little more than asking every plugin once.
@@ -98,7 +100,7 @@ class Records:
     def _keep(self, key: tuple[str, PodShape], record: Record | None) -> None:
         self._records[key] = record
         self._records.move_to_end(key)
-        numbers = _NUMBERS_PER_NODE * max(len(self._snapshot), 1)
+        numbers = _NUMBERS_PER_RECORD + _NUMBERS_PER_NODE * len(self._snapshot)
         while len(self._records) > max(_NUMBERS_MAX // numbers, _SHAPES_MIN):
             self._records.popitem(last=False)
 

@@ -27,6 +27,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.pod_shape import PodShape
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
+from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reads
@@ -47,8 +48,10 @@ from kubestow.plugins.default_preemption.filters import TrialFilter
 from kubestow.plugins.default_preemption.many_nodes import ManyNodes, crowds_by_row
 from kubestow.plugins.default_preemption.one_node import OneNode
 
-# How many numbers all records together may hold: the code and the ranks of every node.
+# How many numbers all records together may hold: the code and the ranks of every node. A record
+# without its arrays takes as much as so many numbers.
 _NUMBERS_MAX: Final = 16_000_000
+_NUMBERS_PER_RECORD: Final = 2_000
 _RECORDS_MIN: Final = 4
 
 # Up to this many nodes, one after the other is quicker.
@@ -84,8 +87,8 @@ class TrialRecords:
         return RecordedTrials(record, question, parts)
 
     def _make_room(self, node_count: int) -> None:
-        most = max(_NUMBERS_MAX // ((CRITERIA + 1) * max(node_count, 1)), _RECORDS_MIN)
-        while len(self._records) > most:
+        numbers = _NUMBERS_PER_RECORD + (CRITERIA + 1) * node_count
+        while len(self._records) > max(_NUMBERS_MAX // numbers, _RECORDS_MIN):
             self._records.popitem(last=False)
 
 
@@ -144,6 +147,8 @@ class TrialRecord(Follower):
             and question.snapshot is self._snapshot
             # Error texts are unbounded, so a record that has some is dropped.
             and not self._has_faults
+            # Reasons may name what changes, a load or a date.
+            and len(self.statuses) <= numbered_max(len(self._snapshot))
             # A clock that was set back makes other pods the ones that start in the future.
             and question.now_ns >= self._now_ns
         )
