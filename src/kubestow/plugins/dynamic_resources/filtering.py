@@ -37,7 +37,7 @@ REJECTIONS: Final = (LEFT_OVER_CLAIM, MISSING_RESOURCE, NO_DEVICES, INVALID_POOL
 _CODES: Final = {status: code for code, status in enumerate(REJECTIONS, start=1)}
 
 
-class NodeFilter:
+class DeviceFilter:
     def __init__(self, known: KnownDevices, allocator: DeviceAllocator) -> None:
         self._known = known
         self._allocator = allocator

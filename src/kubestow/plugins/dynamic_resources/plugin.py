@@ -29,7 +29,7 @@ from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.plugins.dynamic_resources.binding import ClaimBinder
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
-from kubestow.plugins.dynamic_resources.filtering import NodeFilter, rejection
+from kubestow.plugins.dynamic_resources.filtering import DeviceFilter, rejection
 from kubestow.plugins.dynamic_resources.hints import ClaimHints
 from kubestow.plugins.dynamic_resources.preparation import Preparation
 from kubestow.plugins.dynamic_resources.resolve import ClaimError, claims_of
@@ -68,7 +68,7 @@ class DynamicResources:
             binding_timeout_ns=binding_timeout_ns,
         )
         allocator = DeviceAllocator(known, _features(gates), clock, _filter_timeout_s(args, gates))
-        self._filter = NodeFilter(known, allocator)
+        self._filter = DeviceFilter(known, allocator)
         self._writer = ClaimWriter(
             handle.client, clock, handle.spawn, sets_timestamp=binding_timeout_ns is not None
         )
