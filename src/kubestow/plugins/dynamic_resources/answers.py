@@ -20,7 +20,7 @@ from kubestow.index.devices.per_node import KeptPerNode, NodeSlots, grown
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation
 
-SHAPES_MAX: Final = 64  # different sets of claims for which answers are kept
+CLAIM_SETS_MAX: Final = 64  # different sets of claims for which answers are kept
 
 
 class Found(NamedTuple):
@@ -76,18 +76,18 @@ class AnswerBook:
         if version != self._class_version:
             self._class_version = version
             self._answers.clear()
-        key = _shape(attempt, pod)
+        key = _claims_key(attempt, pod)
         answers = self._answers.get(key)
         if answers is None:
             answers = self._answers[key] = Answers(self._known.slots)
-            if len(self._answers) > SHAPES_MAX:
+            if len(self._answers) > CLAIM_SETS_MAX:
                 self._answers.popitem(last=False)
         else:
             self._answers.move_to_end(key)
         return answers
 
 
-def _shape(attempt: Attempt, pod: Pod) -> Hashable:
+def _claims_key(attempt: Attempt, pod: Pod) -> Hashable:
     """Everything the search depends on besides nodes, devices and classes."""
     specs = tuple(
         encode_json(attempt.claims[index].spec)

@@ -27,7 +27,7 @@ class NodeAllocation(NamedTuple):
     mappings: Mappings = ()
 
 
-class Demand(NamedTuple):
+class DeviceDemand(NamedTuple):
     """What is to be searched for on a node: depends on which resources devices serve there."""
 
     plans: tuple[ClaimPlan, ...]
@@ -91,7 +91,7 @@ class Attempt:
         # What the pod asks for of resources that devices may serve.
         self.extended: tuple[str, ...] = ()
         # By the resources that devices serve on a node.
-        self.demands: dict[tuple[str, ...], Demand] = {}
+        self.demands: dict[tuple[str, ...], DeviceDemand] = {}
         # Numbers of errors; rejections have fixed ones.
         self.codes = StatusCodes()
 

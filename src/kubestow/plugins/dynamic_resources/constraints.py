@@ -16,7 +16,7 @@ from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestPlan
 AttributeValue = tuple[str, int | str | bool]
 
 
-class Constraint(Protocol):
+class ConstraintCheck(Protocol):
     def add(self, plan: RequestPlan, published: PublishedDevice) -> bool: ...
 
     def remove(self, plan: RequestPlan, published: PublishedDevice) -> None: ...
@@ -79,9 +79,9 @@ class DistinctAttribute:
             self._values.pop(plan.parent_name, None)
 
 
-def make_constraints(plan: ClaimPlan) -> list[Constraint]:
+def make_constraints(plan: ClaimPlan) -> list[ConstraintCheck]:
     """The constraints of a claim, without any device yet; raises PluginError."""
-    constraints: list[Constraint] = []
+    constraints: list[ConstraintCheck] = []
     for index, constraint in enumerate(plan.constraints):
         if constraint.match_attribute is not None:
             constraints.append(MatchAttribute(constraint.match_attribute, constraint.requests))

@@ -17,7 +17,7 @@ from kubestow.index.node_match import matches_selector
 from kubestow.index.nodes import Nodes
 from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator, InvalidPools, TimedOut
 from kubestow.plugins.dynamic_resources.answers import AnswerBook, Answers, Found
-from kubestow.plugins.dynamic_resources.attempt import Attempt, Demand, NodeAllocation
+from kubestow.plugins.dynamic_resources.attempt import Attempt, DeviceDemand, NodeAllocation
 from kubestow.plugins.dynamic_resources.extended_resources import (
     Mappings,
     special_requests,
@@ -145,20 +145,20 @@ class DeviceFilter:
                 return MISSING_RESOURCE
         return tuple(served)
 
-    def _demand(self, attempt: Attempt, pod: Pod, served: tuple[str, ...]) -> Demand:
+    def _demand(self, attempt: Attempt, pod: Pod, served: tuple[str, ...]) -> DeviceDemand:
         demand = attempt.demands.get(served)
         if demand is None:
             demand = attempt.demands[served] = self._make_demand(attempt, pod, served)
         return demand
 
-    def _make_demand(self, attempt: Attempt, pod: Pod, served: tuple[str, ...]) -> Demand:
+    def _make_demand(self, attempt: Attempt, pod: Pod, served: tuple[str, ...]) -> DeviceDemand:
         claims = [attempt.claims[index] for index in attempt.unallocated]
         mappings: Mappings = ()
         if served:
             requests, mappings = special_requests(pod, served, self._class_name)
             claims[-1] = with_requests(claims[-1], requests)
         plans = tuple(plan_claim(claim, self._known.classes.get) for claim in claims)
-        return Demand(plans, mappings)
+        return DeviceDemand(plans, mappings)
 
     def _class_name(self, resource: str) -> str:
         device_class = self._known.class_map.class_of(resource)
@@ -173,7 +173,7 @@ class _PassedNodes:
         self,
         answers: Answers,
         slots: NodeSlots,
-        demand: Callable[[tuple[str, ...]], Demand],
+        demand: Callable[[tuple[str, ...]], DeviceDemand],
     ) -> None:
         self.answers = answers
         self._slots = slots

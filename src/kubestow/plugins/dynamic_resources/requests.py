@@ -24,7 +24,7 @@ from kubestow.index.devices.selectors import SelectorFailure, selects
 FindClass = Callable[[str], DeviceClass | None]
 
 
-class Selector(NamedTuple):
+class CelSelector(NamedTuple):
     """An expression, and how errors speak of it: `class gpu: selector #0`."""
 
     place: str
@@ -138,12 +138,12 @@ def _entry(claim: ResourceClaim, request: DeviceRequest, find_class: FindClass) 
     return RequestEntry(request, plans, is_list=request.exactly is None)
 
 
-def _selectors(place: str, selectors: Sequence[DeviceSelector]) -> list[Selector]:
-    found: list[Selector] = []
+def _selectors(place: str, selectors: Sequence[DeviceSelector]) -> list[CelSelector]:
+    found: list[CelSelector] = []
     for index, selector in enumerate(selectors):
         if selector.cel is None:
             raise PluginError(f"{place}: selector #{index}: {_UNSUPPORTED_SELECTOR}")
-        found.append(Selector(f"{place}: selector #{index}", selector.cel.expression))
+        found.append(CelSelector(f"{place}: selector #{index}", selector.cel.expression))
     return found
 
 

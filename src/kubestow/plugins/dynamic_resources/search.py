@@ -19,7 +19,7 @@ from kubestow.errors import PluginError
 from kubestow.index.devices.allocated import AllocatedDevices, Consumed
 from kubestow.index.devices.inventory import DeviceId, PublishedDevice
 from kubestow.index.devices.node_match import NodeSelectionError
-from kubestow.plugins.dynamic_resources.constraints import Constraint, make_constraints
+from kubestow.plugins.dynamic_resources.constraints import ConstraintCheck, make_constraints
 from kubestow.plugins.dynamic_resources.consumable import amounts_taken, is_enough
 from kubestow.plugins.dynamic_resources.counters import CounterBooks
 from kubestow.plugins.dynamic_resources.pools import NodePools, Pool
@@ -31,7 +31,7 @@ STEPS_PER_LOOK: Final = 64  # at the clock
 
 # Raises if the search has taken too long.
 Deadline = Callable[[], None]
-Candidate = tuple[PublishedDevice, Pool]
+PooledDevice = tuple[PublishedDevice, Pool]
 # The device itself, where per-device selection leaves it to each device, must reach the node.
 Reaches = Callable[[PublishedDevice], bool]
 
@@ -82,8 +82,8 @@ class Search:
         self._taken: dict[DeviceId, set[int]] = {}
         self._consumed: dict[DeviceId, Consumed] = {}
         self._counters = CounterBooks(allocated)
-        self._constraints: list[list[Constraint]] = []
-        self._all: dict[RequestPlan, list[Candidate]] = {}
+        self._constraints: list[list[ConstraintCheck]] = []
+        self._all: dict[RequestPlan, list[PooledDevice]] = {}
         # Per request the positions of devices that may do, if that is known for all of them.
         self._usable: dict[RequestPlan, list[int]] | None = None
 
@@ -118,9 +118,9 @@ class Search:
         devices = self._all[plan] = self._all_devices(plan)
         return len(devices)
 
-    def _all_devices(self, plan: RequestPlan) -> list[Candidate]:
+    def _all_devices(self, plan: RequestPlan) -> list[PooledDevice]:
         """Every device the request selects, in use or not."""
-        found: list[Candidate] = []
+        found: list[PooledDevice] = []
         for pool in self._pools.pools:
             if not pool.is_usable:
                 state = "being updated" if not pool.is_complete else "invalid"
@@ -234,7 +234,7 @@ class Search:
                 return outcome
         return _Outcome.FAILED
 
-    def _every(self, slots: "_Slots", devices: Sequence[Candidate], slot: int) -> _Outcome:
+    def _every(self, slots: "_Slots", devices: Sequence[PooledDevice], slot: int) -> _Outcome:
         """Take every device of the list; one that cannot be had fails the request."""
         self._look_at_clock()
         claim_index, request_index, _ = slots
@@ -280,7 +280,7 @@ class Search:
         charges = self._needs_counters(published)
         if charges and not self._counters.charge(pool, published):
             return None
-        added: list[Constraint] = []
+        added: list[ConstraintCheck] = []
 
         def undo() -> None:
             for constraint in reversed(added):
