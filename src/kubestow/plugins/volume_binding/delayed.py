@@ -2,7 +2,7 @@
 
 A node gets a volume for each claim or a promise to make one. Nodes that reach the same volumes get
 the same answer; where the claims have no volume meant for them, answers are kept for the next pod
-with claims of the same shapes.
+with claims of the same demands.
 """
 
 from collections.abc import Sequence
@@ -118,7 +118,7 @@ class DelayedClaims:
             return [()], np.zeros(len(nodes), np.int64)
         volumes = wishes[0].volumes
         if all(wish.volumes is volumes and not wish.meant for wish in wishes):
-            table = volumes.table(tuple(wish.shape for wish in wishes))
+            table = volumes.table(tuple(wish.demand for wish in wishes))
             indexes = table.look_up(
                 volumes.patterns.numbers(nodes), volumes.patterns, self._ask_one_class
             )

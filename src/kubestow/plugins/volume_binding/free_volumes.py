@@ -26,7 +26,7 @@ from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 
 AVAILABLE: Final = "Available"
 
-# Shapes of claims for which answers are kept, per class.
+# Demands of claims for which answers are kept, per class.
 _TABLES_MAX: Final = 16
 _UNKNOWN: Final = -1
 
@@ -58,7 +58,7 @@ class FreeVolumes:
 
 
 class PatternTable:
-    """What claims of certain shapes find on the nodes of each pattern, kept from pod to pod.
+    """What claims of certain demands find on the nodes of each pattern, kept from pod to pod.
 
     An answer is a tuple: which of the claims stay without a volume. It is asked again for patterns
     in which a group of volumes has changed.
@@ -122,14 +122,14 @@ class ClassVolumes:
         volumes = self.claimed.get((claim.metadata.namespace, claim.metadata.name), {})
         return [volumes[name] for name in sorted(volumes)]
 
-    def table(self, shapes: Hashable) -> PatternTable:
-        """The table for claims of these shapes."""
-        table = self._tables.get(shapes)
+    def table(self, demands: Hashable) -> PatternTable:
+        """The table for claims of these demands."""
+        table = self._tables.get(demands)
         if table is None:
-            table = self._tables[shapes] = PatternTable()
+            table = self._tables[demands] = PatternTable()
             if len(self._tables) > _TABLES_MAX:
                 self._tables.popitem(last=False)
-        self._tables.move_to_end(shapes)
+        self._tables.move_to_end(demands)
         return table
 
     def add(self, volume: PersistentVolume) -> "_Place":

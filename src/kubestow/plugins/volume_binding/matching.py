@@ -56,7 +56,7 @@ class Reach(NamedTuple):
     selectors: frozenset[CompiledNodeSelector]
 
 
-class ClaimShape(NamedTuple):
+class ClaimDemand(NamedTuple):
     """What a claim asks of a free volume of its class; claims of one workload have the same."""
 
     requested: Quantity
@@ -66,7 +66,7 @@ class ClaimShape(NamedTuple):
     selector: Selector
 
     @classmethod
-    def of(cls, claim: PersistentVolumeClaim) -> "ClaimShape":
+    def of(cls, claim: PersistentVolumeClaim) -> "ClaimDemand":
         """Raises PluginError if the claim's selector cannot be read."""
         spec = claim.spec
         return cls(
@@ -137,7 +137,7 @@ class Wish:
         """`rivals` is how many volumes other claims may take away before."""
         self.claim = claim
         self.volumes = volumes
-        self.shape = ClaimShape.of(claim)
+        self.demand = ClaimDemand.of(claim)
         self._rivals = rivals
         # Spec 07 §2.5: for these, neither phase nor selector nor access modes matter.
         self.meant = [
@@ -145,7 +145,7 @@ class Wish:
             for volume in volumes.meant_for(claim)
             if is_claimed_by(volume, claim)
             and volume.metadata.deletion_timestamp is None
-            and self.shape.has_form(volume)
+            and self.demand.has_form(volume)
         ]
         self._suiting: dict[int, list[PersistentVolume]] = {}
 
@@ -183,7 +183,7 @@ class Wish:
         group = self.volumes.groups.get(position)
         if group is None:
             return []
-        suiting = filter(self.shape.suits, group.at_least(self.shape.requested.nano))
+        suiting = filter(self.demand.suits, group.at_least(self.demand.requested.nano))
         return list(islice(suiting, self._rivals + 1))
 
 
