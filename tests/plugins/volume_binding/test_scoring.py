@@ -3,7 +3,7 @@
 import pytest
 
 from kubestow.plugins._shared.curve import UtilizationCurve
-from kubestow.plugins.volume_binding.delayed import Decision
+from kubestow.plugins.volume_binding.delayed import VolumePlan
 from kubestow.plugins.volume_binding.matching import Binding
 from kubestow.plugins.volume_binding.provisioning import Provision
 from kubestow.plugins.volume_binding.scoring import score_of
@@ -24,43 +24,43 @@ def binding(class_name: str, size: str, offered: str) -> Binding:
 
 
 @pytest.mark.parametrize(
-    ("decision", "curve", "score"),
+    ("plan", "curve", "score"),
     [
-        pytest.param(Decision((), ()), EMPTIEST, 0, id="nothing"),
+        pytest.param(VolumePlan((), ()), EMPTIEST, 0, id="nothing"),
         pytest.param(
-            Decision((), (provision("a", "10Gi", "100Gi"), provision("b", "50Gi", "60Gi"))),
+            VolumePlan((), (provision("a", "10Gi", "100Gi"), provision("b", "50Gi", "60Gi"))),
             EMPTIEST,
             54,
             id="8-half-is-rounded-up",
         ),
         pytest.param(
-            Decision((), (provision("a", "20Gi", "100Gi"), provision("a", "30Gi", "100Gi"))),
+            VolumePlan((), (provision("a", "20Gi", "100Gi"), provision("a", "30Gi", "100Gi"))),
             EMPTIEST,
             50,
             id="8-one-class",
         ),
         pytest.param(
-            Decision((), (Provision(make_claim(), None),)), EMPTIEST, 0, id="no-capacity-object"
+            VolumePlan((), (Provision(make_claim(), None),)), EMPTIEST, 0, id="no-capacity-object"
         ),
         pytest.param(
-            Decision((), (provision("a", "1Gi", None),)), FULLEST, 100, id="capacity-not-given"
+            VolumePlan((), (provision("a", "1Gi", None),)), FULLEST, 100, id="capacity-not-given"
         ),
         pytest.param(
-            Decision((), (provision("a", "2Gi", "1Gi"),)), FULLEST, 100, id="more-than-left"
+            VolumePlan((), (provision("a", "2Gi", "1Gi"),)), FULLEST, 100, id="more-than-left"
         ),
         pytest.param(
-            Decision((binding("a", "1Gi", "4Gi"),), (provision("b", "1Gi", "1Gi"),)),
+            VolumePlan((binding("a", "1Gi", "4Gi"),), (provision("b", "1Gi", "1Gi"),)),
             FULLEST,
             25,
             id="volumes-found-come-first",
         ),
         pytest.param(
-            Decision((binding("a", "1Gi", "4Gi"), binding("a", "2Gi", "4Gi")), ()),
+            VolumePlan((binding("a", "1Gi", "4Gi"), binding("a", "2Gi", "4Gi")), ()),
             FULLEST,
             37,
             id="sums-are-cut",
         ),
     ],
 )
-def test_scores(decision: Decision, curve: UtilizationCurve, score: int) -> None:
-    assert score_of(decision, curve) == score
+def test_scores(plan: VolumePlan, curve: UtilizationCurve, score: int) -> None:
+    assert score_of(plan, curve) == score

@@ -27,7 +27,7 @@ from kubestow.cluster.client import ClusterClient
 from kubestow.errors import ApiError, PluginError
 from kubestow.plugins.volume_binding.affinity import MigratedNodes, affinity_of, mismatch
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
-from kubestow.plugins.volume_binding.delayed import Decision
+from kubestow.plugins.volume_binding.delayed import VolumePlan
 
 POLL_INTERVAL_S: Final = 1.0
 TIMED_OUT: Final = "context deadline exceeded"
@@ -88,24 +88,24 @@ class VolumeBinder:
 
     # --- Reserve ---
 
-    def reserve(self, decision: Decision, node_name: str) -> Reservation:
+    def reserve(self, plan: VolumePlan, node_name: str) -> Reservation:
         """Assume what was decided; raises PluginError, with nothing assumed then."""
         volumes: list[Change[PersistentVolume]] = []
         claims: list[Change[PersistentVolumeClaim]] = []
         try:
-            for claim, volume in decision.bindings:
+            for claim, volume in plan.bindings:
                 decided = claimed_volume(volume, claim)
                 if decided is not volume:
                     self._volumes.assume(decided)
                 volumes.append(Change(_stored(self._volumes, decided), decided))
-            for provision in decision.provisions:
+            for provision in plan.provisions:
                 decided_claim = with_selected_node(provision.claim, node_name)
                 self._claims.assume(decided_claim)
                 claims.append(Change(_stored(self._claims, decided_claim), decided_claim))
         except PluginError:
             self._restore(volumes, claims)
             raise
-        bound_claims = tuple(binding.claim for binding in decision.bindings)
+        bound_claims = tuple(binding.claim for binding in plan.bindings)
         return Reservation(bound_claims, tuple(volumes), tuple(claims))
 
     def unreserve(self, reservation: Reservation) -> None:

@@ -41,14 +41,14 @@ def is_delayed(claim: PersistentVolumeClaim, classes: ObjectStore[StorageClass])
     return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-class Decision(NamedTuple):
+class VolumePlan(NamedTuple):
     """What is done about a pod's unbound claims on a node that passed."""
 
     bindings: tuple[Binding, ...]
     provisions: tuple[Provision, ...]
 
 
-NOTHING_TO_DO: Final = Decision((), ())
+NOTHING_TO_DO: Final = VolumePlan((), ())
 
 
 class DelayedClaims:
@@ -87,14 +87,14 @@ class DelayedClaims:
             codes[positions] = self._codes_where_selected(nodes.subset(positions), error_code)
         return codes
 
-    def decision_for(self, snapshot: Snapshot, row: int) -> Decision:
+    def plan_for(self, snapshot: Snapshot, row: int) -> VolumePlan:
         """What is to be done on a node that passed."""
         node = snapshot.nodes[row]
         view = nodes_of(snapshot, np.array([row], np.intp))
         matching = self._matcher.match(self._reaches(view)[0][0])
         claims = self._to_provision(matching.unmatched)
         capacity_for = self._provisioning.capacity_for
-        return Decision(
+        return VolumePlan(
             matching.bindings,
             tuple(Provision(claim, capacity_for(claim, node)) for claim in claims),
         )

@@ -145,21 +145,21 @@ class VolumeBinding:
         search = self._attempt(state).search
         if search is None or self._curve is None:
             return 0
-        decisions = [search.decision_for(name) for name in nodes.names]
+        plans = [search.plan_for(name) for name in nodes.names]
         return np.array(
-            [0 if found is None else score_of(found, self._curve) for found in decisions], np.int64
+            [0 if found is None else score_of(found, self._curve) for found in plans], np.int64
         )
 
     # --- binding ---
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         attempt = self._attempt(state)
-        decision = None if attempt.search is None else attempt.search.decision_for(node_name)
-        attempt.all_bound = decision is None or self._are_all_bound(pod.pod)
-        if decision is None or attempt.all_bound:
+        plan = None if attempt.search is None else attempt.search.plan_for(node_name)
+        attempt.all_bound = plan is None or self._are_all_bound(pod.pod)
+        if plan is None or attempt.all_bound:
             return None
         try:
-            attempt.reservations[node_name] = self._binder.reserve(decision, node_name)
+            attempt.reservations[node_name] = self._binder.reserve(plan, node_name)
         except PluginError as error:
             self._metrics.volume_stage_failed("assume")
             return Status.from_error(error)

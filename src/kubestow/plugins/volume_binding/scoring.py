@@ -9,24 +9,24 @@ import numpy as np
 
 from kubestow.api.volume_claims import claim_class, offered_storage, requested_storage
 from kubestow.plugins._shared.curve import MAX_UTILIZATION, UtilizationCurve
-from kubestow.plugins.volume_binding.delayed import Decision
+from kubestow.plugins.volume_binding.delayed import VolumePlan
 
 # Per storage class: what is asked of it, and what there is.
 Use = dict[str, tuple[int, int]]
 
 
-def score_of(decision: Decision, curve: UtilizationCurve) -> int:
+def score_of(plan: VolumePlan, curve: UtilizationCurve) -> int:
     """The mean score of the classes the pod would use, rounded half away from zero."""
-    use = _use_of(decision)
+    use = _use_of(plan)
     if not use:
         return 0
     # Scores are not negative, so that half away from zero is half up; sums this small are exact.
     return int(_total(use.values(), curve) / len(use) + 0.5)
 
 
-def _use_of(decision: Decision) -> Use:
+def _use_of(plan: VolumePlan) -> Use:
     use: Use = {}
-    for claim, volume in decision.bindings:
+    for claim, volume in plan.bindings:
         name = volume.spec.storage_class_name
         requested, capacity = use.get(name, (0, 0))
         requested += requested_storage(claim).value()
@@ -34,7 +34,7 @@ def _use_of(decision: Decision) -> Use:
     if use:
         # Spec 07 §2.7: with a single volume found, what is provisioned does not count.
         return use
-    for claim, reported in decision.provisions:
+    for claim, reported in plan.provisions:
         if reported is None:
             continue
         name = claim_class(claim)

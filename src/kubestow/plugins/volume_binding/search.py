@@ -24,7 +24,7 @@ from kubestow.plugins.volume_binding.affinity import (
     nodes_matching,
 )
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
-from kubestow.plugins.volume_binding.delayed import NOTHING_TO_DO, Decision, DelayedClaims
+from kubestow.plugins.volume_binding.delayed import NOTHING_TO_DO, DelayedClaims, VolumePlan
 from kubestow.plugins.volume_binding.free_volumes import VolumesByClass
 from kubestow.plugins.volume_binding.provisioning import Provisioning
 
@@ -104,13 +104,13 @@ class VolumeSearch:
             *(reason for failure, reason in REASONS.items() if failure & code)
         )
 
-    def decision_for(self, node_name: str) -> Decision | None:
+    def plan_for(self, node_name: str) -> VolumePlan | None:
         """What is to be done on a node; None if it was not asked about or did not pass."""
         snapshot = self._snapshot
         row = None if snapshot is None else snapshot.row_of(node_name)
         if snapshot is None or row is None or self._verdicts[row] != 0:
             return None
-        return NOTHING_TO_DO if self._delayed is None else self._delayed.decision_for(snapshot, row)
+        return NOTHING_TO_DO if self._delayed is None else self._delayed.plan_for(snapshot, row)
 
     def _remember(self, nodes: Nodes, codes: IntArray | None) -> None:
         snapshot = nodes.snapshot
