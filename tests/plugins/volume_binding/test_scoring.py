@@ -4,7 +4,7 @@ import pytest
 
 from kubestow.plugins._shared.curve import UtilizationCurve
 from kubestow.plugins.volume_binding.delayed import VolumePlan
-from kubestow.plugins.volume_binding.matching import Binding
+from kubestow.plugins.volume_binding.matching import ChosenVolume
 from kubestow.plugins.volume_binding.provisioning import Provision
 from kubestow.plugins.volume_binding.scoring import score_of
 from kubestow.testing.storage import make_capacity, make_claim, make_volume
@@ -18,9 +18,9 @@ def provision(class_name: str, size: str, left: str | None) -> Provision:
     return Provision(make_claim(size=size, class_name=class_name), capacity)
 
 
-def binding(class_name: str, size: str, offered: str) -> Binding:
+def binding(class_name: str, size: str, offered: str) -> ChosenVolume:
     claim = make_claim(size=size, class_name="not-read")
-    return Binding(claim, make_volume(class_name=class_name, size=offered))
+    return ChosenVolume(claim, make_volume(class_name=class_name, size=offered))
 
 
 @pytest.mark.parametrize(

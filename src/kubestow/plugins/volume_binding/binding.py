@@ -35,7 +35,7 @@ TIMED_OUT: Final = "context deadline exceeded"
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 
-class Change(NamedTuple, Generic[T]):
+class PlannedChange(NamedTuple, Generic[T]):
     """An object as it is stored and as it is to become."""
 
     stored: T
@@ -50,8 +50,8 @@ class Reservation(NamedTuple):
     """
 
     bound_claims: tuple[PersistentVolumeClaim, ...]
-    volumes: tuple[Change[PersistentVolume], ...]
-    claims: tuple[Change[PersistentVolumeClaim], ...]
+    volumes: tuple[PlannedChange[PersistentVolume], ...]
+    claims: tuple[PlannedChange[PersistentVolumeClaim], ...]
 
 
 class Written(NamedTuple):
@@ -90,18 +90,18 @@ class VolumeBinder:
 
     def reserve(self, plan: VolumePlan, node_name: str) -> Reservation:
         """Assume what was decided; raises PluginError, with nothing assumed then."""
-        volumes: list[Change[PersistentVolume]] = []
-        claims: list[Change[PersistentVolumeClaim]] = []
+        volumes: list[PlannedChange[PersistentVolume]] = []
+        claims: list[PlannedChange[PersistentVolumeClaim]] = []
         try:
             for claim, volume in plan.bindings:
                 decided = claimed_volume(volume, claim)
                 if decided is not volume:
                     self._volumes.assume(decided)
-                volumes.append(Change(_stored(self._volumes, decided), decided))
+                volumes.append(PlannedChange(_stored(self._volumes, decided), decided))
             for provision in plan.provisions:
                 decided_claim = with_selected_node(provision.claim, node_name)
                 self._claims.assume(decided_claim)
-                claims.append(Change(_stored(self._claims, decided_claim), decided_claim))
+                claims.append(PlannedChange(_stored(self._claims, decided_claim), decided_claim))
         except PluginError:
             self._restore(volumes, claims)
             raise
@@ -114,8 +114,8 @@ class VolumeBinder:
 
     def _restore(
         self,
-        volumes: Sequence[Change[PersistentVolume]],
-        claims: Sequence[Change[PersistentVolumeClaim]],
+        volumes: Sequence[PlannedChange[PersistentVolume]],
+        claims: Sequence[PlannedChange[PersistentVolumeClaim]],
     ) -> None:
         for change in volumes:
             self._volumes.restore(change.decided)

@@ -26,7 +26,7 @@ from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.index.selector_patterns import Pattern
 from kubestow.plugins.volume_binding.affinity import nodes_matching
 from kubestow.plugins.volume_binding.free_volumes import VolumesByClass
-from kubestow.plugins.volume_binding.matching import Binding, ClaimMatcher, Reach
+from kubestow.plugins.volume_binding.matching import ChosenVolume, ClaimMatcher, VolumeReach
 from kubestow.plugins.volume_binding.provisioning import Provision, Provisioning
 
 
@@ -44,7 +44,7 @@ def is_delayed(claim: PersistentVolumeClaim, classes: ObjectStore[StorageClass])
 class VolumePlan(NamedTuple):
     """What is done about a pod's unbound claims on a node that passed."""
 
-    bindings: tuple[Binding, ...]
+    bindings: tuple[ChosenVolume, ...]
     provisions: tuple[Provision, ...]
 
 
@@ -127,7 +127,7 @@ class DelayedClaims:
         return [self._matcher.match(reach).unmatched for reach in reaches], indexes
 
     def _ask_one_class(self, pattern: Pattern) -> tuple[int, ...]:
-        reach = Reach((pattern,) * len(self._matcher.wishes), frozenset())
+        reach = VolumeReach((pattern,) * len(self._matcher.wishes), frozenset())
         return self._matcher.match(reach).unmatched
 
     def _to_provision(self, unmatched: tuple[int, ...]) -> list[PersistentVolumeClaim]:
@@ -135,18 +135,18 @@ class DelayedClaims:
         wishes = self._matcher.wishes
         return [*self._selected, *(wishes[position].claim for position in unmatched)]
 
-    def _reaches(self, nodes: Nodes) -> tuple[list[Reach], IntArray]:
+    def _reaches(self, nodes: Nodes) -> tuple[list[VolumeReach], IntArray]:
         """The different sets of volumes in reach of these nodes, and which of them each has."""
         wishes = self._matcher.wishes
         selectors = self._matcher.meant_selectors
         columns = [wish.volumes.patterns.numbers(nodes) for wish in wishes]
         columns += [nodes_matching(nodes, selector).astype(np.int64) for selector in selectors]
         if not columns:
-            return [Reach((), frozenset())], np.zeros(len(nodes), np.int64)
+            return [VolumeReach((), frozenset())], np.zeros(len(nodes), np.int64)
         keys, indexes = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
         distinct: list[list[int]] = keys.tolist()
         reaches = [
-            Reach(
+            VolumeReach(
                 tuple(
                     wish.volumes.patterns.patterns[number]
                     for wish, number in zip(wishes, key, strict=False)

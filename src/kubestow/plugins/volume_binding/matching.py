@@ -31,7 +31,7 @@ from kubestow.plugins.volume_binding.free_volumes import (
 FILESYSTEM: Final = "Filesystem"
 
 
-class Binding(NamedTuple):
+class ChosenVolume(NamedTuple):
     """A claim and the volume it is going to get."""
 
     claim: PersistentVolumeClaim
@@ -41,11 +41,11 @@ class Binding(NamedTuple):
 class Matching(NamedTuple):
     """Which claims get which volumes, and which wishes, by position, come away empty-handed."""
 
-    bindings: tuple[Binding, ...]
+    bindings: tuple[ChosenVolume, ...]
     unmatched: tuple[int, ...]
 
 
-class Reach(NamedTuple):
+class VolumeReach(NamedTuple):
     """Which volumes can be reached from a group of nodes.
 
     `patterns` has, per claim, the positions of the reachable groups of free volumes of its class;
@@ -116,9 +116,9 @@ class ClaimMatcher:
         )
         return list(dict.fromkeys(selector for selector in selectors if selector is not None))
 
-    def match(self, reach: Reach) -> Matching:
+    def match(self, reach: VolumeReach) -> Matching:
         chosen = set[str]()
-        bindings: list[Binding] = []
+        bindings: list[ChosenVolume] = []
         unmatched: list[int] = []
         for position, wish in enumerate(self.wishes):
             volume = wish.find(reach.patterns[position], reach.selectors, chosen)
@@ -126,7 +126,7 @@ class ClaimMatcher:
                 unmatched.append(position)
             else:
                 chosen.add(volume.metadata.name)
-                bindings.append(Binding(wish.claim, volume))
+                bindings.append(ChosenVolume(wish.claim, volume))
         return Matching(tuple(bindings), tuple(unmatched))
 
 
