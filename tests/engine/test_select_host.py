@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.engine.select_host import HostSelector, best_positions, preorder_keys
+from kubestow.engine.select_host import PreorderSelector, best_positions, preorder_keys
 
 
 def heap_root(totals: list[int]) -> int:
@@ -28,7 +28,7 @@ def heap_root(totals: list[int]) -> int:
 
 
 def select(totals: list[int]) -> int:
-    return HostSelector().select(np.array(totals, np.int64))
+    return PreorderSelector().select(np.array(totals, np.int64))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_choice_among_equals_in_long_lists(count: int, best: set[int]) -> No
 @given(st.integers(8000, 12_000), st.integers(2, 5), st.integers(0, 2**32 - 1))
 def test_the_choice_among_many_equals_in_long_lists(count: int, values: int, seed: int) -> None:
     totals = np.random.default_rng(seed).integers(0, values, count)
-    assert HostSelector().select(totals) == heap_root(totals.tolist())
+    assert PreorderSelector().select(totals) == heap_root(totals.tolist())
 
 
 def test_keys_sort_positions_in_pre_order() -> None:
@@ -82,7 +82,7 @@ def test_keys_of_a_large_cluster_are_distinct_and_positive() -> None:
 
 
 def test_a_list_longer_than_any_before() -> None:
-    selector = HostSelector()
+    selector = PreorderSelector()
     totals = np.zeros(5000, np.int64)
     totals[[4000, 2500, 1999]] = 1
     assert selector.select(totals) == heap_root(totals.tolist())

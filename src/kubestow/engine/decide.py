@@ -25,7 +25,7 @@ from kubestow.engine.equivalence.record import FallBackToPlain
 from kubestow.engine.equivalence.records import Records
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.extenders import ExtenderChain
-from kubestow.engine.select_host import HostSelector, Selector
+from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, UNKNOWN, decode_status
@@ -76,12 +76,12 @@ class Decider:
         percentage_of_nodes_to_score: int = 0,
         shares_work: bool = True,
         extenders: ExtenderChain | None = None,
-        selector: Selector | None = None,
+        selector: HostSelector | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._nominator = nominator
         self._percentage = percentage_of_nodes_to_score
-        self._selector = selector or HostSelector()
+        self._selector = selector or PreorderSelector()
         # Extenders may change nodes under the plugins' hands, and cost more than is saved.
         shares_work = shares_work and extenders is None
         self._records = Records(snapshot) if shares_work else None

@@ -25,7 +25,7 @@ from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import Registry, build_profiles
 from kubestow.engine.scheduler import DecisionListener, Scheduler
-from kubestow.engine.select_host import HostSelector, Selector
+from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.engine.status_writer import ClientStatusWriter
 from kubestow.engine.tasks import BackgroundTasks
 from kubestow.framework.handle import EventSink, Handle
@@ -147,8 +147,8 @@ class SchedulerFactory:
     def make_snapshot(self) -> Snapshot:
         return Snapshot()
 
-    def make_selector(self) -> Selector:
-        return HostSelector()
+    def make_selector(self) -> HostSelector:
+        return PreorderSelector()
 
     def make_queue(self, profiles: Mapping[str, Profile], *, has_extenders: bool) -> Queue:
         return SchedulingQueue(

@@ -37,13 +37,13 @@ def preorder_keys(count: int) -> IntArray:
     return aligned * 64 + lengths
 
 
-class Selector(Protocol):
+class HostSelector(Protocol):
     def select(self, totals: IntArray) -> int:
         """The position of the chosen node in the list of totals."""
         ...
 
 
-class HostSelector:
+class PreorderSelector:
     """The first of the best totals, read in pre-order."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from kubestow.clock import NANOSECONDS
 from kubestow.engine.factory import SchedulerFactory, sort_key_of
 from kubestow.engine.legacy.expiry import ExpiringBinder, ExpiringScheduler
 from kubestow.engine.legacy.reservoir import ReservoirSelector
-from kubestow.engine.select_host import Selector
+from kubestow.engine.select_host import HostSelector
 from kubestow.framework.profile import Profile
 from kubestow.queue import Queue
 from kubestow.queue.legacy import SchedulingQueue120
@@ -28,7 +28,7 @@ class FactoryV120(SchedulerFactory):
     def make_cache(self) -> Cache:
         return Cache120(self.clock)
 
-    def make_selector(self) -> Selector:
+    def make_selector(self) -> HostSelector:
         return ReservoirSelector(self.rng)
 
     def make_queue(self, profiles: Mapping[str, Profile], *, has_extenders: bool) -> Queue:
