@@ -22,7 +22,7 @@ from kubestow.plugins.default_preemption.filters import TrialFilter
 from kubestow.plugins.default_preemption.thinned import ThinnedNodes
 
 
-class Spot(NamedTuple):
+class TrialNode(NamedTuple):
     """One node in thought, and what the plugins' state would be."""
 
     node: SimulatedNode
@@ -30,7 +30,7 @@ class Spot(NamedTuple):
 
 
 # The node at a position of the view, with the same pods on it.
-SpotAt = Callable[[int], Spot]
+TrialNodeAt = Callable[[int], TrialNode]
 
 
 class FilterFault(Exception):
@@ -46,13 +46,13 @@ class Asker:
         self._statuses = statuses
         self._filters = question.filters
 
-    def first_failures(self, view: ThinnedNodes, spot_at: SpotAt) -> IntArray:
+    def first_failures(self, view: ThinnedNodes, node_at: TrialNodeAt) -> IntArray:
         """int64[node]: the status of the first filter that fails, as a number; 0 if none does."""
         failures = np.zeros(len(view), np.int64)
         passing = everything = np.arange(len(view))
         for asked in self._filters:
             if asked.reads is Reads.PODS:
-                numbers = self._ask_each(asked, passing, spot_at)
+                numbers = self._ask_each(asked, passing, node_at)
             else:
                 is_narrowed = asked.step.reuse.per_node and passing is not everything
                 nodes = view.subset(passing) if is_narrowed else view
@@ -67,7 +67,7 @@ class Asker:
                 break
         return failures
 
-    def fails(self, view: ThinnedNodes, spot_at: SpotAt, mask: BoolArray) -> BoolArray:
+    def fails(self, view: ThinnedNodes, node_at: TrialNodeAt, mask: BoolArray) -> BoolArray:
         """bool[node]: where some filter fails by now, of those nodes in the mask.
 
         All filters must have been asked about these nodes before, and have passed them.
@@ -82,19 +82,19 @@ class Asker:
         for asked in self._filters:
             if asked.reads is Reads.PODS:
                 fitting = np.flatnonzero(mask & ~fails)
-                fails[fitting] = self._ask_each(asked, fitting, spot_at) != 0
+                fails[fitting] = self._ask_each(asked, fitting, node_at) != 0
         return fails
 
     def _ask_all(self, asked: TrialFilter, view: ThinnedNodes) -> IntArray | None:
         nodes = view.as_they_are if asked.reads is Reads.NODE else view
         return ask(asked.plugin, self._state, self._pod, nodes)
 
-    def _ask_each(self, asked: TrialFilter, positions: IntpArray, spot_at: SpotAt) -> IntArray:
+    def _ask_each(self, asked: TrialFilter, positions: IntpArray, node_at: TrialNodeAt) -> IntArray:
         """The statuses of the nodes at these positions as numbers, found one by one."""
         numbers = np.zeros(len(positions), np.int64)
         listed: list[int] = positions.tolist()
         for index, position in enumerate(listed):
-            node, state = spot_at(position)
+            node, state = node_at(position)
             try:
                 code = code_of_one(asked.step, state, self._pod, node)
             except FilterError as error:

@@ -17,7 +17,7 @@ from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reads
 from kubestow.framework.runner import run_add_pod, run_remove_pod
 from kubestow.index.nodes import SimulatedNode, nodes_of
-from kubestow.plugins.default_preemption.asking import Asker, FilterFault, Spot
+from kubestow.plugins.default_preemption.asking import Asker, FilterFault, TrialNode
 from kubestow.plugins.default_preemption.candidates import (
     CRITERIA,
     HIGHEST_PRIORITY,
@@ -157,44 +157,44 @@ class _Thought:
         self._slots = slots
         self._view = ThinnedNodes(question.snapshot, rows, question.pod.priority, slots)
         self._crowd = _Crowd.of(question, rows)
-        self._spots: dict[int, Spot] = {}
+        self._trial_nodes: dict[int, TrialNode] = {}
 
     # --- asking about them, with and without nominated pods (spec 04 §7) ---
 
     def first_failures(self, asker: Asker) -> IntArray:
-        failures = asker.first_failures(self._view, self._spot_at)
+        failures = asker.first_failures(self._view, self._trial_node_at)
         crowd = self._crowd
         if crowd is not None:
             crowded = self._view.crowded(crowd.positions, crowd.pods)
-            found = asker.first_failures(crowded, self._crowded_spot_at)
+            found = asker.first_failures(crowded, self._crowded_node_at)
             # Nominated pods are counted in first, so what fails with them is what is said.
             failures[crowd.positions[found != 0]] = found[found != 0]
         return failures
 
     def fails(self, asker: Asker, mask: BoolArray) -> BoolArray:
-        fails = asker.fails(self._view, self._spot_at, mask)
+        fails = asker.fails(self._view, self._trial_node_at, mask)
         crowd = self._crowd
         if crowd is not None:
             crowded = self._view.crowded(crowd.positions, crowd.pods)
             mask = (mask & ~fails)[crowd.positions]
-            fails[crowd.positions] |= asker.fails(crowded, self._crowded_spot_at, mask)
+            fails[crowd.positions] |= asker.fails(crowded, self._crowded_node_at, mask)
         return fails
 
     # --- pods that come and go ---
 
     def put_back(self, slot: int) -> None:
         self._view.put_back(slot)
-        for position, spot in self._spots.items():
+        for position, trial_node in self._trial_nodes.items():
             pod = self._pod(slot, position)
             if pod is not None:
-                self._add(spot, pod)
+                self._add(trial_node, pod)
 
     def take_away(self, slot: int, mask: BoolArray) -> None:
         self._view.take_away(slot, mask)
-        for position, spot in self._spots.items():
+        for position, trial_node in self._trial_nodes.items():
             pod = self._pod(slot, position)
             if pod is not None and mask[position]:
-                self._remove(spot, pod)
+                self._remove(trial_node, pod)
 
     def _pod(self, slot: int, position: int) -> PodInfo | None:
         assert self._slots is not None
@@ -203,43 +203,43 @@ class _Thought:
 
     # --- nodes one by one, made when a filter asks for them ---
 
-    def _spot_at(self, position: int) -> Spot:
-        spot = self._spots.get(position)
-        if spot is None:
-            spot = self._spots[position] = self._make_spot(position)
-        return spot
+    def _trial_node_at(self, position: int) -> TrialNode:
+        trial_node = self._trial_nodes.get(position)
+        if trial_node is None:
+            trial_node = self._trial_nodes[position] = self._make_trial_node(position)
+        return trial_node
 
-    def _make_spot(self, position: int) -> Spot:
+    def _make_trial_node(self, position: int) -> TrialNode:
         question = self._question
         node = SimulatedNode(question.snapshot, int(self._rows[position]))
-        spot = Spot(node, question.state.clone())
+        trial_node = TrialNode(node, question.state.clone())
         priority = question.pod.priority
         for pod in [pod for pod in node.info.pods if pod.priority < priority]:
-            self._remove(spot, pod)
+            self._remove(trial_node, pod)
         for slot in self._view.slots_back(position):
             pod = self._pod(slot, position)
             assert pod is not None
-            self._add(spot, pod)
-        return spot
+            self._add(trial_node, pod)
+        return trial_node
 
-    def _crowded_spot_at(self, position: int) -> Spot:
+    def _crowded_node_at(self, position: int) -> TrialNode:
         assert self._crowd is not None
-        plain = self._spot_at(int(self._crowd.positions[position]))
-        spot = Spot(plain.node.clone(), plain.state.clone())
+        plain = self._trial_node_at(int(self._crowd.positions[position]))
+        trial_node = TrialNode(plain.node.clone(), plain.state.clone())
         for pod in self._crowd.pods[position]:
-            self._add(spot, pod)
-        return spot
+            self._add(trial_node, pod)
+        return trial_node
 
-    def _add(self, spot: Spot, pod: PodInfo) -> None:
-        spot.node.add_pod(pod)
-        question, row = self._question, spot.node.row
-        if run_add_pod(question.profile, spot.state, question.pod, pod, row) is not None:
+    def _add(self, trial_node: TrialNode, pod: PodInfo) -> None:
+        trial_node.node.add_pod(pod)
+        question, row = self._question, trial_node.node.row
+        if run_add_pod(question.profile, trial_node.state, question.pod, pod, row) is not None:
             raise FilterFault
 
-    def _remove(self, spot: Spot, pod: PodInfo) -> None:
-        spot.node.remove_pod(pod)
-        question, row = self._question, spot.node.row
-        if run_remove_pod(question.profile, spot.state, question.pod, pod, row) is not None:
+    def _remove(self, trial_node: TrialNode, pod: PodInfo) -> None:
+        trial_node.node.remove_pod(pod)
+        question, row = self._question, trial_node.node.row
+        if run_remove_pod(question.profile, trial_node.state, question.pod, pod, row) is not None:
             raise FilterFault
 
 
