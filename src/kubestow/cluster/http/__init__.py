@@ -10,7 +10,7 @@ HTTP it needs itself. From the wire up:
     credentials     who we say we are: tokens, plugins, certificates
     kubeconfig      where the server is, read from a file or found inside a cluster
     rate_limit      how many requests a second
-    refusal         an answer that says no, as an `ApiError`
+    error_response  an answer that says no, as an `ApiError`
     session         one request with everything above, repeated where that is right
     watch_stream    the frames of a watch as typed events
     http_client     the `ClusterClient`

@@ -8,7 +8,7 @@ There is no pipelining: one request at a time. A connection whose answer was not
 closed, never used again.
 
 Not here: how a connection comes about (`dial`), who keeps it (`pool`), what answers mean
-(`refusal`).
+(`error_response`).
 """
 
 import asyncio

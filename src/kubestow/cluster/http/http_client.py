@@ -23,7 +23,7 @@ from kubestow.api.decode import dec_hook, decode_json, encode_json
 from kubestow.api.meta import ApiObject, Condition, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.cluster.client import PATCH_TYPES, Listing, PatchType, update_patch
-from kubestow.cluster.http.refusal import TOO_LARGE_VERSION
+from kubestow.cluster.http.error_response import TOO_LARGE_VERSION
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.http.watch_stream import WatchFrame, WatchStream
 from kubestow.cluster.pod_status import pod_status_patch

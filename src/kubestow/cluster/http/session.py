@@ -19,10 +19,10 @@ from kubestow.clock import Clock
 from kubestow.cluster.http.connection import Connection, Response, Sink
 from kubestow.cluster.http.credentials import Identity
 from kubestow.cluster.http.dial import Dialer
+from kubestow.cluster.http.error_response import response_error
 from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.pool import CONNECTIONS_MAX, ConnectionPool
 from kubestow.cluster.http.rate_limit import RateLimit
-from kubestow.cluster.http.refusal import refusal
 from kubestow.cluster.http.tls import TlsContexts
 from kubestow.cluster.http.wire import Head
 from kubestow.errors import ConfigError, UnreachableError
@@ -169,7 +169,7 @@ class ApiSession:
                     continue
                 later_s = retry_after_s(response.head)
                 if later_s is None or retry_count >= RETRIES_MAX:
-                    raise refusal(code, response.body, method=method, path=path)
+                    raise response_error(code, response.body, method=method, path=path)
                 delay_s = later_s
             retry_count += 1
             self._retry_count += 1

@@ -24,7 +24,7 @@ from kubestow.api.decode import dec_hook, decode_json
 from kubestow.api.meta import ApiObject, ObjectMeta
 from kubestow.cluster.client import EventType
 from kubestow.cluster.http.connection import Connection
-from kubestow.cluster.http.refusal import Status, status_error
+from kubestow.cluster.http.error_response import ApiStatus, status_error
 from kubestow.errors import ApiError, DecodeError, UnreachableError
 
 logger = logging.getLogger(__name__)
@@ -245,7 +245,7 @@ def _version_in(raw: bytes) -> ObjectMeta:
 
 def _error_in(raw: bytes) -> ApiError:
     try:
-        return status_error(msgspec.json.decode(raw, type=Status))
+        return status_error(msgspec.json.decode(raw, type=ApiStatus))
     except msgspec.ValidationError:
         return ApiError("the server ended the watch with an error it did not explain")
 

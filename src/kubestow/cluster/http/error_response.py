@@ -50,7 +50,7 @@ class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
     retry_after_seconds: int | None = None
 
 
-class Status(msgspec.Struct, frozen=True):
+class ApiStatus(msgspec.Struct, frozen=True):
     """The object with which an API server answers instead of the one asked for."""
 
     kind: str = ""
@@ -61,10 +61,10 @@ class Status(msgspec.Struct, frozen=True):
     details: StatusDetails | None = None
 
 
-_DECODER: Final = msgspec.json.Decoder(Status)
+_DECODER: Final = msgspec.json.Decoder(ApiStatus)
 
 
-def refusal(code: int, body: bytes, *, method: str, path: str) -> ApiError:
+def response_error(code: int, body: bytes, *, method: str, path: str) -> ApiError:
     """The error an answer stands for; the caller raises it."""
     status = _status_in(body)
     if status is None:
@@ -77,7 +77,7 @@ def refusal(code: int, body: bytes, *, method: str, path: str) -> ApiError:
     return status_error(status, code)
 
 
-def status_error(status: Status, code: int = 0) -> ApiError:
+def status_error(status: ApiStatus, code: int = 0) -> ApiError:
     """The error of a Status object, such as a watch sends when it cannot go on."""
     code = status.code or code or 500
     reason = status.reason or _REASONS.get(code, "")
@@ -91,7 +91,7 @@ def _error(code: int, reason: str, message: str) -> ApiError:
     return _CLASSES.get(code, ApiError)(message, code=code, reason=reason or "Unknown")
 
 
-def _is_too_large_version(status: Status) -> bool:
+def _is_too_large_version(status: ApiStatus) -> bool:
     """Whether we have seen a version that this server has not reached (spec 09 §4.3)."""
     if status.reason != "Timeout":
         return False
@@ -103,7 +103,7 @@ def _is_too_large_version(status: Status) -> bool:
     )
 
 
-def _status_in(body: bytes) -> Status | None:
+def _status_in(body: bytes) -> ApiStatus | None:
     try:
         status = _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):

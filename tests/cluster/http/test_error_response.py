@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kubestow.api.meta import JsonObject
-from kubestow.cluster.http.refusal import TOO_LARGE_VERSION, refusal
+from kubestow.cluster.http.error_response import TOO_LARGE_VERSION, response_error
 from kubestow.errors import ApiError, ConflictError, GoneError, InvalidError, NotFoundError
 
 
@@ -93,6 +93,6 @@ CAUSES = {"causes": [{"reason": TOO_LARGE_VERSION, "message": "Too large resourc
 def test_the_servers_words_are_kept(
     code: int, body: bytes, cls: type[ApiError], reason: str, message: str
 ):
-    error = refusal(code, body, method="GET", path="/apis/x?watch=true")
+    error = response_error(code, body, method="GET", path="/apis/x?watch=true")
     assert type(error) is cls
     assert (error.code, error.reason, str(error)) == (code, reason, message)
