@@ -35,7 +35,7 @@ def assert_no_difference(recording: Recording) -> None:
     assert report.differences == []
     assert report.differing == 0
     attempts = sum(len(scenario["expected"]) for scenario in recording.scenarios)
-    assert report.tally(recording.family, "pods").compared == attempts > 0
+    assert report.counts(recording.family, "pods").compared == attempts > 0
 
 
 def test_every_family_is_there() -> None:

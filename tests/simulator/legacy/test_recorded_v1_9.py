@@ -33,7 +33,7 @@ def assert_no_difference(recording: Recording) -> None:
     assert report.differences == []
     assert report.differing == 0
     attempts = sum(len(scenario["expected"]) for scenario in recording.scenarios)
-    assert report.tally(f"v1.9 {recording.family}", "pods").compared == attempts > 0
+    assert report.counts(f"v1.9 {recording.family}", "pods").compared == attempts > 0
 
 
 def test_every_family_is_there() -> None:

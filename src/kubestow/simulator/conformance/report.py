@@ -42,7 +42,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     got: Any
 
 
-class Tally(msgspec.Struct):
+class PartCounts(msgspec.Struct):
     compared: int = 0
     differing: int = 0
 
@@ -68,11 +68,11 @@ class Report:
     def __init__(self, only: Only | None = None, *, kept_max: int = 1000) -> None:
         self._only = only or Only()
         self._kept_max = kept_max
-        self.families: dict[str, dict[str, Tally]] = {}
+        self.families: dict[str, dict[str, PartCounts]] = {}
         self.differences: list[Difference] = []
 
-    def tally(self, family: str, part: str) -> Tally:
-        return self.families.setdefault(family, {}).setdefault(part, Tally())
+    def counts(self, family: str, part: str) -> PartCounts:
+        return self.families.setdefault(family, {}).setdefault(part, PartCounts())
 
     @property
     def differing(self) -> int:
@@ -82,7 +82,7 @@ class Report:
         return Comparer(self, self._only, family, scenario, pod, attempt)
 
     def add(self, difference: Difference) -> None:
-        self.tally(difference.family, difference.part).differing += 1
+        self.counts(difference.family, difference.part).differing += 1
         if len(self.differences) < self._kept_max:
             self.differences.append(difference)
 
@@ -104,13 +104,13 @@ class Comparer:
         return self._only.wants(part, detail)
 
     def count_pod(self) -> None:
-        self._report.tally(self._family, PODS).compared += 1
+        self._report.counts(self._family, PODS).compared += 1
 
     def equal(self, part: str, detail: str, expected: Any, got: Any) -> None:
         """`detail` begins with the name of the plugin where there is one."""
         if not self._only.wants(part, detail):
             return
-        self._report.tally(self._family, part).compared += 1
+        self._report.counts(self._family, part).compared += 1
         if expected != got:
             self._report.add(
                 Difference(
