@@ -14,7 +14,7 @@ from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import DomainColumn, DomainSums
 from kubestow.index.topology.ledger import Tally
 from kubestow.index.topology.measures import Exposure, Pull
-from kubestow.plugins.inter_pod_affinity.terms import PreferredTerms
+from kubestow.plugins.inter_pod_affinity.terms import TopologyPreference
 
 # Required anti-affinity never scores: where it matters the node is not feasible.
 _SCORING_KINDS: Final[tuple[TermKind, ...]] = (
@@ -77,7 +77,7 @@ class ExistingTerms:
 def domain_scores(
     pod: PodInfo,
     *,
-    preferred: tuple[PreferredTerms, ...],
+    preferred: tuple[TopologyPreference, ...],
     existing: ExistingTerms,
     namespace_labels: Mapping[str, str],
     counts: TopologyCounts,

@@ -30,7 +30,7 @@ class RequiredTerms(NamedTuple):
     apart: tuple[tuple[str, WeightedSets], ...]
 
 
-class PreferredTerms(NamedTuple):
+class TopologyPreference(NamedTuple):
     """What a pod would like around it, per topology key.
 
     `pull` weighs pods. `hits` is 0 only where no term matches: weights may cancel out, and the
@@ -50,7 +50,9 @@ class TermResolver:
         self._version = -1
         self._names: dict[Selector, frozenset[str]] = {}
         self._required: dict[tuple[tuple[AffinityTerm, ...], ...], RequiredTerms] = {}
-        self._preferred: dict[tuple[tuple[WeightedTerm, ...], ...], tuple[PreferredTerms, ...]] = {}
+        self._preferred: dict[
+            tuple[tuple[WeightedTerm, ...], ...], tuple[TopologyPreference, ...]
+        ] = {}
 
     def required(self, terms: AffinityTerms) -> RequiredTerms:
         self._forget_outdated()
@@ -65,7 +67,7 @@ class TermResolver:
             )
         return resolved
 
-    def preferred(self, terms: AffinityTerms) -> tuple[PreferredTerms, ...]:
+    def preferred(self, terms: AffinityTerms) -> tuple[TopologyPreference, ...]:
         self._forget_outdated()
         key = terms.preferred_affinity, terms.preferred_anti_affinity
         resolved = self._preferred.get(key)
@@ -76,7 +78,7 @@ class TermResolver:
                 *((entry.term, -entry.weight) for entry in apart),
             ]
             resolved = self._preferred[key] = tuple(
-                PreferredTerms(topology_key, pull, _hits(pull))
+                TopologyPreference(topology_key, pull, _hits(pull))
                 for topology_key, pull in self._by_key(weighted).items()
             )
         return resolved
