@@ -23,7 +23,7 @@ from kubestow.errors import PluginError
 from kubestow.index.topology.domains import Eligibility
 from kubestow.index.topology.measures import NO_PODS, InAll, PodSet
 
-Action = Literal["DoNotSchedule", "ScheduleAnyway"]
+WhenUnsatisfiable = Literal["DoNotSchedule", "ScheduleAnyway"]
 
 HARD: Final = "DoNotSchedule"
 SOFT: Final = "ScheduleAnyway"
@@ -96,7 +96,9 @@ class Constraints:
             return True
         return bool(self._defaults) and not self._selectors.of(pod.pod, pod.pod_class).is_empty
 
-    def of(self, pod: Pod, action: Action, pod_class: PodClass | None = None) -> list[Constraint]:
+    def of(
+        self, pod: Pod, action: WhenUnsatisfiable, pod_class: PodClass | None = None
+    ) -> list[Constraint]:
         """The pod's constraints with that action, in order; raises PluginError if one is illegal.
 
         Own constraints of whatever action switch all defaults off.
@@ -115,7 +117,9 @@ class Constraints:
                 ) from error
         return self._default(pod, action, pod_class)
 
-    def _default(self, pod: Pod, action: Action, pod_class: PodClass | None) -> list[Constraint]:
+    def _default(
+        self, pod: Pod, action: WhenUnsatisfiable, pod_class: PodClass | None
+    ) -> list[Constraint]:
         defaults = self._defaults_of[action]
         if not defaults:
             return []
