@@ -20,7 +20,7 @@ from kubestow.cel.static_types import (
 )
 from kubestow.cel.values import NO_OVERLOAD, Value, type_name
 
-Code = Callable[..., Value]
+Implementation = Callable[..., Value]
 _ANYTHING: Final = frozenset((DYN, A, B))
 
 
@@ -30,15 +30,15 @@ class Overload(NamedTuple):
     name: str
     params: tuple[Type, ...]
     result: Type
-    code: Code
+    code: Implementation
     is_method: bool = False
 
 
-def function(name: str, params: Sequence[Type], result: Type, code: Code) -> Overload:
+def function(name: str, params: Sequence[Type], result: Type, code: Implementation) -> Overload:
     return Overload(name, tuple(params), result, code)
 
 
-def method(name: str, params: Sequence[Type], result: Type, code: Code) -> Overload:
+def method(name: str, params: Sequence[Type], result: Type, code: Implementation) -> Overload:
     return Overload(name, tuple(params), result, code, is_method=True)
 
 
@@ -49,7 +49,7 @@ class Function:
         self.name = name
         self.overloads: list[Overload] = []
         # By the Python types of the arguments; filled as they come.
-        self._code: dict[tuple[type, ...], Code] = {}
+        self._code: dict[tuple[type, ...], Implementation] = {}
 
     def result_type(self, args: Sequence[Type]) -> Type | None:
         """What a call with such arguments gives; None if it cannot be made."""
@@ -71,7 +71,7 @@ class Function:
             code = self._code[kinds] = self._find(args)
         return code(*args)
 
-    def _find(self, args: tuple[Value, ...]) -> Code:
+    def _find(self, args: tuple[Value, ...]) -> Implementation:
         names = [type_name(arg) for arg in args]
         for overload in self.overloads:
             if len(overload.params) == len(names) and all(
