@@ -13,7 +13,11 @@ from kubestow.cache.change_log import Depends
 from kubestow.cache.objects import ClusterObjects
 from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
-from kubestow.plugins.legacy.predicates.claims import UNNAMED_CLAIM, ClaimError, claimed_volume
+from kubestow.plugins.legacy.predicates.claims import (
+    UNNAMED_CLAIM,
+    VolumeClaimError,
+    claimed_volume,
+)
 from kubestow.plugins.legacy.reasons import code_of, failing_where
 
 DiskKind = Literal["EBS", "GCEPD", "AzureDisk"]
@@ -99,7 +103,7 @@ def _ids_of(pods: Iterable[Pod], kind: DiskKind, objects: ClusterObjects) -> Ite
                 continue
             try:
                 found = claimed_volume(objects, pod.metadata.namespace, claim.claim_name)
-            except ClaimError:
+            except VolumeClaimError:
                 yield "claim", pod.metadata.namespace, claim.claim_name
             else:
                 if disk := disk_of(found.spec):

@@ -10,7 +10,11 @@ from kubestow.arrays import BoolArray
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
-from kubestow.plugins.legacy.predicates.claims import UNNAMED_CLAIM, ClaimError, claimed_volume
+from kubestow.plugins.legacy.predicates.claims import (
+    UNNAMED_CLAIM,
+    VolumeClaimError,
+    claimed_volume,
+)
 from kubestow.plugins.legacy.reasons import code_of
 
 _CONFLICT: Final = code_of("NoVolumeZoneConflict")
@@ -39,9 +43,9 @@ class NoVolumeZoneConflict:
         for claim in claims:
             try:
                 if not claim:
-                    raise ClaimError(UNNAMED_CLAIM)
+                    raise VolumeClaimError(UNNAMED_CLAIM)
                 volume = claimed_volume(attempt.cluster.objects, pod.namespace, claim)
-            except ClaimError as error:
+            except VolumeClaimError as error:
                 codes[undecided] = _ERROR
                 return Verdicts(codes, (str(error),))
             conflict = undecided & _is_elsewhere(nodes, volume)
