@@ -9,7 +9,7 @@ from kubestow.config.defaults import complete_config
 from kubestow.config.scalars import seconds
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import ConfigError, FlagError
-from kubestow.service.options import Answer, SchedulerOptions, SniCertificate, parse_options
+from kubestow.service.options import RequestedText, SchedulerOptions, SniCertificate, parse_options
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -124,16 +124,16 @@ def test_gates_decide_on_the_configuration(config_file: Path) -> None:
 
 
 def test_version() -> None:
-    assert parse_options(["--version"]) == Answer("Kubernetes v1.36.4")
+    assert parse_options(["--version"]) == RequestedText("Kubernetes v1.36.4")
     raw = parse_options(["--version=raw"])
-    assert isinstance(raw, Answer)
+    assert isinstance(raw, RequestedText)
     assert raw.text.startswith('version.Info{Major:"1", Minor:"36", GitVersion:"v1.36.4"')
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help(flag: str) -> None:
     answer = parse_options([flag, "whatever"], program="kubestow run")
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, RequestedText)
     assert answer.text.startswith("Usage:\n  kubestow run [flags]\n\nMisc flags:\n\n")
 
 

@@ -40,7 +40,7 @@ _TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "Ver
 _METRIC_LABEL: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*")
 
 
-class Answer(NamedTuple):
+class RequestedText(NamedTuple):
     """The command line asked for a text (`--help`, `--version`), not for a scheduler."""
 
     text: str
@@ -147,7 +147,9 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     flags: ParsedFlags
 
 
-def parse_options(arguments: Sequence[str], *, program: str = PROGRAM) -> SchedulerOptions | Answer:
+def parse_options(
+    arguments: Sequence[str], *, program: str = PROGRAM
+) -> SchedulerOptions | RequestedText:
     """The options in a command line (without the program's name).
 
     Raises ConfigError with everything that is wrong, as upstream prints it; a FlagError where the
@@ -155,13 +157,13 @@ def parse_options(arguments: Sequence[str], *, program: str = PROGRAM) -> Schedu
     """
     flags = parse_flags(arguments)
     if flags.switch("help"):
-        return Answer(usage_text(program))
+        return RequestedText(usage_text(program))
     if any(flags.arguments):
         got = " ".join(f'"{argument}"' for argument in flags.arguments)
         raise ConfigError(f'"{program}" does not take any arguments, got [{got}]')
     gates = parse_gates(flags.texts("feature-gates"))
     versions = _Versions.of(flags)
-    answer = _version_answer(flags)
+    answer = _version_text(flags)
     if answer is not None:
         return answer
     logging = LoggingOptions.of(flags)
@@ -242,17 +244,17 @@ def _minor_of(version: str) -> int:
     return int(minor) if major == "1" else -1
 
 
-def _version_answer(flags: ParsedFlags) -> Answer | None:
+def _version_text(flags: ParsedFlags) -> RequestedText | None:
     wanted = flags.text("version")
     if wanted == "true":
-        return Answer(f"Kubernetes {UPSTREAM_VERSION}")
+        return RequestedText(f"Kubernetes {UPSTREAM_VERSION}")
     if wanted == "raw":
         major, minor, _ = UPSTREAM_VERSION[1:].split(".")
         parts = (
             f'Major:"{major}", Minor:"{minor}", GitVersion:"{UPSTREAM_VERSION}", '
             f'Compiler:"{sys.implementation.name}", Platform:"{sys.platform}"'
         )
-        return Answer(f"version.Info{{{parts}}}")
+        return RequestedText(f"version.Info{{{parts}}}")
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.http.answer import Answer
+from kubestow.apiserver.http.response import ApiResponse
 from kubestow.apiserver.writes.server_side_apply import ApplyConflictError
 from kubestow.cluster.resources import ApiResource
 from kubestow.errors import ApiError, DecodeError
@@ -26,13 +26,13 @@ _RETRY_AFTER_S: Final = {504: 1}
 
 def failure_answer(
     error: ApiError | DecodeError, *, resource: ApiResource | None = None, name: str = ""
-) -> Answer:
+) -> ApiResponse:
     """The answer to a request that was refused."""
     status = failure_status(error, resource=resource, name=name)
     headers: dict[str, str] = {}
     if (retry_after_s := _RETRY_AFTER_S.get(status["code"])) is not None:
         headers["Retry-After"] = str(retry_after_s)
-    return Answer(msgspec.json.encode(status), status=status["code"], headers=headers)
+    return ApiResponse(msgspec.json.encode(status), status=status["code"], headers=headers)
 
 
 def failure_status(

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.http.answer import JSON
+from kubestow.apiserver.http.response import JSON
 from kubestow.cluster.documents import as_object
 from kubestow.errors import ApiError
 

@@ -8,10 +8,10 @@ an answer.
 from typing import Final
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.http.answer import Answer, json_answer
 from kubestow.apiserver.http.authentication import Authentication
 from kubestow.apiserver.http.bodies import decoded_body
 from kubestow.apiserver.http.discovery import REVIEWS
+from kubestow.apiserver.http.response import ApiResponse, json_response
 from kubestow.apiserver.http.routing import ApiPath
 from kubestow.cluster.documents import value_at
 
@@ -28,7 +28,9 @@ def is_review(path: ApiPath) -> bool:
     return (path.group, path.plural) in _KINDS and path.version == "v1" and not path.name
 
 
-def review(path: ApiPath, body: bytes, content_type: str, authentication: Authentication) -> Answer:
+def review(
+    path: ApiPath, body: bytes, content_type: str, authentication: Authentication
+) -> ApiResponse:
     """The question with its answer as status."""
     question = decoded_body(body, content_type)
     kind = _KINDS[path.group, path.plural]
@@ -47,7 +49,7 @@ def review(path: ApiPath, body: bytes, content_type: str, authentication: Authen
             }
         case _:
             status = {"allowed": True, "reason": "an embedded cluster allows everything"}
-    return json_answer(
+    return json_response(
         {
             "metadata": {},
             **question,

@@ -18,13 +18,13 @@ from typing import Final
 from aiohttp import web
 
 from kubestow import __version__
-from kubestow.apiserver.http.answer import Answer, json_answer
 from kubestow.apiserver.http.authentication import Authentication
 from kubestow.apiserver.http.discovery import Discovery
 from kubestow.apiserver.http.failures import failure_answer
 from kubestow.apiserver.http.openapi import OpenApi
 from kubestow.apiserver.http.query import Query
 from kubestow.apiserver.http.representation import negotiate
+from kubestow.apiserver.http.response import ApiResponse, json_response
 from kubestow.apiserver.http.reviews import is_review, review
 from kubestow.apiserver.http.routing import ApiPath, parse_path
 from kubestow.apiserver.http.served import ServedTable
@@ -114,7 +114,7 @@ class ApiServer:
             headers={"Content-Type": answer.content_type, **_NO_CACHE, **answer.headers},
         )
 
-    def _answer(self, request: web.BaseRequest, path: ApiPath | None, body: bytes) -> Answer:
+    def _answer(self, request: web.BaseRequest, path: ApiPath | None, body: bytes) -> ApiResponse:
         if path is None:
             return self._answer_without_resource(request)
         if is_review(path) and request.method == "POST":
@@ -131,7 +131,9 @@ class ApiServer:
             raise refuse_verb(request.method)
         return verb(object_request)
 
-    def _verb(self, method: str, *, has_name: bool) -> Callable[[ObjectRequest], Answer] | None:
+    def _verb(
+        self, method: str, *, has_name: bool
+    ) -> Callable[[ObjectRequest], ApiResponse] | None:
         verbs = self._verbs
         if has_name:
             by_method = {
@@ -162,26 +164,26 @@ class ApiServer:
             user_agent=headers.get("User-Agent", ""),
         )
 
-    def _answer_without_resource(self, request: web.BaseRequest) -> Answer:
+    def _answer_without_resource(self, request: web.BaseRequest) -> ApiResponse:
         path, accept = request.path, request.headers.get("Accept", "")
         if request.method != "GET":
             raise refuse_verb(request.method)
         if path.startswith(_HEALTH):
-            return Answer(b"ok", content_type="text/plain; charset=utf-8")
+            return ApiResponse(b"ok", content_type="text/plain; charset=utf-8")
         if path == "/version":
-            return json_answer(version_document())
+            return json_response(version_document())
         found = self._discovery.answer(path, accept)
         if found is not None:
             content_type = self._discovery.content_type(path, accept)
-            return json_answer(found)._replace(content_type=content_type)
+            return json_response(found)._replace(content_type=content_type)
         found = self._openapi.answer(path)
         if found is not None:
-            return json_answer(found)
+            return json_response(found)
         if path == "/":
-            return json_answer({"paths": list(_ROOT_PATHS)})
+            return json_response({"paths": list(_ROOT_PATHS)})
         raise no_such_resource()
 
-    def _failure(self, error: ApiError | DecodeError, path: ApiPath | None) -> Answer:
+    def _failure(self, error: ApiError | DecodeError, path: ApiPath | None) -> ApiResponse:
         resource = None
         if path is not None:
             try:

@@ -9,10 +9,10 @@ from typing import Final
 from kubestow.api.labels import parse_label_selector
 from kubestow.api.meta import JsonObject
 from kubestow.api.workload import PodDisruptionBudget
-from kubestow.apiserver.http.answer import Answer, json_answer
 from kubestow.apiserver.http.bodies import decoded_body
 from kubestow.apiserver.http.columns import NONE, selector_text
 from kubestow.apiserver.http.failures import success_status
+from kubestow.apiserver.http.response import ApiResponse, json_response
 from kubestow.apiserver.http.subresource_table import subresources_of
 from kubestow.apiserver.http.verbs import Edit, ObjectRequest, Verbs, edit_of_patch, refuse_verb
 from kubestow.apiserver.memory import MemoryCluster
@@ -37,7 +37,7 @@ class Subresources:
         self._clock = clock
         self._verbs = verbs
 
-    def handle(self, method: str, request: ObjectRequest) -> Answer:
+    def handle(self, method: str, request: ObjectRequest) -> ApiResponse:
         """Answer a request to an address below an object."""
         resource, name = request.served.stored, request.path.subresource
         if resource is PODS and name.partition("/")[0] in _NEEDS_CONTAINERS:
@@ -49,7 +49,7 @@ class Subresources:
             raise refuse_verb(method)
         return handler(request)
 
-    def _handlers(self) -> dict[tuple[str, str], Callable[[ObjectRequest], Answer]]:
+    def _handlers(self) -> dict[tuple[str, str], Callable[[ObjectRequest], ApiResponse]]:
         return {
             ("status", "GET"): self._verbs.get,
             ("status", "PUT"): self._verbs.update,
@@ -64,19 +64,19 @@ class Subresources:
 
     # --- Scale --------------------------------------------------------------------------------
 
-    def _get_scale(self, request: ObjectRequest) -> Answer:
+    def _get_scale(self, request: ObjectRequest) -> ApiResponse:
         stored = self._cluster.get(request.served.stored, *request.key)
-        return json_answer(scale_of(stored.document))
+        return json_response(scale_of(stored.document))
 
-    def _update_scale(self, request: ObjectRequest) -> Answer:
+    def _update_scale(self, request: ObjectRequest) -> ApiResponse:
         document = decoded_body(request.body, request.content_type)
         return self._rescale(request, lambda _: document)
 
-    def _patch_scale(self, request: ObjectRequest) -> Answer:
+    def _patch_scale(self, request: ObjectRequest) -> ApiResponse:
         media_type = request.content_type.partition(";")[0].strip().lower()
         return self._rescale(request, edit_of_patch(request.body, media_type, kind="Scale"))
 
-    def _rescale(self, request: ObjectRequest, edit: Edit) -> Answer:
+    def _rescale(self, request: ObjectRequest, edit: Edit) -> ApiResponse:
         writer = self._verbs.writer(request)
 
         def rescaled(old: JsonObject) -> JsonObject:
@@ -95,11 +95,11 @@ class Subresources:
 
         with self._verbs.rehearsed(request):
             stored = self._cluster.change(request.served.stored, *request.key, rescaled)
-        return json_answer(scale_of(stored.document))
+        return json_response(scale_of(stored.document))
 
     # --- Pods ---------------------------------------------------------------------------------
 
-    def bind(self, request: ObjectRequest) -> Answer:
+    def bind(self, request: ObjectRequest) -> ApiResponse:
         """Place a pod; the pod is named by the address, or by the binding itself."""
         binding = decoded_body(request.body, request.content_type)
         metadata, target = as_object(binding.get("metadata")), as_object(binding.get("target"))
@@ -113,9 +113,9 @@ class Subresources:
                 target.get("name") or "",
                 uid=metadata.get("uid") or "",
             )
-        return json_answer(success_status(code=201), status=201)
+        return json_response(success_status(code=201), status=201)
 
-    def _evict(self, request: ObjectRequest) -> Answer:
+    def _evict(self, request: ObjectRequest) -> ApiResponse:
         eviction = decoded_body(request.body, request.content_type)
         options = as_object(eviction.get("deleteOptions"))
         pod = self._cluster.get(PODS, *request.key)
@@ -126,7 +126,7 @@ class Subresources:
             self._cluster.delete(
                 PODS, *request.key, uid=uid, grace_period_s=options.get("gracePeriodSeconds")
             )
-        return json_answer(success_status(code=201), status=201)
+        return json_response(success_status(code=201), status=201)
 
     def _spend_budget(self, pod: StoredObject) -> None:
         """Take one disruption from the pod's budget; 429 if it has none left."""
@@ -164,11 +164,11 @@ class Subresources:
 
     # --- Namespaces ---------------------------------------------------------------------------
 
-    def _finalize(self, request: ObjectRequest) -> Answer:
+    def _finalize(self, request: ObjectRequest) -> ApiResponse:
         document = decoded_body(request.body, request.content_type)
         if value_at(document, "spec", "finalizers"):
-            return json_answer(self._cluster.get(NAMESPACES, "", request.path.name).document)
-        return json_answer(self._cluster.finalize_namespace(request.path.name).document)
+            return json_response(self._cluster.get(NAMESPACES, "", request.path.name).document)
+        return json_response(self._cluster.finalize_namespace(request.path.name).document)
 
 
 def scale_of(document: JsonObject) -> JsonObject:

@@ -14,12 +14,12 @@ from typing import Final
 import msgspec
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.http.answer import Answer, json_answer
 from kubestow.apiserver.http.bodies import decoded_body, decoded_json, decoded_yaml, fitting
 from kubestow.apiserver.http.columns import columns_of
 from kubestow.apiserver.http.failures import success_status
 from kubestow.apiserver.http.query import Query, finalizer_of
 from kubestow.apiserver.http.representation import Form, partial_metadata, partial_metadata_list
+from kubestow.apiserver.http.response import ApiResponse, json_response
 from kubestow.apiserver.http.routing import ApiPath
 from kubestow.apiserver.http.served import ServedResource
 from kubestow.apiserver.http.table import table
@@ -72,10 +72,10 @@ class Verbs:
 
     # --- Reading ------------------------------------------------------------------------------
 
-    def get(self, request: ObjectRequest) -> Answer:
+    def get(self, request: ObjectRequest) -> ApiResponse:
         return self._answer(request, self._cluster.get(request.served.stored, *request.key))
 
-    def list(self, request: ObjectRequest) -> Answer:
+    def list(self, request: ObjectRequest) -> ApiResponse:
         query = request.query
         wish = query.version_wish()
         page = self._cluster.list(
@@ -91,7 +91,7 @@ class Verbs:
             metadata["continue"] = page.continue_token
             if not query.text("fieldSelector") and not query.text("labelSelector"):
                 metadata["remainingItemCount"] = page.remaining_count
-        return json_answer(self._list_document(request, page.items, metadata))
+        return json_response(self._list_document(request, page.items, metadata))
 
     def _list_document(
         self, request: ObjectRequest, items: Iterable[StoredObject], metadata: JsonObject
@@ -121,7 +121,7 @@ class Verbs:
 
     # --- Writing ------------------------------------------------------------------------------
 
-    def create(self, request: ObjectRequest) -> Answer:
+    def create(self, request: ObjectRequest) -> ApiResponse:
         served = request.served
         document = fitting(decoded_body(request.body, request.content_type), request.path, served)
         if request.path.namespace == "" and served.resource.namespaced:
@@ -137,13 +137,13 @@ class Verbs:
         with self.rehearsed(request):
             return self._cluster.create(stored, document)
 
-    def update(self, request: ObjectRequest) -> Answer:
+    def update(self, request: ObjectRequest) -> ApiResponse:
         document = fitting(
             decoded_body(request.body, request.content_type), request.path, request.served
         )
         return self._answer(request, self._change(request, lambda _: document))
 
-    def patch(self, request: ObjectRequest) -> Answer:
+    def patch(self, request: ObjectRequest) -> ApiResponse:
         media_type = request.content_type.partition(";")[0].strip().lower()
         if media_type == server_side_apply.CONTENT_TYPES[0]:
             return self._apply(request)
@@ -162,7 +162,7 @@ class Verbs:
                 served.stored, *request.key, stored_edit, subresource=request.subresource
             )
 
-    def _apply(self, request: ObjectRequest) -> Answer:
+    def _apply(self, request: ObjectRequest) -> ApiResponse:
         query, served = request.query, request.served
         manager = query.text("fieldManager")
         if not manager:
@@ -188,7 +188,7 @@ class Verbs:
             )
         return self._answer(request, changed)
 
-    def delete(self, request: ObjectRequest) -> Answer:
+    def delete(self, request: ObjectRequest) -> ApiResponse:
         stored_resource = request.served.stored
         options = _delete_options(request)
         preconditions = as_object(options.get("preconditions"))
@@ -204,9 +204,9 @@ class Verbs:
         if "deletionTimestamp" in left.metadata or stored_resource is PODS:
             return self._answer(request, left)
         resource = request.served.resource
-        return json_answer(success_status(resource=resource, name=left.name, uid=left.uid))
+        return json_response(success_status(resource=resource, name=left.name, uid=left.uid))
 
-    def delete_collection(self, request: ObjectRequest) -> Answer:
+    def delete_collection(self, request: ObjectRequest) -> ApiResponse:
         served, options = request.served, _delete_options(request)
         selection = request.query.selection(served, request.path.namespace)
         finalizer = finalizer_of(options.get("propagationPolicy") or "")
@@ -221,7 +221,7 @@ class Verbs:
                 for stored in self._cluster.list(served.stored, selection).items
             ]
         metadata: JsonObject = {"resourceVersion": str(self._cluster.version)}
-        return json_answer(self._list_document(request, gone, metadata))
+        return json_response(self._list_document(request, gone, metadata))
 
     # --- Parts --------------------------------------------------------------------------------
 
@@ -240,7 +240,9 @@ class Verbs:
         is_dry_run = request.query.is_dry_run or bool(options and options.get("dryRun"))
         return self._cluster.rehearsal() if is_dry_run else nullcontext()
 
-    def _answer(self, request: ObjectRequest, stored: StoredObject, *, status: int = 200) -> Answer:
+    def _answer(
+        self, request: ObjectRequest, stored: StoredObject, *, status: int = 200
+    ) -> ApiResponse:
         """One object in the form the client asked for."""
         document = request.served.to_client(stored.document)
         if request.form is Form.METADATA:
@@ -253,7 +255,7 @@ class Verbs:
                 metadata={"resourceVersion": str(stored.version)},
                 include=request.query.text("includeObject"),
             )
-        return json_answer(document, status=status)
+        return json_response(document, status=status)
 
 
 def edit_of_patch(body: bytes, media_type: str, *, kind: str) -> Edit:

@@ -21,7 +21,7 @@ from kubestow.errors import ConfigError, ExtenderError, UnreachableError
 OK: Final = 200
 
 
-class Answer(NamedTuple):
+class PostResponse(NamedTuple):
     """`body` is empty unless the code is 200."""
 
     code: int
@@ -36,10 +36,10 @@ def post_json(
     body_bytes_max: int,
     tls: TlsContexts,
     proxy: Proxy | None,
-) -> Answer:
+) -> PostResponse:
     """Raises ExtenderError, which says what was asked and why there is no answer."""
 
-    async def exchange() -> Answer:
+    async def exchange() -> PostResponse:
         try:
             async with asyncio.timeout(timeout_s):
                 return await _exchange(url, body, body_bytes_max, Dialer(url, tls, proxy))
@@ -58,20 +58,20 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _exchange(url: str, body: bytes, body_bytes_max: int, dialer: Dialer) -> Answer:
+async def _exchange(url: str, body: bytes, body_bytes_max: int, dialer: Dialer) -> PostResponse:
     request = _head(url, len(body), dialer) + body
     connection = await dialer.dial()
     sink = _Body(body_bytes_max)
     try:
         response = await connection.exchange(request, sink, any_status=True)
         if response.head.status != OK:
-            return Answer(response.head.status, b"")
+            return PostResponse(response.head.status, b"")
         received = await sink.whole
     finally:
         connection.close()
     if len(received) > body_bytes_max:
         raise ValueError(f"the answer has more than {body_bytes_max} bytes")
-    return Answer(OK, received)
+    return PostResponse(OK, received)
 
 
 def _head(url: str, length: int, dialer: Dialer) -> bytes:

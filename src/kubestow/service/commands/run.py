@@ -25,7 +25,7 @@ from kubestow.logs import fail
 from kubestow.service.connections import connect
 from kubestow.service.logging import LogSettings, Verbosity, configure_logging
 from kubestow.service.metrics.process_metrics import ProcessMetrics
-from kubestow.service.options import Answer, LoggingOptions, SchedulerOptions, parse_options
+from kubestow.service.options import LoggingOptions, RequestedText, SchedulerOptions, parse_options
 from kubestow.service.run import RunError, SchedulerProcess, announce_config
 from kubestow.service.usage import usage_text
 
@@ -68,7 +68,7 @@ def run_scheduler(arguments: Sequence[str]) -> int:
         else:
             fail(log, "command failed", error)
         return 1
-    if isinstance(options, Answer):
+    if isinstance(options, RequestedText):
         print(options.text)
         return 0
     verbosity = configure_logging(_log_settings(options.logging))

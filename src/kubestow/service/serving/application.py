@@ -41,8 +41,7 @@ _NO_CACHE: Final[Mapping[str, str]] = {
 # Smaller pieces of a long answer are sent together.
 _CHUNK_CHARS: Final = 32_768
 
-Answer = web.StreamResponse
-Route = Callable[[web.BaseRequest], Awaitable[Answer]]
+Route = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Pages(msgspec.Struct, kw_only=True):
@@ -90,7 +89,7 @@ class Application:
         if pages.set_verbosity is not None:
             self._routes["/debug/flags/v"] = self._verbosity
 
-    async def handle(self, request: web.BaseRequest) -> Answer:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started_s = self._clock.monotonic_s()
         try:
             answer = await self._guarded(request)
@@ -113,7 +112,7 @@ class Application:
             )
         return answer
 
-    async def _guarded(self, request: web.BaseRequest) -> Answer:
+    async def _guarded(self, request: web.BaseRequest) -> web.StreamResponse:
         path, method = request.path, request.method
         try:
             user = await self._authenticator.identify(request.headers, _peer_certificate(request))
@@ -126,13 +125,13 @@ class Application:
             return await route(request)
         return self._single_check(path) or _text("404 page not found\n", status=404)
 
-    def _forbidden(self, user: User, path: str, method: str) -> Answer:
+    def _forbidden(self, user: User, path: str, method: str) -> web.StreamResponse:
         return _status(403, "Forbidden", forbidden_message(user, path, method))
 
     # --- health ---
 
     def _health(self, endpoint: HealthEndpoint) -> Route:
-        async def answer(request: web.BaseRequest) -> Answer:
+        async def answer(request: web.BaseRequest) -> web.StreamResponse:
             query = request.query
             found = endpoint.answer_all(
                 is_verbose="verbose" in query, excluded=query.getall("exclude", [])
@@ -141,7 +140,7 @@ class Application:
 
         return answer
 
-    def _single_check(self, path: str) -> Answer | None:
+    def _single_check(self, path: str) -> web.StreamResponse | None:
         parent, _, name = path.rpartition("/")
         for endpoint in self._pages.health:
             if f"/{endpoint.name}" == parent:
@@ -151,31 +150,31 @@ class Application:
 
     # --- metrics ---
 
-    async def _metrics(self, request: web.BaseRequest) -> Answer:
+    async def _metrics(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method == "DELETE":
             self._pages.metrics.reset()
             return _text("metrics reset\n")
         texts = (self._pages.metrics.texts(), [self._pages.runtime.text()])
         return await _stream(request, texts, CONTENT_TYPE)
 
-    async def _metrics_resources(self, request: web.BaseRequest) -> Answer:
+    async def _metrics_resources(self, request: web.BaseRequest) -> web.StreamResponse:
         return await _stream(request, [self._pages.pod_resources()], CONTENT_TYPE)
 
-    async def _metrics_slis(self, request: web.BaseRequest) -> Answer:
+    async def _metrics_slis(self, request: web.BaseRequest) -> web.StreamResponse:
         return await _stream(request, [self._pages.slis.registry.texts()], CONTENT_TYPE)
 
     # --- pages ---
 
-    async def _configz(self, request: web.BaseRequest) -> Answer:
+    async def _configz(self, request: web.BaseRequest) -> web.StreamResponse:
         return _json(self._pages.configz())
 
-    async def _flagz(self, request: web.BaseRequest) -> Answer:
+    async def _flagz(self, request: web.BaseRequest) -> web.StreamResponse:
         flags = self._pages.flags or {}
         if asks_for_document(request.headers.get("Accept", ""), "Flagz"):
             return _json(flagz_document(flags))
         return _text(flagz_text(flags, self._rng))
 
-    async def _statusz(self, request: web.BaseRequest) -> Answer:
+    async def _statusz(self, request: web.BaseRequest) -> web.StreamResponse:
         facts = self._pages.facts
         assert facts is not None
         now_ns = self._clock.now_ns()
@@ -183,7 +182,7 @@ class Application:
             return _json(facts.statusz_document(now_ns))
         return _text(facts.statusz_text(now_ns))
 
-    async def _verbosity(self, request: web.BaseRequest) -> Answer:
+    async def _verbosity(self, request: web.BaseRequest) -> web.StreamResponse:
         set_verbosity = self._pages.set_verbosity
         assert set_verbosity is not None
         if request.method != "PUT":
@@ -197,7 +196,7 @@ class Application:
 
 async def _stream(
     request: web.BaseRequest, sources: Iterable[Iterable[str]], content_type: str
-) -> Answer:
+) -> web.StreamResponse:
     """Send text piece by piece; between two pieces the scheduler has its turn."""
     response = web.StreamResponse(headers={"Content-Type": content_type, **_NO_CACHE})
     await response.prepare(request)
@@ -216,13 +215,13 @@ async def _stream(
     return response
 
 
-def _text(text: str, *, status: int = 200) -> Answer:
+def _text(text: str, *, status: int = 200) -> web.StreamResponse:
     return web.Response(
         body=text.encode(), status=status, headers={"Content-Type": _TEXT, **_NO_CACHE}
     )
 
 
-def _json(document: JsonObject, *, status: int = 200) -> Answer:
+def _json(document: JsonObject, *, status: int = 200) -> web.StreamResponse:
     return web.Response(
         body=msgspec.json.encode(document),
         status=status,
@@ -230,7 +229,7 @@ def _json(document: JsonObject, *, status: int = 200) -> Answer:
     )
 
 
-def _status(code: int, reason: str, message: str) -> Answer:
+def _status(code: int, reason: str, message: str) -> web.StreamResponse:
     document: JsonObject = {
         "kind": "Status",
         "apiVersion": "v1",

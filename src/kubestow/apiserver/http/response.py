@@ -10,12 +10,12 @@ from kubestow.api.meta import JsonObject
 JSON: Final = "application/json"
 
 
-class Answer(NamedTuple):
+class ApiResponse(NamedTuple):
     body: bytes
     status: int = 200
     content_type: str = JSON
     headers: Mapping[str, str] = {}
 
 
-def json_answer(document: JsonObject, *, status: int = 200) -> Answer:
-    return Answer(msgspec.json.encode(document), status=status)
+def json_response(document: JsonObject, *, status: int = 200) -> ApiResponse:
+    return ApiResponse(msgspec.json.encode(document), status=status)
