@@ -64,7 +64,7 @@ def parse_selection(
     )
 
 
-class FieldRequirement(NamedTuple):
+class FieldTerm(NamedTuple):
     """What the text of one field must be (if not None) and must not be."""
 
     path: tuple[str, ...]
@@ -77,7 +77,7 @@ class FieldSelector:
 
     __slots__ = ("requirements",)
 
-    def __init__(self, requirements: tuple[FieldRequirement, ...]) -> None:
+    def __init__(self, requirements: tuple[FieldTerm, ...]) -> None:
         self.requirements: Final = requirements
 
     def matches(self, document: JsonObject) -> bool:
@@ -116,10 +116,10 @@ _BOOLEAN_FIELDS: Final = frozenset((("spec", "unschedulable"), ("spec", "hostNet
 
 def parse_field_selector(resource: ApiResource, text: str) -> FieldSelector | None:
     """`status.phase!=Succeeded,spec.nodeName=n1`; None for an empty text."""
-    by_path: dict[tuple[str, ...], FieldRequirement] = {}
+    by_path: dict[tuple[str, ...], FieldTerm] = {}
     for part in filter(None, text.split(",")):
         path, is_equal, value = _parse_field(resource, part)
-        known = by_path.get(path, FieldRequirement(path, None, frozenset()))
+        known = by_path.get(path, FieldTerm(path, None, frozenset()))
         if not is_equal:
             known = known._replace(excluded=known.excluded | {value})
         elif known.wanted in (None, value):

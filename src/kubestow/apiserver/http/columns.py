@@ -11,7 +11,7 @@ from typing import Any, Final
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.http import pod_cells
 from kubestow.apiserver.http.ages import UNKNOWN, age, duration
-from kubestow.apiserver.http.table import CellOf, Column, Columns
+from kubestow.apiserver.http.table import CellOf, Column, TableColumns
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.documents import as_list, as_object, objects_in, seconds_of, value_at
 from kubestow.cluster.resources import ApiResource
@@ -22,7 +22,7 @@ _WIDE: Final = 1
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 
 
-def columns_of(resource: ApiResource) -> Columns:
+def columns_of(resource: ApiResource) -> TableColumns:
     """The columns in which objects of a resource are shown."""
     own = _COLUMNS.get(resource.qualified_name)
     return _NAME_AND_AGE if own is None else own
@@ -41,7 +41,7 @@ def _age(document: JsonObject, now_ns: int) -> str:
 
 _NAME: Final = Column("Name", _name, format="name")
 _AGE: Final = Column("Age", _age)
-_NAME_AND_AGE: Final[Columns] = (_NAME, _AGE)
+_NAME_AND_AGE: Final[TableColumns] = (_NAME, _AGE)
 
 
 def _text(*path: str, missing: str = "") -> CellOf:
@@ -122,7 +122,7 @@ def _selector(document: JsonObject, _now_ns: int) -> str:
     return selector_text(value_at(document, "spec", "selector"))
 
 
-_WORKLOAD_WIDE: Final[Columns] = (
+_WORKLOAD_WIDE: Final[TableColumns] = (
     Column("Containers", _template("name"), priority=_WIDE),
     Column("Images", _template("image"), priority=_WIDE),
 )
@@ -356,7 +356,7 @@ def _integer(cell: CellOf, name: str) -> Column:
     return Column(name, cell, type="integer")
 
 
-_REPLICAS: Final[Columns] = (
+_REPLICAS: Final[TableColumns] = (
     _NAME,
     _number("Desired", "spec", "replicas"),
     _number("Current", "status", "replicas"),
@@ -365,7 +365,7 @@ _REPLICAS: Final[Columns] = (
     *_WORKLOAD_WIDE,
     _SELECTOR_WIDE,
 )
-_EVENTS: Final[Columns] = (
+_EVENTS: Final[TableColumns] = (
     Column("Last Seen", _last_seen),
     Column("Type", _text("type")),
     Column("Reason", _text("reason")),
@@ -378,7 +378,7 @@ _EVENTS: Final[Columns] = (
     Column("Name", _name, priority=_WIDE, format="name"),
 )
 
-_COLUMNS: Final[dict[str, Columns]] = {
+_COLUMNS: Final[dict[str, TableColumns]] = {
     "pods": (
         _NAME,
         Column("Ready", pod_cells.ready),

@@ -70,14 +70,14 @@ class WatchStreams:
         self._encoder = EventEncoder()
         self._open: set[Watch] = set()
 
-    def open(self, request: ObjectRequest) -> "WatchStream":
+    def open(self, request: ObjectRequest) -> "ServedWatch":
         """Begin a watch; ApiError if the request makes no sense."""
         query, served = request.query, request.served
         wish = query.version_wish()
         wants_bookmarks = query.flag("allowWatchBookmarks")
         wants_initial = query.flag("sendInitialEvents")
         selection = query.selection(served, request.path.namespace)
-        stream = WatchStream(request, self._encoder, self._clock)
+        stream = ServedWatch(request, self._encoder, self._clock)
         try:
             watch = self._cluster.watch(
                 served.stored,
@@ -100,7 +100,7 @@ class WatchStreams:
             watch.close()
 
 
-class WatchStream:
+class ServedWatch:
     """One watch of one client."""
 
     def __init__(self, request: ObjectRequest, encoder: EventEncoder, clock: Clock) -> None:

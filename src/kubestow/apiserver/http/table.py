@@ -39,12 +39,12 @@ class Column(NamedTuple):
         }
 
 
-Columns = tuple[Column, ...]
+TableColumns = tuple[Column, ...]
 _INCLUDES: Final = ("", "Metadata", "Object", "None")
 
 
 def table(
-    columns: Columns,
+    columns: TableColumns,
     documents: Iterable[JsonObject],
     *,
     now_ns: int,
@@ -65,7 +65,7 @@ def table(
     }
 
 
-def _row(columns: Columns, document: JsonObject, now_ns: int, include: str) -> JsonObject:
+def _row(columns: TableColumns, document: JsonObject, now_ns: int, include: str) -> JsonObject:
     row: JsonObject = {"cells": [column.cell(document, now_ns) for column in columns]}
     if include in ("", "Metadata"):
         row["object"] = partial_metadata(document)
