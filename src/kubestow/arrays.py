@@ -10,14 +10,17 @@ T = TypeVar("T")
 IntArray = npt.NDArray[np.int64]
 IdArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+# Row numbers, or positions in a list of rows.
+IntpArray = npt.NDArray[np.intp]
 # Which rows a view shows: a slice gives NumPy views without copying, an array any subset in any
 # order.
-Rows = slice | npt.NDArray[np.intp]
+Rows = slice | IntpArray
 
 ALL_ROWS = slice(None)
 
 
-def row_numbers(rows: Rows) -> npt.NDArray[np.intp]:
+def row_numbers(rows: Rows) -> IntpArray:
     """The numbers of these rows; a slice must say where it begins and ends."""
     return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
 

@@ -32,7 +32,6 @@ from kubestow.framework.reuse import Reuse, reuse_of
 
 P = TypeVar("P")
 
-
 MAX_INT64: Final = 2**63 - 1
 
 # Field of `Plugins`, the type name upstream prints, and what a plugin must implement, in

@@ -8,11 +8,10 @@ The score compares how even the shares are with the pod and without it: 75 means
 from typing import ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import balance_request
-from kubestow.arrays import IntArray
+from kubestow.arrays import FloatArray, IntArray
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
@@ -27,8 +26,6 @@ from kubestow.plugins._shared.scoring_resources import (
     ScoredRequest,
     ScoringResources,
 )
-
-FloatArray = npt.NDArray[np.float64]
 
 _PRE_SCORE: Final = "PreScoreNodeResourcesBalancedAllocation"
 HALF_SCORE: Final = MAX_NODE_SCORE // 2

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntpArray
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.status import Code, Status
 from kubestow.plugins.default_preemption.dry_run import (
     NO_VICTIMS,
     DryRun,
-    IntpArray,
     Stretch,
     candidate_count,
 )

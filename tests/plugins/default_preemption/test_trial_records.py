@@ -20,7 +20,7 @@ from kubestow.api.workload import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, IntpArray
 from kubestow.cache.numbering import numbered_max
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -34,7 +34,6 @@ from kubestow.plugins.default_preemption import trial_records
 from kubestow.plugins.default_preemption.dry_run import (
     DryRun,
     Evaluator,
-    IntpArray,
     Question,
     Stretch,
 )

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray
+from kubestow.arrays import BoolArray, IntArray, IntpArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import decode_status
 from kubestow.framework.plugin import FilterPlugin, StatusCodes
 from kubestow.framework.reuse import Reads
 from kubestow.framework.runner import FilterError, code_of_one
 from kubestow.index.nodes import Nodes, SimulatedNode
-from kubestow.plugins.default_preemption.dry_run import IntpArray, Question
+from kubestow.plugins.default_preemption.dry_run import Question
 from kubestow.plugins.default_preemption.filters import TrialFilter
 from kubestow.plugins.default_preemption.thinned import ThinnedNodes
 

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from kubestow.api.disruption import BudgetTable
 from kubestow.api.labels import join_errors
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray
+from kubestow.arrays import BoolArray, IntArray, IntpArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import fit_error_text
@@ -33,8 +32,6 @@ from kubestow.plugins.default_preemption.filters import TrialFilter
 
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
-
-IntpArray = npt.NDArray[np.intp]
 
 
 class Nominations(Protocol):

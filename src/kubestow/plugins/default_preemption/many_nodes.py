@@ -12,7 +12,7 @@ import numpy as np
 
 from kubestow.api.importance import by_importance
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray
+from kubestow.arrays import BoolArray, IntArray, IntpArray
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reads
 from kubestow.framework.runner import run_add_pod, run_remove_pod
@@ -29,7 +29,6 @@ from kubestow.plugins.default_preemption.candidates import (
 )
 from kubestow.plugins.default_preemption.dry_run import (
     NO_VICTIMS,
-    IntpArray,
     Question,
     Stretch,
 )

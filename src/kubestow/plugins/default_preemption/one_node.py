@@ -10,6 +10,7 @@ import numpy as np
 
 from kubestow.api.disruption import BudgetSplit
 from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntpArray
 from kubestow.errors import CacheError, PluginError
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.runner import run_add_pod, run_filters_with_nominated, run_remove_pod
@@ -18,7 +19,6 @@ from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.default_preemption.candidates import CRITERIA, Candidate
 from kubestow.plugins.default_preemption.dry_run import (
     NO_VICTIMS,
-    IntpArray,
     Question,
     Stretch,
 )

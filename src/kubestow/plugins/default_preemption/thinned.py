@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray
+from kubestow.arrays import BoolArray, IntArray, IntpArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.resource_columns import BASIC_RESOURCES
@@ -32,8 +32,6 @@ from kubestow.plugins.default_preemption.evictable import (
     lower_scalar_sums,
     lower_sums,
 )
-
-IntpArray = npt.NDArray[np.intp]
 
 BASIC_COUNT: Final = len(BASIC_RESOURCES)
 

@@ -25,7 +25,7 @@ from kubestow.api.disruption import BudgetTable
 from kubestow.api.importance import start_time_ns
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.pod_shape import PodShape
-from kubestow.arrays import BoolArray, IntArray
+from kubestow.arrays import BoolArray, IntArray, IntpArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
@@ -39,7 +39,6 @@ from kubestow.plugins.default_preemption.dry_run import (
     NO_NOMINATIONS,
     NO_VICTIMS,
     Evaluator,
-    IntpArray,
     Question,
     Stretch,
 )

@@ -6,18 +6,15 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.topology import HOSTNAME_LABEL
-from kubestow.arrays import BoolArray, IntArray, Rows
+from kubestow.arrays import BoolArray, FloatArray, IntArray, Rows
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import ABSENT, EMPTY, DomainColumn
 from kubestow.plugins.pod_topology_spread.constraints import Constraint, topology_keys
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class SoftConstraint(NamedTuple):
