@@ -7,20 +7,19 @@ counts as `events.k8s.io` does.)
 
 from collections import OrderedDict
 from contextlib import suppress
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
 from kubestow.cluster.documents import whole_seconds
+from kubestow.cluster.events import EventKind
 from kubestow.cluster.resources import EVENTS
 from kubestow.errors import ApiError
 
 # How many events can still be counted on.
 REMEMBERED_MAX: Final = 4_096
-
-EventType = Literal["Normal", "Warning"]
 
 
 class _Words(NamedTuple):
@@ -47,7 +46,7 @@ class EventLog:
         reporter: str,
         reason: str,
         note: str,
-        type: EventType = "Normal",
+        type: EventKind = "Normal",
     ) -> None:
         """Write an event about an object, or count it once more."""
         words = _Words(regarding.uid, reporter, reason, note)
@@ -73,7 +72,7 @@ class EventLog:
             self._known.popitem(last=False)
 
 
-def _event(regarding: StoredObject, words: _Words, type: EventType, now: str) -> JsonObject:
+def _event(regarding: StoredObject, words: _Words, type: EventKind, now: str) -> JsonObject:
     reference: JsonObject = {
         "apiVersion": regarding.resource.api_version,
         "kind": regarding.resource.kind,

@@ -26,8 +26,9 @@ from kubestow.apiserver.store import Key, StoredObject
 from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object, is_object, objects_in, value_at
+from kubestow.cluster.events import EventKind
 from kubestow.errors import ApiError, ConflictError, NotFoundError
-from kubestow.simulator.event_log import EventLog, EventType
+from kubestow.simulator.event_log import EventLog
 
 logger = logging.getLogger(__name__)
 
@@ -190,7 +191,7 @@ class OwnerController(ABC):
         return adopted
 
     def record(
-        self, owner: StoredObject, reason: str, note: str, *, type: EventType = "Normal"
+        self, owner: StoredObject, reason: str, note: str, *, type: EventKind = "Normal"
     ) -> None:
         """Tell those who ask why: `kubectl describe` shows it."""
         self._log.record(owner, reporter=self.name, reason=reason, note=note, type=type)
