@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 _MISMATCH: Final = "Cache mismatch"
 
 
-class Difference(NamedTuple):
+class CacheDifference(NamedTuple):
     """What only one side has, with repetitions."""
 
     missed: list[str]
@@ -72,7 +72,7 @@ class CacheDebugger:
         tell(log, "Dump of scheduling queue", summary=summary, pods=text)
 
 
-def difference(actual: Iterable[str], cached: Iterable[str]) -> Difference:
+def difference(actual: Iterable[str], cached: Iterable[str]) -> CacheDifference:
     """Compare two multisets."""
     left, right = sorted(actual), sorted(cached)
     missed: list[str] = []
@@ -87,7 +87,7 @@ def difference(actual: Iterable[str], cached: Iterable[str]) -> Difference:
         else:
             redundant.append(right[j])
             j += 1
-    return Difference(missed + left[i:], redundant + right[j:])
+    return CacheDifference(missed + left[i:], redundant + right[j:])
 
 
 def node_text(info: NodeInfo, nominated: Sequence[Pod]) -> str:

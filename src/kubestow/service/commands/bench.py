@@ -24,7 +24,7 @@ from kubestow.simulator.bench.upstream import UPSTREAM, scaled
 CHECKED_PODS: Final = 40
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
     """One measurement beside upstream's figure for the same work, scaled to this machine.
 
     There is none for a workload in another size than its own.
@@ -149,23 +149,23 @@ def _measure(
     )
 
 
-def _report(measurement: Measurement) -> Report:
+def _report(measurement: Measurement) -> BenchReport:
     own_size = next(one.nodes for one in WORKLOADS if one.name == measurement.workload)
     percentage = measurement.percentage_of_nodes_to_score
     if measurement.nodes != own_size or percentage not in (0, 100):
-        return Report(measurement=measurement, upstream_pods_per_s=None, ratio=None)
+        return BenchReport(measurement=measurement, upstream_pods_per_s=None, ratio=None)
     baseline = UPSTREAM[measurement.workload]
     upstream = scaled(
         baseline.all_nodes if percentage else baseline.adaptive, measurement.calibration_ms / 1000
     )
-    return Report(
+    return BenchReport(
         measurement=measurement,
         upstream_pods_per_s=round(upstream, 1),
         ratio=round(measurement.pods_per_s / upstream, 1),
     )
 
 
-def _print_line(report: Report, output: str) -> None:
+def _print_line(report: BenchReport, output: str) -> None:
     data = msgspec.to_builtins(report.measurement)
     if output == "json":
         data |= {"upstream_pods_per_s": report.upstream_pods_per_s, "ratio": report.ratio}
@@ -200,7 +200,7 @@ def _print_line(report: Report, output: str) -> None:
     sys.stdout.flush()
 
 
-def _print_table(reports: list[Report]) -> None:
+def _print_table(reports: list[BenchReport]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("WORKLOAD", no_wrap=True)
     for column in (
