@@ -9,7 +9,7 @@ from kubestow.cel.errors import CelError, located
 from kubestow.cel.values import UInt, checked_int, checked_uint
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     IDENT = auto()
     LITERAL = auto()
     SYMBOL = auto()
@@ -19,7 +19,7 @@ class Kind(Enum):
 class Token(NamedTuple):
     """`text` of an identifier or symbol; `value` of a literal."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     value: object
     offset: int
@@ -64,7 +64,7 @@ def tokenize(source: str) -> Iterator[Token]:
             yield token
         else:
             position = match.end()
-    yield Token(Kind.END, "<EOF>", None, len(source))
+    yield Token(TokenKind.END, "<EOF>", None, len(source))
 
 
 def _token(source: str, match: re.Match[str]) -> tuple[Token, int]:
@@ -73,11 +73,11 @@ def _token(source: str, match: re.Match[str]) -> tuple[Token, int]:
         return _string(source, match)
     if match["ident"] is not None:
         if text in _WORDS:
-            return Token(Kind.LITERAL, text, _WORDS[text], start), match.end()
-        return Token(Kind.IDENT, text, None, start), match.end()
+            return Token(TokenKind.LITERAL, text, _WORDS[text], start), match.end()
+        return Token(TokenKind.IDENT, text, None, start), match.end()
     if match["symbol"] is not None:
-        return Token(Kind.SYMBOL, text, None, start), match.end()
-    return Token(Kind.LITERAL, text, _number(source, match), start), match.end()
+        return Token(TokenKind.SYMBOL, text, None, start), match.end()
+    return Token(TokenKind.LITERAL, text, _number(source, match), start), match.end()
 
 
 def _number(source: str, match: re.Match[str]) -> object:
@@ -110,7 +110,7 @@ def _string(source: str, match: re.Match[str]) -> tuple[Token, int]:
     elif "r" not in prefix:
         value = _ESCAPE.sub(lambda escape: _character(source, match.start(), escape), body)
     text = source[match.start() : end + len(quote)]
-    return Token(Kind.LITERAL, text, value, match.start()), end + len(quote)
+    return Token(TokenKind.LITERAL, text, value, match.start()), end + len(quote)
 
 
 def _find_end(source: str, start: int, quote: str, *, is_raw: bool) -> int:

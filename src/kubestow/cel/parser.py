@@ -5,7 +5,7 @@ from typing import Final
 
 from kubestow.cel import syntax
 from kubestow.cel.errors import CompileError, located
-from kubestow.cel.lexer import Kind, Token, tokenize
+from kubestow.cel.lexer import Token, TokenKind, tokenize
 from kubestow.cel.macros import expand
 from kubestow.cel.syntax import (
     Call,
@@ -64,7 +64,7 @@ class _Parser:
 
     def _is_symbol(self, text: str) -> bool:
         token = self._token
-        return token.kind is Kind.SYMBOL and token.text == text
+        return token.kind is TokenKind.SYMBOL and token.text == text
 
     def _accept(self, text: str) -> bool:
         if self._is_symbol(text):
@@ -77,7 +77,7 @@ class _Parser:
             raise self._unexpected(f"'{text}'")
 
     def expect_end(self) -> None:
-        if self._token.kind is not Kind.END:
+        if self._token.kind is not TokenKind.END:
             raise self._unexpected("<EOF>")
 
     def _unexpected(self, expected: str) -> CompileError:
@@ -124,9 +124,9 @@ class _Parser:
         left = self._sum()
         while True:
             token = self._token
-            if token.kind is Kind.SYMBOL and token.text in _RELATIONS:
+            if token.kind is TokenKind.SYMBOL and token.text in _RELATIONS:
                 function = _RELATIONS[token.text]
-            elif token.kind is Kind.IDENT and token.text == "in":
+            elif token.kind is TokenKind.IDENT and token.text == "in":
                 function = syntax.IN
             else:
                 return left
@@ -135,14 +135,14 @@ class _Parser:
 
     def _sum(self) -> Expr:
         left = self._product()
-        while self._token.kind is Kind.SYMBOL and self._token.text in _SUMS:
+        while self._token.kind is TokenKind.SYMBOL and self._token.text in _SUMS:
             token = self._next()
             left = Call(token.offset, _SUMS[token.text], (left, self._product()))
         return left
 
     def _product(self) -> Expr:
         left = self._unary()
-        while self._token.kind is Kind.SYMBOL and self._token.text in _PRODUCTS:
+        while self._token.kind is TokenKind.SYMBOL and self._token.text in _PRODUCTS:
             token = self._next()
             left = Call(token.offset, _PRODUCTS[token.text], (left, self._unary()))
         return left
@@ -206,7 +206,7 @@ class _Parser:
 
     def _identifier(self) -> str:
         token = self._token
-        if token.kind is not Kind.IDENT:
+        if token.kind is not TokenKind.IDENT:
             raise self._unexpected("IDENTIFIER")
         self._position += 1
         return token.text
@@ -225,7 +225,7 @@ class _Parser:
 
     def _primary(self) -> Expr:
         token = self._token
-        if token.kind is Kind.LITERAL:
+        if token.kind is TokenKind.LITERAL:
             return self._literal()
         if self._accept("("):
             inner = self.expression()

@@ -16,13 +16,13 @@ from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.plugins._shared.curve import UtilizationCurve
 from kubestow.plugins._shared.scoring_resources import Loads
 
-Kind = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
+StrategyKind = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
 
 
 class Strategy(NamedTuple):
     """How the loads of nodes become scores; with a curve for RequestedToCapacityRatio."""
 
-    kind: Kind
+    kind: StrategyKind
     score: Callable[[Loads], IntArray]
     curve: UtilizationCurve | None = None
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final, Generic, Literal, Protocol, TypeVar
 
-Kind = Literal["counter", "gauge", "histogram"]
+MetricKind = Literal["counter", "gauge", "histogram"]
 
 # The value of a label that has one nobody allowed (`--allow-metric-labels`).
 UNEXPECTED: Final = "unexpected"
@@ -108,13 +108,13 @@ class Family(Generic[C]):
         self,
         name: str,
         help: str,
-        kind: Kind,
+        kind: MetricKind,
         label_names: Sequence[str],
         make: Callable[[], C],
     ) -> None:
         self.name = name
         self.help = help
-        self.kind: Kind = kind
+        self.kind: MetricKind = kind
         self.label_names = tuple(label_names)
         self._make = make
         self._children: dict[tuple[str, ...], C] = {}
