@@ -1,7 +1,7 @@
 """How the filters and scores of one attempt come about: by asking the plugins.
 
 `decide` asks an `Evaluation` for what it needs, stretch by stretch. This one asks every plugin
-anew; `shapes` has one that reuses what was found out for pods of the same shape. Both give the
+anew; `equivalence` has one that reuses what was found out for pods of the same shape. Both give the
 same answers.
 """
 
