@@ -1,8 +1,10 @@
 """Numbers of nodes as arrays: resources get columns as they turn up."""
 
 import numpy as np
+import pytest
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.cache import resource_columns
 from kubestow.cache.columns import CPU, Columns
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.numbering import numbered_max
@@ -140,3 +142,17 @@ def test_resources_that_neither_node_nor_pod_has_lose_their_column() -> None:
         first.remove_pod(pod.pod)
         columns.write_pods(0, first)
         assert columns.requested[new].tolist() == [0, 0]
+
+
+def test_the_arrays_asked_for_last_stay_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource_columns, "LAID_OUT_MAX", 2)
+    columns = columns_of(info_of("n", a=1, b=2, c=3))
+    first = columns.allocatable[3]
+    columns.allocatable[4]
+    assert columns.allocatable[3] is first
+    columns.allocatable[5]
+    assert columns.allocatable[3] is first
+    columns.allocatable[4]
+    columns.allocatable[5]
+    assert columns.allocatable[3] is not first
+    assert columns.allocatable[3].tolist() == [1]

@@ -364,3 +364,12 @@ def test_the_least_recently_used_label_column_goes(monkeypatch: pytest.MonkeyPat
     columns.column("c")
     assert columns.column("a") is not first
     assert columns.column("a").ids.tolist() == [1]
+
+
+def test_the_log_does_not_grow_for_ever() -> None:
+    watch = watched("n1", "n2")
+    watch.refresh()
+    for number in range(2000):
+        watch.cache.add_pod(PodInfo(make_pod(f"p{number}", node="n1")))
+        watch.refresh()
+        assert len(watch.snapshot.log._pod_rows) <= 4 * 2 + 1024

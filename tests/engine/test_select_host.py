@@ -89,5 +89,12 @@ def test_a_list_longer_than_any_before() -> None:
     assert selector.select(totals[:2000]) == 1999
 
 
+def test_few_orders_are_kept_however_many_lengths_there_are() -> None:
+    selector = PreorderSelector()
+    for length in range(1, 20_000, 7):
+        selector.select(np.zeros(length, np.int64))
+    assert len(selector._orders) < 8 * 15
+
+
 def test_the_best_positions_are_in_order() -> None:
     assert best_positions(np.array([1, 3, 2, 3], np.int64)).tolist() == [1, 3]

@@ -63,3 +63,14 @@ def test_where_no_event_can_be_written_none_is(clock: ManualClock):
     going = cluster.create(NAMESPACES, {"metadata": {"name": "going"}})
     EventLog(cluster, clock).record(going, reporter="me", reason="Because", note="of this")
     assert events(cluster) == []
+
+
+def test_the_latest_events_can_be_counted_on(
+    cluster: MemoryCluster, clock: ManualClock, node: StoredObject, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("kubestow.simulator.event_log.REMEMBERED_MAX", 2)
+    log = EventLog(cluster, clock)
+    for note in "abacab":
+        log.record(node, reporter="me", reason="Because", note=note)
+    counts = sorted((event["note"], event["deprecatedCount"]) for event in events(cluster))
+    assert counts == [("a", 3), ("b", 1), ("b", 1), ("c", 1)]

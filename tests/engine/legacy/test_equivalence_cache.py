@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from kubestow.config.legacy import (
     ServiceAffinityArgument,
     provider_policy,
 )
+from kubestow.engine.legacy import equivalence_cache
 from kubestow.engine.legacy.algorithm import build_algorithm
 from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision
 from kubestow.engine.legacy.equivalence_cache import EquivalenceCache
@@ -240,6 +242,21 @@ def test_the_cache_is_used() -> None:
     after = twins.kept.statistics()
     assert before.hits == 0
     assert after.hits > after.misses - before.misses > 0
+
+
+def test_classes_asked_about_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equivalence_cache, "CLASSES_MAX", 2)
+    twins = Twins()
+    twins.put_node(make_node("n1"))
+
+    def misses(template: int) -> int:
+        before = twins.kept.statistics().misses
+        twins.decide(controlled(template))
+        return twins.kept.statistics().misses - before
+
+    asked = misses(0)
+    assert asked > 0
+    assert [misses(template) for template in (0, 1, 0, 2, 0, 1)] == [0, asked, 0, asked, 0, asked]
 
 
 def test_after_assuming_only_what_reads_pods_is_asked_again_on_that_node() -> None:

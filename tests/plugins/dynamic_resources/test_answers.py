@@ -20,6 +20,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.index.devices import KnownDevices
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.plugins.dynamic_resources.answers import AnswerBook, Answers
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.testing import make_cache, make_handle, make_node, make_pod, make_term, run_filter
 from kubestow.testing.devices import (
@@ -246,6 +247,30 @@ def test_equal_claims_are_not_searched_for_again(monkeypatch: pytest.MonkeyPatch
     lab.allocate("p1", "d0")
     with pytest.raises(AssertionError, match="searched again"):
         run_filter(lab.plugin, pod, lab.snapshot)
+
+
+def test_answers_asked_for_last_are_kept_until_a_class_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kubestow.plugins.dynamic_resources.answers.CLAIM_SETS_MAX", 2)
+    book = AnswerBook(KnownDevices.of(Lab().objects, DEFAULT_GATES))
+
+    def answers(count: int) -> Answers:
+        attempt = Attempt()
+        attempt.claims, attempt.unallocated = [make_claim("c", make_request(count=count))], [0]
+        return book.look_up(attempt, make_pod())
+
+    first = answers(1)
+    answers(2)
+    assert answers(1) is first
+    answers(3)
+    assert answers(1) is first
+    answers(2)
+    answers(3)
+    first, before = answers(1), first
+    assert first is not before
+    book._known.classes.put(make_device_class("new"))
+    assert answers(1) is not first
 
 
 def test_claims_of_another_pod_are_reserved_under_their_own_name() -> None:

@@ -183,3 +183,11 @@ def test_pools_are_kept_until_slices_or_labels_change() -> None:
     pools = cache.of(NODE)
     store.put(make_slice("b", node="n1", pool="other"))
     assert cache.of(NODE) is not pools
+
+
+def test_pools_are_kept_for_so_many_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubestow.plugins.dynamic_resources.pools.NODES_MAX", 3)
+    cache = PoolCache(DeviceInventory(ObjectStore[ResourceSlice](), NodeSlots()))
+    for number in range(10):
+        cache.of(make_node(f"n{number}"))
+        assert len(cache._kept) <= 4

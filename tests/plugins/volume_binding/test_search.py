@@ -25,7 +25,7 @@ from kubestow.index.selector_patterns import UNUSED_SELECTORS_MAX
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 from kubestow.plugins.volume_binding.capacity import StorageCapacities
-from kubestow.plugins.volume_binding.free_volumes import VolumesByClass
+from kubestow.plugins.volume_binding.free_volumes import ClassVolumes, VolumesByClass
 from kubestow.plugins.volume_binding.search import REASONS, Failure
 from kubestow.testing import (
     make_cache,
@@ -350,6 +350,19 @@ def test_every_pod_of_a_workload_gets_what_a_reading_gives(
         world.apply(new)
     for names in (["c0"], ["c1"], ["c2"], ["c3"], ["c0", "c1"], ["c2", "c3"]):
         world.schedule(make_pod(pvcs=names))
+
+
+def test_answers_for_the_demands_asked_about_last_are_kept() -> None:
+    volumes = ClassVolumes()
+    with mock.patch("kubestow.plugins.volume_binding.free_volumes._TABLES_MAX", 2):
+        first = volumes.table("a")
+        volumes.table("b")
+        assert volumes.table("a") is first
+        volumes.table("c")
+        assert volumes.table("a") is first
+        volumes.table("b")
+        volumes.table("c")
+        assert volumes.table("a") is not first
 
 
 def test_selectors_of_objects_that_are_gone_are_forgotten() -> None:
