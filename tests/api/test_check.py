@@ -1,4 +1,4 @@
-"""What decodes but makes no sense is named."""
+"""Objects that decode but are not valid are named."""
 
 import pytest
 
@@ -146,7 +146,7 @@ def with_affinity(kind: str, affinity: JsonObject) -> JsonObject:
         ),
     ],
 )
-def test_senseless_words_and_amounts_are_named(kind: str, fields: JsonObject, message: str) -> None:
+def test_invalid_values_and_amounts_are_named(kind: str, fields: JsonObject, message: str) -> None:
     obj = convert(KINDS[kind], {"metadata": {"name": "x", "namespace": "ns"}} | fields)
     with pytest.raises(DecodeError) as caught:
         check_object(obj)
@@ -161,7 +161,7 @@ def test_every_kind_needs_a_name_and_nothing_else(kind: str) -> None:
         check_object(convert(KINDS[kind], {"metadata": {"namespace": "ns"}}))
 
 
-def test_all_legal_words_pass() -> None:
+def test_all_valid_values_pass() -> None:
     terms = [{"key": "a", "operator": operator} for operator in NODE_OPERATORS.split(", ")]
     labels = [{"key": "a", "operator": operator} for operator in LABEL_OPERATORS.split(", ")]
     spec = with_affinity(

@@ -45,7 +45,7 @@ def test_node_features_are_merged_as_sorted_lists(
     ("spec", "required"),
     [
         pytest.param(PodSpec(), (), id="plain"),
-        pytest.param(PodSpec(host_network=True), (), id="host-users-not-said"),
+        pytest.param(PodSpec(host_network=True), (), id="host-users-not-given"),
         pytest.param(PodSpec(host_network=True, host_users=True), (), id="host-users"),
         pytest.param(PodSpec(host_users=False), (), id="no-host-network"),
         pytest.param(

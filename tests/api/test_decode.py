@@ -1,4 +1,4 @@
-"""Decoding: what comes in is read exactly, what does not fit is named exactly."""
+"""Decoding: values are read exactly, and errors name object, field and value."""
 
 from datetime import UTC, datetime
 
@@ -87,7 +87,7 @@ def test_null_counts_as_absent() -> None:
     assert decode_json(Pod, msgspec.json.encode(NULLS)) == expected
 
 
-def test_reading_past_nulls_leaves_the_document_alone() -> None:
+def test_ignoring_nulls_does_not_change_the_document() -> None:
     convert(Pod, NULLS)
     assert NULLS["metadata"]["labels"] is None
 
@@ -202,7 +202,7 @@ def test_errors_from_bytes(raw: bytes, message: str) -> None:
 def test_a_field_that_is_a_quantity_itself_is_read() -> None:
     capacity = convert(CSIStorageCapacity, {"capacity": "1Gi", "maximumVolumeSize": None})
     assert capacity.capacity == parse_quantity("1Gi")
-    # `null` stands for a zero quantity everywhere (spec 01 §1.1) but here absence has a meaning.
+    # `null` means a zero quantity everywhere (spec 01 §1.1) but here absence has a meaning.
     assert capacity.maximum_volume_size is None
 
 
@@ -210,7 +210,7 @@ def test_long_values_are_cut() -> None:
     assert quoted("x" * 500) == '"' + "x" * 79 + "…"
 
 
-def test_the_hooks_refuse_what_they_do_not_know() -> None:
+def test_the_hooks_refuse_unknown_types() -> None:
     with pytest.raises(NotImplementedError, match="complex"):
         dec_hook(complex, 1)
     with pytest.raises(NotImplementedError, match="complex"):

@@ -40,7 +40,7 @@ def test_duration_in_nanoseconds(text: str, nanoseconds: int) -> None:
         ("9999999h", 'time: invalid duration "9999999h"'),
     ],
 )
-def test_what_is_no_duration_says_so(text: str, error: str) -> None:
+def test_an_invalid_duration_is_an_error(text: str, error: str) -> None:
     with pytest.raises(ValueError, match="time: ") as caught:
         parse_duration(text)
     assert str(caught.value) == error

@@ -1,4 +1,4 @@
-"""Loading files: all forms people keep objects in, and errors that say where to look."""
+"""Loading files: all forms of object files, and errors that name the place."""
 
 import gzip
 import io
@@ -85,7 +85,7 @@ def test_standard_input_is_recognised_by_its_content(raw: bytes) -> None:
     assert document.source == "standard input#1"
 
 
-def test_yaml_is_read_without_its_traps(write: Write) -> None:
+def test_yaml_is_read_as_kubectl_reads_it(write: Write) -> None:
     path = write(
         "a.yaml",
         "kind: Pod\n"
@@ -119,7 +119,7 @@ def test_yaml_merges_and_aliases_work(write: Write) -> None:
     assert document.raw["spec"]["nodeSelector"] == {"x": "1", "y": "3"}
 
 
-def test_kinds_the_scheduler_does_not_know_are_kept(write: Write) -> None:
+def test_unknown_kinds_are_kept(write: Write) -> None:
     path = write(
         "a.yaml", "kind: KubeSchedulerConfiguration\n---\nkind: Deployment\nspec: {a: 1}\n"
     )
@@ -251,11 +251,11 @@ def test_kinds_the_scheduler_does_not_know_are_kept(write: Write) -> None:
             "a.yaml",
             "kind: Node\nmetadata: {name: n}\nspec: {taints: [{key: a, effect: Never}]}\n",
             '{path}#1: Node "n": spec.taints[0].effect is "Never", expected one of NoSchedule',
-            id="senseless-word",
+            id="invalid-value",
         ),
     ],
 )
-def test_errors_say_where_to_look(
+def test_errors_name_the_place(
     write: Write,
     name: str,
     content: str | bytes,

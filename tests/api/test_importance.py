@@ -51,6 +51,6 @@ def test_pod_not_started_counts_as_started_now() -> None:
     assert earliest_start_ns([make("P", 1, None)], NOW_NS) == NOW_NS
 
 
-def test_start_is_exact_and_knows_time_zones() -> None:
+def test_start_is_exact_and_respects_time_zones() -> None:
     start = datetime(2025, 1, 1, 2, 0, 0, 1, tzinfo=timezone(timedelta(hours=2)))
     assert start_time_ns(Pod(status=PodStatus(start_time=start)), NOW_NS) == DAY_NS + 1_000

@@ -128,7 +128,7 @@ def test_selector_matches(
         ),
     ],
 )
-def test_illegal_selector_says_why(selector: LabelSelector, message: str) -> None:
+def test_an_invalid_selector_is_explained(selector: LabelSelector, message: str) -> None:
     with pytest.raises(SelectorError, match=f"^{re.escape(message)}$"):
         parse_label_selector(selector)
 
@@ -224,7 +224,7 @@ def test_only_decimal_int64_is_a_number(text: str, expected: int | None) -> None
     "key",
     ["a", "A-b_c.9", "example.com/a", "a.b-c.d/E", "x" * 63, "p" * 253 + "/x"],
 )
-def test_legal_key_has_no_errors(key: str) -> None:
+def test_a_valid_key_has_no_errors(key: str) -> None:
     assert qualified_name_errors(key) == []
 
 
@@ -258,7 +258,7 @@ def test_legal_key_has_no_errors(key: str) -> None:
         ),
     ],
 )
-def test_illegal_key_says_why(key: str, errors: list[str]) -> None:
+def test_an_invalid_key_is_explained(key: str, errors: list[str]) -> None:
     assert qualified_name_errors(key) == errors
 
 
@@ -287,7 +287,7 @@ def test_everything_and_nothing_are_different() -> None:
     assert parse_label_selector(LabelSelector()) is EVERYTHING
 
 
-def test_equal_selectors_are_one_whatever_their_spelling() -> None:
+def test_equal_selectors_are_one_object() -> None:
     map_form = selector_from_map({"b": "2", "a": "1"})
     api_form = parse_label_selector(
         selecting(expression("b", "In", ("2",)), match_labels={"a": "1"})
@@ -303,14 +303,14 @@ def test_selector_from_map_checks_no_syntax() -> None:
     assert selector_from_map({}) is EVERYTHING
 
 
-def test_narrowing_adds_requirements_and_leaves_nothing_alone() -> None:
+def test_narrowing_adds_requirements_and_nothing_stays_nothing() -> None:
     narrowed = EVERYTHING.narrowed([equality("a", "1")])
     assert narrowed == selector_from_map({"a": "1"})
     assert NOTHING.narrowed([equality("a", "1")]) is NOTHING
     assert narrowed.narrowed([]) is narrowed
 
 
-def test_equal_complaints_are_told_once() -> None:
+def test_equal_errors_are_listed_once() -> None:
     assert join_errors(["a", "b", "a"]) == "[a, b]"
     assert join_errors(["a", "a"]) == "a"
     assert join_errors([]) == ""
@@ -331,7 +331,7 @@ REQUIREMENTS = st.one_of(
 
 
 def holds(requirement: Requirement, labels: dict[str, str]) -> bool:
-    """The table of spec 01 §7.3, read out slowly."""
+    """The table of spec 01 §7.3, written out."""
     if requirement.key not in labels:
         return requirement.operator in ("NotIn", "DoesNotExist")
     if requirement.operator in ("Exists", "DoesNotExist"):

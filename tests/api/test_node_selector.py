@@ -152,11 +152,11 @@ def test_node_selector_matches(terms: list[NodeSelectorTerm], expected: bool) ->
         ),
     ],
 )
-def test_mistakes_are_collected(terms: list[NodeSelectorTerm], error: str) -> None:
+def test_errors_are_collected(terms: list[NodeSelectorTerm], error: str) -> None:
     assert compile_node_selector(selecting(*terms)).error == error
 
 
-def test_poisoned_term_never_matches() -> None:
+def test_an_invalid_term_never_matches() -> None:
     half_right = term(need("disk", "Exists"), need("disk", "In"))
     assert not compile_node_selector(selecting(half_right)).matches(LABELS, "n1")
 
@@ -217,14 +217,14 @@ def test_required_affinity_is_map_and_terms(
     assert required_affinity.matches(labels, "n1") is expected
 
 
-def test_pod_that_asks_nothing_shares_one_answer() -> None:
+def test_pods_without_requirements_share_one_object() -> None:
     assert RequiredNodeAffinity.of(Pod()) is ANY_NODE
     assert ANY_NODE.is_any
     assert not RequiredNodeAffinity.of(make_pod({"a": "b"})).is_any
     assert not RequiredNodeAffinity.of(make_pod(required=selecting())).is_any
 
 
-def test_error_comes_only_where_terms_were_looked_at_and_none_matched() -> None:
+def test_an_error_is_reported_only_where_terms_were_evaluated_and_none_matched() -> None:
     required = selecting(term(need("x", "Gt", "4.5")), term(need("zone", "In", "a")))
     affinity = RequiredNodeAffinity.of(make_pod({"disk": "ssd"}, required))
     assert affinity.error.startswith("nodeSelectorTerms[0].matchExpressions[0].values[0]: ")
@@ -263,7 +263,7 @@ def test_preferred_terms_that_cannot_count_are_not_parsed() -> None:
     assert terms.score({}, "n1") == 0
 
 
-def test_one_bad_preferred_term_spoils_all() -> None:
+def test_one_invalid_preferred_term_is_an_error_for_all() -> None:
     terms = [
         prefer(0, term(need("a", "Bogus"))),
         prefer(1, term(need("a", "Exists"))),

@@ -146,7 +146,7 @@ def test_nothing_in_common_gives_the_empty_selector(pod: Pod) -> None:
     assert selector_of(pod) == EVERYTHING
 
 
-def test_controller_is_the_first_owner_that_says_so() -> None:
+def test_controller_is_the_first_owner_marked_as_one() -> None:
     first = owner("v1", "Node", "n", controller=False)
     second = owner("apps/v1", "ReplicaSet", "rs1")
     third = owner("apps/v1", "ReplicaSet", "rs2")

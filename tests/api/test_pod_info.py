@@ -94,7 +94,7 @@ def only_term(term: PodAffinityTerm) -> AffinityTerm:
         ),
     ],
 )
-def test_term_means_pods_of_namespaces(term: PodAffinityTerm, expected: str) -> None:
+def test_term_selects_pods_of_namespaces(term: PodAffinityTerm, expected: str) -> None:
     converted = only_term(term)
     found = [
         converted.matches("ns", {}, {}),
@@ -112,7 +112,7 @@ def test_selector_by_absence_matches_every_namespace_of_unknown_labels() -> None
     assert not term.matches("other", {}, {"team": "a"})
 
 
-def test_broken_lists_are_empty_and_told_together() -> None:
+def test_invalid_lists_are_empty_and_reported_together() -> None:
     no_values = LabelSelector(
         match_expressions=(LabelSelectorRequirement(key="a", operator="In", values=()),)
     )
@@ -143,7 +143,7 @@ def test_broken_lists_are_empty_and_told_together() -> None:
     assert info.has_required_anti_affinity
 
 
-def test_one_broken_list_is_told_without_brackets() -> None:
+def test_one_invalid_list_is_reported_without_brackets() -> None:
     bogus = LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="Gt"),))
     term = WeightedPodAffinityTerm(
         weight=1, pod_affinity_term=PodAffinityTerm(namespace_selector=bogus)
@@ -268,6 +268,6 @@ def test_assigned_copy_carries_derived_values_over() -> None:
     assert (placed.uid, placed.key, placed.priority) == (info.uid, info.key, info.priority)
 
 
-def test_classes_go_with_their_last_pod() -> None:
+def test_classes_are_freed_with_their_last_pod() -> None:
     gone = ref(PodInfo(make_pod(labels={"only": "one"})).pod_class)
     assert gone() is None

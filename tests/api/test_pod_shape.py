@@ -1,4 +1,4 @@
-"""Pods that ask for the same have one shape, and shapes go with their last pod."""
+"""Pods with equal specs have one shape, and shapes are freed with their last pod."""
 
 from typing import Any
 from weakref import ref
@@ -46,6 +46,6 @@ def test_which_claim_it_is_makes_no_difference() -> None:
     assert shape_of(pvcs=["other"]) is one
 
 
-def test_shapes_go_with_their_last_pod() -> None:
+def test_shapes_are_freed_with_their_last_pod() -> None:
     gone = ref(shape_of(labels={"only": "one"}))
     assert gone() is None

@@ -60,7 +60,7 @@ def test_sidecars_come_first_and_plain_init_containers_do_not_count() -> None:
     )
 
 
-def test_ports_wanted_twice_are_listed_twice() -> None:
+def test_ports_requested_twice_are_listed_twice() -> None:
     port = ContainerPort(host_port=80)
     pod = Pod(spec=PodSpec(containers=(Container(ports=(port, port)),)))
     assert host_ports(pod) == (HostPort("0.0.0.0", "TCP", 80),) * 2
@@ -81,7 +81,7 @@ def test_removing_a_free_port_changes_nothing() -> None:
     assert used == UsedPorts(USED)
 
 
-def test_copy_lives_its_own_life() -> None:
+def test_a_copy_is_independent() -> None:
     used = UsedPorts(USED)
     copy = used.copy()
     copy.add(HostPort("10.0.0.2", "UDP", 53))

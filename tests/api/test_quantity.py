@@ -88,8 +88,8 @@ def test_the_scanner_reads_these_as_zero(text: str) -> None:
     assert str(parse_quantity(text)) == "0"
 
 
-def test_the_longest_text_costs_one_pass() -> None:
-    # A scanner that goes back would need hours for this.
+def test_a_long_text_costs_one_pass() -> None:
+    # A scanner that backtracks would need hours for this.
     with pytest.raises(ValueError, match="regular expression"):
         parse_quantity("0" * 100_000 + "!")
 

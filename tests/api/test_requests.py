@@ -325,7 +325,7 @@ resource_lists = st.dictionaries(
 
 
 def status_fields(requests: JsonObject, other: JsonObject) -> st.SearchStrategy[JsonObject]:
-    """Nothing, what the spec says, or one part of it different."""
+    """Nothing, the values of the spec, or one of them different."""
     settled: JsonObject = {"resources": {"requests": requests}, "allocatedResources": requests}
     return st.sampled_from(
         [
@@ -366,7 +366,7 @@ any_pod = pods(is_plain=True) | pods(is_plain=False)
 
 
 @given(any_pod, st.booleans(), st.booleans(), st.booleans(), st.booleans())
-def test_the_short_way_equals_the_formula(
+def test_the_short_path_equals_the_formula(
     example: Pod, use_status: bool, use_pod_level: bool, cpu: bool, memory: bool
 ) -> None:
     short = pod_requests(

@@ -70,7 +70,7 @@ def test_toleration_accepts_taint(toleration: Toleration, tainted: Taint, expect
         pytest.param("Gt", "5", "9223372036854775808", False, id="overflow"),
     ],
 )
-def test_comparison_wants_canonical_integers(
+def test_comparison_needs_canonical_integers(
     operator: str, tolerated: str, tainted: str, expected: bool
 ) -> None:
     toleration = tolerate("sla", operator, tolerated)
@@ -101,7 +101,7 @@ def test_first_untolerated_taint(
     assert (None if found is None else found.key) == expected
 
 
-def test_soft_count_looks_only_at_soft_taints_and_tolerations() -> None:
+def test_soft_count_reads_only_soft_taints_and_tolerations() -> None:
     taints = [*TAINTS, taint("q", effect="PreferNoSchedule"), taint("r", "1", "PreferNoSchedule")]
     tolerations = soft_tolerations(
         [

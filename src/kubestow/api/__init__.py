@@ -3,7 +3,7 @@
 The objects: `meta`, `pod`, `node`, `workload`, `storage`, `coordination`. How they are read and
 written: `decode`, `files`. What follows from them: `quantity`, `resources`, `requests`, `qos`;
 `labels`, `node_selector`, `taints`, `ports`, `images`, `topology`; `owners`, `disruption`,
-`importance`, `declared_features`; and `pod_info`, a pod with all of that at hand.
+`importance`, `declared_features`; and `pod_info`, a pod together with these values.
 """
 
 from kubestow.api.labels import Selector

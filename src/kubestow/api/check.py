@@ -1,9 +1,9 @@
-"""What decodes but no API server would have let in.
+"""Checks for objects that decode but that an API server would not accept.
 
-Objects written by hand come without an API server's validation. The scheduler itself copes with a
-senseless word by never matching it (spec 01 §7, §8); in a file that is a typing error, and whoever
-made it should hear of it on loading. Checked is what would otherwise silently place pods wrongly:
-names, words from a closed list, negative amounts.
+Objects written by hand have not passed an API server's validation. The scheduler itself never
+matches an unknown operator or effect (spec 01 §7, §8); in a file that is a typing error, which
+loading should report. Checked is what would otherwise silently place pods wrongly: names, values
+from a closed list, negative amounts.
 
 Not here: types (`decode`), full API validation.
 """
@@ -29,12 +29,12 @@ _UNSATISFIABLE_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
-# Where a word stands, the word, the words that are allowed there.
+# The path of a field, its value, the values allowed there.
 _Choice = tuple[str, str, tuple[str, ...]]
 
 
 def check_object(obj: ApiObject) -> None:
-    """Raise DecodeError for what decodes but no API server would have let in.
+    """Raise DecodeError for an object that an API server would not accept.
 
     For objects written by hand: what comes from an API server has been validated.
     """

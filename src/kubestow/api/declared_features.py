@@ -1,4 +1,4 @@
-"""Features a node says it has and a pod cannot do without (spec 01 §5, 05 §11).
+"""Features that nodes declare and that pods require (spec 01 §5, 05 §11).
 
 Sets of features are integers, one bit per known feature, so that all nodes fit in one array and a
 pod is tested with `required & ~known`.
@@ -12,7 +12,7 @@ from kubestow.api.pod import Pod
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 
-# Sorted: the bit of a feature is its place here, and `known_features` walks the tuple in order.
+# Sorted: the bit of a feature is its index here, and `known_features` walks the tuple in order.
 KNOWN_FEATURES: Final = (
     "ExtendWebSocketsToKubelet",
     "InPlacePodLevelResourcesVerticalScaling",
@@ -26,10 +26,10 @@ _USER_NAMESPACES_BIT: Final = 1 << KNOWN_FEATURES.index(USER_NAMESPACES_HOST_NET
 
 
 def known_features(declared: Sequence[str]) -> int:
-    """The bits of the known features among a node's sorted list; others are left out.
+    """The bits of the known features in a node's sorted list; others are left out.
 
-    Spec 01 §5: the two lists are merged as sorted ones. From an unsorted list, which the API does
-    not let through, names that come too late are lost, as upstream loses them.
+    Spec 01 §5: the two lists are merged as sorted ones. An unsorted list, which the API refuses,
+    loses the names that come too late, as upstream.
     """
     bits = 0
     position = 0

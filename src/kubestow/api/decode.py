@@ -1,15 +1,15 @@
 """JSON text and plain documents to API objects and back.
 
-Objects are decoded straight into structs, without a detour over dictionaries, because a cluster
-sends tens of thousands of them. What goes wrong is explained slowly and well: the error names the
-object, the field and the value.
+Objects are decoded straight into structs, without dictionaries in between, because a cluster sends
+tens of thousands of them. Errors may take longer: their text names the object, the field and the
+value.
 
 Kubernetes reads `null` as "not given" (in a map: as the zero value), msgspec does not. So a
-document that does not fit is looked at again without its nulls before it counts as wrong.
+document that does not decode is tried again without its nulls before it counts as wrong.
 
-Invariant: `KINDS` is the one register of kinds; whoever adds a kind adds it to `_KINDS_BY_GROUP`.
-Not here: reading files (`files`), values that decode but make no sense (`check`), what the API
-server fills in before anyone sees an object.
+Invariant: `KINDS` is the one register of kinds; a new kind is added to `_KINDS_BY_GROUP`.
+Not here: reading files (`files`), values that decode but are not valid (`check`), the defaults that
+the API server fills in.
 """
 
 import json
@@ -86,7 +86,7 @@ def decode_json(cls: type[T], raw: bytes) -> T:
     try:
         return _decoder(cls).decode(raw)
     except msgspec.ValidationError:
-        pass  # perhaps only nulls are in the way
+        pass  # perhaps only because of nulls
     except _UNREADABLE as error:
         raise DecodeError(f"cannot decode {cls.__name__}: not JSON: {error}") from error
     try:
@@ -110,14 +110,14 @@ def encode_json(obj: Object) -> bytes:
 
 def to_document(obj: Object) -> JsonObject:
     """The object as a plain document; fields that have their defaults are left out."""
-    # Over the text, because msgspec's shorter way leaves tuples where a document has lists.
+    # Through JSON text: `msgspec.to_builtins` leaves tuples where a document has lists.
     return msgspec.json.decode(_ENCODER.encode(obj))
 
 
 def class_of(document: JsonObject) -> type[ApiObject] | None:
-    """The class for a document, None if the scheduler does not know its kind.
+    """The class for a document, None for a kind that is not in `KINDS`.
 
-    Kind names repeat across API groups (Knative has a `Service` too), so the group must fit where
+    Kind names repeat across API groups (Knative has a `Service` too), so the group must match where
     an `apiVersion` is given.
     """
     kind, api_version = document.get("kind"), document.get("apiVersion")
@@ -129,7 +129,7 @@ def class_of(document: JsonObject) -> type[ApiObject] | None:
 
 
 def dec_hook(kind: type, value: object) -> Quantity:
-    """For msgspec: reads the one type it does not know."""
+    """For msgspec: decodes `Quantity`, the one type it cannot."""
     if kind is not Quantity:
         raise NotImplementedError(f"no rule to decode {kind.__name__}")
     if isinstance(value, str):
@@ -140,7 +140,7 @@ def dec_hook(kind: type, value: object) -> Quantity:
 
 
 def enc_hook(value: object) -> str:
-    """For msgspec: writes the one type it does not know."""
+    """For msgspec: encodes `Quantity`, the one type it cannot."""
     if not isinstance(value, Quantity):
         raise NotImplementedError(f"no rule to encode {type(value).__name__}")
     return str(value)
@@ -149,7 +149,7 @@ def enc_hook(value: object) -> str:
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
 
 
-@cache  # one for each class of this package, dear to build, cheap to use
+@cache  # one for each class of this package: expensive to build, cheap to use
 def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
     return msgspec.json.Decoder(cls, dec_hook=dec_hook)
 
@@ -212,7 +212,7 @@ def _zero(kind: msgspec.inspect.Type) -> object:
 
 # --- What went wrong --------------------------------------------------------------------------
 
-_COMPLAINT: Final = re.compile(
+_MESSAGE: Final = re.compile(
     r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`(?P<path>\$.*)`)?", re.DOTALL
 )
 _PATH_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
@@ -229,14 +229,14 @@ _TYPE_NAMES: Final = {
 }
 
 
-def _explain(cls: type[Object], document: object, complaint: str) -> str:
-    """Turn msgspec's complaint about a document into one that names object, field and value."""
-    parts = _COMPLAINT.fullmatch(complaint)
-    assert parts is not None, complaint
+def _explain(cls: type[Object], document: object, message: str) -> str:
+    """Turn msgspec's message about a document into one that names object, field and value."""
+    parts = _MESSAGE.fullmatch(message)
+    assert parts is not None, message
     subject = f"cannot decode {_get(document, 'kind') or cls.__name__}{_name_in(document)}"
     if parts["path"] is None:
         return f"{subject} from {quoted(document)}: {_reworded(parts['what'])}"
-    path, value = _locate(cls, document, complaint, parts["path"])
+    path, value = _locate(cls, document, message, parts["path"])
     if parts["key"]:
         return f"{subject}: keys of {path}: {_reworded(parts['what'])}"
     return f"{subject}: {path} is {quoted(value)}: {_reworded(parts['what'])}"
@@ -248,26 +248,26 @@ def _reworded(what: str) -> str:
     types = _EXPECTED.fullmatch(what)
     if types is None:
         return what
-    # A field that may be absent reads `str | null`; saying so helps nobody.
+    # A field that may be absent reads `str | null`; "null" would not help the user.
     expected = types["expected"].removesuffix(" | null")
     text = f"expected {_TYPE_NAMES.get(expected, expected)}"
     if expected == "str" and types["found"] in ("bool", "int", "float"):
-        # YAML reads yes, on and 1.10 as something else than text.
+        # YAML reads yes, on and 1.10 as a bool or a number, not as text.
         text += "; put it in quotes"
     return text
 
 
-def _locate(cls: type[Object], document: object, complaint: str, path: str) -> tuple[str, object]:
-    """The path as a user would write it, and the value found there.
+def _locate(cls: type[Object], document: object, message: str, path: str) -> tuple[str, object]:
+    """The path as a user writes it, and the value found there.
 
-    msgspec prints `[...]` for a key of a map; which one it was is found by trying each alone.
+    msgspec prints `[...]` for a key of a map; which one it was is found by decoding each alone.
     """
     steps: list[str | int] = []
     value = document
     for field, index in _PATH_STEP.findall(path):
         step: str | int = field
         if index == "...":
-            step = _guilty_key(cls, document, complaint, steps)
+            step = _wrong_key(cls, document, message, steps)
         elif index:
             step = int(index)
         steps.append(step)
@@ -275,7 +275,7 @@ def _locate(cls: type[Object], document: object, complaint: str, path: str) -> t
     return _shown(steps), value
 
 
-def _guilty_key(cls: type[Object], document: object, complaint: str, steps: list[str | int]) -> str:
+def _wrong_key(cls: type[Object], document: object, message: str, steps: list[str | int]) -> str:
     keys: list[str] = []
     value = document
     for step in steps:
@@ -287,7 +287,7 @@ def _guilty_key(cls: type[Object], document: object, complaint: str, steps: list
             trial = _with_only(document, steps, key)
             msgspec.convert(_without_nulls(trial, _type_info(cls)), cls, dec_hook=dec_hook)
         except msgspec.ValidationError as error:
-            if str(error) == complaint:
+            if str(error) == message:
                 return key
     return "..."
 
@@ -320,7 +320,7 @@ def _shown(steps: list[str | int]) -> str:
 
 
 def _name_in(document: object) -> str:
-    """The name of the object as far as the document tells it."""
+    """The name of the object, as far as the document has one."""
     meta = _get(document, "metadata")
     name = _get(meta, "name") or _get(meta, "generateName")
     namespace = _get(meta, "namespace")

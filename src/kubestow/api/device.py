@@ -1,8 +1,8 @@
 """Devices and claims to them: the kinds of resource.k8s.io.
 
 A driver publishes its devices in ResourceSlices, an administrator names kinds of them in
-DeviceClasses, and a pod asks for some through a ResourceClaim. The scheduler writes claims back, so
-unlike other kinds they are declared in full: what is not declared here would be lost in an update.
+DeviceClasses, and a pod requests some through a ResourceClaim. The scheduler writes claims back, so
+unlike other kinds they are declared in full: a field not declared here would be lost in an update.
 
 Not here: which devices a claim gets (`plugins.dynamic_resources`).
 """
@@ -21,7 +21,7 @@ EXACT_COUNT: Final = "ExactCount"
 ALL: Final = "All"
 
 
-# --- What is asked for ------------------------------------------------------------------------
+# --- Requests ---------------------------------------------------------------------------------
 
 
 class CelDeviceSelector(Object, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class DeviceSelector(Object, frozen=True, kw_only=True):
 
 class OpaqueDeviceConfiguration(Object, frozen=True, kw_only=True):
     driver: str = ""
-    # Any: the parameters are the driver's own business, passed on as they are.
+    # Any: only the driver reads the parameters; they are passed on unchanged.
     parameters: Any = None
 
 
@@ -71,7 +71,7 @@ class DeviceSubRequest(Object, frozen=True, kw_only=True):
 
 
 class DeviceRequest(Object, frozen=True, kw_only=True):
-    """A request: `exactly` this, or the first of some alternatives that can be had."""
+    """A request: `exactly` this, or the first of some alternatives that is available."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
@@ -99,11 +99,11 @@ class ResourceClaimSpec(Object, frozen=True, kw_only=True):
     devices: DeviceClaim = DeviceClaim()
 
 
-# --- What was given ---------------------------------------------------------------------------
+# --- Allocations ------------------------------------------------------------------------------
 
 
 class DeviceRequestAllocationResult(Object, frozen=True, kw_only=True):
-    """One device given to one request."""
+    """One device allocated to one request."""
 
     request: str = ""
     driver: str = ""
@@ -149,7 +149,7 @@ class AllocatedDeviceStatus(Object, frozen=True, kw_only=True):
     device: str = ""
     share_id: str | None = msgspec.field(name="shareID", default=None)
     conditions: tuple[Condition, ...] = ()
-    # Any, as above: drivers write them, nobody here reads them.
+    # Any, as above: drivers write them, the scheduler does not read them.
     data: Any = None
     network_data: JsonObject | None = None
 
@@ -174,7 +174,7 @@ class ResourceClaimTemplate(ApiObject, frozen=True, kw_only=True):
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
-# --- What there is ----------------------------------------------------------------------------
+# --- Classes and published devices ------------------------------------------------------------
 
 
 class DeviceClassConfiguration(Object, frozen=True, kw_only=True):

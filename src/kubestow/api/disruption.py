@@ -1,8 +1,7 @@
-"""Disruption budgets, as preemption reads them: which victims would overdraw one (spec 01 §15).
+"""Disruption budgets, as preemption reads them: which victims would violate one (spec 01 §15).
 
-A budget never forbids preemption here; it only moves a victim to the list of those to be spared
-first. Not here: who the victims are (`plugins`), evicting through the API, which does enforce
-budgets.
+A budget never forbids preemption here; its victims are only the first to be reprieved. Not here:
+choosing the victims (`plugins`), evicting through the API, which does enforce budgets.
 """
 
 from collections import defaultdict
@@ -19,7 +18,7 @@ COVERED_MAX: Final = 16_384
 
 
 class BudgetSplit(NamedTuple):
-    """Victims in their given order, apart by whether evicting them overdraws a budget."""
+    """Victims in their given order, split by whether evicting them violates a budget."""
 
     violating: list[PodInfo]
     non_violating: list[PodInfo]
@@ -52,7 +51,7 @@ class BudgetTable:
                 if victim.name in budget.status.disrupted_pods:
                     continue
                 charged[number] += 1
-                # No way out at the first overdraft: the remaining budgets are charged as well.
+                # No break at the first violation: the remaining budgets are charged as well.
                 violates |= charged[number] > budget.status.disruptions_allowed
             (split.violating if violates else split.non_violating).append(victim)
         return split

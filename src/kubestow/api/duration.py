@@ -18,7 +18,7 @@ NANOSECONDS_MAX: Final = 2**63 - 1
 
 
 def parse_duration(text: str) -> int:
-    """The duration in nanoseconds, what is finer cut off; raises ValueError with Go's texts."""
+    """The duration in nanoseconds, finer parts cut off; raises ValueError with Go's texts."""
     sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
     if rest == "0":
         return 0

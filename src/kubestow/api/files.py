@@ -1,8 +1,7 @@
 """Kubernetes objects from files: YAML, JSON, lists as kubectl prints them, directories, pipes.
 
-A file is a person's work, so every error names the file, the place in it and what to do. Either
-everything given loads or nothing does: half a cluster would give wrong answers with a straight
-face.
+Files are written by hand, so every error names the file, the place in it and what to do. Either
+everything given loads or nothing does: half a cluster would silently give wrong answers.
 
 YAML is read as kubectl reads it: times stay texts, keys are texts, a key given twice is an error.
 Not here: what the API server fills in, storing the objects.
@@ -40,7 +39,7 @@ class Document(msgspec.Struct, frozen=True):
 def load_documents(paths: Iterable[str | Path], *, stdin: BinaryIO | None = None) -> list[Document]:
     """All objects in the files, in the order given; those of a directory in the order of paths.
 
-    Kinds the scheduler knows are decoded and checked on the way. Raises DecodeError.
+    Kinds in `decode.KINDS` are also decoded and checked. Raises DecodeError.
     """
     documents: list[Document] = []
     for name, raw in _read_all(paths, stdin):
@@ -89,14 +88,14 @@ def _unpack(name: str, raw: bytes) -> bytes:
     try:
         return gzip.decompress(raw).removeprefix(_UTF8_BOM)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DecodeError(f'cannot unpack "{name}": {error}; make the file anew') from error
+        raise DecodeError(f'cannot unpack "{name}": {error}; create the file again') from error
 
 
 # --- Bytes to documents -----------------------------------------------------------------------
 
 
 def parse_document(raw: bytes, *, name: str) -> object:
-    """The one value in a JSON or YAML text, None if it is empty; `name` is what errors call it."""
+    """The one value in a JSON or YAML text, None if it is empty; `name` is used in errors."""
     values = [value for value in _parse(name, raw) if value is not None]
     if len(values) > 1:
         raise DecodeError(f'cannot read "{name}": found {len(values)} documents, expected one')
@@ -110,7 +109,7 @@ def _parse(name: str, raw: bytes) -> list[object]:
             try:
                 return [msgspec.json.decode(raw)]
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                # Braces may also be YAML, whose complaint is then the right one.
+                # Braces may also be YAML, whose error is then the right one.
                 if is_json:
                     raise DecodeError(
                         f'cannot read "{name}": {_json_problem(raw, error)}'
@@ -162,7 +161,7 @@ def _resolvers(first: str) -> list[tuple[str, re.Pattern[str]]]:
 
 
 class YamlLoader(yaml.CSafeLoader):
-    """YAML 1.1 without its traps: no times, no base-60 numbers (`12:30`), no `=`."""
+    """YAML 1.1 without times, base-60 numbers (`12:30`) and `=`."""
 
     yaml_implicit_resolvers = {
         first: _resolvers(first) for first in yaml.CSafeLoader.yaml_implicit_resolvers
@@ -170,7 +169,7 @@ class YamlLoader(yaml.CSafeLoader):
 
 
 def _parse_yaml(raw: bytes) -> list[object]:
-    loader: Any = YamlLoader(raw)  # PyYAML's types leave out what builds the objects
+    loader: Any = YamlLoader(raw)  # PyYAML's types lack the methods that build the objects
     documents: list[object] = []
     try:
         while loader.check_node():
@@ -230,7 +229,7 @@ def _flatten(value: object, source: str) -> Iterator[Document]:
     if not is_list(items):
         raise DecodeError(f"{source}: items is {quoted(items)}, expected a list")
     for index, item in enumerate(items):
-        # The API server leaves out what the list's own kind already says.
+        # The API server leaves out kind and version, which follow from the list's own.
         typed = _list_type(value) | item if kind != "List" and is_map(item) else item
         yield from _flatten(typed, f"{source}.items[{index}]")
 
@@ -243,7 +242,7 @@ def _list_type(value: JsonObject) -> JsonObject:
 def _check(document: Document) -> None:
     cls = class_of(document.raw)
     try:
-        # Of other kinds the metadata must make sense; some, as configuration files, have none.
+        # Of other kinds the metadata must be valid; some, as configuration files, have none.
         obj = convert(cls or ApiObject, document.raw)
         if cls is not None:
             check_object(obj)

@@ -1,6 +1,6 @@
 """Names of container images, as pods write them and as nodes report them (spec 01 §10).
 
-Not here: which nodes have an image (`cache.images`), what that is worth (plugin ImageLocality).
+Not here: which nodes have an image (`cache.images`), its score (plugin ImageLocality).
 """
 
 from kubestow.api.pod import Pod

@@ -1,4 +1,4 @@
-"""Which of two pods matters more, when some have to go (spec 01 §13.5).
+"""Which of two pods is more important, when some must be evicted (spec 01 §13.5).
 
 Higher priority first, then the pod that has run longer. A pod that has not started counts as
 started now; the caller reads the clock once for a whole list, so that all comparisons agree.
@@ -35,5 +35,5 @@ def by_importance(pod_infos: Iterable[PodInfo], now_ns: int) -> list[PodInfo]:
 
 
 def earliest_start_ns(victims: Iterable[PodInfo], now_ns: int) -> int:
-    """The earliest start among the victims of the highest priority; there must be one."""
+    """The earliest start among the victims of the highest priority; at least one victim."""
     return min(importance_key(victim, now_ns) for victim in victims)[1]

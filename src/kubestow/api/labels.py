@@ -1,8 +1,8 @@
-"""Labels: what a legal one looks like, and selectors that match sets of them.
+"""Labels: their syntax, and selectors that match sets of them.
 
 A `Selector` is an AND of requirements, compiled once from its API form and compared by content, so
 that equal selectors of a thousand pods share one object and one cached answer. A `Requirement`
-looks at the value of a single key and can therefore be asked once per distinct value instead of
+reads the value of a single key and can therefore be evaluated once per distinct value instead of
 once per object (`matches_value`); node selectors use it too, with two more operators.
 
 Invariants: a selector's requirements are sorted by key; `NOTHING` (no selector given) and
@@ -61,7 +61,7 @@ _EMPTY_RULE: Final = "must be non-empty"
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be used. `errors` has the single complaints, the text joins them."""
+    """A selector that cannot be used. `errors` has the single errors, the text joins them."""
 
     def __init__(self, *errors: str) -> None:
         super().__init__(join_errors(errors))
@@ -115,10 +115,10 @@ class Selector:
     ) -> None:
         self.requirements: Final = tuple(sorted(requirements, key=attrgetter("key")))
         self.is_nothing: Final = is_nothing
-        # "Empty" as upstream says it: matches everything. Some callers treat that one specially.
+        # "Empty" as upstream calls it: matches everything. Some callers treat it specially.
         self.is_empty: Final = not self.requirements and not is_nothing
         self._hash = hash((self.requirements, is_nothing))
-        # Nearly all requirements are equalities; comparing strings beats asking a set.
+        # Nearly all requirements are equalities; comparing strings is faster than a set lookup.
         self._equalities = tuple(
             (requirement.key, next(iter(requirement.values)))
             for requirement in self.requirements
@@ -135,7 +135,7 @@ class Selector:
         for key, value in self._equalities:
             if get(key) != value:
                 return False
-        # A loop, not all(...): this runs often, and a generator costs more than the test itself.
+        # A loop, not all(...): a generator costs more than the comparison itself.
         for requirement in self._others:  # noqa: SIM110
             if not requirement.matches_value(get(requirement.key)):
                 return False
@@ -174,7 +174,7 @@ EVERYTHING: Final = Selector()
 
 
 def parse_label_selector(selector: LabelSelector | None) -> Selector:
-    """The selector an API object asks for (spec 01 §7.1); raise SelectorError if not legal."""
+    """The selector of an API object, compiled (spec 01 §7.1); raises SelectorError."""
     if selector is None:
         return NOTHING
     if not selector.match_labels and not selector.match_expressions:
@@ -222,7 +222,7 @@ def parse_int64(text: str) -> int | None:
     Python's `int` is no substitute: it takes spaces, underscores, other scripts and any size.
     """
     parts = _INTEGER.fullmatch(text)
-    # 19 digits are the most an int64 has; longer texts need not be converted to know.
+    # An int64 has at most 19 digits; longer texts need not be converted.
     if parts is None or len(parts[2]) > 19:
         return None
     number = int(parts[1] + parts[2])
@@ -230,7 +230,7 @@ def parse_int64(text: str) -> int | None:
 
 
 def qualified_name_errors(name: str) -> list[str]:
-    """What keeps the text from being a label key (`name` or `prefix/name`); empty if nothing."""
+    """Why the text is not a label key (`name` or `prefix/name`); empty if it is one."""
     parts = name.split("/")
     if len(parts) > 2:
         rule = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -242,7 +242,7 @@ def qualified_name_errors(name: str) -> list[str]:
 
 
 def label_value_errors(value: str) -> list[str]:
-    """What keeps the text from being a label value; empty if nothing."""
+    """Why the text is not a label value; empty if it is one."""
     errors = _length_errors(value, NAME_LENGTH_MAX)
     if not _VALUE.fullmatch(value):
         errors.append(_VALUE_RULE)
@@ -256,7 +256,7 @@ def invalid_value(path: str, value: str | Sequence[str] | None, detail: str) -> 
 
 
 def join_errors(errors: Iterable[str]) -> str:
-    """Several complaints as one text: equal ones once, brackets only around two or more."""
+    """Several errors as one text: equal ones once, brackets only around two or more."""
     distinct = tuple(dict.fromkeys(errors))
     return f"[{', '.join(distinct)}]" if len(distinct) > 1 else "".join(distinct)
 

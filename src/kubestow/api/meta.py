@@ -18,7 +18,7 @@ ResourceList = dict[str, Quantity]
 
 
 # Structs only point down to their own fields, so they can never be part of a reference cycle:
-# gc=False spares the collector a walk over every pod of the cluster.
+# with gc=False the collector does not scan every pod of the cluster.
 class Object(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False
 ):

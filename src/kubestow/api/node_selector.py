@@ -1,12 +1,12 @@
-"""Which nodes a pod, a volume or a device asks for: node selectors, compiled.
+"""Node selectors of pods, volumes and devices, compiled.
 
 A node selector is a list of terms of which one must match; a term is a list of requirements on the
-node's labels and fields which must all match. Compiled forms compare by content, so whoever turns
-them into a mask over all nodes can keep that mask under the selector itself, and asks each
-requirement once per distinct label value (`Requirement.matches_value`) instead of once per node.
+node's labels and fields which must all match. Compiled forms compare by content, so a mask over all
+nodes can be cached under the selector itself, and each requirement can be evaluated once per
+distinct label value (`Requirement.matches_value`) instead of once per node.
 
-Invariant: a compiled selector holds only usable terms. Terms with mistakes never match and live on
-as `errors` alone, because a pod with one bad term still goes where its other terms allow.
+Invariant: a compiled selector holds only valid terms. Invalid terms never match and remain only as
+`errors`, because a pod with one invalid term is still placed where its other terms allow.
 Not here: masks over nodes (`plugins`), a StorageClass's `allowedTopologies`.
 """
 
@@ -50,7 +50,7 @@ class FieldRequirement(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 
     def matches_name(self, name: str) -> bool:
         """Whether a node of that name satisfies the requirement."""
-        # Spec 01 §8: the name is the only field there is; all others read as "".
+        # Spec 01 §8: the name is the only supported field; all others read as "".
         found = name if self.key == NAME_FIELD else ""
         return (found == self.value) == (self.operator == "In")
 
@@ -67,13 +67,13 @@ class CompiledTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
         )
 
     def matches_fields(self, name: str) -> bool:
-        # Spec 01 §8: without a name the fields are not looked at, so a volume checked against mere
-        # labels passes.
+        # Spec 01 §8: without a name the fields are not evaluated, so a volume checked against
+        # labels alone passes.
         return not name or all(requirement.matches_name(name) for requirement in self.fields)
 
 
 class CompiledNodeSelector(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
-    """An OR of terms; without a usable term it matches no node."""
+    """An OR of terms; without a valid term it matches no node."""
 
     terms: tuple[CompiledTerm, ...] = ()
     errors: tuple[str, ...] = ()
@@ -83,12 +83,12 @@ class CompiledNodeSelector(msgspec.Struct, frozen=True, cache_hash=True, gc=Fals
 
     @property
     def error(self) -> str:
-        """What is wrong with the unusable terms, as one text; empty if nothing is."""
+        """The errors of the invalid terms as one text; empty if there are none."""
         return join_errors(self.errors)
 
 
 class RequiredNodeAffinity(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
-    """All a pod demands of its node's labels and name: `nodeSelector` AND required affinity."""
+    """All a pod requires of its node's labels and name: `nodeSelector` AND required affinity."""
 
     equalities: tuple[Requirement, ...] = ()
     selector: CompiledNodeSelector | None = None
@@ -104,12 +104,12 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True, cache_hash=True, gc=Fals
 
     @property
     def is_any(self) -> bool:
-        """Whether every node will do."""
+        """Whether every node matches."""
         return not self.equalities and self.selector is None
 
     @property
     def error(self) -> str:
-        """What is wrong with the unusable affinity terms, as one text; empty if nothing is."""
+        """The errors of the invalid affinity terms as one text; empty if there are none."""
         return "" if self.selector is None else self.selector.error
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
@@ -118,10 +118,10 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True, cache_hash=True, gc=Fals
         )
 
     def match_error(self, labels: Mapping[str, str], name: str) -> str:
-        """The error that comes with a mismatch on this node; empty where there is none.
+        """The error to report with a mismatch on this node; empty if there is none.
 
-        Spec 01 §8: a `nodeSelector` that does not match ends the test before the terms with their
-        mistakes are looked at, and a matching term excuses the others.
+        Spec 01 §8: a `nodeSelector` that does not match ends the test before the terms are read,
+        and where one term matches, the errors of the others are not reported.
         """
         if not self.error or not self._matches_equalities(labels):
             return ""
@@ -137,13 +137,13 @@ class WeightedNodeTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class PreferredTerms(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
-    """The terms a pod would like its node to match, each with its weight."""
+    """The preferred node affinity terms of a pod, each with its weight."""
 
     terms: tuple[WeightedNodeTerm, ...] = ()
 
     @classmethod
     def of(cls, terms: Sequence[PreferredSchedulingTerm], *, path: str = "") -> "PreferredTerms":
-        """Compile the terms; raise SelectorError if one that counts has a mistake."""
+        """Compile the terms; raise SelectorError if one with an effect is invalid."""
         return _preferred(tuple(terms), path)
 
     def score(self, labels: Mapping[str, str], name: str) -> int:
@@ -157,7 +157,7 @@ ANY_NODE: Final = RequiredNodeAffinity()
 def compile_node_selector(
     selector: NodeSelector, *, strict: bool = False, path: str = ""
 ) -> CompiledNodeSelector:
-    """Compile the selector; terms with mistakes become `errors`, or raise SelectorError if strict.
+    """Compile the selector; invalid terms become `errors`, or raise SelectorError if strict.
 
     `path` leads to the selector inside its object and opens every error text.
     """
@@ -173,7 +173,7 @@ def _compile(selector: NodeSelector, path: str) -> CompiledNodeSelector:
     errors: list[str] = []
     prefix = f"{path}.nodeSelectorTerms" if path else "nodeSelectorTerms"
     for index, term in enumerate(selector.node_selector_terms):
-        # Spec 01 §8: an empty term is dropped (matches nothing) but keeps its place in the count.
+        # Spec 01 §8: an empty term is dropped (matches nothing) but still counts in the index.
         if _is_empty(term):
             continue
         compiled, mistakes = _compile_term(term, f"{prefix}[{index}]")
@@ -198,7 +198,7 @@ def _preferred(terms: tuple[PreferredSchedulingTerm, ...], path: str) -> Preferr
     entries: list[WeightedNodeTerm] = []
     errors: list[str] = []
     for index, term in enumerate(terms):
-        # Spec 05 §2.5: what cannot change a score is dropped before anyone looks for mistakes.
+        # Spec 05 §2.5: terms that cannot change a score are dropped before they are validated.
         if term.weight == 0 or _is_empty(term.preference):
             continue
         compiled, mistakes = _compile_term(term.preference, f"{path}[{index}]")
@@ -214,7 +214,7 @@ def _is_empty(term: NodeSelectorTerm) -> bool:
 
 
 def _compile_term(term: NodeSelectorTerm, path: str) -> tuple[CompiledTerm, list[str]]:
-    """The term as far as it can be used, and all that is wrong with it."""
+    """The term as far as it is valid, and all its errors."""
     errors: list[str] = []
     labels: list[Requirement] = []
     fields: list[FieldRequirement] = []

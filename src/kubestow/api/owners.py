@@ -1,7 +1,7 @@
-"""Who made a pod and who serves it: controllers, services, and the selector both imply.
+"""Controllers and services of a pod, and the selector that both imply.
 
-The default selector stands in where a pod brings no topology spread constraints of its own
-(spec 01 §14). Lookups are arguments, so nothing here knows where objects are kept.
+The default selector is used where a pod has no topology spread constraints of its own
+(spec 01 §14). Lookups are arguments, so this module does not depend on where objects are kept.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from kubestow.api.workload import ReplicaSet, ReplicationController, Service, St
 
 
 def controller_of(pod: Pod) -> OwnerReference | None:
-    """The first owner that says it controls the pod."""
+    """The first owner with `controller: true`."""
     for owner in pod.metadata.owner_references:
         if owner.controller:
             return owner
@@ -73,7 +73,7 @@ def _selects(selector: Mapping[str, str] | None, labels: Mapping[str, str]) -> b
 
 
 def _narrowed(selector: Selector, owner: LabelSelector | None) -> Selector:
-    """The selector AND the owner's; a missing or illegal one changes nothing."""
+    """The selector AND the owner's; a missing or invalid one changes nothing."""
     try:
         return selector.narrowed(parse_label_selector(owner).requirements)
     except SelectorError:

@@ -1,4 +1,4 @@
-"""The Pod, as far as placing it depends on it."""
+"""The Pod, with the fields that scheduling reads."""
 
 from datetime import datetime
 
@@ -183,7 +183,7 @@ class PortworxVolume(Object, frozen=True, kw_only=True):
 
 
 class Rbd(Object, frozen=True, kw_only=True):
-    # The ephemeral form says `monitors`, `image`, `pool`, `readOnly`; so does the persistent one.
+    # The ephemeral and the persistent form have the same names for these fields.
     monitors: tuple[str, ...] = ()
     image: str = ""
     pool: str = ""
@@ -253,7 +253,7 @@ class PodSpec(Object, frozen=True, kw_only=True):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     scheduler_name: str = ""
-    priority: int | None = None  # absent is not 0 here; priority_of() is the one place that says so
+    priority: int | None = None  # absent differs from 0 here; priority_of() reads it as 0
     priority_class_name: str = ""
     preemption_policy: str | None = None
     overhead: ResourceList | None = None
@@ -328,13 +328,12 @@ def is_terminating(pod: Pod) -> bool:
 
 
 def first_condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
-    """The first condition of that type; later ones of the same type are never looked at."""
+    """The first condition of that type; later ones of the same type are never read."""
     return next((condition for condition in conditions if condition.type == kind), None)
 
 
 def is_storage(volume: Volume) -> bool:
-    """Whether a volume has a claim, a driver or a disk behind it, unlike a secret or a scratch
-    dir."""
+    """Whether a volume is backed by a claim, a driver or a disk, unlike a secret or `emptyDir`."""
     return not (
         volume.persistent_volume_claim is None
         and volume.ephemeral is None

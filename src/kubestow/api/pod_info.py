@@ -1,7 +1,7 @@
 """A pod together with what the scheduler derives from it, each value computed once.
 
-Queue, cache and plugins pass a `PodInfo` around instead of a `Pod`. What it derives is computed on
-first use and kept: most pods ask for few of these values, and those that ask do so in every cycle.
+Queue, cache and plugins pass a `PodInfo` around instead of a `Pod`. Derived values are computed on
+first use and kept: for most pods few of them are read, but those few in every cycle.
 Pods of one controller share the results: namespaces with labels become a `PodClass`, affinity terms
 are interned by content, so that counts and cached answers can be kept per class and per term.
 
@@ -35,7 +35,7 @@ _CACHED_TERMS_MAX: Final = 16_384
 
 
 class PodInfo:
-    """A pod and its derived values. Attributes without underscore are read-only for others."""
+    """A pod and its derived values. Public attributes are read-only outside this class."""
 
     __slots__ = (
         "_accounted",
@@ -70,7 +70,7 @@ class PodInfo:
         self._take(pod)
 
     def assigned_to(self, node_name: str) -> "PodInfo":
-        """A copy whose pod sits on that node; what was derived is carried over."""
+        """A copy whose pod is assigned to that node, with the derived values."""
         copy = PodInfo(assign(self.pod, node_name))
         copy._terms = self._terms
         copy._accounted = self._accounted
@@ -101,7 +101,7 @@ class PodInfo:
         return self._pvc_keys
 
     def mounts_storage(self) -> bool:
-        """Whether some volume has a claim, a driver or a disk behind it."""
+        """Whether some volume is backed by a claim, a driver or a disk."""
         return any(map(is_storage, self.pod.spec.volumes))
 
     @property
@@ -113,7 +113,7 @@ class PodInfo:
 
     @property
     def shape(self) -> PodShape:
-        """What the pod asks for, as one object per distinct demand."""
+        """The pod's shape: one object for all pods with equal specs (`pod_shape`)."""
         if self._shape is None:
             self._shape = PodShape.of(self.pod)
         return self._shape
@@ -126,7 +126,7 @@ class PodInfo:
 
     @property
     def has_affinity(self) -> bool:
-        """Whether the pod says anything on other pods; an empty `podAffinity: {}` counts."""
+        """Whether the pod has pod (anti-)affinity; an empty `podAffinity: {}` counts."""
         affinity = self.pod.spec.affinity
         return affinity is not None and (
             affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
@@ -134,7 +134,7 @@ class PodInfo:
 
     @property
     def has_required_anti_affinity(self) -> bool:
-        """Whether the pod lists required anti-affinity, usable or not."""
+        """Whether the pod lists required anti-affinity, valid or not."""
         affinity = self.pod.spec.affinity
         return (
             affinity is not None
@@ -144,7 +144,7 @@ class PodInfo:
 
     @property
     def terms(self) -> "AffinityTerms":
-        """The four lists of pod affinity terms and what is wrong with them."""
+        """The four lists of pod affinity terms and their errors."""
         if self._terms is None:
             self._terms = affinity_terms(self.pod)
         return self._terms
@@ -167,14 +167,14 @@ class PodInfo:
 
     @property
     def terms_error(self) -> str:
-        """What is wrong with the affinity terms, as one text; empty if nothing is."""
+        """The errors of the affinity terms as one text; empty if there are none."""
         return self.terms.error
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key}, uid={self.uid!r}, node={self.pod.spec.node_name!r})"
 
     def _take(self, pod: Pod) -> None:
-        """Point to the pod and forget what may differ between two versions of one pod."""
+        """Set the pod and clear the values that may differ between two versions of one pod."""
         meta = pod.metadata
         self.pod = pod
         self.uid = meta.uid
@@ -193,7 +193,7 @@ class PodInfo:
 class PodClass:
     """All pods of one namespace with the same labels.
 
-    Interned: equal classes are one object, for as long as somebody holds on to it.
+    Interned: equal classes are one object, as long as a reference to it exists.
     """
 
     __slots__ = ("__weakref__", "labels", "namespace")
@@ -215,7 +215,7 @@ class PodClass:
 
 
 class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
-    """Which pods a term of pod (anti-)affinity means, and what "near them" is."""
+    """Which pods a term of pod (anti-)affinity selects, and its topology key."""
 
     namespaces: frozenset[str]
     namespace_selector: Selector
@@ -225,7 +225,7 @@ class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     def matches(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
-        """Whether the term means a pod of that namespace with those labels (spec 01 §12.2)."""
+        """Whether the term selects a pod of that namespace with those labels (spec 01 §12.2)."""
         return (
             namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
         ) and self.selector.matches(labels)
@@ -237,7 +237,7 @@ class WeightedTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class AffinityTerms(msgspec.Struct, frozen=True, gc=False):
-    """The four lists of a pod. A list with a mistake in any of its terms is empty."""
+    """The four lists of a pod. A list with an invalid term is empty."""
 
     required_affinity: tuple[AffinityTerm, ...] = ()
     required_anti_affinity: tuple[AffinityTerm, ...] = ()
@@ -246,7 +246,7 @@ class AffinityTerms(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
 
 
-# Weak: every Job and every pod of a StatefulSet has labels of its own, so there is no end to them.
+# Weak: every Job and every pod of a StatefulSet has its own labels, so classes have no bound.
 _CLASSES: Final[WeakValueDictionary[tuple[str, frozenset[tuple[str, str]]], PodClass]] = (
     WeakValueDictionary()
 )
@@ -266,7 +266,7 @@ def pvc_keys(pod: Pod) -> tuple[str, ...]:
 
 
 def affinity_terms(pod: Pod) -> AffinityTerms:
-    """Convert all four lists (spec 01 §12.1); a mistake costs its own list only."""
+    """Convert all four lists (spec 01 §12.1); an error empties its own list only."""
     affinity = pod.spec.affinity
     if affinity is None:
         return _NO_TERMS
@@ -301,7 +301,7 @@ def _term(namespace: str, term: PodAffinityTerm) -> AffinityTerm:
     selector = parse_label_selector(term.label_selector)
     namespace_selector = parse_label_selector(term.namespace_selector)
     namespaces = term.namespaces
-    # Spec 01 §12.1: the pod's own namespace stands in only where the term says nothing at all.
+    # Spec 01 §12.1: the pod's own namespace is the default only where the term has neither field.
     if not namespaces and term.namespace_selector is None:
         namespaces = (namespace,)
     return _interned_term(namespaces, namespace_selector, selector, term.topology_key)

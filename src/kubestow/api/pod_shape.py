@@ -1,9 +1,9 @@
-"""Pods that ask for the same share a shape: what is found out for one of them holds for all.
+"""Pods with equal specs share a shape: a result computed for one of them holds for all.
 
 A shape is everything of a pod that a rule about one node may read: namespace, labels, owner, and
 the spec less what differs between pods of one controller (names, volumes that name their own
-claim). Two pods with equal shapes may still fare differently with plugins that look at claims or
-at the pod's own history; those say so themselves (`framework.reuse`).
+claim). Plugins that read claims or the pod's own history may still decide differently for two pods
+of one shape; those declare it (`framework.reuse`).
 """
 
 from typing import Final
@@ -16,12 +16,12 @@ from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod, is_storage
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
-# Weak: where every pod has labels of its own, there is no end to shapes.
+# Weak: where every pod has its own labels, shapes have no bound.
 _SHAPES: Final[WeakValueDictionary[tuple[object, ...], "PodShape"]] = WeakValueDictionary()
 
 
 class PodShape:
-    """Interned: equal shapes are one object, for as long as somebody holds on to it."""
+    """Interned: equal shapes are one object, as long as a reference to it exists."""
 
     __slots__ = ("__weakref__",)
 
@@ -37,8 +37,8 @@ class PodShape:
 def _key(pod: Pod) -> tuple[object, ...]:
     meta, spec, status = pod.metadata, pod.spec, pod.status
     owner = controller_of(pod)
-    # Of volumes only images decide anything without a claim or a disk behind them; which claims and
-    # disks differs from pod to pod, that there are some does not.
+    # Image volumes are the only ones read without a claim or a disk. Which claims and disks a pod
+    # uses differs within one controller; that it uses some does not (last entry).
     volumes = tuple(volume for volume in spec.volumes if volume.image is not None)
     bare = spec
     if spec.volumes != volumes or spec.priority is not None or spec.node_name:

@@ -1,4 +1,4 @@
-"""Host ports: which ones a pod wants, which ones a node has given away (spec 01 §6).
+"""Host ports: those a pod requests and those in use on a node (spec 01 §6).
 
 A port is a triple of texts and a number; nothing parses the address, and only `0.0.0.0` is a
 wildcard. Not here: the answer for all nodes at once (plugin NodePorts).
@@ -28,16 +28,16 @@ class HostPort(NamedTuple):
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """The ports the pod wants, normalized: those of sidecars first, then of its containers.
+    """The ports the pod requests, normalized: those of sidecars first, then of its containers.
 
-    Ports of other init containers are left out, and one wanted twice is listed twice.
+    Ports of other init containers are left out, and one requested twice is listed twice.
     """
     spec = pod.spec
-    return (*_wanted(filter(is_sidecar, spec.init_containers)), *_wanted(spec.containers))
+    return (*_requested(filter(is_sidecar, spec.init_containers)), *_requested(spec.containers))
 
 
 class UsedPorts:
-    """The host ports taken on one node.
+    """The host ports in use on one node.
 
     A set, with no count of holders: once two pods hold the same triple (which only happens when
     something else placed them), removing one frees it.
@@ -58,7 +58,7 @@ class UsedPorts:
         self._ips.setdefault((protocol, number), set()).add(ip)
 
     def remove(self, port: HostPort) -> None:
-        """Free the port; one that is not taken is no error."""
+        """Free the port; one that is not in use is no error."""
         ip, protocol, number = port.normalized()
         ips = self._ips.get((protocol, number))
         if ips is None:
@@ -68,7 +68,7 @@ class UsedPorts:
             del self._ips[protocol, number]
 
     def conflicts(self, port: HostPort) -> bool:
-        """Whether a pod wanting this port cannot have it."""
+        """Whether the port is in use for a pod that requests it."""
         if not self._ips:
             return False
         ip, protocol, number = port.normalized()
@@ -99,7 +99,7 @@ class UsedPorts:
         return f"UsedPorts({sorted(self)})"
 
 
-def _wanted(containers: Iterable[Container]) -> Iterator[HostPort]:
+def _requested(containers: Iterable[Container]) -> Iterator[HostPort]:
     for container in containers:
         for port in container.ports:
             if port.host_port > 0:

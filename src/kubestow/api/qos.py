@@ -16,7 +16,7 @@ GUARANTEED: Final = "Guaranteed"
 
 
 def qos_class(pod: Pod, *, use_pod_level: bool = True) -> str:
-    """The class the API server recorded, or else the one that follows from the resources."""
+    """The class in the pod's status, or else the one that follows from its resources."""
     if pod.status.qos_class:
         return pod.status.qos_class
     if use_pod_level and pod.spec.resources is not None:

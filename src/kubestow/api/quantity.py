@@ -1,10 +1,10 @@
 """Kubernetes quantities ("100m", "1.5Gi", "129e6") as exact numbers.
 
 Sums and comparisons must be exact and rounding must happen once, on the pod's total (spec 01 §1.3),
-so a quantity is a whole count of nano-units: no parsable input is finer, and Python's integers have
-no end. Clusters use few distinct quantity texts, so parsed ones are interned.
+so a quantity is a whole count of nano-units: no parsable input is finer, and Python's integers are
+unbounded. Clusters use few distinct quantity texts, so parsed ones are interned.
 
-Invariant: a Quantity never changes once built; the conversions kept on it are only remembered.
+Invariant: a Quantity never changes once built; the conversions kept on it are only a cache.
 Not here: which resource name is read in which unit (`resources`).
 """
 
@@ -115,7 +115,7 @@ class Quantity:
         if INT64_MIN <= scaled <= INT64_MAX:
             return scaled
         # Spec 01 §1.2: out of range nothing saturates. The 64-bit form multiplies in one wrapping
-        # step for these distances and gives up with 0 for all others; the other form wraps.
+        # step for these distances and returns 0 for all others; the other form wraps.
         if self.small_scale is None or self.small_scale - scale in (1, 2, 3, 6, 9):
             return wrap_int64(scaled)
         return 0
@@ -125,7 +125,7 @@ ZERO: Final = Quantity(0, Format.DECIMAL_SI, 0)
 
 
 def parse_quantity(text: str | int | float | None) -> Quantity:
-    """The quantity a text (or a JSON number, or null) stands for.
+    """The quantity of a text (or a JSON number, or null).
 
     Raises ValueError with one of the three texts of spec 01 §1.1. White space is an error here; a
     decoder trims it first.
@@ -150,16 +150,16 @@ _DECIMAL_NAMES: Final = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFI
 _BINARY_NAMES: Final = {exponent: suffix for suffix, exponent in _BINARY_SUFFIXES.items()}
 
 # More lenient than the expression FORMAT_ERROR quotes, as upstream's scanner is.
-# Possessive repeats (`*+`) never go back, so a long text costs one pass.
+# Possessive repeats (`*+`) do not backtrack, so a long text costs one pass.
 _SCANNER: Final = re.compile(
     r"([+-]?+0*+([0-9]*+)(?:\.([0-9]*+))?+)([eEinumkKMGTP]*+[-+]?+[0-9]*+)"
 )
 _EXPONENT: Final = re.compile(r"[eE]([-+]?[0-9]+)")
 
 SMALL_DIGITS_MAX: Final = 18
-# With this many integer digits before the suffix the product still takes the 64-bit form.
+# Up to this many integer digits before the suffix, the product has the 64-bit form.
 _SMALL_BINARY_DIGITS: Final = {10: 11, 20: 8, 30: 5, 40: 2, 50: -1, 60: -1}
-# A number of a billion digits is an attack, not a request.
+# A larger exponent would build a number of a billion digits: a way to exhaust memory.
 EXPONENT_MAX: Final = 4096
 
 
@@ -172,7 +172,7 @@ def _parse(text: str) -> Quantity:
     format, exponent = _interpret_suffix(suffix)
     integer = integer or "0"
     small_scale = _small_scale(format, exponent, integer, fraction)
-    # Without any digit only the 64-bit form reads a zero; the other one wants a number.
+    # Without any digit only the 64-bit form reads a zero; the other one requires a number.
     if small_scale is None and not number.strip("+-."):
         raise ValueError(NUMERIC_ERROR)
 
@@ -205,7 +205,7 @@ def _interpret_suffix(suffix: str) -> tuple[Format, int]:
 
 
 def _small_scale(format: Format, exponent: int, integer: str, fraction: str) -> int | None:
-    """The scale of upstream's 64-bit form, None if the number does not take it (spec 01 §1.2)."""
+    """The scale of upstream's 64-bit form, None if the number has the other (spec 01 §1.2)."""
     if format is Format.BINARY_SI:
         return 0 if not fraction and len(integer) <= _SMALL_BINARY_DIGITS[exponent] else None
     scale = exponent - len(fraction)
@@ -217,7 +217,7 @@ def _times_power_of_ten(number: int, exponent: int) -> int:
     """A number ≥ 0 times ten to the `exponent`, rounded up to a whole."""
     if exponent >= 0:
         return number * 10**exponent
-    # Far below the resolution only "is there anything" counts; the power would be huge.
+    # Far below the resolution only zero or not matters; computing the power would be slow.
     if -exponent > SMALL_DIGITS_MAX + number.bit_length():
         return 1 if number else 0
     return _divide_away_from_zero(number, 10**-exponent)
@@ -256,7 +256,7 @@ def _canonical_binary(units: int) -> str:
 
 def _canonical_decimal(nano: int, format: Format) -> str:
     exponent = -9
-    # Past exa there is no letter, so the digits stay.
+    # Above exa there is no suffix, so the digits stay.
     while nano % 1000 == 0 and (exponent < 18 or format is Format.DECIMAL_EXPONENT):
         nano //= 1000
         exponent += 3

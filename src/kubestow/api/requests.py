@@ -1,8 +1,8 @@
-"""What a pod asks for: one formula, evaluated in four views.
+"""Resource requests of a pod: one formula, evaluated in four views.
 
 Node accounting, the fit filter, the fit score and the balanced score read the same pod with
 different options (spec 01 §3.2); mixing them up is the classic source of off-by-some differences.
-So each view is a function here and nobody else combines the options.
+So each view is a function here and no other module combines the options.
 
     view                     reads status   pod-level override   defaults for absent cpu, memory
     A  accounted_request     yes            yes                  in the non-zero numbers only
@@ -11,7 +11,7 @@ So each view is a function here and nobody else combines the options.
     D  balance_request       yes            yes                  no
 
 Invariants: sums are exact and rounded once, on the pod's total; an absent name is not a zero; no
-list of a pod is ever changed or handed out.
+list of a pod is ever changed or returned.
 Not here: requests that come from device claims (alpha and off, spec 01 §3.5).
 """
 
@@ -62,7 +62,7 @@ def filter_request(pod: Pod, *, use_pod_level: bool = True) -> Resources:
 
 
 def score_request(pod: Pod) -> ResourceList:
-    """View C. Pod-level requests are invisible here, as upstream (spec 01 §3.2, note on C)."""
+    """View C. Pod-level requests are not read here, as upstream (spec 01 §3.2, note on C)."""
     return pod_requests(
         pod, use_status=False, use_pod_level=False, cpu_default=True, memory_default=True
     )
@@ -87,7 +87,7 @@ def request_value(name: str, resource_list: ResourceList) -> int:
 
 
 def is_scaled_down(old: Pod, new: Pod) -> bool:
-    """Whether the pod asks for less of something than it did (spec 01 §3.2, other consumers)."""
+    """Whether the pod requests less of some resource (spec 01 §3.2, other consumers)."""
     before = pod_requests(old, use_status=True, use_pod_level=True)
     after = pod_requests(new, use_status=True, use_pod_level=True)
     # Thousandths for every resource, memory too.
@@ -205,7 +205,7 @@ def _resized(
     *,
     is_infeasible: bool,
 ) -> ResourceList:
-    """The most of what is wished, running and promised; a wish that cannot come true is dropped."""
+    """The maximum of spec, actuated and allocated; an infeasible spec is left out."""
     effective = {} if is_infeasible else dict(spec)
     _raise_to(effective, actuated.requests or {})
     _raise_to(effective, allocated or {})
@@ -221,7 +221,7 @@ def _statuses_by_name(pod: Pod) -> dict[str, ContainerStatus]:
 
 
 def _is_resize_infeasible(pod: Pod) -> bool:
-    # The first condition of the type decides, by its reason alone; its status is not looked at.
+    # The first condition of the type decides, by its reason alone; its status is not read.
     condition = first_condition(pod.status.conditions, "PodResizePending")
     return condition is not None and condition.reason == "Infeasible"
 
@@ -256,7 +256,7 @@ def _account(pod: Pod, *, use_pod_level: bool, use_pod_level_status: bool) -> Ac
     )
 
 
-# --- The short way: regular containers and nothing else ----------------------------------------
+# --- The short path: regular containers and nothing else ---------------------------------------
 
 
 def _plain_lists(pod: Pod, *, use_status: bool, use_pod_level: bool) -> list[ResourceList] | None:
@@ -272,9 +272,9 @@ def _plain_lists(pod: Pod, *, use_status: bool, use_pod_level: bool) -> list[Res
 
 
 def _is_settled(pod: Pod) -> bool:
-    """Whether the containers' statuses say what the spec says, so that reading them adds nothing.
+    """Whether the containers' statuses equal the spec, so that reading them changes nothing.
 
-    Each is then the maximum of equal lists, also where the wish is dropped as infeasible.
+    Each is then the maximum of equal lists, also where an infeasible spec is left out.
     """
     statuses = pod.status.container_statuses + pod.status.init_container_statuses
     if not statuses:

@@ -1,9 +1,9 @@
 """Resource names and the resource vector.
 
 The scheduler counts cpu in thousandths and everything else in whole units, and silently drops names
-it has no class for (spec 01 §2). This is the one place that knows both rules.
+it has no class for (spec 01 §2). Both rules are only here.
 
-Not here: how a pod's list comes about (`requests`), the same numbers as columns (`cache.columns`).
+Not here: how a pod's list is computed (`requests`), the same numbers as columns (`cache.columns`).
 """
 
 from functools import lru_cache
@@ -26,7 +26,7 @@ _QUOTA_PREFIX: Final = "requests."
 
 
 class Resources:
-    """What a pod asks for or a node offers, as signed 64-bit counters.
+    """What a pod requests or a node offers, as signed 64-bit counters.
 
     A scalar that is present with 0 differs from one that is absent (spec 01 §2.2).
     """
@@ -69,7 +69,7 @@ class Resources:
                 self.scalar[name] = wrap_int64(self.scalar.get(name, 0) + quantity.value())
 
     def set_max(self, resource_list: ResourceList) -> None:
-        """Raise each counter to the list's value. `pods` is left alone (spec 01 §2.2)."""
+        """Raise each counter to the list's value. `pods` is unchanged (spec 01 §2.2)."""
         for name, quantity in resource_list.items():
             if name == CPU:
                 self.milli_cpu = max(self.milli_cpu, quantity.milli_value())
@@ -145,7 +145,7 @@ def is_scalar(name: str) -> bool:
 
 
 def is_dra_extended(name: str) -> bool:
-    """Whether devices may stand in for the resource."""
+    """Whether devices may be allocated for the resource."""
     return is_extended(name) or name.startswith(DEVICE_CLASS_PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""Taints keep pods away from nodes; tolerations let them come anyway (spec 01 §9).
+"""Taints of nodes and tolerations of pods (spec 01 §9).
 
 Not here: evaluating a pod against all nodes (the plugin does it once per distinct taint list).
 """
@@ -17,10 +17,10 @@ NO_EXECUTE: Final = "NoExecute"
 
 HARD_EFFECTS: Final = frozenset((NO_SCHEDULE, NO_EXECUTE))
 
-# What `spec.unschedulable` stands for when tolerations are asked about it.
+# The taint that a toleration must accept for a node with `spec.unschedulable`.
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
-# Stricter than labels are read for Gt and Lt: one way to write each number (spec 01 §17, trap 11).
+# Stricter than Gt and Lt on labels: one way to write each number (spec 01 §17, trap 11).
 _CANONICAL_INTEGER: Final = re.compile("0|-?[1-9][0-9]*")
 
 
@@ -72,7 +72,7 @@ def first_untolerated(
 
 
 def soft_tolerations(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
-    """The tolerations that scoring looks at: those that could accept a PreferNoSchedule taint."""
+    """The tolerations that scoring reads: those that could accept a PreferNoSchedule taint."""
     return tuple(
         toleration for toleration in tolerations if toleration.effect in ("", PREFER_NO_SCHEDULE)
     )

@@ -1,4 +1,4 @@
-"""Where a node stands: the zone by which nodes are visited in turn (spec 01 §11).
+"""Well-known topology labels, and the zone by which nodes are visited in turn (spec 01 §11).
 
 Not here: topology keys that pods name in their specs; those are plain labels.
 """
@@ -23,6 +23,6 @@ def zone_key(labels: Mapping[str, str]) -> str:
 
 
 def _first_present(labels: Mapping[str, str], beta: str, stable: str) -> str:
-    # The beta label wins by being there: an empty value of it hides the stable one.
+    # The beta label wins if present: an empty value of it hides the stable one.
     value = labels.get(beta)
     return labels.get(stable, "") if value is None else value
