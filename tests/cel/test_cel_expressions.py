@@ -1,4 +1,4 @@
-"""What expressions give, from text to value: the language and its libraries (spec 08 B8)."""
+"""Expressions from text to value: the language and its libraries (spec 08 B8)."""
 
 import pytest
 
@@ -378,7 +378,7 @@ def test_expression_does_not_compile(expression: str, text: str) -> None:
     assert text in str(caught.value).split("\n")[0]
 
 
-def test_compile_errors_show_the_place() -> None:
+def test_compile_errors_show_the_position() -> None:
     with pytest.raises(CompileError) as caught:
         ENVIRONMENT.compile("true &&\n  nothing")
     assert str(caught.value) == (

@@ -1,4 +1,4 @@
-"""Whether the types of an expression fit, and which type it has, before it runs."""
+"""Checks the types in an expression and finds the type of its value, before it runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -57,7 +57,7 @@ _LITERALS: Final[dict[type, Type]] = {
     bytes: BYTES,
 }
 _CONTAINER: Final = "(in container '')"
-# Takes values of any types in one list, which nothing else may.
+# The only function that takes a list of mixed types.
 _FORMAT: Final = "format"
 
 

@@ -14,7 +14,7 @@ from kubestow.cel.values import Value
 
 
 class Program:
-    """A compiled expression. `result_type` is what is known of its value beforehand."""
+    """A compiled expression. `result_type` is the static type of its value."""
 
     __slots__ = ("_run", "result_type", "source")
 

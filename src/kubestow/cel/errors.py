@@ -1,4 +1,4 @@
-"""What can go wrong with an expression: before it runs, and while it runs."""
+"""Errors of an expression: before it runs, and while it runs."""
 
 
 class CelError(Exception):
@@ -6,11 +6,11 @@ class CelError(Exception):
 
 
 class CompileError(Exception):
-    """An expression that cannot be run at all: it does not parse, or its types do not fit."""
+    """An expression that cannot be run: it does not parse, or its types do not match."""
 
 
 def located(source: str, offset: int, message: str) -> CompileError:
-    """The error with the line it is in and a mark below the place."""
+    """The error with its source line and a mark below the position."""
     before = source[:offset]
     line_number = before.count("\n") + 1
     column = offset - (before.rfind("\n") + 1)

@@ -1,7 +1,7 @@
 """Syntax trees to Python functions.
 
-An expression runs once per device, for thousands of devices, so the tree is walked once and leaves
-nested functions that do nothing but compute.
+An expression runs once per device, for thousands of devices, so the tree is walked only once, and
+the resulting nested functions only compute.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -61,9 +61,9 @@ _BINARY: Final[dict[str, Callable[[Value, Value], Value]]] = {
 
 
 class Frame:
-    """One evaluation: what the names stand for, and how much it may still cost.
+    """One evaluation: the values of the variables, and the cost that is left.
 
-    Only loops are charged, with the size of what they repeat: nothing else can run for long.
+    Only loops are charged, with the size of their body: nothing else can run for long.
     """
 
     __slots__ = ("budget", "variables")
@@ -82,7 +82,7 @@ Run = Callable[[Frame], Value]
 
 
 class Evaluator:
-    """Makes functions of syntax trees; the trees have passed the checker."""
+    """Compiles syntax trees that have passed the checker to functions."""
 
     def __init__(self, table: FunctionTable) -> None:
         self._table = table
@@ -259,7 +259,7 @@ def _ident(name: str) -> Run:
 def _decided_by(decisive: bool, args: tuple[Run, ...]) -> Run:
     """`&&` (decided by a false) and `||` (decided by a true).
 
-    Spec 08 B8: an error counts only if no argument decides, on whichever side of it that stands.
+    Spec 08 B8: an error counts only if no argument decides, before or after it.
     """
 
     def run(frame: Frame) -> Value:
@@ -308,7 +308,7 @@ Body = Callable[[], Value]
 
 
 def _items(value: Value, variable_count: int) -> list[tuple[Value, ...]]:
-    """What the variables stand for in each round."""
+    """The values of the variables in each round."""
     if is_list(value):
         if variable_count == 1:
             return [(element,) for element in value]
@@ -390,7 +390,7 @@ _FOLDS: Final[dict[LoopKind, Callable[[Rounds, Body], Value]]] = {
 
 
 def _size(expr: Expr) -> int:
-    """How many steps one evaluation takes; nested loops count once, they charge for themselves."""
+    """How many steps one evaluation takes; a nested loop counts once, it charges its rounds."""
     match expr:
         case Literal() | Ident():
             return 1

@@ -1,7 +1,7 @@
-"""Functions by name: what they take, what they give, and the code behind them.
+"""Functions by name: their parameters, their results and their code.
 
-One table serves twice. The checker asks it with the types of the arguments before an expression
-runs, the evaluator with their values when it does: types that are known only then must fit too.
+The checker looks a function up by the types of the arguments before an expression runs, the
+evaluator by their values when it runs: types that are known only then must match too.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,11 +48,11 @@ class Function:
     def __init__(self, name: str) -> None:
         self.name = name
         self.overloads: list[Overload] = []
-        # By the Python types of the arguments; filled as they come.
+        # By the Python types of the arguments; filled on first use.
         self._code: dict[tuple[type, ...], Implementation] = {}
 
     def result_type(self, args: Sequence[Type]) -> Type | None:
-        """What a call with such arguments gives; None if it cannot be made."""
+        """The type of a call with such arguments; None if no overload matches."""
         result: Type | None = None
         for overload in self.overloads:
             bindings: Bindings = {}
@@ -107,5 +107,5 @@ class FunctionTable:
         return self._methods
 
     def namespaced(self) -> frozenset[str]:
-        """Names with a dot, which must not be taken for methods of a variable."""
+        """Names with a dot, which must not be parsed as methods of a variable."""
         return frozenset(name for name in self._functions if "." in name)

@@ -91,7 +91,7 @@ def _number(source: str, match: re.Match[str]) -> object:
             return UInt(checked_uint(number))
         except CelError as error:
             raise located(source, match.start(), "invalid uint literal") from error
-    # The smallest integer is written with a minus in front, which the parser takes off.
+    # 2**63 is valid only after a minus sign, which the parser handles.
     if number > 2**63:
         raise located(source, match.start(), "invalid int literal")
     return number if number == 2**63 else checked_int(number)
@@ -125,7 +125,7 @@ def _find_end(source: str, start: int, quote: str, *, is_raw: bool) -> int:
 
 
 def _character(source: str, offset: int, escape: re.Match[str]) -> str:
-    """What an escape in a string stands for."""
+    """The character of an escape in a string."""
     if escape["simple"]:
         return _SIMPLE_ESCAPES[escape["simple"]]
     code = escape["hex"] or escape["u4"] or escape["u8"]
@@ -136,7 +136,7 @@ def _character(source: str, offset: int, escape: re.Match[str]) -> str:
 
 
 def _unescape_bytes(source: str, offset: int, body: str) -> bytes:
-    """Bytes: an escape names one of them, a character written out stands for its UTF-8 form."""
+    """Bytes: an escape gives one byte, any other character its UTF-8 form."""
     pieces: list[bytes] = []
     end = 0
     for escape in _ESCAPE.finditer(body):

@@ -1,7 +1,7 @@
-"""Macros: calls that are not calls, because an argument is a name or is run many times.
+"""Macros: written like calls, but an argument is a name or is evaluated many times.
 
 Each becomes a node of its own in the syntax tree. A call with the name of a macro but another
-number of arguments is an ordinary call, which the checker then does not know.
+number of arguments stays an ordinary call, which the checker then refuses.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from kubestow.cel.syntax import (
     Select,
 )
 
-# Makes an error at an offset of the source.
-Complain = Callable[[int, str], CompileError]
+# An error at an offset of the source.
+ErrorAt = Callable[[int, str], CompileError]
 
 _LOOPS: Final[dict[str, LoopKind]] = {
     "all": LoopKind.ALL,
@@ -49,24 +49,24 @@ _VARIABLE_COUNTS: Final[dict[str, dict[int, int]]] = {
 }
 
 
-def expand(call: Call, complain: Complain) -> Expr:
-    """The node a macro stands for; any other call as it is."""
+def expand(call: Call, error_at: ErrorAt) -> Expr:
+    """The node of a macro; any other call unchanged."""
     name, target, args = call.function, call.target, call.args
     if target is None:
         if name == "has" and len(args) == 1:
-            return _has(call, complain)
+            return _has(call, error_at)
         return call
     if name == "bind" and len(args) == 3 and isinstance(target, Ident) and target.name == "cel":
-        return Bind(call.offset, _variable(args[0], complain), args[1], args[2])
+        return Bind(call.offset, _variable(args[0], error_at), args[1], args[2])
     if name in ("optMap", "optFlatMap") and len(args) == 2:
-        variable = _variable(args[0], complain)
+        variable = _variable(args[0], error_at)
         return OptionalMap(call.offset, target, variable, args[1], is_flat=name == "optFlatMap")
     count = _VARIABLE_COUNTS.get(name, {}).get(len(args))
     if count is None:
         return call
-    variables = tuple(_variable(arg, complain) for arg in args[:count])
+    variables = tuple(_variable(arg, error_at) for arg in args[:count])
     if len(set(variables)) < count:
-        raise complain(call.offset, f"duplicate variable name: {variables[0]}")
+        raise error_at(call.offset, f"duplicate variable name: {variables[0]}")
     *conditions, body = args[count:]
     return Loop(
         call.offset,
@@ -78,14 +78,14 @@ def expand(call: Call, complain: Complain) -> Expr:
     )
 
 
-def _has(call: Call, complain: Complain) -> Expr:
+def _has(call: Call, error_at: ErrorAt) -> Expr:
     arg = call.args[0]
     if not isinstance(arg, Select) or arg.is_test:
-        raise complain(call.offset, "invalid argument to has() macro")
+        raise error_at(call.offset, "invalid argument to has() macro")
     return Select(arg.offset, arg.operand, arg.field, is_test=True)
 
 
-def _variable(arg: Expr, complain: Complain) -> str:
+def _variable(arg: Expr, error_at: ErrorAt) -> str:
     if not isinstance(arg, Ident):
-        raise complain(arg.offset, "argument must be a simple name")
+        raise error_at(arg.offset, "argument must be a simple name")
     return arg.name

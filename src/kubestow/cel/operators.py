@@ -1,6 +1,6 @@
-"""What operators do with values whose types are known only now (spec 08 B8).
+"""Operators on values whose types are known only at evaluation (spec 08 B8).
 
-A wrong type is a `no such overload` without further words, unlike with functions.
+A wrong type is a `no such overload` without the types, unlike with functions.
 """
 
 import math
@@ -48,7 +48,7 @@ from kubestow.cel.values import (
     type_name,
 )
 
-# Any: what can be compared is known only when the values are there.
+# Any: the types are known only at evaluation.
 Compare = Callable[[Any, Any], bool]
 
 
@@ -113,7 +113,7 @@ def _times(cls: type[int], compute: Callable[[int, int], int]) -> Callable[[int,
 
 
 def _quotient(first: int, second: int) -> int:
-    """Cut off towards zero, unlike Python's."""
+    """Truncated towards zero, unlike Python's."""
     if second == 0:
         raise CelError("division by zero")
     quotient = abs(first) // abs(second)
@@ -202,7 +202,7 @@ def greater_equals(first: Value, second: Value) -> bool:
 
 
 def ordering(first: Value, second: Value) -> int:
-    """Negative, zero or positive, as sorting wants it."""
+    """Negative, zero or positive, for `cmp_to_key`."""
     if less(first, second):
         return -1
     return 1 if less(second, first) else 0
@@ -221,11 +221,11 @@ def contains(element: Value, container: Value) -> bool:
     raise no_overload()
 
 
-# --- Looking inside ---------------------------------------------------------------------------
+# --- Fields and elements ----------------------------------------------------------------------
 
 
 def select(operand: Value, key: Value) -> Value:
-    """A field or the element at an index. Of an optional value: optionally."""
+    """A field or the element at an index; of an optional value, an optional value."""
     if is_map(operand):
         hashed = map_key(key)
         try:
@@ -245,7 +245,7 @@ def select(operand: Value, key: Value) -> Value:
 
 
 def select_optionally(operand: Value, key: Value) -> OptionalValue:
-    """The same as an optional value, which is empty where there is nothing."""
+    """The same as an optional value, empty if there is no such field or element."""
     if isinstance(operand, OptionalValue):
         return select_optionally(operand.value, key) if operand.has_value else NONE
     if is_map(operand):

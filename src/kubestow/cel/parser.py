@@ -83,9 +83,9 @@ class _Parser:
     def _unexpected(self, expected: str) -> CompileError:
         token = self._token
         message = f"Syntax error: mismatched input '{token.text}' expecting {expected}"
-        return self._complain(token.offset, message)
+        return self._error_at(token.offset, message)
 
-    def _complain(self, offset: int, message: str) -> CompileError:
+    def _error_at(self, offset: int, message: str) -> CompileError:
         return located(self._source, offset, message)
 
     # --- operators, loosest first ---
@@ -93,7 +93,7 @@ class _Parser:
     def expression(self) -> Expr:
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            raise self._complain(
+            raise self._error_at(
                 self._token.offset, f"expression recursion limit exceeded: {DEPTH_MAX}"
             )
         condition = self._or()
@@ -105,8 +105,8 @@ class _Parser:
         self._depth -= 1
         return condition
 
-    # Chains of && and || are one call with many arguments: they can be long, and a tree of pairs
-    # would be as deep as the chain is long.
+    # A chain of && or || is one call with many arguments: a tree of pairs would be as deep as the
+    # chain is long.
 
     def _or(self) -> Expr:
         offset, args = self._token.offset, [self._and()]
@@ -202,7 +202,7 @@ class _Parser:
         name = f"{operand.name}.{field}" if isinstance(operand, Ident) else ""
         if name in self._namespaced:
             return Call(offset, name, args)
-        return expand(Call(offset, field, args, operand), self._complain)
+        return expand(Call(offset, field, args, operand), self._error_at)
 
     def _identifier(self) -> str:
         token = self._token
@@ -235,21 +235,21 @@ class _Parser:
             return self._list(token.offset)
         if self._accept("{"):
             return self._map(token.offset)
-        self._accept(".")  # a leading dot names the outermost scope, the only one there is
+        self._accept(".")  # a leading dot means the outermost scope, and no other exists
         return self._name(token.offset)
 
     def _literal(self) -> Expr:
         token = self._next()
         if token.value == 2**63 and type(token.value) is int:
-            raise self._complain(token.offset, "invalid int literal")
+            raise self._error_at(token.offset, "invalid int literal")
         return Literal(token.offset, token.value)
 
     def _name(self, offset: int) -> Expr:
         name = self._identifier()
         if name in _RESERVED or name == "in":
-            raise self._complain(offset, f"reserved identifier: {name}")
+            raise self._error_at(offset, f"reserved identifier: {name}")
         if self._is_symbol("("):
-            return expand(Call(offset, name, self._arguments()), self._complain)
+            return expand(Call(offset, name, self._arguments()), self._error_at)
         return Ident(offset, name)
 
     def _list(self, offset: int) -> Expr:

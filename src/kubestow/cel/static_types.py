@@ -1,7 +1,7 @@
-"""Static types: what an expression can be before it has a value.
+"""Static types: the types of expressions before they are evaluated.
 
-`DYN` stands for "known only when it runs" and goes with everything. `A` and `B` stand for any type,
-the same one wherever they occur in a signature.
+`DYN` means "known only at evaluation" and matches every type. `A` and `B` are type variables: any
+type, the same one wherever they occur in a signature.
 """
 
 from typing import Final, NamedTuple
@@ -45,7 +45,7 @@ MAP: Final = "map"
 OPTIONAL: Final = "optional_type"
 
 _VARIABLES: Final = frozenset((A, B))
-# What `null` may stand in for.
+# Types that accept `null`.
 _NULLABLE: Final = frozenset((TIMESTAMP, DURATION, QUANTITY, SEMVER, URL, IP, CIDR, FORMAT))
 
 Bindings = dict[Type, Type]
@@ -64,7 +64,7 @@ def optional_of(value: Type) -> Type:
 
 
 def accepts(expected: Type, actual: Type, bindings: Bindings) -> bool:
-    """Whether a value of the actual type fits; notes what the variables stand for."""
+    """Whether a value of the actual type matches; adds the types of the variables to `bindings`."""
     if expected in _VARIABLES:
         bound = bindings.get(expected)
         if bound is None:
@@ -89,7 +89,7 @@ def accepts(expected: Type, actual: Type, bindings: Bindings) -> bool:
 
 
 def substituted(kind: Type, bindings: Bindings) -> Type:
-    """The type with its variables replaced; one that nothing was noted for is dynamic."""
+    """The type with its variables replaced; one without a binding is dynamic."""
     if kind in _VARIABLES:
         return bindings.get(kind, DYN)
     if not kind.params:
@@ -98,7 +98,7 @@ def substituted(kind: Type, bindings: Bindings) -> Type:
 
 
 def joined(first: Type, second: Type) -> Type:
-    """A type that both fit."""
+    """A type that accepts both."""
     if first == second:
         return first
     if first.name == second.name and len(first.params) == len(second.params) > 0:

@@ -1,9 +1,9 @@
 """The syntax tree of an expression.
 
-Operators are calls of functions with the names below, so that checker and evaluator need no case of
-their own for each. Macros are expanded by the parser: what is left of them is a `Loop` or a `Bind`.
+Operators are calls of functions with the names below, so that checker and evaluator need no special
+case for each. The parser expands macros to a `Loop`, a `Bind` or an `OptionalMap`.
 
-Every node says at which offset of the source it stands, for error messages.
+Every node has its offset in the source, for error messages.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Ident:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`operand.field`; with `is_test` the question whether the field is there."""
+    """`operand.field`; with `is_test` whether the field exists."""
 
     offset: int
     operand: "Expr"
@@ -82,24 +82,24 @@ class MapLiteral:
 
 
 class LoopKind(Enum):
-    """What becomes of the elements a loop runs over."""
+    """What a loop makes of its elements."""
 
     ALL = auto()
     EXISTS = auto()
     EXISTS_ONE = auto()
-    MAP = auto()  # to a list of what the body gives
-    FILTER = auto()  # to a list of those the condition holds for
-    TRANSFORM_MAP = auto()  # to a map with the same keys
-    TRANSFORM_ENTRIES = auto()  # to a map made of the one-entry maps the body gives
-    SORT_BY = auto()  # to the same list, sorted by what the body gives
+    MAP = auto()  # a list of the body's values
+    FILTER = auto()  # a list of the elements for which the body is true
+    TRANSFORM_MAP = auto()  # a map with the same keys
+    TRANSFORM_ENTRIES = auto()  # a map joined from the body's one-entry maps
+    SORT_BY = auto()  # the same list, sorted by the body's values
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
     """An expanded macro over a list or map.
 
-    One variable stands for the element (of a map: the key), two for index and element (of a map:
-    key and value). `condition`, if any, decides which elements the body sees.
+    One variable is the element (of a map: the key), two are index and element (of a map: key and
+    value). The body is evaluated only for elements where `condition`, if any, is true.
     """
 
     offset: int
@@ -122,7 +122,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class OptionalMap:
-    """`optMap` and `optFlatMap`: the body sees the value of an optional, if it has one."""
+    """`optMap` and `optFlatMap`: the body gets the value of an optional, if it has one."""
 
     offset: int
     target: "Expr"

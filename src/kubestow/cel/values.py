@@ -1,10 +1,10 @@
-"""What expressions compute with, as Python values.
+"""The values of expressions, as Python values.
 
     null   None        bool    bool       int       int       uint   UInt      double   float
     string str         bytes   bytes      list      tuple     map    dict      type     TypeValue
     timestamp Timestamp   duration Duration   optional OptionalValue   others: their own classes
 
-Python calls True and 1 the same key of a dictionary, so keys of maps go through `map_key`.
+In a Python dictionary True and 1 are the same key, so keys of maps go through `map_key`.
 """
 
 from collections.abc import Hashable, Iterable
@@ -23,7 +23,7 @@ NO_OVERLOAD: Final = "no such overload"
 
 
 class UInt(int):
-    """An unsigned integer; a type of its own, so that it is told apart from an int."""
+    """An unsigned integer; a class of its own, to be distinguished from an int."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ class Duration(int):
 
 
 class TypeValue:
-    """A type as a value: what `type(x)` gives."""
+    """A type as a value: the result of `type(x)`."""
 
     __slots__ = ("name",)
 
@@ -82,7 +82,7 @@ NONE: Final = OptionalValue(None, has_value=False)
 
 
 class DefaultMap(dict[Hashable, Value]):
-    """A map in which every key is found; one that is not there has the default (spec 08 B8)."""
+    """A map in which every key is found; a missing one has the default (spec 08 B8)."""
 
     __slots__ = ("default",)
 
@@ -92,7 +92,7 @@ class DefaultMap(dict[Hashable, Value]):
 
 
 class BoolKey:
-    """A bool as the key of a map, where Python would mistake it for 0 or 1."""
+    """A bool as the key of a map, where Python would treat it as 0 or 1."""
 
     __slots__ = ("value",)
 
@@ -106,7 +106,7 @@ class BoolKey:
         return hash((BoolKey, self.value))
 
 
-# Other folders name their own classes here (quantities, versions, addresses).
+# `name_type` adds further classes (quantities, versions, addresses).
 _TYPE_NAMES: Final[dict[type, str]] = {
     type(None): "null_type",
     bool: "bool",
@@ -127,7 +127,7 @@ _NUMBERS: Final = frozenset((int, UInt, float))
 
 
 def name_type(cls: type, name: str) -> None:
-    """Let values of a further class have a CEL type of that name."""
+    """Give values of a further class a CEL type of that name."""
     _TYPE_NAMES[cls] = name
 
 

@@ -24,7 +24,7 @@ Validate = Callable[[str], list[str]]
 
 
 class Format:
-    """A format by name; `validate` lists what is wrong with a text."""
+    """A format by name; `validate` lists the errors of a text."""
 
     __slots__ = ("name", "validate")
 
@@ -37,7 +37,7 @@ name_type(Format, FORMAT.name)
 
 
 def _shape(pattern: str, length_max: int) -> Validate:
-    """Texts of a shape that are not too long."""
+    """A format given by a pattern and a maximum length."""
     shape = re.compile(pattern)
 
     def validate(text: str) -> list[str]:
@@ -52,7 +52,7 @@ def _shape(pattern: str, length_max: int) -> Validate:
 
 
 def _prefix(validate: Validate) -> Validate:
-    """A prefix of a generated name may end in a dash: a letter will follow."""
+    """A prefix of a generated name may end in a dash, because a suffix follows."""
     return lambda text: validate(f"{text[:-1]}a" if text.endswith("-") else text)
 
 

@@ -44,7 +44,7 @@ def _is_sorted(elements: CelList) -> bool:
 
 def _sum_from(zero: Value) -> Callable[[CelList], Value]:
     def total(elements: CelList) -> Value:
-        # Which zero an empty list has is known only to the checker; any other has its own.
+        # An empty list sums to the zero of its static type; others start with an element.
         result = zero if not elements else elements[0]
         for element in elements[1:]:
             result = operators.add(result, element)

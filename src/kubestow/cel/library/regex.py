@@ -1,7 +1,7 @@
 """Regular expressions in RE2's notation, run by Python's engine.
 
-The notations agree but for a few places, which are rewritten. What RE2 cannot do (looking around,
-repeating what was matched before) is an error here too: expressions must mean the same everywhere.
+The notations differ in a few places, which are rewritten. What RE2 cannot do (lookaround,
+backreferences) is an error here too: an expression must mean the same as upstream.
 """
 
 import re
@@ -68,7 +68,7 @@ def _rewritten(pattern: str) -> str:
         elif match["named"] and not in_class:
             piece = "(?P<"
         elif piece == "$" and not in_class and not is_multiline:
-            piece = r"\Z"  # Python's also matches before a line break at the end
+            piece = r"\Z"  # Python's `$` also matches before a line break at the end
         elif piece == "[" and in_class:
             piece = r"\["
         if piece == "[":

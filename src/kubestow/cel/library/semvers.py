@@ -21,7 +21,7 @@ Identifier = tuple[int, int, str]
 
 @total_ordering
 class Semver:
-    """A version. Build metadata takes no part in comparisons."""
+    """A version. Build metadata is ignored in comparisons."""
 
     __slots__ = ("_key", "core")
 
@@ -45,7 +45,7 @@ name_type(Semver, SEMVER.name)
 
 @lru_cache(1024)
 def parse_semver(text: str) -> Semver:
-    """The version a text stands for; raises CelError."""
+    """The version of a text; raises CelError."""
     if not text:
         raise CelError("Version string empty")
     parts = text.split(".", 2)

@@ -121,7 +121,7 @@ def _string_of_double(number: float) -> str:
 
 
 def _without_exponent(text: str) -> str:
-    """Python's shortest digits with the point where it belongs."""
+    """Python's shortest digits, with the decimal point in place of the exponent."""
     mantissa, _, exponent = text.partition("e")
     if not exponent:
         return text.removeprefix("-") if text == "-0.0" else text
@@ -167,7 +167,7 @@ _TO_STRING: Final[dict[type, Callable[..., str]]] = {
 
 
 def text_of(value: Value) -> str:
-    """What `string(value)` gives, for the types that have such a conversion."""
+    """The result of `string(value)`, for the types that have this conversion."""
     return _TO_STRING[type(value)](value)
 
 
