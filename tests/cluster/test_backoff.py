@@ -1,4 +1,4 @@
-"""How long a client waits before it asks again (spec 09 §4.3, step 4)."""
+"""How long a client waits before it repeats a request (spec 09 §4.3, step 4)."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def test_delays_double_up_to_thirty_seconds_with_jitter():
         assert base_s <= backoff.next_delay_s(float(now_s)) < 2 * base_s
 
 
-def test_two_quiet_minutes_start_anew():
+def test_two_minutes_without_use_reset_the_delay():
     backoff = Backoff(np.random.default_rng(1))
     for _ in range(5):
         backoff.next_delay_s(100.0)

@@ -1,4 +1,4 @@
-"""Updates as differences: what the scheduler does not know, it cannot lose."""
+"""Updates as differences: fields that are not declared are never lost."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Both clients behave alike: in process, and over HTTP against the same embedded server.
 
-What the scheduler is tested with in memory is then what it meets outside.
+So tests of the scheduler in memory also hold for a real server.
 """
 
 import asyncio
@@ -162,14 +162,14 @@ def test_a_list_and_its_watch_leave_no_gap(run: Run, pod_document: Build, versio
     run(body)
 
 
-def test_a_version_forgotten_is_gone(run: Run, pod_document: Build):
+def test_a_version_no_longer_kept_is_gone(run: Run, pod_document: Build):
     async def body(rig: Rig) -> None:
         for name in "abcd":
             rig.cluster.create(PODS, pod_document(name))
 
         async def watch() -> None:
             found = await rig.client.watch(Pod, resource_version="1")
-            await found.next_batch()  # a server may say it only here
+            await found.next_batch()  # a server may report it only here
 
         with pytest.raises(GoneError, match="too old resource version: 1"):
             await watch()
@@ -222,7 +222,7 @@ def test_create_update_delete(run: Run):
     run(body)
 
 
-def test_an_update_keeps_what_the_scheduler_does_not_know(run: Run):
+def test_an_update_keeps_undeclared_fields(run: Run):
     async def body(rig: Rig) -> None:
         document = {
             "metadata": {"name": "c", "annotations": {"other": "x"}},
@@ -395,7 +395,7 @@ def test_a_lease_is_acquired_renewed_and_released(run: Run):
 def test_an_informer_follows_through_closed_watches_and_gaps(run: Run, pod_document: Build):
     async def body(rig: Rig) -> None:
         cluster = rig.cluster
-        heard: asyncio.Queue[Any] = asyncio.Queue()
+        events: asyncio.Queue[Any] = asyncio.Queue()
 
         async def sleep(_: float) -> None:
             await asyncio.sleep(0)
@@ -411,31 +411,33 @@ def test_an_informer_follows_through_closed_watches_and_gaps(run: Run, pod_docum
         )
         informer.add_handler(
             Handler(
-                lambda new: heard.put_nowait(("add", new.metadata.name)),
-                lambda _, new: heard.put_nowait(("update", new.metadata.name)),
-                lambda old, is_unknown: heard.put_nowait(("delete", old.metadata.name, is_unknown)),
+                lambda new: events.put_nowait(("add", new.metadata.name)),
+                lambda _, new: events.put_nowait(("update", new.metadata.name)),
+                lambda old, is_unknown: events.put_nowait(
+                    ("delete", old.metadata.name, is_unknown)
+                ),
             )
         )
         cluster.create(PODS, pod_document("a"))
         task = asyncio.create_task(informer.run())
         await informer.wait_synced()
-        assert await heard.get() == ("add", "a")
+        assert await events.get() == ("add", "a")
         cluster.create(PODS, pod_document("b"))
-        assert await heard.get() == ("add", "b")
+        assert await events.get() == ("add", "b")
         # A watch that ends in time is continued.
         rig.clock.advance_s(300)
         cluster.close_watches()
         cluster.bind("default", "a", "n1")
-        assert await heard.get() == ("update", "a")
+        assert await events.get() == ("update", "a")
         assert informer.statistics().list_count == 1
-        # One that ends with more having happened than the server remembers is not.
+        # One that ends after more changes than the server keeps is not.
         rig.clock.advance_s(300)
         cluster.close_watches()
         cluster.delete(PODS, "default", "b")
         for name in "cdef":
             cluster.create(PODS, pod_document(name))
-        assert await heard.get() == ("delete", "b", True)
-        assert {(await heard.get())[1] for _ in range(4)} == {"c", "d", "e", "f"}
+        assert await events.get() == ("delete", "b", True)
+        assert {(await events.get())[1] for _ in range(4)} == {"c", "d", "e", "f"}
         assert informer.statistics().list_count == 2
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

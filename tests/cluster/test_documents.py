@@ -1,4 +1,4 @@
-"""Changing documents without writing into them."""
+"""Changing documents without modifying them."""
 
 import pytest
 from hypothesis import given
@@ -46,7 +46,7 @@ def test_removed_at_returns_the_same_document_if_there_is_nothing_to_remove():
         assert removed_at(DOCUMENT, path) is DOCUMENT
 
 
-def test_filled_at_leaves_what_is_given():
+def test_filled_at_keeps_what_is_given():
     assert filled_at(DOCUMENT, ("metadata", "name"), "b") is DOCUMENT
     assert filled_at(DOCUMENT, ("spec", "z"), 3)["spec"]["z"] == 3
     assert filled_at({"a": False}, ("a",), True) == {"a": False}

@@ -1,4 +1,4 @@
-"""Leader election (spec 09 §6), by example and with everything going wrong at once.
+"""Leader election (spec 09 §6), by example and with many faults at once.
 
 All of it runs on a loop whose time jumps from timer to timer.
 """
@@ -84,7 +84,7 @@ def test_only_a_visible_change_counts_as_one():
 
 
 @pytest.mark.parametrize(
-    ("durations", "complaint"),
+    ("durations", "problem"),
     [
         pytest.param((10, 10, 2), "leaseDuration must be greater than renewDeadline", id="lease"),
         pytest.param(
@@ -95,12 +95,12 @@ def test_only_a_visible_change_counts_as_one():
         pytest.param((2, 1, 0), "retryPeriod must be greater than zero", id="retry-zero"),
     ],
 )
-def test_durations_that_cannot_work(durations: tuple[float, float, float], complaint: str):
+def test_durations_that_cannot_work(durations: tuple[float, float, float], problem: str):
     lease, renew, retry = durations
     bad = ElectionSettings(lease_duration_s=lease, renew_deadline_s=renew, retry_period_s=retry)
     with pytest.raises(ConfigError) as caught:
         bad.check()
-    assert str(caught.value) == f"couldn't create leader elector: {complaint}"
+    assert str(caught.value) == f"couldn't create leader elector: {problem}"
 
 
 def test_durations_are_cut_to_whole_seconds():  # example 7
@@ -118,7 +118,7 @@ def test_an_identity_names_the_host_and_is_unique():
 
 
 class Network(MemoryClient):
-    """The way of one candidate to the server: slow, lossy, or cut."""
+    """The connection of one candidate to the server: slow, lossy, or cut."""
 
     def __init__(self, world: "World", seed: int = 0) -> None:
         super().__init__(world.cluster)
@@ -162,7 +162,7 @@ class Network(MemoryClient):
 
 
 class World:
-    """A lease in a cluster, candidates for it, and who led from when to when."""
+    """A lease in a cluster, candidates for it, and a record of the leaders."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock(asyncio.get_running_loop())
@@ -241,7 +241,7 @@ def test_example_1_the_first_leads_at_once():
     in_world(body)
 
 
-def test_example_3_a_leader_that_dies_is_followed():
+def test_example_3_a_leader_that_dies_is_replaced():
     async def body(world: World) -> None:
         first, first_network = world.candidate("a")
         second, second_network = world.candidate("b", seed=1)
@@ -263,7 +263,7 @@ def test_example_3_a_leader_that_dies_is_followed():
     in_world(body)
 
 
-def test_example_4_a_leader_that_is_cut_off_gives_up_before_others_can_follow():
+def test_example_4_a_leader_that_is_cut_off_stops_before_others_can_lead():
     async def body(world: World) -> None:
         elector, network = world.candidate("a")
         task = world.start(elector)
@@ -271,13 +271,13 @@ def test_example_4_a_leader_that_is_cut_off_gives_up_before_others_can_follow():
         network.is_cut = True
         assert await task == "lost"
         tries = sorted({time_s for time_s, _ in network.requests if time_s > 10})
-        assert tries == [12, 14, 16, 18, 20, 22]  # the last is the vain release
+        assert tries == [12, 14, 16, 18, 20, 22]  # the last is the failed release
         assert world.periods == [("a", 0.0, 22.0)]
 
     in_world(body)
 
 
-def test_example_5_a_leader_that_stops_lets_others_follow_at_once():
+def test_example_5_a_leader_that_stops_releases_the_lease_at_once():
     async def body(world: World) -> None:
         first, _ = world.candidate("a")
         second, _ = world.candidate("b", seed=1)
@@ -338,16 +338,16 @@ def test_work_that_ends_or_fails_ends_the_term():
             raise RuntimeError("out of ideas")
 
         elector, _ = world.candidate("a")
-        heard: list[bool] = []
+        changes: list[bool] = []
         elector = LeaderElector(
             MemoryClient(world.cluster),
             world.clock,
             identity="a",
             rng=np.random.default_rng(0),
-            on_change=heard.append,
+            on_change=changes.append,
         )
         assert await elector.run(done) == "finished"
-        assert heard == [True, False]
+        assert changes == [True, False]
         assert world.lease().spec.holder_identity == ""
         with pytest.raises(RuntimeError, match="out of ideas"):
             await elector.run(fail)
@@ -366,7 +366,7 @@ def test_a_lease_taken_away_is_noticed():
         client = MemoryClient(world.cluster)
         await client.update(lease, Lease(metadata=lease.metadata, spec=thief))
         assert await task == "lost"
-        # The thief is not robbed in turn: only the holder releases.
+        # The new holder keeps the lease: only the holder releases it.
         assert world.lease().spec.holder_identity == "thief"
         assert elector.statistics().holder == "thief"
 
@@ -387,7 +387,7 @@ def test_a_renewal_whose_answer_was_lost_is_repaired():
 
         network.update = lose_answer
         await asyncio.sleep(4)
-        # The version it remembered was outdated, so it had to read the lease.
+        # Its version was outdated, so it had to read the lease.
         assert elector.is_leading
         assert elector.statistics().slow_path_count == 1
         await stop(task)
@@ -397,7 +397,7 @@ def test_a_renewal_whose_answer_was_lost_is_repaired():
 
 def test_a_last_answer_that_took_long_does_not_lengthen_the_term():
     async def body(world: World) -> None:
-        # Claimed at 0, known at 4.5, and nothing gets through from then on. The renew deadline
+        # Claimed at 0, answered at 4.5, and every request fails from then on. The renew deadline
         # would be at 18.5.
         network = Network(world)
         network.answer_s = 4.5
@@ -425,7 +425,7 @@ def test_a_renewal_that_does_not_show_does_not_lengthen_the_term():
 
 
 async def follow_as_early_as_can_be(world: World, elector: LeaderElector) -> None:
-    """The leader must be gone when the first moment comes that others may follow."""
+    """The leader must have stopped at the first time at which others may lead."""
     leader = world.start(elector)
     await asyncio.sleep(0)
     follower, _ = world.candidate("b", seed=1, retry_period_s=0.01)
@@ -438,7 +438,7 @@ async def follow_as_early_as_can_be(world: World, elector: LeaderElector) -> Non
     await stop(following)
 
 
-def test_release_gets_past_its_own_late_renewal():
+def test_release_succeeds_despite_its_own_late_renewal():
     async def body(world: World) -> None:
         elector, network = world.candidate("a")
         task = world.start(elector)
@@ -459,7 +459,7 @@ def test_release_gets_past_its_own_late_renewal():
     in_world(body)
 
 
-def test_a_server_that_cannot_be_asked_when_releasing_is_not_waited_for_long():
+def test_releasing_does_not_wait_long_for_an_unreachable_server():
     async def body(world: World) -> None:
         elector, network = world.candidate("a")
         task = world.start(elector)
@@ -476,7 +476,7 @@ def test_a_server_that_cannot_be_asked_when_releasing_is_not_waited_for_long():
     in_world(body)
 
 
-def test_refusals_are_no_leadership(caplog: pytest.LogCaptureFixture):
+def test_a_refused_lease_gives_no_leadership(caplog: pytest.LogCaptureFixture):
     class Refusing(MemoryClient):
         async def create(self, new: Any) -> Any:
             raise ApiError("no", code=403, reason="Forbidden")
@@ -508,9 +508,9 @@ def test_two_never_lead_at_once(
     renew_deadline_s: float,
     cuts: list[tuple[int, float, float]],
 ):
-    """Three candidates that start over whenever they lose, on networks that fail in every way.
+    """Three candidates that start again whenever they lose, on networks that fail in every way.
 
-    The world itself asserts that nobody starts to lead while somebody else does.
+    The world itself asserts that no candidate starts to lead while another does.
     """
 
     async def body(world: World) -> None:
@@ -544,7 +544,7 @@ def test_two_never_lead_at_once(
         for _, network in candidates:
             network.latency_s_max = network.loss = 0.0
             network.is_cut = False
-        # With the faults gone, somebody leads before long.
+        # With the faults gone, one of them leads before long.
         await asyncio.sleep(15 + 4.4 + 10)
         assert len(world.leaders) == 1
         await stop(*tasks)

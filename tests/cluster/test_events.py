@@ -1,4 +1,4 @@
-"""The event recorder: what it writes, and that it never stands in the way."""
+"""The event recorder: what it writes, and that it never blocks."""
 
 import asyncio
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def stored_events(cluster: MemoryCluster) -> list[Any]:
     return [stored.document for stored in cluster.list(EVENTS).items]
 
 
-def test_an_event_says_who_what_and_about_what(
+def test_an_event_has_all_its_fields(
     cluster: MemoryCluster, client: MemoryClient, clock: ManualClock, pod: ApiObject
 ):
     recorder = EventRecorder(client, clock, hostname="cp1")
@@ -178,7 +178,7 @@ FORGOTTEN = NotFoundError("events are kept for an hour")
 
 
 class Scripted(MemoryClient):
-    """Notes what is written, after what the test has to say about it."""
+    """Records what is written, after a function of the test."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         super().__init__(cluster)
@@ -230,7 +230,7 @@ def test_examples_2_and_3_only_the_same_version_of_a_pod_makes_a_series(
     assert recorder.statistics().series_count == 2
 
 
-def test_a_pod_is_bound_once_and_that_is_not_remembered(
+def test_bindings_are_not_kept_as_series(
     cluster: MemoryCluster, client: MemoryClient, clock: ManualClock, pod: ApiObject
 ):
     recorder = EventRecorder(client, clock, hostname="h")
@@ -271,7 +271,7 @@ def test_a_pod_is_bound_once_and_that_is_not_remembered(
         ),
     ],
 )
-def test_what_becomes_of_a_series_that_meets_resistance(
+def test_a_series_whose_writes_fail(
     clock: ManualClock,
     pod_document: Build,
     failures: list[Exception | None],
@@ -287,7 +287,7 @@ def test_what_becomes_of_a_series_that_meets_resistance(
     async def sleep(delay_s: float) -> None:
         delays.append(delay_s)
         if delay_s >= 60:
-            await asyncio.Event().wait()  # nobody waits for the series to end
+            await asyncio.Event().wait()  # the series does not end in this test
 
     async def main() -> None:
         recorder = EventRecorder(client, clock, hostname="h", sleep=sleep)
@@ -305,7 +305,7 @@ def test_what_becomes_of_a_series_that_meets_resistance(
     assert all(10.0 <= delay_s <= 12.5 for delay_s in delays if delay_s < 60)
 
 
-def test_a_server_that_never_answers_is_asked_twelve_times(cluster: MemoryCluster, pod: ApiObject):
+def test_an_event_is_sent_twelve_times_at_most(cluster: MemoryCluster, pod: ApiObject):
     client = Scripted(cluster)
     client.failures = [UnreachableError("silence")] * 100
 
@@ -335,7 +335,7 @@ def test_flushing_does_not_wait_for_a_server_that_is_gone(
     assert client.written == [("create", 1), ("create", 1)]
 
 
-def test_a_series_is_written_now_and_then_and_when_it_is_over(
+def test_a_series_is_written_from_time_to_time_and_when_it_is_over(
     cluster: MemoryCluster, pod: ApiObject, pod_document: Build
 ):
     client = Scripted(cluster)
@@ -349,13 +349,13 @@ def test_a_series_is_written_now_and_then_and_when_it_is_over(
         for _ in range(40):  # once a minute
             recorder.record(pod, **FAILED)
             await asyncio.sleep(60)
-        # The refresh after half an hour; the single event is long forgotten.
+        # The refresh after half an hour; the single event was removed long before.
         assert client.written == [("create", 1), ("create", 1), ("patch", 2), ("patch", 30)]
         assert recorder.statistics().series_count == 1
         await asyncio.sleep(12 * 60)
         assert client.written[4:] == [("patch", 40)]
         assert recorder.statistics().series_count == 0
-        # It begins anew.
+        # A new series begins.
         recorder.record(pod, **FAILED)
         await asyncio.sleep(1)
         assert client.written[5:] == [("create", 1)]

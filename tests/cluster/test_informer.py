@@ -21,35 +21,35 @@ Build = Callable[..., JsonObject]
 
 
 class Recorder:
-    """A handler that writes down what it hears, and what the store held at that moment."""
+    """A handler that records its calls, and the content of the store at that time."""
 
     def __init__(self, store: ObjectStore[Pod]) -> None:
-        self.heard: list[tuple[Any, ...]] = []
+        self.calls: list[tuple[Any, ...]] = []
         self._store = store
 
     def handler(self) -> Handler[Pod]:
         return Handler(self._add, self._update, self._delete)
 
     def taken(self) -> list[tuple[Any, ...]]:
-        heard, self.heard = self.heard, []
-        return heard
+        calls, self.calls = self.calls, []
+        return calls
 
     def _add(self, pod: Pod) -> None:
         assert self._store.get("default", pod.metadata.name) is pod
-        self.heard.append(("add", pod.metadata.name))
+        self.calls.append(("add", pod.metadata.name))
 
     def _update(self, old: Pod, new: Pod) -> None:
         assert self._store.get("default", new.metadata.name) is new
         versions = old.metadata.resource_version, new.metadata.resource_version
-        self.heard.append(("update", new.metadata.name, *versions))
+        self.calls.append(("update", new.metadata.name, *versions))
 
     def _delete(self, pod: Pod, is_final_state_unknown: bool) -> None:
         assert self._store.get("default", pod.metadata.name) is None
-        self.heard.append(("delete", pod.metadata.name, is_final_state_unknown))
+        self.calls.append(("delete", pod.metadata.name, is_final_state_unknown))
 
 
 class Rig:
-    """An informer of pods on a cluster, with the delays it asked for."""
+    """An informer of pods on a cluster, with a record of its delays."""
 
     def __init__(self, cluster: MemoryCluster, clock: ManualClock, client: Any = None) -> None:
         self.cluster = cluster
@@ -118,7 +118,7 @@ def test_it_lists_then_follows(rig: Rig, pod_document: Build):
     with_running(rig, body)
     assert rig.informer.statistics().event_count == 3
     assert rig.informer.statistics().list_count == 1
-    # Nobody listens any more.
+    # The watch is closed.
     assert cluster.statistics().watch_count == 0
 
 
@@ -129,7 +129,7 @@ def test_a_burst_is_handled_in_one_turn(rig: Rig, pod_document: Build):
             rig.cluster.create(PODS, pod_document(f"p{index}"))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert len(rig.recorder.heard) == 100
+        assert len(rig.recorder.calls) == 100
 
     with_running(rig, body)
 
@@ -149,9 +149,7 @@ def test_a_pod_that_ends_is_deleted_and_one_that_has_ended_never_comes(
     with_running(rig, body)
 
 
-def test_after_a_gap_it_lists_again_and_reports_what_vanished(
-    clock: ManualClock, pod_document: Build
-):
+def test_after_a_gap_it_lists_again_and_reports_deletions(clock: ManualClock, pod_document: Build):
     rig = Rig(MemoryCluster(clock, history_max=2), clock)
     cluster = rig.cluster
     for name in "abc":
@@ -160,7 +158,7 @@ def test_after_a_gap_it_lists_again_and_reports_what_vanished(
     async def body() -> None:
         await settle()
         rig.recorder.taken()
-        # The connection breaks, and more happens than the server remembers.
+        # The connection breaks, and more changes happen than the server keeps.
         clock.advance_s(60)
         rig.cluster.close_watches()
         cluster.delete(PODS, "default", "a")
@@ -249,9 +247,7 @@ def test_a_watch_that_cannot_be_opened_is_tried_again_or_ends_in_a_list(
     with_running(rig, body)
 
 
-def test_a_server_that_fails_is_asked_again(
-    cluster: MemoryCluster, clock: ManualClock, pod_document: Build
-):
+def test_a_failed_list_is_repeated(cluster: MemoryCluster, clock: ManualClock, pod_document: Build):
     class Failing(MemoryClient):
         failures = 3
 

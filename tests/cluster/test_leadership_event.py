@@ -1,4 +1,4 @@
-"""The event that says who leads."""
+"""The event that reports a change of the leader."""
 
 import asyncio
 
@@ -24,7 +24,9 @@ from kubestow.testing.clock import ManualClock
         pytest.param(False, "h_1 stopped leading", id="stopped"),
     ],
 )
-def test_a_server_takes_it(cluster: MemoryCluster, clock: ManualClock, is_leading: bool, note: str):
+def test_a_server_accepts_it(
+    cluster: MemoryCluster, clock: ManualClock, is_leading: bool, note: str
+):
     async def main() -> None:
         elector = LeaderElector(
             MemoryClient(cluster), clock, identity="h_1", rng=np.random.default_rng(0)

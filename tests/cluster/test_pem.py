@@ -1,4 +1,4 @@
-"""Certificates reach TLS without leaving a key behind."""
+"""Certificates are loaded without leaving a key on a disk."""
 
 import os
 import ssl

@@ -73,7 +73,7 @@ def pod(*conditions: Condition, nominated: str = "") -> Pod:
         ),
     ],
 )
-def test_a_condition_is_written_when_it_says_something_new(
+def test_a_condition_is_written_when_it_changes(
     old: tuple[Condition, ...], new: Condition, expected: Condition | None
 ):
     assert changed_condition(pod(*old), new, now=NOW) == expected

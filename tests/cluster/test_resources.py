@@ -1,4 +1,4 @@
-"""The table of what is served."""
+"""The table of served resources."""
 
 import pytest
 
@@ -60,7 +60,7 @@ def test_what_is_not_served_is_not_found():
         RESOURCES.of_kind("v2", "Pod")
 
 
-def test_a_kind_of_another_group_is_not_taken_for_a_known_one():
+def test_a_kind_of_another_group_is_not_found():
     knative = ApiResource(
         group="serving.knative.dev",
         version="v1",

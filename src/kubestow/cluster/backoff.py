@@ -1,4 +1,4 @@
-"""How long to wait before asking a server again that did not answer as hoped (spec 09 §4.3)."""
+"""How long to wait before repeating a request that failed (spec 09 §4.3)."""
 
 from typing import Final
 
@@ -11,9 +11,9 @@ RESET_AFTER_S: Final = 120.0
 
 
 class Backoff:
-    """Delays that double up to a cap and start anew after two quiet minutes.
+    """Delays that double up to a cap and start from the base again after two minutes without use.
 
-    Each is stretched by up to its own length, so that a thousand clients do not return at once.
+    Each is extended by up to its own length, so that a thousand clients do not return at once.
     """
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -22,7 +22,7 @@ class Backoff:
         self._last_used_s: float | None = None
 
     def next_delay_s(self, now_s: float) -> float:
-        """The delay to keep now, at this reading of a monotonic clock."""
+        """The next delay, at this reading of a monotonic clock."""
         if self._last_used_s is not None and now_s - self._last_used_s > RESET_AFTER_S:
             self._next_s = BASE_S
         self._last_used_s = now_s

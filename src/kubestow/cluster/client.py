@@ -1,11 +1,11 @@
-"""What the scheduler asks of an API server, whichever it is.
+"""The requests a scheduler sends to an API server, real or embedded.
 
 The engine reads and writes through `ClusterClient`; `apiserver.memory_client` answers from
 memory, `http` from a real server. Objects go in and out as typed structs. A struct has only the
-fields the scheduler reads, so a change is sent as the difference between two of them: what the
-scheduler does not know, it cannot lose.
+fields the scheduler reads, so a change is sent as the difference between two of them: fields that
+are not declared are never lost.
 
-All methods raise the `ApiError` family. None of them retries, unless it says so.
+All methods raise the `ApiError` family. None of them retries, unless its docstring says so.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ T_co = TypeVar("T_co", bound=ApiObject, covariant=True)
 
 
 class ObjectEvent(Protocol[T_co]):
-    """One event of a watch; a BOOKMARK has no object worth looking at."""
+    """One event of a watch; the object of a BOOKMARK has only a version."""
 
     @property
     def type(self) -> EventType: ...
@@ -52,7 +52,7 @@ class ObjectWatch(Protocol[T_co]):
     async def next_batch(self) -> Sequence[ObjectEvent[T_co]]:
         """The events that have arrived, waiting for the first; empty if the watch has ended.
 
-        GoneError if the server says that the version followed is too old.
+        GoneError if the version followed is too old.
         """
         ...
 
@@ -89,10 +89,10 @@ class ClusterClient(Protocol):
         label_selector: str = "",
         resource_version: str = "",
     ) -> Listing[T]:
-        """Everything there is, at least as new as the version given, and what follows.
+        """All objects, at least as new as the version given, and a watch of what follows.
 
-        Version "0" means that any will do. GoneError if the server cannot compare with the version,
-        because it has forgotten it or not reached it; ask again without one.
+        Version "0" accepts any version. GoneError if the server cannot compare with the version,
+        because it no longer has it or has not reached it; repeat without one.
         """
         ...
 
@@ -133,11 +133,11 @@ class ClusterClient(Protocol):
         uid: str = "",
         grace_period_s: int | None = None,
     ) -> None:
-        """Delete an object; with a UID only that very one."""
+        """Delete an object; with a UID only if it has that UID."""
         ...
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Place this very pod (by UID) on a node (spec 09 §4.6, W1)."""
+        """Place this pod (by UID) on a node (spec 09 §4.6, W1)."""
         ...
 
     async def patch_pod_status(
@@ -149,13 +149,13 @@ class ClusterClient(Protocol):
     ) -> None:
         """Write a condition and a nomination (W2 to W5); nothing is sent if the pod has both.
 
-        None leaves a part as it is, an empty node name takes the nomination back. The condition is
-        written as given: `pod_status.changed_condition` gives it its times.
+        None leaves a part as it is, an empty node name removes the nomination. The condition is
+        written as given: `pod_status.changed_condition` sets its times.
         """
         ...
 
     async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
-        """Delete a pod with its own grace period (W6), with `same_uid` only this very one."""
+        """Delete a pod with its own grace period (W6), with `same_uid` only if the UID matches."""
         ...
 
     async def create_event(self, event: Event) -> None: ...
@@ -164,8 +164,8 @@ class ClusterClient(Protocol):
 def update_patch(old: ApiObject, new: ApiObject) -> JsonObject:
     """The JSON merge patch that makes the changes from `old` to `new`, and only to `old` itself."""
     before, after = to_document(old), to_document(new)
-    # A spec or status with nothing but defaults is not written at all. What else the server keeps
-    # in it must stay, so such a part is compared field by field, never removed as a whole.
+    # A spec or status that has only defaults is not encoded at all. The server may have further
+    # fields in it, so such a part is compared field by field, never removed as a whole.
     parts: JsonObject = {key: {} for key, value in before.items() if is_object(value)}
     after = parts | after
     patch = _difference(before, after)

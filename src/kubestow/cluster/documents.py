@@ -1,8 +1,8 @@
 """Documents (the JSON of API objects, as dicts) that change by copying along the changed path.
 
-Stored documents are shared by every version, watcher and reader, so nobody ever writes into one.
-What a change does not touch stays the very same dict: comparing two versions part by part can then
-ask `is` first, and ten thousand bindings do not copy ten thousand pod specs.
+Stored documents are shared by every version, watcher and reader, so they are never modified. A part
+that a change does not touch stays the same dict: comparing two versions part by part can test `is`
+first, and ten thousand bindings do not copy ten thousand pod specs.
 """
 
 from datetime import UTC, datetime
@@ -23,8 +23,8 @@ def is_list(value: object) -> TypeGuard[list[Any]]:  # of any JSON values
     return isinstance(value, list)
 
 
-# These two run many times for every write, so they test for themselves. A document comes from JSON:
-# what is a dict in it has texts for keys.
+# These two run many times for every write, so they call no other function. A document comes from
+# JSON: a dict in it has texts as keys.
 def as_object(value: object) -> JsonObject:
     """The value if it is a JSON object, else an empty one: null and absent mean the same."""
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
@@ -41,7 +41,7 @@ def objects_in(value: object) -> list[JsonObject]:
 
 
 def value_at(document: JsonObject, *path: str) -> Any:  # any JSON value
-    """What is at the path; None where a step is missing or null."""
+    """The value at the path; None where a step is missing or null."""
     value: Any = document
     for step in path:
         if not isinstance(value, dict):
@@ -59,15 +59,15 @@ def replaced_at(document: JsonObject, path: Path, value: object) -> JsonObject:
 
 
 def removed_at(document: JsonObject, path: Path) -> JsonObject:
-    """The document without what is at the path; the same document if nothing is."""
+    """The document without the value at the path; the same document if there is none."""
     step, rest = path[0], path[1:]
     if step not in document:
         return document
     if not rest:
         return {key: value for key, value in document.items() if key != step}
     below = as_object(document[step])
-    rest_of_it = removed_at(below, rest)
-    return document if rest_of_it is below else {**document, step: rest_of_it}
+    remaining = removed_at(below, rest)
+    return document if remaining is below else {**document, step: remaining}
 
 
 def filled_at(document: JsonObject, path: Path, value: object) -> JsonObject:

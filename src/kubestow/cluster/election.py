@@ -3,10 +3,10 @@
     candidate ──lease free or expired──► leader ──renewed──► leader
                                            └──not renewed in time, or asked to stop──► released
 
-A candidate never compares the times in a lease with its own clock. It remembers when it saw the
-lease change, and takes it over when that is longer ago than the lease lasts. A leader gives up
-earlier than that: at its renew deadline, and in any case before the lease it last asked for can
-have run out for others. So two leaders never overlap, as long as clocks run equally fast.
+A candidate never compares the times in a lease with its own clock. It records when it saw the lease
+change, and takes it over when that is longer ago than the lease lasts. A leader stops earlier than
+that: at its renew deadline, and in any case before the lease it last wrote can have expired for
+others. So two leaders never overlap, as long as clocks run equally fast.
 
 Not here: what a leader does, and that the process ends when it no longer is one (`service`).
 """
@@ -50,20 +50,20 @@ class ElectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.lease_duration_s)
 
     def check(self) -> None:
-        """ConfigError if no elector can work like this; the order and the words are fixed."""
-        complaint = ""
+        """ConfigError if no elector can work like this; the order and the texts are upstream's."""
+        problem = ""
         if self.lease_duration_s <= self.renew_deadline_s:
-            complaint = "leaseDuration must be greater than renewDeadline"
+            problem = "leaseDuration must be greater than renewDeadline"
         elif self.renew_deadline_s <= JITTER_FACTOR * self.retry_period_s:
-            complaint = "renewDeadline must be greater than retryPeriod*JitterFactor"
+            problem = "renewDeadline must be greater than retryPeriod*JitterFactor"
         elif self.lease_duration_s <= 0:
-            complaint = "leaseDuration must be greater than zero"
+            problem = "leaseDuration must be greater than zero"
         elif self.renew_deadline_s <= 0:
-            complaint = "renewDeadline must be greater than zero"
+            problem = "renewDeadline must be greater than zero"
         elif self.retry_period_s <= 0:
-            complaint = "retryPeriod must be greater than zero"
-        if complaint:
-            raise ConfigError(f"couldn't create leader elector: {complaint}")
+            problem = "retryPeriod must be greater than zero"
+        if problem:
+            raise ConfigError(f"couldn't create leader elector: {problem}")
 
 
 class ElectionStatistics(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ class LeaderElector:
         on_change: Callable[[bool], None] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`on_change` is told when this candidate becomes (True) or stops being (False) leader."""
+        """`on_change` is called when this candidate starts (True) or stops (False) leading."""
         self.identity: Final = identity
         self.settings: Final = settings or ElectionSettings()
         self.settings.check()
@@ -98,7 +98,7 @@ class LeaderElector:
         self._sleep = sleep
         self._lease: Lease | None = None  # as last read or written
         self._observation: Observation | None = None
-        # When the last renewal was sent that others can have noticed: they count from then on.
+        # When the last renewal was sent that others can observe: they count from then on.
         self._renewed_s = 0.0
         self._slow_path_count = 0
 
@@ -119,7 +119,7 @@ class LeaderElector:
     ) -> Literal["lost", "finished"]:
         """Wait for the lease, then lead until the lease is lost or the work is finished.
 
-        Whatever ends it, cancellation included: the work is cancelled and the lease is released.
+        However it ends, also by cancellation: the work is cancelled and the lease is released.
         """
         await self.acquire()
         self._change(is_leading=True)
@@ -129,7 +129,7 @@ class LeaderElector:
             await asyncio.wait((work, renewal), return_when=asyncio.FIRST_COMPLETED)
             is_finished = work.done()
         finally:
-            # The work first: once the lease is free, somebody else begins.
+            # The work first: once the lease is free, another candidate starts.
             work.cancel()
             renewal.cancel()
             await asyncio.gather(renewal, return_exceptions=True)
@@ -138,7 +138,7 @@ class LeaderElector:
             await asyncio.gather(work, return_exceptions=True)
         if not is_finished:
             return "lost"
-        work.result()  # what it failed with is for the caller to know
+        work.result()  # raises the error of the work
         return "finished"
 
     async def acquire(self) -> None:
@@ -193,7 +193,7 @@ class LeaderElector:
                     try:
                         self._lease = await self._client.update(lease, _with_spec(lease, released))
                     except ConflictError:
-                        continue  # our own last renewal was still on its way
+                        continue  # our own last renewal arrived meanwhile
                     self._observation = Observation(released, self._clock.monotonic_s())
                     return
         except (ApiError, TimeoutError) as error:
@@ -208,8 +208,8 @@ class LeaderElector:
         """Try until it succeeds; False when time is up."""
         settings = self.settings
         started_s = self._clock.monotonic_s()
-        # The deadline counts from now. A last answer that took long to come could put it beyond the
-        # end of the lease, and by then somebody else may lead.
+        # The deadline counts from now. After a slow response to the last renewal it could lie
+        # beyond the end of the lease, when another candidate may lead already.
         deadline_s = min(
             started_s + settings.renew_deadline_s, self._renewed_s + settings.lease_seconds
         )
@@ -290,18 +290,18 @@ class LeaderElector:
 
 
 class Observation(NamedTuple):
-    """What a lease said, and when we saw it say so (on our monotonic clock)."""
+    """The content of a lease, and when it was first seen (on our monotonic clock)."""
 
     spec: LeaseSpec
     seen_s: float
 
     def is_valid(self, now_s: float) -> bool:
-        """Whether the lease may still be held, as far as we can tell."""
+        """Whether the lease has not expired, counted from when it was seen."""
         return self.seen_s + (self.spec.lease_duration_seconds or 0) > now_s
 
 
 def observe(old: Observation | None, spec: LeaseSpec, now_s: float) -> Observation:
-    """What we know after reading the lease: nothing new unless it visibly changed (§6.1)."""
+    """The observation after reading the lease: the old one unless it visibly changed (§6.1)."""
     if old is not None and _visible(old.spec) == _visible(spec):
         return old
     return Observation(spec, now_s)
@@ -315,7 +315,7 @@ def claim(
     now_s: float,
     now: datetime,
 ) -> LeaseSpec | None:
-    """The record with which to claim the lease; None while somebody else holds it (§6.2)."""
+    """The record with which to claim the lease; None while another candidate holds it (§6.2)."""
     held = observation.spec
     holder = held.holder_identity or ""
     transitions = held.lease_transitions or 0
@@ -336,7 +336,7 @@ def claim(
 
 
 def process_identity(hostname: str, rng: np.random.Generator) -> str:
-    """What tells this process from all others."""
+    """A name that no other process has."""
     return f"{hostname}_{uuid.UUID(bytes=rng.bytes(16), version=4)}"
 
 

@@ -1,11 +1,11 @@
 """Events that repeat, counted as one series (spec 09 §9.3).
 
-The same thing happening again to the same version of an object is no new event: the second time the
-first event gets a count, after that the count grows in memory and is written now and then.
+The same event on the same version of an object is not created twice: the second time the first
+event gets a count, after that the count grows in memory and is written from time to time.
 
     first ──► create ──again──► patch: count 2 ──again──► count in memory
                 │                                          ├── every 30 min: patch
-                └── quiet for 6 min: forgotten             └── quiet for 6 min: patch, forgotten
+                └── quiet for 6 min: removed               └── quiet for 6 min: patch, removed
 
 Not here: sending anything (`events`).
 """
@@ -19,10 +19,10 @@ from kubestow.api.meta import JsonObject, ObjectReference
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.documents import microseconds_at
 
-FINISH_S: Final = 360.0  # a series this quiet is over; looked for as often
+FINISH_S: Final = 360.0  # a series without events for this long is over; also the check interval
 REFRESH_S: Final = 1800.0
 
-# A pod is bound once: to remember each for six minutes would cost memory and never find a match.
+# A pod is bound once: keeping each for six minutes would cost memory and never find a match.
 _ONCE: Final = frozenset({"Scheduled"})
 
 
@@ -48,12 +48,12 @@ class Series:
         self.event: Final = event
         self.count = 1
         self.last_ns = now_ns
-        self.sent_count = 0  # as far as the server knows: 0 nothing, 1 the event, 2 its series
+        self.sent_count = 0  # what the server has: 0 nothing, 1 the event, 2 its series
         self.is_being_sent = False
 
     @property
-    def has_news(self) -> bool:
-        """Whether the server has to be told now: of the event itself, and that it repeats."""
+    def is_due(self) -> bool:
+        """Whether a write is due now: of the event itself, or of the first repetition."""
         return self.sent_count < min(self.count, 2)
 
     def patch(self) -> JsonObject:
@@ -89,11 +89,11 @@ class SeriesCache:
         return series
 
     def repeated(self) -> list[Series]:
-        """The series to be written every now and then."""
+        """The series to be written from time to time."""
         return [series for series in self._series.values() if series.count > 1]
 
     def finish(self, now_ns: int) -> list[Series]:
-        """Forget what has been quiet for long; return the series to be written a last time."""
+        """Remove finished series; return those to be written a last time."""
         quiet_ns = now_ns - int(FINISH_S * NANOSECONDS)
         finished = [series for series in self._series.values() if series.last_ns < quiet_ns]
         for series in finished:

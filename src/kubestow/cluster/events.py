@@ -1,12 +1,12 @@
-"""The event recorder: what `kubectl describe pod` shows of the scheduler's doings.
+"""The event recorder: the events of the scheduler that `kubectl describe pod` shows.
 
-Recording never delays the one who records: an event goes into a buffer and tasks of their own send
-it. When the server is slower than the scheduler, the oldest events are dropped and counted; a
-scheduler that waits for its own log is worse than a log with a gap.
+Recording never delays the caller: an event goes into a buffer and separate tasks send it. When the
+server is slower than the scheduler, the oldest events are dropped and counted, because scheduling
+must not wait for events.
 
     record ──► buffer ──► a few senders ──refused──► logged and dropped
                   │          └──no answer──► again after some seconds, up to twelve times
-                  └──full──► the oldest goes
+                  └──full──► the oldest is dropped
 
 Not here: which events there are and when (`engine`); what counts as the same event
 (`event_series`).
@@ -67,7 +67,7 @@ class _Recorded(NamedTuple):
 
 
 class EventRecorder:
-    """Collects events and sends them when there is time."""
+    """Collects events and sends them in tasks of its own."""
 
     def __init__(
         self,
@@ -106,9 +106,9 @@ class EventRecorder:
         note: str,
         related: ApiObject | None = None,
     ) -> None:
-        """Note an event about an object; `reporter` is the name of the profile. Never waits."""
+        """Record an event about an object; `reporter` is the name of the profile. Never waits."""
         now_ns = self._clock.now_ns()
-        # Names are made of the time, and on a virtual clock many events happen at the same time.
+        # Names contain the time, and on a virtual clock many events have the same time.
         self._last_stamp_ns = max(now_ns, self._last_stamp_ns + 1)
         if len(self._waiting) >= self._buffer_max:
             self._waiting.popleft()
@@ -142,7 +142,7 @@ class EventRecorder:
     async def run(self) -> None:
         """Send events until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._tend_series(), name="event series")
+            tasks.create_task(self._maintain_series(), name="event series")
             while True:
                 await self._wakeup.wait()
                 self._wakeup.clear()
@@ -151,7 +151,7 @@ class EventRecorder:
                     tasks.create_task(self._send_waiting(), name="event sender")
 
     async def flush(self) -> None:
-        """Send what is waiting, oldest first; a server that does not answer is asked only once."""
+        """Send what is waiting, oldest first, each event only once."""
         while self._waiting:
             await self._send(self._waiting.popleft(), tries_max=1)
 
@@ -163,24 +163,24 @@ class EventRecorder:
             self._sender_count -= 1
 
     async def _send(self, recorded: _Recorded, *, tries_max: int) -> None:
-        """Tell the server of an event, if it has to know."""
+        """Count the event; write its series where that is due."""
         series = self._series.count(self._event(recorded), recorded.now_ns)
         if series.is_being_sent:
-            return  # whoever does it goes on with what came meanwhile
+            return  # the task that sends it also sends this one
         series.is_being_sent = True
         try:
-            while series.has_news:
+            while series.is_due:
                 sent_count = series.sent_count
                 await self._write(series, tries_max=tries_max)
-                # What was refused is not tried again.
+                # A refused write is not repeated.
                 series.sent_count = max(series.sent_count, sent_count + 1)
         finally:
             series.is_being_sent = False
 
     async def _write(self, series: Series, *, tries_max: int) -> None:
-        """Create the event or patch its series. Nothing depends on an event: failures are logged.
+        """Create the event or patch its series. Failures are only logged.
 
-        A server that refuses one would refuse it again; one that does not answer may be back soon.
+        A refused event would be refused again; a server that does not respond may recover.
         """
         metadata = series.event.metadata
         failure = None
@@ -191,7 +191,7 @@ class EventRecorder:
                 await self._create_or_patch(series)
             except ApiError as error:
                 failure = error
-                if not isinstance(error, UnreachableError) and not _exists_after_all(series, error):
+                if not isinstance(error, UnreachableError) and not _exists_now(series, error):
                     break
             else:
                 self._sent_count += 1
@@ -210,12 +210,12 @@ class EventRecorder:
         try:
             await self._client.patch(Event, metadata.namespace, metadata.name, series.patch())
         except NotFoundError:
-            # The server has forgotten the event, or never took it.
+            # The server has deleted the event, or never accepted it.
             await self._client.create_event(series.event_with_series())
         series.sent_count = 2
 
-    async def _tend_series(self) -> None:
-        """Write series every now and then, and for the last time when they are over."""
+    async def _maintain_series(self) -> None:
+        """Write series from time to time, and for the last time when they are over."""
         refreshed_s = self._clock.monotonic_s()
         while True:
             await self._sleep(FINISH_S)
@@ -255,25 +255,25 @@ class EventRecorder:
         return str(uuid.UUID(bytes=self._rng.bytes(16), version=4))
 
 
-def _exists_after_all(series: Series, error: ApiError) -> bool:
-    """Whether the event to be patched was not there, and was when we wanted to create it."""
+def _exists_now(series: Series, error: ApiError) -> bool:
+    """Whether the event did not exist for the patch but existed for the create after it."""
     return series.count > 1 and error.reason == "AlreadyExists"
 
 
 def cut_note(note: str) -> str:
-    """A note an API server accepts: longer than 1024 bytes, its first 1020 and ` ...`.
+    """A note an API server accepts: one longer than 1024 bytes becomes its first 1020 and ` ...`.
 
     Spec 04 §14, step 6.
     """
     raw = note.encode()
     if len(raw) <= NOTE_BYTES_MAX:
         return note
-    # A character cut in half is left out: what replaces it could be longer than what is allowed.
+    # A character cut in half is left out: its replacement could make the note too long again.
     return raw[: NOTE_BYTES_MAX - len(_CUT_MARK)].decode(errors="ignore") + _CUT_MARK
 
 
 def reference_to(obj: ApiObject) -> ObjectReference:
-    """How an event names an object, down to its version."""
+    """The reference of an event to an object and its version."""
     metadata = obj.metadata
     return ObjectReference(
         api_version=obj.api_version,

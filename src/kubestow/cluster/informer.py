@@ -1,9 +1,9 @@
-"""Informers: keep a store of objects up to date, and tell handlers what changed.
+"""Informers: keep a store of objects up to date, and call handlers for each change.
 
 An informer lists a resource once and watches it from then on. The store changes first, then each
 handler is called, in order, one event after the other; a batch of events is handled in one turn of
-the loop. When the server has forgotten the version followed, it lists again and reports what went
-missing meanwhile as deletions whose final state is unknown.
+the loop. When the server no longer has the version followed, it lists again and reports objects
+that disappeared meanwhile as deletions whose final state is unknown.
 
     list ──► watch ──ended in time──► watch again from the last version ◄──┐
       ▲        └──410, error──► back off ──┐          └──busy──► back off ──┘
@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)
 
-# Spec 03 §11.3: a pod that has ended leaves the watch, and so is seen to be deleted.
+# Spec 03 §11.3: a pod that has ended leaves the watch, which looks like a deletion.
 POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
-# A watch that ends sooner without a single event has not worked.
+# A watch that ends faster without a single event has not worked.
 SHORT_WATCH_S: Final = 1.0
 
 
 class Store(Protocol[T]):
-    """What an informer needs of the store it keeps (`cache.objects.ObjectStore`)."""
+    """What an informer needs of its store (`cache.objects.ObjectStore`)."""
 
     def get(self, namespace_or_name: str, name: str | None = None, /) -> T | None: ...
 
@@ -124,7 +124,7 @@ class Informer(Generic[T]):
             self._end_watch()
 
     async def wait_synced(self) -> None:
-        """Return once the handlers have been told of everything that was there at the start."""
+        """Return once the handlers have been called for all objects of the first list."""
         await self._synced.wait()
 
     async def _list_and_follow(self) -> None:
@@ -144,7 +144,7 @@ class Informer(Generic[T]):
                     label_selector=self._label_selector,
                 )
             except ApiError as error:
-                if not _is_passing(error):
+                if not _is_transient(error):
                     raise
                 await self._back_off(error, then="watching")
 
@@ -163,10 +163,10 @@ class Informer(Generic[T]):
     async def _list(self) -> None:
         self._end_watch()
         try:
-            # At first any version will do, however old: the watch brings the rest.
+            # At first any version is accepted, however old: the watch brings the rest.
             listing = await self._fetch(self._resource_version or "0")
         except GoneError:
-            # Only now is it certain that the server cannot continue from what we have.
+            # Only now is it certain that the server cannot continue from our version.
             listing = await self._fetch("")
         self._watch = listing.watch
         self._list_count += 1
@@ -184,7 +184,7 @@ class Informer(Generic[T]):
         )
 
     async def _follow(self, watch: ObjectWatch[T]) -> None:
-        """Handle events until the watch ends; ApiError if it ended without having worked."""
+        """Handle events until the watch ends; ApiError if it ended at once without an event."""
         started_s = self._clock.monotonic_s()
         event_count = 0
         while batch := await watch.next_batch():
@@ -198,7 +198,7 @@ class Informer(Generic[T]):
             self._watch = None
 
     def _replace(self, items: Sequence[T]) -> None:
-        """Make the store hold exactly these objects (spec 09 §4.3): first what vanished goes."""
+        """Make the store hold exactly these objects (spec 09 §4.3): deletions first."""
         listed = {(item.metadata.namespace, item.metadata.name) for item in items}
         for known in self.store.list():
             key = known.metadata.namespace, known.metadata.name
@@ -228,7 +228,7 @@ class Informer(Generic[T]):
             for handler in self._handlers:
                 if handler.on_add is not None:
                     handler.on_add(new)
-        # The same version again says nothing new (after listing anew, most objects are unchanged).
+        # The same version again is no change (after listing again, most objects are unchanged).
         elif old.metadata.resource_version != metadata.resource_version:
             self.store.put(new)
             for handler in self._handlers:
@@ -238,14 +238,14 @@ class Informer(Generic[T]):
     def _remove(self, last: T, *, is_final_state_unknown: bool) -> None:
         metadata = last.metadata
         if self.store.remove(metadata.namespace, metadata.name) is None:
-            return  # reported already, when a list no longer had it
+            return  # reported already, when it was missing from a list
         for handler in self._handlers:
             if handler.on_delete is not None:
                 handler.on_delete(last, is_final_state_unknown)
 
 
-def _is_passing(error: ApiError) -> bool:
-    """Whether the server could not even be asked: what we know of its objects is still good."""
+def _is_transient(error: ApiError) -> bool:
+    """Whether the server did not handle the request: the store and its version are still valid."""
     if isinstance(error, UnreachableError):
         return error.cause == "refused"
     return error.code == 429

@@ -1,7 +1,7 @@
-"""The event that says who leads (spec 09 §9.1).
+"""The event that reports a change of the leader (spec 09 §9.1).
 
-It is about the lease and of the older kind (core `v1`), which needs no action; newer servers show
-it among the others all the same.
+It is about the lease and of the older kind (core `v1`), which needs no action; newer servers list
+it with the others.
 """
 
 from typing import Final

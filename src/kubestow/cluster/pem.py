@@ -1,4 +1,4 @@
-"""A certificate with its key into a TLS context, without leaving the key on a disk.
+"""Loads a certificate with its key into a TLS context, without leaving the key on a disk.
 
 The standard library reads both from files only. Where the system has files in memory they are used,
 so that this also works with a read-only root file system; elsewhere a file that only this user can
@@ -14,10 +14,9 @@ from pathlib import Path
 
 
 def load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Use this certificate (with what follows it in its chain) and key, both PEM.
+    """Use this certificate (and the rest of its chain) and key, both PEM.
 
-    Raises ssl.SSLError if they cannot be read or do not belong together, OSError if there is no
-    place for a file.
+    Raises ssl.SSLError if they cannot be read or do not match, OSError if no file can be written.
     """
     # A file can hold both.
     with _file_with(certificate + b"\n" + key + b"\n") as path:

@@ -1,4 +1,4 @@
-"""Patches of a pod's status: the condition that says why it waits, the node it is promised.
+"""Patches of a pod's status: the condition that says why it waits, the nominated node.
 
 The patch is computed between two statuses, names only what differs, and is empty when nothing does;
 an empty patch is not sent (spec 09 §4.6). The memory client and the real one send the same bytes.
@@ -16,7 +16,7 @@ from kubestow.api.pod import Pod, first_condition
 
 
 def changed_condition(pod: Pod, condition: Condition, *, now: datetime) -> Condition | None:
-    """The condition as it is to be written; None if the pod already says so (spec 04 §14, step 7).
+    """The condition to write; None if the pod already has it (spec 04 §14, step 7).
 
     The time of the last transition moves only with the condition's status. A new observed
     generation alone is no reason to write.

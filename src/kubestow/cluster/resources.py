@@ -1,7 +1,8 @@
 """Which resources an API server serves: group, version, plural, kind, and what they can do.
 
-The embedded server, its HTTP face and the real client all look names up here. A kind needs no typed
-struct to be stored, listed and watched: a new one is a line in the table, or a call of `register`.
+The embedded server, its HTTP server and the real client all look names up here. A kind needs no
+typed struct to be stored, listed and watched: a new one is a line in the table, or a call of
+`register`.
 
 Not here: the typed structs (`api`), which of these the scheduler watches (`engine`).
 """
@@ -15,7 +16,7 @@ from kubestow.api.decode import class_of
 from kubestow.api.meta import ApiObject
 from kubestow.errors import NotFoundError
 
-# Parts of an object with a door of their own; the empty one is the object itself.
+# Empty for the object itself.
 Subresource = Literal["", "status"]
 
 
@@ -27,7 +28,7 @@ class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
     plural: str
     kind: str
     namespaced: bool
-    # Whether `status` is written through a subresource of its own, as controllers do.
+    # Whether `status` is written through its own subresource, as controllers do.
     has_status: bool = False
     # Whether metadata.generation counts the changes of the spec.
     has_generation: bool = False
@@ -39,7 +40,7 @@ class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def qualified_name(self) -> str:
-        """How messages of an API server call it: `pods`, `storageclasses.storage.k8s.io`."""
+        """The name in messages of an API server: `pods`, `storageclasses.storage.k8s.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -49,7 +50,7 @@ class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResourceTable:
-    """The resources a server knows, found by name, by kind or by type."""
+    """The resources of a server, found by name, by kind or by type."""
 
     def __init__(self, resources: Iterable[ApiResource] = ()) -> None:
         self._by_name: dict[str, ApiResource] = {}
@@ -59,7 +60,7 @@ class ResourceTable:
             self.register(resource)
 
     def register(self, resource: ApiResource) -> None:
-        """Serve this resource too; the first one of a kind is the one its type stands for."""
+        """Serve this resource too; `of_type` returns the first one of a kind."""
         self._by_name[resource.qualified_name] = resource
         self._by_kind[resource.api_version, resource.kind] = resource
         self._by_type_name.setdefault(resource.kind, resource)
@@ -176,5 +177,5 @@ _SERVED: Final = (
 
 
 def default_resources() -> ResourceTable:
-    """A table of everything the scheduler reads or writes, and the workloads people create."""
+    """A table of everything the scheduler reads or writes, and of common workloads."""
     return ResourceTable(_SERVED)

@@ -1,7 +1,7 @@
-"""Certificates made on the spot, for servers that were given none.
+"""Certificates generated at start, for servers that were given none.
 
-A small authority signs one certificate for the names and addresses asked for, and is forgotten:
-nobody can make another one later. Clients are given the authority's certificate to trust.
+A new authority signs one certificate for the requested names and addresses, and its key is dropped:
+no other certificate can be signed later. Clients get the authority's certificate to trust.
 """
 
 import ssl
@@ -21,12 +21,12 @@ from kubestow.cluster.pem import load_pair
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 VALID_DAYS: Final = 365
-# Clocks of two machines differ a little: valid from a moment before now.
+# Clocks of two machines differ a little: valid from some time before now.
 _BACKDATED: Final = timedelta(hours=1)
 
 
 class SelfSigned(msgspec.Struct, frozen=True):
-    """All in PEM: whom to trust, what to present, and the key that proves it."""
+    """All in PEM: the authority to trust, the certificate to present, and its key."""
 
     authority: bytes
     certificate: bytes

@@ -1,4 +1,4 @@
-"""API servers that say what a test tells them to, on real sockets of this machine."""
+"""API servers with scripted answers, on real loopback sockets."""
 
 import asyncio
 import subprocess
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
 
 
 class ScriptedServer:
-    """Gives its answers in order, the last one again and again; remembers what it was asked."""
+    """Gives its answers in order, the last one repeatedly; records the requests."""
 
     def __init__(self, answers: Sequence[Answer]) -> None:
         self.requests: list[Seen] = []
@@ -104,7 +104,7 @@ def serve_raw() -> ServeRaw:
             try:
                 await talk(reader, writer)
             except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                pass  # the client has seen enough
+                pass  # the client has closed the connection
             finally:
                 tasks.discard(task)
                 writer.close()
@@ -123,13 +123,13 @@ def serve_raw() -> ServeRaw:
 
 
 async def _settle() -> None:
-    """Let closed connections go, so that none is left when the loop ends."""
+    """Wait for closed connections, so that none is left when the loop ends."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
 class Pauses:
-    """Stands in for sleeping: notes how long, and gives others their turn."""
+    """Replaces sleeping: records the delay, and yields to other tasks."""
 
     def __init__(self) -> None:
         self.delays_s: list[float] = []
@@ -149,7 +149,7 @@ Connect = Callable[..., HttpClient]
 
 @pytest.fixture
 def connect(pauses: Pauses) -> Connect:
-    """A client of a server's URL, without a rate limit unless asked for."""
+    """A client of a server's URL, by default without a rate limit."""
 
     def build(
         url: str,

@@ -1,4 +1,4 @@
-"""Identities: tokens in files and plugins that hand them out."""
+"""Identities: tokens in files and from plugins."""
 
 import asyncio
 import json
@@ -34,10 +34,10 @@ def test_a_fixed_identity_stays_what_it_is():
     identity = asyncio.run(credentials.identify())
     assert identity.headers == bearer("t")
     assert identity.valid_until_s == math.inf
-    assert not credentials.turned_down()
+    assert not credentials.rejected()
 
 
-def test_a_token_file_is_read_again_and_a_gap_is_bridged(tmp_path: Path):
+def test_a_token_file_is_read_again_and_an_empty_one_keeps_the_token(tmp_path: Path):
     path = tmp_path / "token"
     path.write_text("one\n")
     credentials = TokenFile(str(path), ManualClock(1000))
@@ -50,10 +50,10 @@ def test_a_token_file_is_read_again_and_a_gap_is_bridged(tmp_path: Path):
     assert asyncio.run(credentials.identify()).headers == bearer("two")
     path.unlink()
     assert asyncio.run(credentials.identify()).headers == bearer("two")
-    assert credentials.turned_down()
+    assert credentials.rejected()
 
 
-def test_a_token_file_that_never_was(tmp_path: Path):
+def test_a_missing_token_file_is_an_error(tmp_path: Path):
     path = str(tmp_path / "token")
     with pytest.raises(ConfigError, match="there is no token in the file"):
         asyncio.run(TokenFile(path, ManualClock()).identify())
@@ -65,14 +65,14 @@ def test_a_token_file_that_never_was(tmp_path: Path):
 
 
 def plugin(tmp_path: Path, output: str, *, exit_code: int = 0, **settings: Any) -> ExecPlugin:
-    """A plugin that notes what it was told in `told.json` and prints the output."""
+    """A plugin that writes its input to `input.json` and prints the output."""
     script = tmp_path / "plugin.py"
-    told = tmp_path / "told.json"
+    received = tmp_path / "input.json"
     script.write_text(
         "import json, os, pathlib, sys\n"
-        "told = {'info': json.loads(os.environ['KUBERNETES_EXEC_INFO']),"
+        "received = {'info': json.loads(os.environ['KUBERNETES_EXEC_INFO']),"
         " 'args': sys.argv[1:], 'region': os.environ.get('REGION'), 'home': os.environ['HOME']}\n"
-        f"pathlib.Path({str(told)!r}).write_text(json.dumps(told))\n"
+        f"pathlib.Path({str(received)!r}).write_text(json.dumps(received))\n"
         f"print({output!r})\n"
         f"sys.exit({exit_code})\n"
     )
@@ -92,14 +92,14 @@ def credential(**status: str) -> str:
     return json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status})
 
 
-def test_a_plugin_is_told_what_it_may_know_and_gives_a_token(tmp_path: Path):
+def test_a_plugin_gets_its_information_and_gives_a_token(tmp_path: Path):
     cluster = {"server": "https://api"}
     expires = "2023-11-14T22:18:20Z"  # five minutes from now
     output = credential(token="t", expirationTimestamp=expires)
     identity = asyncio.run(plugin(tmp_path, output, cluster=cluster).identify())
     assert identity.headers == bearer("t")
     assert identity.valid_until_s == 1_700_000_300
-    assert json.loads((tmp_path / "told.json").read_text()) == {
+    assert json.loads((tmp_path / "input.json").read_text()) == {
         "info": {
             "apiVersion": V1,
             "kind": "ExecCredential",
@@ -111,7 +111,7 @@ def test_a_plugin_is_told_what_it_may_know_and_gives_a_token(tmp_path: Path):
     }
 
 
-def test_a_plugin_may_give_a_certificate_for_good(tmp_path: Path):
+def test_a_plugin_may_give_a_certificate_that_does_not_expire(tmp_path: Path):
     output = credential(clientCertificateData="CERT", clientKeyData="KEY")
     identity = asyncio.run(plugin(tmp_path, output).identify())
     assert identity.headers == ()
@@ -134,7 +134,7 @@ def test_a_plugin_may_give_a_certificate_for_good(tmp_path: Path):
         ),
     ],
 )
-def test_a_plugin_that_answers_nonsense_is_not_quoted(tmp_path: Path, output: str, message: str):
+def test_invalid_output_of_a_plugin_is_not_quoted(tmp_path: Path, output: str, message: str):
     with pytest.raises(ConfigError, match=message) as caught:
         asyncio.run(plugin(tmp_path, output).identify())
     assert "hush" not in str(caught.value)
@@ -145,18 +145,18 @@ def test_a_plugin_that_fails(tmp_path: Path):
         asyncio.run(plugin(tmp_path, "", exit_code=3).identify())
 
 
-def test_a_plugin_that_is_not_there_comes_with_its_hint():
+def test_a_missing_plugin_is_reported_with_its_install_hint():
     settings = ExecSettings(command="/nowhere/x", api_version=V1, install_hint="get it from y")
     with pytest.raises(ConfigError, match=r"(?s)No such file.*get it from y"):
         asyncio.run(ExecPlugin(settings, ManualClock()).identify())
 
 
-def test_a_plugin_that_needs_a_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_plugin_that_needs_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "stdin", None)  # as in a service
-    with pytest.raises(ConfigError, match="wants to talk to a person"):
+    with pytest.raises(ConfigError, match="needs a terminal"):
         asyncio.run(plugin(tmp_path, "", interactive_mode="Always").identify())
 
 
 def test_a_plugin_of_an_unknown_version(tmp_path: Path):
-    with pytest.raises(ConfigError, match='speaks "v1alpha1", expected one of'):
+    with pytest.raises(ConfigError, match='has version "v1alpha1", expected one of'):
         plugin(tmp_path, "", api_version="v1alpha1")

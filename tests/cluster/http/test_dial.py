@@ -26,7 +26,7 @@ def server_context(certificates: Any, *, wants_client: bool = False) -> ssl.SSLC
     return context
 
 
-async def tell_who(request: web.Request) -> web.StreamResponse:
+async def answer_with_client_name(request: web.Request) -> web.StreamResponse:
     """Answers with the name in the client's certificate."""
     assert request.transport is not None
     peer = request.transport.get_extra_info("peercert") or {"subject": ()}
@@ -34,9 +34,7 @@ async def tell_who(request: web.Request) -> web.StreamResponse:
     return web.json_response({"names": names})
 
 
-def test_the_server_is_verified_and_the_client_shows_who_it_is(
-    serve: Any, connect: Any, certificates: Any
-):
+def test_server_and_client_are_verified(serve: Any, connect: Any, certificates: Any):
     settings = TlsSettings(
         ca_file=str(certificates.ca),
         certificate_file=str(certificates.client),
@@ -45,7 +43,7 @@ def test_the_server_is_verified_and_the_client_shows_who_it_is(
 
     async def main() -> None:
         tls = server_context(certificates, wants_client=True)
-        async with serve(tell_who, tls=tls) as server:
+        async with serve(answer_with_client_name, tls=tls) as server:
             client = connect("", config=ServerConfig(server=server.url, tls=settings))
             assert await client.get_document("/x") == {"names": ["ann"]}
             client.close()
@@ -53,11 +51,13 @@ def test_the_server_is_verified_and_the_client_shows_who_it_is(
     asyncio.run(main())
 
 
-def test_a_server_nobody_vouches_for_is_not_spoken_to(serve: Any, connect: Any, certificates: Any):
+def test_a_server_without_a_trusted_certificate_is_refused(
+    serve: Any, connect: Any, certificates: Any
+):
     settings = TlsSettings(ca_file=str(certificates.other_ca))
 
     async def main() -> None:
-        async with serve(tell_who, tls=server_context(certificates)) as server:
+        async with serve(answer_with_client_name, tls=server_context(certificates)) as server:
             client = connect("", config=ServerConfig(server=server.url, tls=settings))
             with pytest.raises(UnreachableError, match="certificate is not accepted"):
                 await client.get_document("/x")
@@ -81,7 +81,7 @@ def test_the_certificate_is_for_the_name_expected(
     settings = TlsSettings(ca_data=certificates.ca.read_bytes(), server_name=server_name)
 
     async def main() -> None:
-        async with serve(tell_who, tls=server_context(certificates)) as server:
+        async with serve(answer_with_client_name, tls=server_context(certificates)) as server:
             url = server.url.replace("127.0.0.1", host)
             client = connect("", config=ServerConfig(server=url, tls=settings))
             if accepted:
@@ -104,7 +104,7 @@ def test_a_certificate_of_a_plugin_is_shown(serve: Any, connect: Any, certificat
 
     async def main() -> None:
         tls = server_context(certificates, wants_client=True)
-        async with serve(tell_who, tls=tls) as server:
+        async with serve(answer_with_client_name, tls=tls) as server:
             config = ServerConfig(
                 server=server.url,
                 tls=TlsSettings(ca_file=str(certificates.ca)),
@@ -117,13 +117,13 @@ def test_a_certificate_of_a_plugin_is_shown(serve: Any, connect: Any, certificat
     asyncio.run(main())
 
 
-def test_a_server_that_wants_to_know_who_we_are_is_not_asked_again_and_again(
+def test_a_server_that_requires_a_certificate_is_not_asked_repeatedly(
     serve_raw: Any, connect: Any, pauses: Any, certificates: Any
 ):
     context = server_context(certificates, wants_client=True)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Shakes hands as other servers do: it says why it breaks off."""
+        """A handshake as of other servers: it ends with an alert that gives the reason."""
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = context.wrap_bio(incoming, outgoing, server_side=True)
         has_failed = False
@@ -151,9 +151,9 @@ def test_a_server_that_wants_to_know_who_we_are_is_not_asked_again_and_again(
     asyncio.run(main())
 
 
-def test_nobody_listens(connect: Any, serve: Any):
+def test_a_refused_connection(connect: Any, serve: Any):
     async def main() -> None:
-        async with serve(tell_who) as server:
+        async with serve(answer_with_client_name) as server:
             url = server.url
         client: HttpClient = connect(url)
         with pytest.raises(UnreachableError, match="connection refused") as caught:
@@ -167,7 +167,7 @@ def test_nobody_listens(connect: Any, serve: Any):
 
 
 class ScriptedProxy:
-    """Speaks CONNECT and SOCKS5, and passes the bytes on."""
+    """Accepts CONNECT and SOCKS5, and passes the bytes on."""
 
     def __init__(self, target_port: Callable[[], int]) -> None:
         self.asked: list[bytes] = []
@@ -271,14 +271,12 @@ def test_a_plain_request_goes_to_the_proxy_with_its_whole_url(serve: Any, connec
     [
         pytest.param("http", b"HTTP/1.1 407 Auth\r\n\r\n", "answered with 407", id="http-no"),
         pytest.param("http", b"nonsense\r\n\r\n", "expected an HTTP", id="http-nonsense"),
-        pytest.param("http", b"HTTP/1.1", "broke off", id="http-silent"),
-        pytest.param("socks5", b"\x05\xff", "our way to log in", id="socks-no"),
+        pytest.param("http", b"HTTP/1.1", "ended the handshake", id="http-silent"),
+        pytest.param("socks5", b"\x05\xff", "our authentication method", id="socks-no"),
         pytest.param("socks5", b"\x05\x00\x05\x05\x00\x01", "SOCKS error 5", id="socks-refused"),
     ],
 )
-def test_a_proxy_that_does_not_help(
-    serve_raw: Any, connect: Any, scheme: str, answer: bytes, message: str
-):
+def test_a_proxy_that_fails(serve_raw: Any, connect: Any, scheme: str, answer: bytes, message: str):
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(3)
         writer.write(answer)
@@ -302,7 +300,7 @@ def test_a_certificate_replaced_on_disk_is_used_for_the_next_connection(
     ca.write_bytes(certificates.other_ca.read_bytes())
 
     async def main() -> None:
-        async with serve(tell_who, tls=server_context(certificates)) as server:
+        async with serve(answer_with_client_name, tls=server_context(certificates)) as server:
             settings = TlsSettings(ca_file=str(ca))
             client = connect("", config=ServerConfig(server=server.url, tls=settings))
             with pytest.raises(UnreachableError):
@@ -314,14 +312,14 @@ def test_a_certificate_replaced_on_disk_is_used_for_the_next_connection(
     asyncio.run(main())
 
 
-def test_a_certificate_that_is_no_good_is_a_mistake_at_first_and_a_failure_later(
+def test_an_invalid_certificate_is_a_config_error_at_first_and_unreachable_later(
     serve: Any, connect: Any, certificates: Any, tmp_path: Path
 ):
     ca = tmp_path / "ca.crt"
     ca.write_bytes(b"not yet")
 
     async def main() -> None:
-        async with serve(tell_who, tls=server_context(certificates)) as server:
+        async with serve(answer_with_client_name, tls=server_context(certificates)) as server:
             config = ServerConfig(server=server.url, tls=TlsSettings(ca_file=str(ca)))
             with pytest.raises(ConfigError, match="cannot use the certificate authority"):
                 connect("", config=config)

@@ -1,4 +1,4 @@
-"""What an answer that says no becomes."""
+"""Error responses as exceptions."""
 
 import msgspec
 import pytest
@@ -66,7 +66,7 @@ CAUSES = {"causes": [{"reason": TOO_LARGE_VERSION, "message": "Too large resourc
         ),
         pytest.param(
             500, status(500, "", ""), ApiError, "InternalError",
-            "the server answered with 500 InternalError", id="status-without-words",
+            "the server answered with 500 InternalError", id="status-without-message",
         ),
         pytest.param(
             404, b"404 page not found\n", NotFoundError, "NotFound",
@@ -90,7 +90,7 @@ CAUSES = {"causes": [{"reason": TOO_LARGE_VERSION, "message": "Too large resourc
         ),
     ],
 )  # fmt: skip
-def test_the_servers_words_are_kept(
+def test_the_servers_message_is_kept(
     code: int, body: bytes, cls: type[ApiError], reason: str, message: str
 ):
     error = response_error(code, body, method="GET", path="/apis/x?watch=true")

@@ -1,4 +1,4 @@
-"""The client against servers that say what the test wants (spec 09 §4.3 and §4.6)."""
+"""The client against servers with scripted answers (spec 09 §4.3 and §4.6)."""
 
 import asyncio
 import logging
@@ -172,7 +172,7 @@ def test_pages_that_expire_are_read_in_one_piece(serve: Any, connect: Any):
     run(serve, connect, answers, body)
 
 
-def test_an_odd_item_is_named_and_left_out(
+def test_an_invalid_item_is_named_and_left_out(
     serve: Any, connect: Any, caplog: pytest.LogCaptureFixture
 ):
     async def body(client: HttpClient, server: Any) -> None:
@@ -283,7 +283,7 @@ TOO_LARGE = refuse(504, "Timeout", "Timeout: Too large resource version: 9, curr
         ),
     ],
 )
-def test_a_list_that_does_not_come(
+def test_a_list_that_fails(
     serve: Any, connect: Any, answers: list[Any], error: type[ApiError], request_count: int
 ):
     async def body(client: HttpClient, server: Any) -> None:
@@ -294,7 +294,7 @@ def test_a_list_that_does_not_come(
     run(serve, connect, answers, body)
 
 
-def test_a_watch_goes_on_where_it_is_told(serve: Any, connect: Any):
+def test_a_watch_continues_from_the_given_version(serve: Any, connect: Any):
     async def body(client: HttpClient, server: Any) -> None:
         watch = await client.watch(Pod, resource_version="7", label_selector="a=b")
         (event,) = await watch.next_batch()
@@ -344,7 +344,7 @@ def test_closing_a_watch_ends_the_request(serve_raw: Any, connect: Any):
 # --- Writing ----------------------------------------------------------------------------------
 
 
-def test_a_binding_is_for_this_very_pod(serve: Any, connect: Any):
+def test_a_binding_names_the_pod_by_uid(serve: Any, connect: Any):
     async def body(client: HttpClient, server: Any) -> None:
         await client.bind(POD, "n1")
         (seen,) = server.requests
@@ -414,7 +414,7 @@ def test_a_status_is_sent_four_times_at_most(serve: Any, connect: Any, pauses: A
     run(serve, connect, [refuse(code)], body)
 
 
-def test_a_status_gets_through_in_the_end(serve: Any, connect: Any):
+def test_a_status_is_repeated_until_it_succeeds(serve: Any, connect: Any):
     async def body(client: HttpClient, server: Any) -> None:
         await client.patch_pod_status(POD, nominated_node_name="n1")
         assert len(server.requests) == 3
@@ -431,7 +431,7 @@ def test_a_status_that_is_refused_is_not_repeated(serve: Any, connect: Any):
     run(serve, connect, [refuse(404)], body)
 
 
-def test_a_status_is_repeated_when_nobody_listens(serve: Any, connect: Any, pauses: Any):
+def test_a_status_is_repeated_after_a_refused_connection(serve: Any, connect: Any, pauses: Any):
     async def main() -> None:
         async with serve(say({})) as server:
             url = server.url

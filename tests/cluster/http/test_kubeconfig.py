@@ -1,4 +1,4 @@
-"""Where the server is and who we are (spec 09 §4.1)."""
+"""Server and credentials from a kubeconfig or a pod (spec 09 §4.1)."""
 
 import asyncio
 import base64
@@ -134,7 +134,7 @@ def test_proxies(tmp_path: Path):
     assert load(write(tmp_path)).proxy is None
 
 
-def test_a_plugin_learns_of_the_cluster_if_it_asks(tmp_path: Path):
+def test_a_plugin_gets_the_cluster_if_configured(tmp_path: Path):
     (tmp_path / "ca.crt").write_bytes(b"PEM")
     script = tmp_path / "bin" / "plugin"
     script.parent.mkdir()
@@ -145,7 +145,7 @@ def test_a_plugin_learns_of_the_cluster_if_it_asks(tmp_path: Path):
         f' "kind": "ExecCredential", "status": {status}}}\'\n'
     )
     script.chmod(0o755)
-    out = tmp_path / "told"
+    out = tmp_path / "info"
     path = write(
         tmp_path,
         cluster={
@@ -189,7 +189,7 @@ def test_a_plugin_learns_of_the_cluster_if_it_asks(tmp_path: Path):
         pytest.param({}, "lost", 'no cluster "c9"; it has "c1", "c2"', id="no-cluster"),
         pytest.param({"current-context": ""}, "", "has no current-context", id="none-current"),
         pytest.param({"users": []}, "", 'no user "u1"; it has none', id="no-user"),
-        pytest.param({"clusters": "x"}, "", "does not fit: .*clusters", id="wrong-type"),
+        pytest.param({"clusters": "x"}, "", "is not valid: .*clusters", id="wrong-type"),
         pytest.param({"cluster": {"server": ""}}, "", 'cannot use the server ""', id="no-server"),
         pytest.param(
             {"user": {"auth-provider": {"name": "gcp"}}}, "", "has an auth-provider", id="provider"
@@ -202,7 +202,7 @@ def test_a_plugin_learns_of_the_cluster_if_it_asks(tmp_path: Path):
         ),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, changes: Any, context: str, message: str):
+def test_errors_are_explained(tmp_path: Path, changes: Any, context: str, message: str):
     with pytest.raises(ConfigError, match=message):
         load(write(tmp_path, **changes), context=context)
 
@@ -251,7 +251,7 @@ def test_a_missing_authority_is_only_logged(account: Path, caplog: pytest.LogCap
     assert "expected the certificate authority" in caplog.text
 
 
-def test_a_file_or_a_master_goes_before_the_pod(account: Path):
+def test_a_file_or_a_master_takes_precedence_over_the_pod(account: Path):
     path = write(account, user={"token": "t"})
     found = find_server(CLOCK, kubeconfig=path, environ=POD_ENVIRONMENT)
     assert found.server == "https://one:6443"

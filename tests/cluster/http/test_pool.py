@@ -1,4 +1,4 @@
-"""Connections are reused, limited, and given up when they must not be used again."""
+"""Connections are reused, limited, and closed when they must not be used again."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -103,7 +103,7 @@ async def test_a_cancelled_request_takes_its_connection_with_it(rig: Rig) -> Non
 
 
 @served(connections_max=1)
-async def test_who_is_cancelled_on_being_served_passes_the_connection_on(rig: Rig) -> None:
+async def test_a_waiter_cancelled_on_being_served_passes_the_connection_on(rig: Rig) -> None:
     rig.is_held = True
 
     async def serve_second_then_cancel_it() -> None:
@@ -158,13 +158,13 @@ async def test_a_server_that_breaks_off_in_the_middle(rig: Rig) -> None:
 
 
 @served(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
-async def test_a_server_that_speaks_something_else(rig: Rig) -> None:
-    with pytest.raises(UnreachableError, match="sent what is no HTTP answer"):
+async def test_a_server_that_sends_no_http(rig: Rig) -> None:
+    with pytest.raises(UnreachableError, match="sent no valid HTTP answer"):
         await rig.pool.exchange(REQUEST)
 
 
 @served()
-async def test_a_failed_dial_leaves_room_for_the_next(rig: Rig) -> None:
+async def test_a_failed_dial_does_not_use_up_the_limit(rig: Rig) -> None:
     calls = 0
     dialer = Dialer(rig.server.url, TlsContexts(TlsSettings()))
 
@@ -184,7 +184,7 @@ async def test_a_failed_dial_leaves_room_for_the_next(rig: Rig) -> None:
 
 
 @served()
-async def test_words_nobody_asked_for_end_an_idle_connection(rig: Rig) -> None:
+async def test_data_without_a_request_ends_an_idle_connection(rig: Rig) -> None:
     rig.is_held = True
     task = asyncio.create_task(rig.pool.exchange(REQUEST))
     writer = await rig.arrived.get()
@@ -198,7 +198,7 @@ async def test_words_nobody_asked_for_end_an_idle_connection(rig: Rig) -> None:
 
 
 @served()
-async def test_closing_lets_requests_come_to_their_end(rig: Rig) -> None:
+async def test_closing_completes_requests_in_progress(rig: Rig) -> None:
     rig.is_held = True
     task = asyncio.create_task(rig.pool.exchange(REQUEST))
     writer = await rig.arrived.get()

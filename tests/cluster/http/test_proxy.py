@@ -1,4 +1,4 @@
-"""Which way a connection takes."""
+"""Whether a connection goes directly or through a proxy."""
 
 import pytest
 

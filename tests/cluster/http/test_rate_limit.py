@@ -34,7 +34,7 @@ def test_a_negative_rate_is_no_limit():
     assert all(limit.take() == 0.0 for _ in range(1000))
 
 
-def test_who_comes_too_early_waits_his_turn():
+def test_a_request_beyond_the_burst_waits():
     async def main() -> list[float]:
         delays: list[float] = []
 

@@ -1,4 +1,4 @@
-"""Requests: what they carry, and when they are repeated (spec 09 §4.1)."""
+"""Requests: their headers, and when they are repeated (spec 09 §4.1)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -39,7 +39,7 @@ async def hang_up(request: web.Request) -> web.Response:
 LATER = busy(429, **{"Retry-After": "3"})
 
 
-def test_every_request_says_who_asks_for_what(serve: Any, connect: Any):
+def test_every_request_has_its_headers(serve: Any, connect: Any):
     async def main() -> None:
         async with serve(ok) as server:
             config = ServerConfig(server=server.url, impersonation=(("Impersonate-User", "bob"),))
@@ -62,7 +62,7 @@ def test_every_request_says_who_asks_for_what(serve: Any, connect: Any):
     asyncio.run(main())
 
 
-def test_a_server_may_live_below_a_path(serve: Any, connect: Any):
+def test_a_server_may_be_below_a_path(serve: Any, connect: Any):
     async def main() -> None:
         async with serve(ok) as server:
             session = connect(f"{server.url}/clusters/c1").session
@@ -75,7 +75,7 @@ def test_a_server_may_live_below_a_path(serve: Any, connect: Any):
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("code", [429, 500, 503])
-def test_a_server_that_says_later_is_asked_later(
+def test_a_request_is_repeated_after_the_retry_after_time(
     serve: Any, connect: Any, pauses: Any, code: int, method: str
 ):
     async def main() -> None:
@@ -90,7 +90,7 @@ def test_a_server_that_says_later_is_asked_later(
     asyncio.run(main())
 
 
-def test_it_is_asked_eleven_times_at_most(serve: Any, connect: Any, pauses: Any):
+def test_a_request_is_sent_eleven_times_at_most(serve: Any, connect: Any, pauses: Any):
     async def main() -> None:
         async with serve(LATER) as server:
             session = connect(server.url).session
@@ -141,7 +141,7 @@ def test_only_a_get_is_repeated_after_the_connection_broke(serve: Any, connect: 
     asyncio.run(main())
 
 
-def test_a_client_in_a_hurry_does_not_wait(serve: Any, connect: Any, pauses: Any):
+def test_a_client_with_a_timeout_does_not_wait(serve: Any, connect: Any, pauses: Any):
     async def main() -> None:
         answered = asyncio.Event()
 
@@ -194,7 +194,7 @@ class Changing:
             bearer(f"t{self.count}"), None, self.clock.monotonic_s() + self._valid_for_s
         )
 
-    def turned_down(self) -> bool:
+    def rejected(self) -> bool:
         return True
 
 
@@ -234,14 +234,14 @@ def test_many_requests_at_once_ask_only_once(serve: Any, pauses: Any):
             session = changing_session(server.url, credentials, pauses)
             requests = (session.request("GET", "/x") for _ in range(5))
             assert await asyncio.gather(*requests) == [b"done"] * 5
-            # The first was turned down five times, the second serves all.
+            # The first was rejected five times, the second serves all.
             assert credentials.count == 2
             session.close()
 
     asyncio.run(main())
 
 
-def test_an_identity_turned_down_twice_is_turned_down(serve: Any, pauses: Any):
+def test_an_identity_rejected_twice_is_an_error(serve: Any, pauses: Any):
     async def main() -> None:
         async with serve(accepts("never")) as server:
             session = changing_session(server.url, Changing(), pauses)
@@ -269,7 +269,7 @@ def test_no_identity_is_no_answer(serve: Any, connect: Any):
     asyncio.run(main())
 
 
-def test_a_token_cannot_smuggle_in_headers(serve: Any, connect: Any):
+def test_a_token_cannot_add_headers(serve: Any, connect: Any):
     class Smuggler(Changing):
         async def identify(self) -> Identity:
             return Identity(bearer("t\r\nImpersonate-User: admin"))
@@ -285,27 +285,27 @@ def test_a_token_cannot_smuggle_in_headers(serve: Any, connect: Any):
 
 
 class Listener:
-    """Notes what a session tells its observer."""
+    """Records the calls of a session to its observer."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[object, ...]] = []
+        self.calls: list[tuple[object, ...]] = []
 
     def answered(
         self, method: str, code: int, duration_s: float, *, sent_bytes: int, received_bytes: int
     ) -> None:
-        self.heard.append((method, code, sent_bytes, received_bytes))
+        self.calls.append((method, code, sent_bytes, received_bytes))
 
     def unanswered(self, method: str) -> None:
-        self.heard.append((method, "unanswered"))
+        self.calls.append((method, "unanswered"))
 
     def held_back(self, method: str, duration_s: float) -> None:
-        self.heard.append((method, "held back"))
+        self.calls.append((method, "held back"))
 
     def repeated(self, method: str, code: int | None) -> None:
-        self.heard.append((method, "repeated", code))
+        self.calls.append((method, "repeated", code))
 
 
-def test_an_observer_hears_of_every_answer(serve: Any, pauses: Any):
+def test_an_observer_is_called_for_every_answer(serve: Any, pauses: Any):
     async def main() -> None:
         listener = Listener()
         async with serve(LATER, ok) as server:
@@ -316,19 +316,19 @@ def test_an_observer_hears_of_every_answer(serve: Any, pauses: Any):
                 observer=listener,
             )
             body = await session.request("PUT", "/x", b"{}")
-            assert [entry for entry in listener.heard if "held back" not in entry] == [
+            assert [entry for entry in listener.calls if "held back" not in entry] == [
                 ("PUT", 429, 2, 72),
                 ("PUT", "repeated", 429),
                 ("PUT", 200, 2, len(body)),
             ]
-            assert listener.heard.count(("PUT", "held back")) == 2
+            assert listener.calls.count(("PUT", "held back")) == 2
             assert session.statistics().request_count == 2
             session.close()
 
     asyncio.run(main())
 
 
-def test_an_observer_hears_of_no_answer():
+def test_an_observer_is_called_without_an_answer():
     async def main() -> None:
         listener = Listener()
         session = ApiSession(
@@ -336,7 +336,7 @@ def test_an_observer_hears_of_no_answer():
         )
         with pytest.raises(UnreachableError):
             await session.request("POST", "/x")
-        assert listener.heard == [("POST", "unanswered")]
+        assert listener.calls == [("POST", "unanswered")]
         session.close()
 
     asyncio.run(main())

@@ -1,4 +1,4 @@
-"""TLS contexts from files and text. What a server makes of them: `test_dial`."""
+"""TLS contexts from files and text. Connections with them: `test_dial`."""
 
 import ssl
 from pathlib import Path

@@ -79,7 +79,7 @@ def test_however_the_bytes_are_cut_the_events_are_the_same(data: st.DataObject):
     assert found == [("ADDED", f"pod-{index}", str(index)) for index in range(4)]
 
 
-def test_nulls_are_nothing_special():
+def test_nulls_are_read_as_absent():
     stream = WatchStream(Pod)
     bookmark = frame("BOOKMARK", "", 9, spec={"containers": None}, status={})
     stream.feed(frame("ADDED") + bookmark + frame("ADDED", "b", 10))
@@ -136,11 +136,11 @@ def test_an_error_comes_after_what_arrived_before_it():
         pytest.param(b"\xff\n", "cannot read the frame", id="no-text"),
         pytest.param(frame("REPLACED"), 'unknown event "REPLACED"', id="unknown-type"),
         pytest.param(
-            b'{"type": "ERROR", "object": []}\n', "an error it did not explain", id="odd-error"
+            b'{"type": "ERROR", "object": []}\n', "an error without a Status object", id="odd-error"
         ),
         pytest.param(
             frame("DELETED", spec="x"),
-            'cannot decode Pod "default/a": spec is "x".*listed again',
+            'cannot decode Pod "default/a": spec is "x".*a new list is needed',
             id="odd-deletion",
         ),
         pytest.param(
@@ -159,7 +159,7 @@ def test_what_cannot_be_read_ends_the_watch(line: bytes, message: str):
     asyncio.run(main())
 
 
-def test_an_odd_object_is_named_and_left_out(caplog: pytest.LogCaptureFixture):
+def test_an_invalid_object_is_named_and_left_out(caplog: pytest.LogCaptureFixture):
     stream = WatchStream(Pod)
     odd = frame("MODIFIED", "odd", 7, spec={"priority": "high"})
     stream.feed(frame("ADDED") + odd + b"\n" + frame("ADDED", "b", 8))
@@ -228,7 +228,7 @@ def test_a_stream_that_ended_before_it_was_attached_gives_the_connection_back():
     asyncio.run(main())
 
 
-def test_a_stream_that_outlives_its_time_is_closed():
+def test_a_stream_beyond_its_time_limit_is_closed():
     async def main() -> None:
         stream = WatchStream(Pod)
         connection: Any = FakeConnection()

@@ -124,7 +124,7 @@ def test_headers_are_found_whatever_their_case():
     ("head", "closes"),
     [
         pytest.param(b"HTTP/1.1 200 OK", False, id="stays-by-default"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nConnection: Close", True, id="says-close"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nConnection: Close", True, id="close"),
         pytest.param(b"HTTP/1.0 200 OK", True, id="old-closes"),
         pytest.param(b"HTTP/1.0 200 OK\r\nConnection: keep-alive", False, id="old-stays"),
     ],

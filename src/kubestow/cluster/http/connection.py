@@ -7,7 +7,7 @@
 There is no pipelining: one request at a time. A connection whose answer was not read to its end is
 closed, never used again.
 
-Not here: how a connection comes about (`dial`), who keeps it (`pool`), what answers mean
+Not here: making connections (`dial`), keeping them (`pool`), the meaning of answers
 (`error_response`).
 """
 
@@ -26,17 +26,17 @@ class Response(NamedTuple):
 
 
 class Sink(Protocol):
-    """Where the body of a stream goes."""
+    """Receives the body of a stream."""
 
     def feed(self, data: bytes) -> None: ...
 
     def end(self, error: UnreachableError | None) -> None:
-        """Nothing more will come; with an error if the server did not mean to stop there."""
+        """The stream has ended; with an error if the connection was lost."""
         ...
 
 
 class Connection(asyncio.Protocol):
-    """A connection that has been made; see the picture above."""
+    """A connection that has been made; see the diagram above."""
 
     def __init__(self, peer: str) -> None:
         self.peer = peer  # for messages
@@ -56,11 +56,11 @@ class Connection(asyncio.Protocol):
     async def exchange(
         self, request: bytes, sink: Sink | None = None, *, any_status: bool = False
     ) -> Response:
-        """Send a request and return its answer; UnreachableError if none comes.
+        """Send a request and return its answer; UnreachableError if there is none.
 
-        With a sink, the answer returns as soon as its head says that all is well, and the body goes
-        to the sink, piece by piece. Any other answer is read to its end as usual, unless the sink
-        takes bodies of any status.
+        With a sink, an answer of status 2xx is returned as soon as its head has arrived, and the
+        body goes to the sink, piece by piece. Any other answer is read to its end as usual, unless
+        `any_status` is set.
         """
         transport = self._transport
         assert transport is not None
@@ -76,11 +76,11 @@ class Connection(asyncio.Protocol):
         try:
             return await answer
         except asyncio.CancelledError:
-            self.close()  # the answer may still come, to nobody
+            self.close()  # the answer may still come and must not be taken for the next one
             raise
 
     def pause(self) -> None:
-        """Let the server wait: read nothing more for now."""
+        """Read nothing more for now, so that the server has to wait."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """End the connection at once. A stream's sink hears no more of it."""
+        """End the connection at once, without a call to a stream's sink."""
         self._sink = None
         if self._transport is not None:
             self._transport.abort()
@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
         cause: UnreachableCause = "broken off",
         source: Exception | None = None,
     ) -> None:
-        """End the connection at once; who waits for an answer or reads a stream hears why."""
+        """End the connection at once; a waiting `exchange` or a stream's sink gets the error."""
         error = UnreachableError(message, cause=cause)
         error.__cause__ = source
         sink, self._sink = self._sink, None
@@ -117,19 +117,19 @@ class Connection(asyncio.Protocol):
     # --- For the event loop -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Other loops than asyncio's own have transports of their own class.
+        # Event loops other than asyncio's have their own transport classes.
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         parser = self._parser
         if parser is None:
-            # Nobody asked: the server says that it gives up on an idle connection.
+            # Data without a request: the server announces that it closes an idle connection.
             self.close()
             return
         try:
             parser.feed(data)
         except WireError as error:
-            self.fail(f"{self.peer} sent what is no HTTP answer: {error}", source=error)
+            self.fail(f"{self.peer} sent no valid HTTP answer: {error}", source=error)
             return
         if parser.head is not None:
             self._advance(parser, parser.head)
@@ -141,11 +141,11 @@ class Connection(asyncio.Protocol):
         try:
             parser.feed_eof()
         except WireError as error:
-            # A TLS alert (a certificate turned down) is no accident: it would come again.
-            is_accident = exc is None or isinstance(exc, ConnectionError)
+            # A TLS alert (a rejected certificate) is not transient: it would come again.
+            is_transient = exc is None or isinstance(exc, ConnectionError)
             self.fail(
                 f"the connection to {self.peer} broke off: {exc or error}",
-                cause="broken off" if is_accident else "other",
+                cause="broken off" if is_transient else "other",
                 source=exc or error,
             )
         else:
@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
     # --- Steps ------------------------------------------------------------------------------------
 
     def _advance(self, parser: ResponseParser, head: Head) -> None:
-        """Pass on what has arrived, and see whether that was all."""
+        """Pass on what has arrived, and finish the answer if it is complete."""
         sink = self._sink if self._sinks_any_status or head.status // 100 == 2 else None
         if sink is not None:
             self._settle(Response(head, b""))

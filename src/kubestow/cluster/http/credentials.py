@@ -1,8 +1,8 @@
-"""Who we say we are: a token, a name and password, or what a plugin tells us.
+"""The client's identity: a token, a name and password, or the output of a credential plugin.
 
-An identity is good for a while; after that it is asked for again. Tokens in files change under us
-(an API server hands out short-lived ones), and plugins say how long theirs last. When the server
-turns an identity down, it is asked for again at once.
+An identity is valid for a limited time and then read again. Tokens in files are replaced (an API
+server issues short-lived ones), and plugins state how long theirs last. When the server rejects an
+identity, it is read again at once.
 
 Not here: certificates given as files (`tls`), reading all this from a kubeconfig (`kubeconfig`).
 """
@@ -38,7 +38,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Identity(NamedTuple):
-    """What to show the server, and until when (on the monotonic clock)."""
+    """What to send to the server, and until when (on the monotonic clock)."""
 
     headers: Headers = ()
     pair: CertificatePair | None = None
@@ -47,16 +47,16 @@ class Identity(NamedTuple):
 
 class Credentials(Protocol):
     async def identify(self) -> Identity:
-        """The identity to use from now on; ConfigError if there is none to be had."""
+        """The identity to use from now on; ConfigError if there is none."""
         ...
 
-    def turned_down(self) -> bool:
-        """The server did not accept the identity; return whether a new one may be better."""
+    def rejected(self) -> bool:
+        """The server rejected the identity; return whether a new one may be accepted."""
         ...
 
 
 class FixedCredentials:
-    """An identity that never changes; without headers, nobody in particular."""
+    """An identity that never changes; without headers, anonymous."""
 
     def __init__(self, headers: Headers = ()) -> None:
         self._identity = Identity(headers)
@@ -64,12 +64,12 @@ class FixedCredentials:
     async def identify(self) -> Identity:
         return self._identity
 
-    def turned_down(self) -> bool:
+    def rejected(self) -> bool:
         return False
 
 
 class TokenFile:
-    """A token kept in a file by somebody else, read again every minute."""
+    """A token in a file that others replace, read again every minute."""
 
     def __init__(self, path: str, clock: Clock, *, fallback: str = "") -> None:
         self._path = Path(path)
@@ -88,7 +88,7 @@ class TokenFile:
             raise ConfigError(f'there is no token in the file "{self._path}"')
         return Identity(bearer(self._token), None, self._clock.monotonic_s() + TOKEN_FILE_S)
 
-    def turned_down(self) -> bool:
+    def rejected(self) -> bool:
         return True
 
 
@@ -101,7 +101,7 @@ class ExecSettings(msgspec.Struct, frozen=True, kw_only=True):
     api_version: str
     install_hint: str = ""
     interactive_mode: str = "IfAvailable"
-    cluster: JsonObject | None = None  # what the plugin is told of the cluster, if it asks to be
+    cluster: JsonObject | None = None  # passed to the plugin with `provideClusterInfo`
 
 
 class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -118,14 +118,14 @@ class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExecPlugin:
-    """Runs a command to learn who we are, and again when that has expired."""
+    """Runs a command to get an identity, and again when that has expired."""
 
     def __init__(
         self, settings: ExecSettings, clock: Clock, *, environ: Mapping[str, str] = os.environ
     ) -> None:
         if settings.api_version not in PLUGIN_VERSIONS:
             raise ConfigError(
-                f'credential plugin "{settings.command}" speaks "{settings.api_version}",'
+                f'credential plugin "{settings.command}" has version "{settings.api_version}",'
                 f" expected one of {', '.join(PLUGIN_VERSIONS)}"
             )
         self._settings = settings
@@ -140,7 +140,7 @@ class ExecPlugin:
             self._valid_until_s(status.expiration_timestamp),
         )
 
-    def turned_down(self) -> bool:
+    def rejected(self) -> bool:
         return True
 
     async def _run(self) -> bytes:
@@ -175,7 +175,7 @@ class ExecPlugin:
         if process.returncode:
             raise ConfigError(
                 f'credential plugin "{settings.command}" failed with exit code'
-                f" {process.returncode}; what it said is in the standard error output"
+                f" {process.returncode}; see its message in the standard error output"
             )
         return output
 
@@ -184,8 +184,8 @@ class ExecPlugin:
         has_terminal = sys.stdin is not None and sys.stdin.isatty()  # a service may have no stdin
         if mode == "Always" and not has_terminal:
             raise ConfigError(
-                f'credential plugin "{self._settings.command}" wants to talk to a person'
-                " (interactiveMode: Always), and there is no terminal"
+                f'credential plugin "{self._settings.command}" needs a terminal'
+                " (interactiveMode: Always), and there is none"
             )
         return has_terminal and mode != "Never"
 

@@ -1,4 +1,4 @@
-"""Making connections: straight to the server or through a proxy, with TLS or without.
+"""Making connections: directly to the server or through a proxy, with TLS or without.
 
 Through an HTTP proxy an encrypted connection is tunnelled (CONNECT), a plain one is not: the proxy
 gets the request itself, with the whole URL in it. Through a SOCKS5 proxy both are tunnelled.
@@ -20,8 +20,7 @@ from kubestow.errors import ConfigError, UnreachableError
 
 DIAL_TIMEOUT_S: Final = 30.0
 TLS_TIMEOUT_S: Final = 10.0
-# A peer that has vanished without a word is noticed within a minute, or a watch would wait for it
-# until its own time is up.
+# A lost peer is detected within a minute; otherwise a watch would wait for it until its time limit.
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 _HEAD_BYTES_MAX: Final = 16 * 1024
 
@@ -43,23 +42,23 @@ class Dialer:
 
     @property
     def asks_proxy(self) -> bool:
-        """Whether requests go to a proxy that wants the whole URL in them."""
+        """Whether requests go to a proxy that needs the whole URL in them."""
         return self._proxy is not None and not self._is_secure and not self._proxy.is_socks
 
     @property
     def proxy_authorization(self) -> str:
-        """What such requests must say to the proxy."""
+        """The value of the Proxy-Authorization header of such requests."""
         return self._proxy.authorization if self._proxy is not None else ""
 
     async def dial(self) -> Connection:
-        """A new connection, ready for a request; UnreachableError if there is none to be had."""
+        """A new connection, ready for a request; raises UnreachableError."""
         peer = self.endpoint.authority
         connection = Connection(peer)
         try:
             async with asyncio.timeout(DIAL_TIMEOUT_S):
                 await self._connect(connection)
         except ConfigError as error:
-            # A certificate that was good at the start: it is being replaced, or was spoilt.
+            # The certificate was valid at the start: it is being replaced, or became invalid.
             raise UnreachableError(f"cannot connect to {peer}: {error}") from error
         except TimeoutError as error:
             raise UnreachableError(f"no connection to {peer} within {DIAL_TIMEOUT_S} s") from error
@@ -104,10 +103,10 @@ class Dialer:
         connection.connection_made(secured_transport)
 
     async def _tunnel(self, proxy: Proxy) -> asyncio.Transport:
-        """A connection through the proxy on which nothing has been said yet."""
+        """A connection through the proxy on which nothing has been sent yet."""
         context = self._proxy_context(proxy)
-        transport, talk = await asyncio.get_running_loop().create_connection(
-            _Talk,
+        transport, handshake = await asyncio.get_running_loop().create_connection(
+            _Handshake,
             proxy.endpoint.host,
             proxy.endpoint.port,
             ssl=context,
@@ -116,21 +115,21 @@ class Dialer:
         _keep_alive(transport)
         try:
             if proxy.is_socks:
-                await _ask_socks(transport, talk, proxy, self.endpoint)
+                await _ask_socks(transport, handshake, proxy, self.endpoint)
             else:
-                await _ask_http(transport, talk, proxy, self.endpoint)
+                await _ask_http(transport, handshake, proxy, self.endpoint)
         except BaseException:
             transport.abort()
             raise
         return transport
 
     def _proxy_context(self, proxy: Proxy) -> ssl.SSLContext | None:
-        # As with other clients, one set of authorities vouches for the proxy and the server.
+        # As with other clients, one set of authorities is used for the proxy and the server.
         return self._tls.current() if proxy.scheme == "https" else None
 
 
-class _Talk(asyncio.Protocol):
-    """The first words with a proxy: reads so many bytes and not one more."""
+class _Handshake(asyncio.Protocol):
+    """The handshake with a proxy: reads exactly as many bytes as asked for."""
 
     def __init__(self) -> None:
         self._arrived = bytearray()
@@ -159,7 +158,7 @@ class _Talk(asyncio.Protocol):
     async def _wait_for(self, length: Callable[[], int]) -> int:
         while not (found := length()):
             if self._has_ended or len(self._arrived) > _HEAD_BYTES_MAX:
-                raise OSError("the proxy broke off the conversation")
+                raise OSError("the proxy ended the handshake")
             self._wakeup.clear()
             await self._wakeup.wait()
         return found
@@ -171,14 +170,14 @@ class _Talk(asyncio.Protocol):
 
 
 async def _ask_http(
-    transport: asyncio.Transport, talk: _Talk, proxy: Proxy, target: Endpoint
+    transport: asyncio.Transport, handshake: _Handshake, proxy: Proxy, target: Endpoint
 ) -> None:
     lines = [f"CONNECT {target.authority} HTTP/1.1", f"Host: {target.authority}"]
     if proxy.authorization:
         lines.append(f"Proxy-Authorization: {proxy.authorization}")
     transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
     try:
-        head = Head(await talk.read_head())
+        head = Head(await handshake.read_head())
     except WireError as error:
         raise OSError(f"the proxy {proxy.endpoint.authority}: {error}") from error
     if head.status // 100 != 2:
@@ -189,31 +188,31 @@ _SOCKS_VERSION: Final = 5
 _SOCKS_NO_AUTHENTICATION: Final = 0
 _SOCKS_PASSWORD: Final = 2
 _SOCKS_CONNECT: Final = 1
-_SOCKS_ADDRESS_LENGTHS: Final = {1: 4, 4: 16}  # IPv4 and IPv6; a name (3) says its own length
+_SOCKS_ADDRESS_LENGTHS: Final = {1: 4, 4: 16}  # IPv4 and IPv6; a name (3) starts with its length
 
 
 async def _ask_socks(
-    transport: asyncio.Transport, talk: _Talk, proxy: Proxy, target: Endpoint
+    transport: asyncio.Transport, handshake: _Handshake, proxy: Proxy, target: Endpoint
 ) -> None:
     """RFC 1928, with names resolved by the proxy, and RFC 1929 for a password."""
     where = f"the proxy {proxy.endpoint.authority}"
     methods = bytes([_SOCKS_PASSWORD if proxy.user else _SOCKS_NO_AUTHENTICATION])
     transport.write(bytes([_SOCKS_VERSION, len(methods)]) + methods)
-    version, method = await talk.read(2)
+    version, method = await handshake.read(2)
     if version != _SOCKS_VERSION or method != methods[0]:
-        raise OSError(f"{where} does not accept our way to log in")
+        raise OSError(f"{where} does not accept our authentication method")
     if proxy.user:
         user, password = proxy.user.encode(), proxy.password.encode()
         transport.write(b"\x01" + bytes([len(user)]) + user + bytes([len(password)]) + password)
-        if (await talk.read(2))[1] != 0:
-            raise OSError(f"{where} does not know our user or password")
+        if (await handshake.read(2))[1] != 0:
+            raise OSError(f"{where} does not accept our user or password")
     port = target.port.to_bytes(2, "big")
     transport.write(bytes([_SOCKS_VERSION, _SOCKS_CONNECT, 0]) + _socks_address(target.host) + port)
-    _, code, _, kind = await talk.read(4)
+    _, code, _, kind = await handshake.read(4)
     if code != 0:
         raise OSError(f"{where} cannot connect to {target.authority}: SOCKS error {code}")
-    length = _SOCKS_ADDRESS_LENGTHS.get(kind) or (await talk.read(1))[0]
-    await talk.read(length + len(port))
+    length = _SOCKS_ADDRESS_LENGTHS.get(kind) or (await handshake.read(1))[0]
+    await handshake.read(length + len(port))
 
 
 def _socks_address(host: str) -> bytes:
@@ -226,7 +225,7 @@ def _socks_address(host: str) -> bytes:
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:
-    # asyncio hands out a wrapper with the same methods.
+    # asyncio returns a wrapper with the same methods.
     found = cast("socket.socket | None", transport.get_extra_info("socket"))
     if found is None:
         return
@@ -237,8 +236,8 @@ def _keep_alive(transport: asyncio.BaseTransport) -> None:
 
 
 def _is_refusal(error: OSError) -> bool:
-    """Whether nobody listens there: the request has certainly not been carried out."""
-    # A name with several addresses gives one error that only tells their texts.
+    """Whether the connection was refused: the request has certainly not been carried out."""
+    # A name with several addresses gives one error that only joins their texts.
     return isinstance(error, ConnectionRefusedError) or f"[Errno {errno.ECONNREFUSED}]" in str(
         error
     )

@@ -1,8 +1,8 @@
-"""An answer that says no, as an `ApiError` with the server's own words.
+"""An error response as an `ApiError` with the server's own message.
 
-An API server explains itself in a Status object; its message is passed on untouched, because people
-and controllers match on it. What stands between us and the server (a proxy, a load balancer) does
-not, so such answers are described by code and text.
+An API server sends a Status object; its message is passed on unchanged, because people and
+controllers match on it. A proxy or a load balancer in between sends none, so such answers are
+described by code and text.
 """
 
 from typing import Final
@@ -51,7 +51,7 @@ class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ApiStatus(msgspec.Struct, frozen=True):
-    """The object with which an API server answers instead of the one asked for."""
+    """The object that an API server returns with an error."""
 
     kind: str = ""
     status: str = ""
@@ -65,20 +65,20 @@ _DECODER: Final = msgspec.json.Decoder(ApiStatus)
 
 
 def response_error(code: int, body: bytes, *, method: str, path: str) -> ApiError:
-    """The error an answer stands for; the caller raises it."""
+    """The error of an answer; the caller raises it."""
     status = _status_in(body)
     if status is None:
         text = body.decode(errors="replace").strip()
         if len(text) > TEXT_LENGTH_MAX:
             text = text[:TEXT_LENGTH_MAX] + "…"
-        # The query may be long and says nothing that helps.
+        # The query may be long and does not help.
         message = f"{method} {path.partition('?')[0]} was answered with {code}"
         return _error(code, _REASONS.get(code, ""), f"{message}: {text}" if text else message)
     return status_error(status, code)
 
 
 def status_error(status: ApiStatus, code: int = 0) -> ApiError:
-    """The error of a Status object, such as a watch sends when it cannot go on."""
+    """The error of a Status object, such as a watch sends when it cannot continue."""
     code = status.code or code or 500
     reason = status.reason or _REASONS.get(code, "")
     if _is_too_large_version(status):
@@ -92,7 +92,7 @@ def _error(code: int, reason: str, message: str) -> ApiError:
 
 
 def _is_too_large_version(status: ApiStatus) -> bool:
-    """Whether we have seen a version that this server has not reached (spec 09 §4.3)."""
+    """Whether we sent a version that this server has not reached (spec 09 §4.3)."""
     if status.reason != "Timeout":
         return False
     details = status.details

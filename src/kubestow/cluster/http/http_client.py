@@ -1,10 +1,10 @@
 """The client of a real API server: `ClusterClient` over HTTP.
 
 Lists come as the first events of a watch where the server can do that, and in pages where it cannot
-(spec 09 §4.3). Answers nobody reads (to a binding, a status, an event) are not decoded.
+(spec 09 §4.3). Answers that are not used (to a binding, a status, an event) are not decoded.
 
 An object that cannot be decoded is reported by name and left out of lists and watches; see
-`watch_stream`. Asked for by name, it is an `ApiError`.
+`watch_stream`. Requested by name, it is an `ApiError`.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ T = TypeVar("T", bound=ApiObject)
 
 PAGE_SIZE: Final = 500
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-# Spec 09 §4.3: a watch is asked to last 300 s and a random part of another 300 s.
+# Spec 09 §4.3: a watch is requested for 300 s and a random part of another 300 s.
 WATCH_S_MIN: Final = 300
 WATCH_GRACE_S: Final = 30.0  # beyond that, for the server to end it itself
 # Spec 09 §4.6: a status is sent up to four times, these delays and up to a tenth more apart.
@@ -98,10 +98,10 @@ class HttpClient:
         label_selector: str = "",
         resource_version: str = "",
     ) -> Listing[T]:
-        """Everything there is, at least as new as the version given, and what follows.
+        """All objects, at least as new as the version given, and a watch of what follows.
 
-        GoneError if the server cannot compare with that version: it has forgotten it, or not seen
-        it yet. Version "0" means that any will do, which spares the server a look at its storage.
+        GoneError if the server cannot compare with that version: it no longer has it, or has not
+        reached it. Version "0" accepts any version, so the server need not read its storage.
         """
         selectors = _selectors(field_selector, label_selector)
         try:
@@ -137,7 +137,7 @@ class HttpClient:
         return await self._open_watch(cls, {"resourceVersion": resource_version, **selectors})
 
     async def get_document(self, path: str) -> JsonObject:
-        """Whatever the server has at a path, such as a list of the resources it serves."""
+        """The document at a path, such as a list of the resources the server serves."""
         return msgspec.json.decode(await self.session.request("GET", path))
 
     # --- Writing ----------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ class HttpClient:
         condition: Condition | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
-        """Write a condition and a nomination; repeated when the server is busy or changed its mind.
+        """Write a condition and a nomination; repeated after a conflict or a server error.
 
         Nothing is sent if the pod has both already.
         """
@@ -224,7 +224,7 @@ class HttpClient:
                 await self._send_patch(path, patch, "strategic")
                 return
             except ApiError as error:
-                if not _is_worth_repeating(error):
+                if not _is_retriable(error):
                     raise
             await self._sleep(delay_s * (1.0 + 0.1 * self._rng.random()))
         await self._send_patch(path, patch, "strategic")
@@ -300,7 +300,7 @@ class HttpClient:
         query = dict(selectors)
         if resource_version:
             query["resourceVersion"] = resource_version
-        # A list at a certain version comes from the server's memory, where pages are no help.
+        # A list at a certain version comes from the server's cache, which ignores pages.
         if resource_version in ("", "0"):
             query["limit"] = str(PAGE_SIZE)
         items: list[T] = []
@@ -310,7 +310,7 @@ class HttpClient:
             except GoneError:
                 if "continue" not in query:
                     raise
-                # Collecting the pages took longer than the server remembers: all at once, then.
+                # Collecting the pages took longer than the server keeps versions: list all at once.
                 query = dict(selectors)
                 if resource_version:
                     query["resourceVersion"] = resource_version
@@ -321,12 +321,12 @@ class HttpClient:
             if not page.metadata.continue_token:
                 return items, page.metadata.resource_version
             query["continue"] = page.metadata.continue_token
-            # The token carries the version from here on.
+            # From here on the token contains the version.
             query.pop("resourceVersion", None)
 
 
 def list_path(resource: ApiResource, namespace: str = "") -> str:
-    """Where the objects of a resource are listed and created."""
+    """The path where the objects of a resource are listed and created."""
     group = f"/apis/{resource.group}" if resource.group else "/api"
     if not resource.namespaced or not namespace:
         return f"{group}/{resource.version}/{resource.plural}"
@@ -336,7 +336,7 @@ def list_path(resource: ApiResource, namespace: str = "") -> str:
 def object_path(
     resource: ApiResource, namespace: str, name: str, subresource: Subresource = ""
 ) -> str:
-    """Where one object is."""
+    """The path of one object."""
     path = list_path(resource, namespace or _default_namespace(resource))
     path = f"{path}/{quote(name, safe='')}"
     return f"{path}/{subresource}" if subresource else path
@@ -355,7 +355,7 @@ def _with_query(path: str, query: dict[str, str]) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def _is_worth_repeating(error: ApiError) -> bool:
+def _is_retriable(error: ApiError) -> bool:
     if isinstance(error, UnreachableError):
         return error.cause == "refused"
     return error.code in _STATUS_RETRY_CODES
@@ -398,7 +398,7 @@ def _body(new: ApiObject, resource: ApiResource) -> bytes:
 
 
 def _with_kind(item: T, resource: ApiResource) -> T:
-    """The object with its kind, which the items of a list come without."""
+    """The object with its kind, which the items of a list lack."""
     if item.kind:
         return item
     return msgspec.structs.replace(item, api_version=resource.api_version, kind=resource.kind)
@@ -439,7 +439,7 @@ def _decode_page(cls: type[T], raw: bytes) -> _DecodedPage[T]:
         page = _page_decoder(cls).decode(raw)
         return _DecodedPage(page.metadata, page.items or ())
     except msgspec.ValidationError:
-        pass  # one of the objects does not fit, or holds nulls in odd places
+        pass  # one of the objects does not decode, or has nulls
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ApiError(f"the list of {cls.__name__} is not JSON: {error}") from error
     try:
@@ -455,13 +455,13 @@ def _decode_page(cls: type[T], raw: bytes) -> _DecodedPage[T]:
     return _DecodedPage(raw_page.metadata, items)
 
 
-@cache  # one for each kind, dear to build, cheap to use
+@cache  # one for each kind: expensive to build, cheap to use
 def _page_decoder(cls: type[Any]) -> msgspec.json.Decoder[_Page[Any]]:
     return msgspec.json.Decoder(_Page[cls], dec_hook=dec_hook)
 
 
 async def _collect(cls: type[T], watch: WatchStream[T]) -> Listing[T]:
-    """Read the first events of a watch, up to the bookmark that says these are all."""
+    """Read the first events of a watch, up to the bookmark that ends the list."""
     items: dict[tuple[str, str], T] = {}
     while batch := await watch.next_batch():
         for index, event in enumerate(batch):
@@ -473,7 +473,7 @@ async def _collect(cls: type[T], watch: WatchStream[T]) -> Listing[T]:
                 items.pop((metadata.namespace, metadata.name), None)
             elif event.type != "BOOKMARK":
                 items[metadata.namespace, metadata.name] = event.object
-    raise UnreachableError(f"the watch of {cls.__name__} ended before everything had come")
+    raise UnreachableError(f"the watch of {cls.__name__} ended before the list was complete")
 
 
 def _is_end_of_initial_events(event: WatchFrame[Any]) -> bool:

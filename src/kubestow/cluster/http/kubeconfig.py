@@ -1,6 +1,6 @@
-"""Where the server is and who we are: from a kubeconfig, or from inside a cluster (spec 09 §4.1).
+"""Server and credentials, from a kubeconfig or from inside a cluster (spec 09 §4.1).
 
-The service reads exactly the file it is given: neither `KUBECONFIG` nor the home directory counts.
+The service reads only the file it is given: `KUBECONFIG` and the home directory are ignored.
 Without a file and without a server's URL it looks for the service account of the pod it runs in.
 
 Paths in a kubeconfig are relative to its folder.
@@ -43,7 +43,7 @@ _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything needed to talk to one API server."""
+    """Everything needed to connect to one API server."""
 
     server: str  # URL without a slash at its end
     tls: TlsSettings = TlsSettings()
@@ -60,7 +60,7 @@ def find_server(
     environ: Mapping[str, str] = os.environ,
     service_account_dir: str = SERVICE_ACCOUNT_DIR,
 ) -> ServerConfig:
-    """The server the service is to talk to; ConfigError says what is missing."""
+    """The server the service connects to; ConfigError says what is missing."""
     if kubeconfig:
         return load_kubeconfig(kubeconfig, clock, master=master, environ=environ)
     if not master:
@@ -134,12 +134,12 @@ def load_kubeconfig(
 
 
 class _Kebab(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """Base of what a kubeconfig holds."""
+    """Base of the entries of a kubeconfig."""
 
 
 class _Extension(_Kebab, frozen=True, kw_only=True):
     name: str = ""
-    extension: Any = None  # whatever the plugin wants
+    extension: Any = None  # for the plugin alone
 
 
 class _Cluster(_Kebab, frozen=True, kw_only=True):
@@ -223,14 +223,14 @@ def _read(path: str) -> _Kubeconfig:
     except OSError as error:
         raise ConfigError(f'cannot read the kubeconfig "{path}": {error.strerror}') from error
     except yaml.YAMLError as error:
-        # The text around the mistake may be a secret; the place is enough.
+        # The text around the error may be a secret; the line number is enough.
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark is not None else ""
         raise ConfigError(f'the kubeconfig "{path}" is not YAML{where}') from error
     try:
         return msgspec.convert(_without_nulls(document or {}), _Kubeconfig)
     except msgspec.ValidationError as error:
-        raise ConfigError(f'the kubeconfig "{path}" does not fit: {error}') from error
+        raise ConfigError(f'the kubeconfig "{path}" is not valid: {error}') from error
 
 
 def _without_nulls(value: object) -> object:
@@ -250,7 +250,7 @@ def _named(entries: tuple[_Entry, ...], name: str, what: str, path: str) -> _Ent
     raise ConfigError(f'kubeconfig "{path}" has no {what} "{name}"; it has {known}')
 
 
-# --- What it means ----------------------------------------------------------------------------
+# --- Entries to a ServerConfig ----------------------------------------------------------------
 
 
 class _Reader:
@@ -320,27 +320,27 @@ class _Reader:
             api_version=found.api_version,
             install_hint=found.install_hint,
             interactive_mode=found.interactive_mode,
-            cluster=self._told(cluster, server) if found.provide_cluster_info else None,
+            cluster=self._cluster_info(cluster, server) if found.provide_cluster_info else None,
         )
 
-    def _told(self, cluster: _Cluster, server: str) -> JsonObject:
-        """What a plugin is told of the cluster."""
-        told: JsonObject = {"server": server}
+    def _cluster_info(self, cluster: _Cluster, server: str) -> JsonObject:
+        """The cluster as a plugin gets it."""
+        info: JsonObject = {"server": server}
         if cluster.tls_server_name:
-            told["tls-server-name"] = cluster.tls_server_name
+            info["tls-server-name"] = cluster.tls_server_name
         if cluster.insecure_skip_tls_verify:
-            told["insecure-skip-tls-verify"] = True
+            info["insecure-skip-tls-verify"] = True
         if cluster.certificate_authority_data:
-            told["certificate-authority-data"] = cluster.certificate_authority_data
+            info["certificate-authority-data"] = cluster.certificate_authority_data
         elif cluster.certificate_authority:
             text = self._file(self._absolute(cluster.certificate_authority))
-            told["certificate-authority-data"] = base64.b64encode(text).decode()
+            info["certificate-authority-data"] = base64.b64encode(text).decode()
         if cluster.proxy_url:
-            told["proxy-url"] = cluster.proxy_url
+            info["proxy-url"] = cluster.proxy_url
         for extension in cluster.extensions or ():
             if extension.name == _EXEC_EXTENSION:
-                told["config"] = extension.extension
-        return told
+                info["config"] = extension.extension
+        return info
 
     def _file(self, path: str) -> bytes:
         try:
@@ -362,7 +362,7 @@ def _server_url(server: str) -> str:
     server = server.rstrip("/")
     if "://" not in server and server:
         server = f"http://{server}"
-    endpoint_of(server)  # complains if it is no URL
+    endpoint_of(server)  # raises ConfigError if it is no URL
     return server
 
 

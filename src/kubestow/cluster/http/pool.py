@@ -1,8 +1,8 @@
 """Connections kept for use and reuse.
 
-A request takes the connection used last, so that in quiet times few stay open; a burst opens more,
-up to a limit, beyond which requests wait their turn. Streams (watches) have connections of their
-own outside the limit: they never give them back.
+A request takes the connection used last, so that at low load few stay open; a burst opens more, up
+to a limit, beyond which requests wait their turn. Streams (watches) have their own connections
+outside the limit, because they do not return them.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from kubestow.cluster.http.connection import Connection, Response, Sink
 
 # Enough for 600 requests a second to a server that takes 50 ms for each.
 CONNECTIONS_MAX: Final = 32
-# An API server closes idle connections after 90 s. Sending on one just then would lose the request,
-# so they are given up well before.
+# An API server closes idle connections after 90 s. A request sent at that moment would be lost, so
+# they are closed well before.
 IDLE_S_MAX: Final = 60.0
 
 
@@ -66,14 +66,14 @@ class ConnectionPool:
         connection.close()
 
     def drop_idle(self) -> None:
-        """Close connections nobody uses: they were made with an identity that has changed."""
+        """Close idle connections: they were made with an identity that has changed."""
         for connection in self._idle:
             connection.close()
         self._free_count += len(self._idle)
         self._idle.clear()
 
     def close(self) -> None:
-        """End what is idle and all streams; requests under way come to their end."""
+        """End idle connections and all streams; requests in progress are completed."""
         self._is_closed = True
         self.drop_idle()
         for connection in [*self._streams]:
@@ -103,7 +103,7 @@ class ConnectionPool:
                 raise
             if connection is not None and connection.is_usable:
                 return connection
-            # It is for us to open one: the connection has ended since, or there was none.
+            # Open a new one: the connection has ended since, or there was none.
         try:
             return await self._open()
         except BaseException:
@@ -123,7 +123,7 @@ class ConnectionPool:
             self._pass_on(None)
 
     def _pass_on(self, connection: Connection | None) -> None:
-        """Hand a connection, or the right to open one, to who waits longest."""
+        """Give a connection, or the permission to open one, to the longest waiter."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():

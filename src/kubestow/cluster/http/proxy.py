@@ -1,8 +1,8 @@
-"""Which way a connection takes: straight, or through a proxy.
+"""Whether a connection goes directly or through a proxy.
 
-A proxy comes from the kubeconfig or, failing that, from the environment, as with other tools:
-`HTTPS_PROXY` and `HTTP_PROXY` by the server's scheme, `NO_PROXY` for the exceptions. Connections to
-this very machine never take the environment's proxy.
+A proxy comes from the kubeconfig or else from the environment, as with other tools: `HTTPS_PROXY`
+and `HTTP_PROXY` by the server's scheme, `NO_PROXY` for the exceptions. Connections to this machine
+never use the environment's proxy.
 """
 
 import base64
@@ -43,7 +43,7 @@ class Proxy(msgspec.Struct, frozen=True):
 
     @property
     def authorization(self) -> str:
-        """The value of a Proxy-Authorization header; empty if the proxy asks for none."""
+        """The value of a Proxy-Authorization header; empty if the proxy has no user."""
         if not self.user:
             return ""
         pair = f"{self.user}:{self.password}".encode()
@@ -51,7 +51,7 @@ class Proxy(msgspec.Struct, frozen=True):
 
 
 def parse_proxy(url: str) -> Proxy:
-    """A proxy from its URL; without a scheme it is an HTTP proxy, as other tools have it."""
+    """A proxy from its URL; without a scheme it is an HTTP proxy, as with other tools."""
     parts = urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme not in _PORTS or not parts.hostname:
         # The URL may carry a password, so it is not repeated.
@@ -68,7 +68,7 @@ def parse_proxy(url: str) -> Proxy:
 
 
 def endpoint_of(url: str) -> Endpoint:
-    """Where the server of a URL listens."""
+    """The host and port of a server's URL."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
@@ -115,7 +115,7 @@ def _matches(endpoint: Endpoint, entry: str) -> bool:
         entry = name.strip("[]")
     if address is not None:
         return _address(entry) == address
-    # ".example.com" means only what is below, "example.com" also the name itself.
+    # ".example.com" means only subdomains, "example.com" also the name itself.
     domain = entry.removeprefix("*")
     if domain.startswith("."):
         return host.endswith(domain)

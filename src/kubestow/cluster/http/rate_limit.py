@@ -1,7 +1,7 @@
 """How many requests a second a client sends: a bucket of tokens (spec 09 §4.1).
 
-The bucket starts full with `burst` tokens and gains `qps` a second. A request takes one at once and
-then waits until the bucket would have had it, so requests leave in the order they came.
+The bucket starts full with `burst` tokens and gains `qps` a second. A request takes one at once,
+even from an empty bucket, and waits until that token exists, so requests are sent in order.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-"""One request with everything that belongs to it: identity, rate limit, repetition, refusal.
+"""One request with everything that belongs to it: identity, rate limit, retries, errors.
 
-What is repeated here is what every client of an API server repeats (spec 09 §4.1): a server that
-says "later" (429 or 5xx with Retry-After) is asked again then, and a GET whose connection broke off
-is sent again. Anything else is for the caller to decide.
+What is repeated here is what every client of an API server repeats (spec 09 §4.1): a request
+answered with Retry-After (429 or 5xx) is sent again after that time, and a GET whose connection
+broke off is sent again. Other retries are up to the caller.
 
-The way of a request is short on purpose: a scheduler sends a thousand a second.
+The path of a request is short on purpose: a scheduler sends a thousand a second.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ JSON: Final = "application/json"
 
 
 class RequestObserver(Protocol):
-    """Whoever counts requests. Called on the way of every request, so it must be quick."""
+    """Counts requests. Called for every request, so it must be fast."""
 
     def answered(
         self, method: str, code: int, duration_s: float, *, sent_bytes: int, received_bytes: int
     ) -> None:
-        """An answer came; of one without end nothing has been received yet."""
+        """An answer came; of a stream nothing has been received yet."""
         ...
 
     def unanswered(self, method: str) -> None:
@@ -55,7 +55,7 @@ class RequestObserver(Protocol):
         ...
 
     def repeated(self, method: str, code: int | None) -> None:
-        """A request is sent again after such an answer; None after no answer at all."""
+        """A request is sent again after an answer of that code; None after no answer."""
         ...
 
 
@@ -104,7 +104,7 @@ class ApiSession:
         self._identity: Identity | None = None
         self._valid_until_s = 0.0
         self._heads: dict[str, bytes] = {}  # header lines by content type
-        self._identifying = asyncio.Lock()  # one plugin run serves all who wait
+        self._identifying = asyncio.Lock()  # one plugin run serves all waiting requests
         self._request_count = 0
         self._retry_count = 0
         self._throttled_s = 0.0
@@ -120,12 +120,12 @@ class ApiSession:
     async def request(
         self, method: str, path: str, body: bytes = b"", *, content_type: str = JSON
     ) -> bytes:
-        """The body of the answer; the ApiError family if the server says no or nothing at all."""
+        """The body of the answer; ApiError for an error response, UnreachableError for none."""
         response, _ = await self._perform(method, path, body, content_type, None)
         return response.body
 
     async def stream(self, path: str, sink: Sink) -> Connection:
-        """GET an answer without end. The caller ends it with `end_stream`."""
+        """GET a stream. The caller ends it with `end_stream`."""
         _, connection = await self._perform("GET", path, b"", JSON, sink)
         assert connection is not None
         return connection
@@ -163,7 +163,7 @@ class ApiSession:
                     return response, connection
                 if connection is not None:
                     self._pool.end_stream(connection)
-                if code == 401 and not has_new_identity and self._credentials.turned_down():
+                if code == 401 and not has_new_identity and self._credentials.rejected():
                     has_new_identity = True
                     await self._identify(identity)
                     continue
@@ -175,7 +175,7 @@ class ApiSession:
             self._retry_count += 1
             if self._observer is not None:
                 self._observer.repeated(method, code)
-            logger.debug("%s %s: asking again in %g s", method, path, delay_s)
+            logger.debug("%s %s: repeating in %g s", method, path, delay_s)
             await self._sleep(delay_s)
 
     async def _send(
@@ -224,14 +224,14 @@ class ApiSession:
             logger.info("waited %.1f s for our own rate limit (clientConnection.qps)", waited_s)
 
     async def _identify(self, outdated: Identity | None) -> None:
-        """Ask who we are, unless somebody else has done so since."""
+        """Get a new identity, unless another request has done so since."""
         async with self._identifying:
             if self._identity is not outdated:
                 return
             try:
                 identity = await self._credentials.identify()
             except ConfigError as error:
-                # A request that cannot be sent is like one that is not answered: it may be later.
+                # A request that cannot be sent is like one without an answer: it may work later.
                 raise UnreachableError(str(error)) from error
             if outdated is not None and identity.pair != outdated.pair:
                 self._pool.drop_idle()
@@ -252,7 +252,7 @@ class ApiSession:
 
 
 def retry_after_s(head: Head) -> float | None:
-    """How long a server that is too busy asks us to wait; None if it does not."""
+    """The delay in the Retry-After header of a server that is too busy; None without one."""
     if head.status != 429 and head.status < 500:
         return None
     value = head.header(b"retry-after")
@@ -260,7 +260,7 @@ def retry_after_s(head: Head) -> float | None:
 
 
 def _target(server: str, dialer: Dialer) -> str:
-    """What stands before the path of each request."""
+    """The prefix of the path in each request."""
     return server if dialer.asks_proxy else urlsplit(server).path
 
 

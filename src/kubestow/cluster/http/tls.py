@@ -1,7 +1,7 @@
-"""Who the server is and who we are, as a TLS context.
+"""TLS contexts from the certificates of server and client.
 
-Certificates may be given as text or as files. Files are looked at again before each new connection,
-so that one replaced on disk is used without a restart.
+Certificates may be given as text or as files. Files are checked for changes before each new
+connection, so that one replaced on disk is used without a restart.
 
 Not here: tokens (`credentials`).
 """
@@ -24,7 +24,7 @@ class CertificatePair(msgspec.Struct, frozen=True):
 
 
 class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to secure connections. Text (`…_data`) goes before a file of the same thing."""
+    """How to secure connections. Text (`…_data`) takes precedence over a file."""
 
     ca_file: str = ""
     ca_data: bytes = b""
@@ -37,7 +37,7 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Stamp(NamedTuple):
-    """What tells one version of a file from another."""
+    """Distinguishes versions of a file."""
 
     changed_ns: int
     size: int
@@ -54,7 +54,7 @@ class TlsContexts:
         self._stamps: tuple[_Stamp | None, ...] = ()
 
     def use_pair(self, pair: CertificatePair | None) -> None:
-        """Identify with this certificate from the next connection on (from a plugin)."""
+        """Use this certificate (from a plugin) from the next connection on."""
         if pair != self._pair:
             self._pair = pair
             self._context = None
@@ -73,11 +73,11 @@ class TlsContexts:
 
 def build_context(settings: TlsSettings, pair: CertificatePair | None = None) -> ssl.SSLContext:
     """The context for these settings; ConfigError says which certificate cannot be used."""
-    # Not `create_default_context`: it turns down certificates that clusters commonly have (without
-    # key identifiers), which every other client accepts.
+    # Not `create_default_context`: it rejects certificates that clusters commonly have (without key
+    # identifiers), which every other client accepts.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # A certificate given as authority is trusted, whoever signed it.
+    # A certificate given as authority is trusted, even if another one signed it.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.set_alpn_protocols(["http/1.1"])
     if settings.skips_verification:

@@ -1,13 +1,13 @@
 """The frames of a watch, decoded straight into typed events.
 
-A watch is one answer without end: a line of JSON for each event. Lines are decoded when somebody
-reads them, all that have arrived in one go; a frame is the event itself, so nothing is built that
-is not needed. When nobody reads, the connection is paused and the server has to wait.
+A watch is one endless answer: a line of JSON for each event. Lines are decoded when they are read,
+all that have arrived at once; a frame is the event itself, so nothing unused is built. When too
+many lines are unread, the connection is paused and the server has to wait.
 
-Lines that do not fit are looked at one by one. An ERROR ends the watch with what the server says.
-An object that cannot be decoded is reported by name and left out: one odd object must not stop the
+Lines that do not decode are decoded one by one. An ERROR ends the watch with the server's error. An
+object that cannot be decoded is reported by name and left out: one bad object must not stop the
 scheduling of all others. Only its deletion cannot be left out; the watch then ends, and a new list
-shows what is still there.
+shows what still exists.
 
 Not here: opening and resuming watches (`http_client`, `informer`).
 """
@@ -31,8 +31,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)
 
-# Beyond this the server has to wait for the reader; at 3 KiB a pod, decoding this much takes some
-# milliseconds, and that is how long a batch may keep the loop.
+# Beyond this the server has to wait for the reader; at 3 KiB a pod, decoding this much blocks the
+# loop for some milliseconds, which is acceptable.
 PENDING_BYTES_MAX: Final = 256 * 1024
 
 
@@ -70,7 +70,7 @@ class WatchStream(Generic[T]):
         self._release: Callable[[Connection], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    # --- For who opens the watch ------------------------------------------------------------------
+    # --- For the opener ---------------------------------------------------------------------------
 
     def attach(
         self, connection: Connection, release: Callable[[Connection], None], *, time_limit_s: float
@@ -82,11 +82,11 @@ class WatchStream(Generic[T]):
             self._detach()
             return
         loop = asyncio.get_running_loop()
-        # The server ends a watch after the time it was given. One that does not is stuck.
+        # The server ends a watch at the requested time. One that does not is stuck.
         self._timer = loop.call_later(time_limit_s, self.close)
 
     def unread(self, frames: list[WatchFrame[T]]) -> None:
-        """Put frames back that the reader was not meant to see yet."""
+        """Put frames back, to be read next."""
         self._ready = frames + self._ready
 
     def fail(self, error: ApiError) -> None:
@@ -109,7 +109,7 @@ class WatchStream(Generic[T]):
 
     def end(self, error: UnreachableError | None) -> None:
         if error is not None:
-            # Watches break off all the time; who reads this one opens another where it ended.
+            # Watches often break off; the reader opens another one where this one ended.
             logger.debug("watch of %s: %s", self._cls.__name__, error)
         self.close()
 
@@ -149,7 +149,7 @@ class WatchStream(Generic[T]):
     # --- Steps ------------------------------------------------------------------------------------
 
     def _take_lines(self) -> bytes:
-        """All complete lines that have arrived; the rest waits for its end."""
+        """All complete lines that have arrived; an incomplete one is kept."""
         text = self._arrived[0] if len(self._arrived) == 1 else b"".join(self._arrived)
         end = text.rfind(b"\n") + 1
         rest = text[end:]
@@ -198,7 +198,7 @@ class WatchStream(Generic[T]):
             ) from error
 
     def _decode_object(self, frame: _RawFrame) -> WatchFrame[T]:
-        """A frame that holds nulls in odd places, or an object that does not fit at all."""
+        """A frame that decodes without its nulls, or not at all."""
         if frame.type not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
             raise ApiError(f'watch of {self._cls.__name__}: unknown event "{frame.type}"')
         raw = bytes(frame.object)
@@ -206,9 +206,9 @@ class WatchStream(Generic[T]):
             return WatchFrame(frame.type, decode_json(self._cls, raw))
         except DecodeError as error:
             if frame.type == "DELETED":
-                raise ApiError(f"{error}; it was deleted, so everything is listed again") from error
+                raise ApiError(f"{error}; it was deleted, so a new list is needed") from error
             logger.error("%s; going on without it", error)
-            # The version moves on all the same.
+            # The version advances nevertheless.
             return WatchFrame("BOOKMARK", self._cls(metadata=_version_in(raw)))
 
     def _wake(self) -> None:
@@ -247,9 +247,9 @@ def _error_in(raw: bytes) -> ApiError:
     try:
         return status_error(msgspec.json.decode(raw, type=ApiStatus))
     except msgspec.ValidationError:
-        return ApiError("the server ended the watch with an error it did not explain")
+        return ApiError("the server ended the watch with an error without a Status object")
 
 
-@cache  # one for each kind, dear to build, cheap to use
+@cache  # one for each kind: expensive to build, cheap to use
 def _decoder(cls: type[Any]) -> msgspec.json.Decoder[WatchFrame[Any]]:
     return msgspec.json.Decoder(WatchFrame[cls], dec_hook=dec_hook)

@@ -1,6 +1,6 @@
 """HTTP/1.1 as bytes: an answer is read as it arrives, in pieces of any size.
 
-Knows what an API server and the proxies before it send: bodies of a given length, in chunks, or up
+Reads what an API server and the proxies before it send: bodies of a given length, in chunks, or up
 to the end of the connection. Header names are compared in lower case; values are too, because the
 few that are read here are numbers and tokens.
 
@@ -10,14 +10,14 @@ Not here: sockets (`connection`), what an answer means (`error_response`).
 
 from typing import Final
 
-HEAD_BYTES_MAX: Final = 64 * 1024  # an answer whose head is longer is not meant for us
+HEAD_BYTES_MAX: Final = 64 * 1024  # an answer with a longer head is not from an API server
 _LINE_BYTES_MAX: Final = 4 * 1024  # of a chunk's size, and of a trailer
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _HEX_DIGITS: Final = b"0123456789abcdefABCDEF"
 
 
 class WireError(Exception):
-    """What arrived is not an HTTP/1.1 answer, or not all of it."""
+    """The data is not an HTTP/1.1 answer, or not a complete one."""
 
 
 class CutOffError(WireError):
@@ -49,10 +49,10 @@ class Head:
     @property
     def closes(self) -> bool:
         """Whether the server ends the connection after this answer."""
-        said = self.header(b"connection")
+        value = self.header(b"connection")
         if self._lines.startswith(b"http/1.0"):
-            return said is None or b"keep-alive" not in said
-        return said is not None and b"close" in said
+            return value is None or b"keep-alive" not in value
+        return value is not None and b"close" in value
 
 
 class ResponseParser:
@@ -60,8 +60,8 @@ class ResponseParser:
 
         head ──► body: length │ chunks │ to the end ──► complete
 
-    Feed it bytes; then `head` is known or not, `take_body` gives the body that has arrived since
-    the last call, and `is_complete` says whether that was all.
+    Feed it bytes; then `head` is set if it has arrived, `take_body` returns the body that has
+    arrived since the last call, and `is_complete` says whether that was all.
     """
 
     __slots__ = (
