@@ -42,7 +42,7 @@ def test_create_gives_an_object_its_identity(cluster: MemoryCluster, pod_documen
     assert cluster.get(PODS, "default", "web-1") is stored
 
 
-def test_create_overrules_what_only_the_server_may_say(cluster: MemoryCluster, pod_document: Build):
+def test_create_overrides_fields_of_the_server(cluster: MemoryCluster, pod_document: Build):
     given = {"uid": "mine", "resourceVersion": "77", "generation": 9, "deletionTimestamp": "x"}
     stored = cluster.create(PODS, pod_document(metadata=given))
     assert stored.uid != "mine"
@@ -152,7 +152,7 @@ def test_load_creates_classes_before_the_pods_that_name_them(
     assert cluster.get(PODS, "default", "web-1").document["spec"]["priority"] == 7
 
 
-def test_a_document_that_does_not_decode_is_invalid_and_leaves_no_trace(
+def test_a_document_that_does_not_decode_is_invalid_and_changes_nothing(
     cluster: MemoryCluster, pod_document: Build
 ):
     with pytest.raises(InvalidError, match=r"spec\.nodeName is 7"):
@@ -164,7 +164,7 @@ def test_a_document_that_does_not_decode_is_invalid_and_leaves_no_trace(
 # --- Get and list -----------------------------------------------------------------------------
 
 
-def test_get_says_what_it_did_not_find(cluster: MemoryCluster):
+def test_get_names_what_it_did_not_find(cluster: MemoryCluster):
     with pytest.raises(NotFoundError, match=r'^pods "web-1" not found$') as caught:
         cluster.get(PODS, "default", "web-1")
     assert (caught.value.code, caught.value.reason) == (404, "NotFound")
@@ -207,7 +207,7 @@ def test_list_selects(
     assert names(cluster, parse_selection(PODS, **parameters)) == expected
 
 
-def test_pages_show_one_state_whatever_happens_between_them(
+def test_pages_show_one_state_despite_writes_between_them(
     cluster: MemoryCluster, pod_document: Build
 ):
     for index in range(5):
@@ -226,7 +226,7 @@ def test_pages_show_one_state_whatever_happens_between_them(
     assert not third.continue_token
 
 
-def test_a_page_of_a_state_long_gone_is_refused(clock: ManualClock, pod_document: Build):
+def test_a_page_of_a_dropped_state_is_refused(clock: ManualClock, pod_document: Build):
     cluster = MemoryCluster(clock, history_max=2)
     for index in range(3):
         cluster.create(PODS, pod_document(f"p{index}"))
@@ -238,13 +238,13 @@ def test_a_page_of_a_state_long_gone_is_refused(clock: ManualClock, pod_document
     assert (caught.value.code, caught.value.reason) == (410, "Expired")
 
 
-def test_a_token_nobody_gave_out_is_a_bad_request(cluster: MemoryCluster):
+def test_an_invalid_token_is_a_bad_request(cluster: MemoryCluster):
     with pytest.raises(ApiError, match="continue key is not valid") as caught:
         cluster.list(PODS, continue_token="bm9uc2Vuc2U=")
     assert caught.value.code == 400
 
 
-def test_an_exact_version_shows_the_past(cluster: MemoryCluster, pod_document: Build):
+def test_an_exact_version_shows_the_earlier_state(cluster: MemoryCluster, pod_document: Build):
     cluster.create(PODS, pod_document("a"))
     cluster.create(PODS, pod_document("b"))
     cluster.delete(PODS, "default", "a")
@@ -281,7 +281,9 @@ def test_update_of_a_stale_version_is_a_conflict(cluster: MemoryCluster, pod_doc
     assert (caught.value.code, caught.value.reason) == (409, "Conflict")
 
 
-def test_update_without_a_version_takes_what_is_there(cluster: MemoryCluster, pod_document: Build):
+def test_update_without_a_version_applies_to_the_current_one(
+    cluster: MemoryCluster, pod_document: Build
+):
     cluster.create(PODS, pod_document())
     new = cluster.update(PODS, pod_document(metadata={"labels": {"a": "1"}}))
     assert new.version == 2
@@ -417,7 +419,9 @@ def test_W11_a_reservation_is_taken_back_by_uid(cluster: MemoryCluster):
 # --- Watch ------------------------------------------------------------------------------------
 
 
-def test_a_watch_from_nowhere_begins_with_all_there_is(cluster: MemoryCluster, pod_document: Build):
+def test_a_watch_without_a_version_begins_with_existing_objects(
+    cluster: MemoryCluster, pod_document: Build
+):
     cluster.create(PODS, pod_document("b"))
     cluster.create(PODS, pod_document("a"))
     watch = cluster.watch(PODS)
@@ -447,7 +451,7 @@ def test_a_watch_from_a_version_replays_what_followed(
     assert watch.events_nowait() == []
 
 
-def test_a_watch_from_a_forgotten_version_is_gone(clock: ManualClock, pod_document: Build):
+def test_a_watch_from_a_dropped_version_is_gone(clock: ManualClock, pod_document: Build):
     cluster = MemoryCluster(clock, history_max=2)
     for index in range(4):
         cluster.create(PODS, pod_document(f"p{index}"))
@@ -490,14 +494,14 @@ def test_all_watchers_share_one_typed_object(cluster: MemoryCluster, pod_documen
         assert one.object is other.object
 
 
-def test_bookmarks_go_to_those_who_asked(
+def test_bookmarks_are_sent_only_on_request(
     cluster: MemoryCluster, pod_document: Build, node_document: Build
 ):
-    wants = cluster.watch(PODS, bookmarks=True)
+    requested = cluster.watch(PODS, bookmarks=True)
     does_not = cluster.watch(PODS)
     cluster.create(NODES, node_document())
     cluster.send_bookmarks()
-    assert [(e.type, e.resource_version) for e in wants.events_nowait()] == [("BOOKMARK", "1")]
+    assert [(e.type, e.resource_version) for e in requested.events_nowait()] == [("BOOKMARK", "1")]
     assert does_not.events_nowait() == []
 
 
@@ -513,7 +517,7 @@ def test_initial_events_end_with_a_marked_bookmark(cluster: MemoryCluster, pod_d
     }
 
 
-def test_a_closed_watch_hears_no_more(cluster: MemoryCluster, pod_document: Build):
+def test_a_closed_watch_gets_no_more_events(cluster: MemoryCluster, pod_document: Build):
     watch = cluster.watch(PODS)
     cluster.create(PODS, pod_document("a"))
     watch.close()
@@ -543,15 +547,13 @@ def test_messages_name_resources_with_their_group(cluster: MemoryCluster, resour
     assert str(caught.value) == f'{resource.qualified_name} "x" not found'
 
 
-# --- Rehearsals and namespaces ----------------------------------------------------------------
+# --- Dry runs and namespaces ------------------------------------------------------------------
 
 
-def test_a_rehearsed_write_is_answered_and_changes_nothing(
-    cluster: MemoryCluster, pod_document: Build
-):
+def test_a_dry_run_is_answered_and_changes_nothing(cluster: MemoryCluster, pod_document: Build):
     cluster.create(PODS, pod_document("web-1"))
     watch = cluster.watch(PODS, from_version=cluster.version)
-    with cluster.rehearsal():
+    with cluster.dry_run():
         created = cluster.create(PODS, pod_document("web-2"))
         cluster.patch(PODS, "default", "web-1", {"metadata": {"labels": {"a": "b"}}})
         cluster.delete(PODS, "default", "web-1")
@@ -578,7 +580,7 @@ def test_change_replaces_an_object_by_what_a_function_makes_of_it(
 
 @pytest.fixture
 def strict(clock: ManualClock) -> MemoryCluster:
-    """A cluster that knows its namespaces."""
+    """A cluster with the namespace lifecycle."""
     cluster = MemoryCluster(clock, namespace_lifecycle=True)
     cluster.create(NAMESPACES, {"metadata": {"name": "default"}})
     cluster.create(NAMESPACES, {"metadata": {"name": "shop"}})
@@ -592,7 +594,7 @@ def test_nothing_is_created_outside_a_namespace(strict: MemoryCluster, pod_docum
     strict.create(NODES, {"metadata": {"name": "n1"}})
 
 
-def test_a_deleted_namespace_takes_nothing_new_and_stays_until_finalized(
+def test_a_deleted_namespace_accepts_nothing_new_and_stays_until_finalized(
     strict: MemoryCluster, pod_document: Build
 ):
     going = strict.delete(NAMESPACES, "", "shop")
@@ -619,7 +621,7 @@ def test_the_default_namespace_is_never_deleted(strict: MemoryCluster):
         strict.delete(NAMESPACES, "", "default")
 
 
-def test_a_delete_can_put_a_finalizer_on_the_object(cluster: MemoryCluster, pod_document: Build):
+def test_a_delete_can_add_a_finalizer(cluster: MemoryCluster, pod_document: Build):
     cluster.create(PODS, pod_document("web-1"))
     marked = cluster.delete(PODS, "default", "web-1", finalizer="orphan")
     assert marked.metadata["finalizers"] == ["orphan"]

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run to the end without a loop: in process nothing may wait."""
+    """Run to the end without a loop: in process nothing waits."""
     with pytest.raises(StopIteration) as stopped:
         coroutine.send(None)
     return stopped.value.value
@@ -104,7 +104,7 @@ def test_update_changes_only_the_difference_and_only_the_latest(
     assert run(client.update(old, old)) is old
 
 
-def test_bind_is_for_this_very_pod(client: MemoryClient, cluster: MemoryCluster, pod: Pod):
+def test_bind_names_the_pod_by_uid(client: MemoryClient, cluster: MemoryCluster, pod: Pod):
     recreated = msgspec.structs.replace(
         pod, metadata=msgspec.structs.replace(pod.metadata, uid="older")
     )

@@ -75,7 +75,7 @@ def test_label_selectors(text: str, expected: bool):
         ("", "app>many", "the value must be an integer"),
     ],
 )
-def test_what_cannot_be_understood_is_a_bad_request(fields: str, labels: str, message: str):
+def test_an_invalid_selector_is_a_bad_request(fields: str, labels: str, message: str):
     with pytest.raises(ApiError) as caught:
         parse_selection(PODS, field_selector=fields, label_selector=labels)
     assert caught.value.code == 400

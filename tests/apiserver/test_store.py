@@ -1,8 +1,8 @@
 """The embedded store against a plain dictionary, under any sequence of requests.
 
-A model keeps what the cluster ought to hold after every version. Whatever the sequence was, the
-lists agree with it, every remembered version can be read again, and a watcher that starts at any
-version and applies what it hears ends where the list ends.
+A model keeps the expected state after every version. After any sequence, the lists agree with it,
+every kept version can be read again, and a watcher that starts at any version and applies its
+events ends with the state of the list.
 """
 
 from typing import Any
@@ -66,7 +66,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.watches: list[tuple[Watch, State]] = []
 
     keys = st.tuples(st.sampled_from(NAMESPACES), st.sampled_from(NAMES))
-    # How many versions ago: mostly within what is remembered, sometimes beyond.
+    # How many versions ago: mostly within the kept history, sometimes beyond.
     ages = st.integers(0, HISTORY_MAX + 4)
 
     @initialize(keys=st.sets(keys), app=st.sampled_from(["web", "api"]))
@@ -79,7 +79,7 @@ class ClusterMachine(RuleBasedStateMachine):
         return self.states[-1]
 
     def note(self) -> None:
-        """Remember what the cluster says now; the rules below check the single changes."""
+        """Record the current state of the cluster; the rules below check the single changes."""
         stored = {stored.key: stored.document for stored in self.cluster.list(PODS).items}
         while len(self.states) <= self.cluster.version:
             self.states.append(stored)
@@ -247,10 +247,10 @@ def test_the_next_version_reuses_the_typed_parts_that_stayed():
     [
         pytest.param({"spec": {"nodeName": "n2"}}, id="status-vanishes"),
         pytest.param({"spec": None, "status": {"phase": "Running"}}, id="null"),
-        pytest.param({"spec": {}, "status": {}, "extra": 1}, id="field-nobody-reads"),
+        pytest.param({"spec": {}, "status": {}, "extra": 1}, id="undeclared-field"),
     ],
 )
-def test_whatever_changes_the_typed_object_follows_the_document(document: Any):
+def test_the_typed_object_follows_every_change_of_the_document(document: Any):
     old = stored("a", 1, spec={"nodeName": "n1"}, status={"phase": "Pending"})
     assert old.typed
     metadata = {**old.metadata, "labels": {"a": "b"}, "resourceVersion": "2"}
@@ -258,7 +258,7 @@ def test_whatever_changes_the_typed_object_follows_the_document(document: Any):
     assert old.followed_by(document, 2).typed == convert(Pod, document)
 
 
-def test_a_collection_without_history_can_only_tell_the_present():
+def test_a_collection_without_history_has_only_the_current_state():
     collection = Collection(PODS, history_max=0)
     first = stored("a", 1)
     collection.apply(Change(1, None, first))

@@ -1,4 +1,4 @@
-"""Waiting for changes: one wake-up for a burst, and an end that is noticed."""
+"""Waiting for changes: one wake-up for a burst, and an end that wakes the reader."""
 
 import asyncio
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def test_a_waiting_reader_gets_a_burst_in_one_batch(cluster: MemoryCluster, pod_
     assert asyncio.run(run()) == [["a0", "a1", "a2"], ["b"]]
 
 
-def test_what_is_pending_is_read_without_giving_up_the_turn():
+def test_pending_events_are_read_without_yielding():
     async def run() -> int:
         watch = Watch(EVERYTHING)
         watch.offer(added("a", 1))
@@ -65,7 +65,7 @@ def test_closing_ends_the_wait_with_an_empty_batch():
     assert asyncio.run(run()) == [0, 0]
 
 
-def test_a_reader_that_was_cancelled_can_be_followed_by_another():
+def test_a_cancelled_reader_can_be_replaced_by_another():
     async def run() -> int:
         watch = Watch(EVERYTHING)
         reader = asyncio.create_task(watch.next_batch())
@@ -85,7 +85,7 @@ def test_a_reader_too_far_behind_loses_its_watch():
         watch.offer(added(f"p{version}", version))
     assert watch.is_closed
     assert closed == [watch]
-    # What it has not read is lost as a whole: a gap in the middle would go unnoticed.
+    # All unread events are dropped: a gap in the middle could not be detected.
     assert watch.events_nowait() == []
 
 

@@ -1,7 +1,7 @@
-"""Identifiers an API server hands out: object UIDs and the ends of generated names.
+"""Identifiers an API server generates: object UIDs and the suffixes of generated names.
 
-They look random and are not: the same seed gives the same sequence, so a simulated run can be
-repeated to the letter.
+They look random but are not: the same seed gives the same sequence, so a simulated run can be
+repeated exactly.
 """
 
 import hashlib
@@ -9,12 +9,12 @@ from typing import Final
 
 SUFFIX_LENGTH: Final = 5
 NAME_LENGTH_MAX: Final = 63
-# No vowels and no digits that look like them: a generated name never spells a word.
+# No vowels and no digits that look like them, so that a generated name is never a word.
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class IdentitySource:
-    """A sequence of identifiers, fixed by its seed; no UID ever comes twice from one source."""
+    """A sequence of identifiers, fixed by its seed; one source never repeats a UID."""
 
     def __init__(self, seed: int = 0) -> None:
         self._key = seed.to_bytes(16, "little", signed=True)
@@ -26,7 +26,7 @@ class IdentitySource:
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:32]}"
 
     def next_name(self, prefix: str) -> str:
-        """A name that begins with `generateName`; the caller asks again if it is taken."""
+        """A name that begins with `generateName`; the caller calls again if it is taken."""
         number = int.from_bytes(self._next_digest()[:8], "little")
         suffix = ""
         for _ in range(SUFFIX_LENGTH):

@@ -1,15 +1,15 @@
 """An API server in memory: the same verbs, rules and errors, without a network.
 
-`MemoryCluster` keeps documents and hands out versions; the engine talks to it through
-`memory_client`, tools and an HTTP face talk to it directly. Every write is one plain function call:
-it either raises an `ApiError` and changes nothing, or it changes one object, moves the one resource
-version that all resources share, and tells every watch before it returns.
+`MemoryCluster` keeps documents and assigns versions; the engine uses it through `memory_client`,
+tools and the HTTP server use it directly. Every write is one plain function call: it either raises
+an `ApiError` and changes nothing, or it changes one object, increments the one resource version
+that all resources share, and adds an event to every watch before it returns.
 
-Invariants: documents handed in and out are shared and never written to; versions only grow; a watch
-sees the changes of its resource in the order of their versions.
-Not here: what defaults and admission do (`admission`), who removes a terminating pod (a kubelet, or
-whoever plays one and calls `finish_termination`), what goes with its owner (`garbage_collector`) or
-with its namespace (`namespace_controller`).
+Invariants: documents passed in and out are shared and never modified; versions only grow; a watch
+gets the changes of its resource in the order of their versions.
+Not here: defaults and admission (`admission`), removing a terminating pod (a kubelet, or a
+simulated one, calls `finish_termination`), deleting dependents (`garbage_collector`) and the
+content of namespaces (`namespace_controller`).
 """
 
 import base64
@@ -53,11 +53,11 @@ from kubestow.cluster.resources import (
 )
 from kubestow.errors import DecodeError, InvalidError
 
-HISTORY_MAX: Final = 16_384  # changes remembered per resource
+HISTORY_MAX: Final = 16_384  # changes kept per resource
 GENERATED_NAME_TRIES: Final = 8
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
-# What of metadata belongs to the server: a write neither sets nor removes it.
+# Metadata of the server: a write neither sets nor removes it.
 _SERVER_FIELDS: Final = (
     "uid",
     "resourceVersion",
@@ -71,11 +71,11 @@ _LOADED_FIRST: Final = ("Namespace", "PriorityClass", "RuntimeClass", "StorageCl
 
 
 class ObjectPage(NamedTuple):
-    """An answer to a list: objects by namespace and name, all as of one version."""
+    """The result of a list: objects by namespace and name, all as of one version."""
 
     items: list[StoredObject]
     version: int
-    # Empty on the last page; else it gets the next one.
+    # Empty on the last page; else the argument for the next one.
     continue_token: str = ""
     remaining_count: int = 0
 
@@ -99,7 +99,7 @@ class MemoryCluster:
         history_max: int = HISTORY_MAX,
         seed: int = 0,
     ) -> None:
-        """`admission=False` takes objects as they come: recorded ones carry their defaults.
+        """`admission=False` stores objects unchanged: recorded ones have their defaults already.
 
         With `namespace_lifecycle` objects are created only in namespaces that exist, and a deleted
         namespace stays until `finalize_namespace`; without it namespaces are only names.
@@ -108,7 +108,7 @@ class MemoryCluster:
         self._clock = clock
         self._admission = admission
         self._namespace_lifecycle = namespace_lifecycle
-        self._is_rehearsal = False
+        self._is_dry_run = False
         self._history_max = history_max
         self._identities = IdentitySource(seed)
         self._version = 0
@@ -160,8 +160,8 @@ class MemoryCluster:
     ) -> ObjectPage:
         """The objects selected, in the order of namespace and name.
 
-        `version` asks for a state at least that new, with `is_exact` for exactly that one. With
-        `limit` the answer comes in pages, all of them as of the first one's version.
+        `version` requests a state at least that new, with `is_exact` exactly that one. With `limit`
+        the result comes in pages, all of them as of the first one's version.
         """
         after: Key | None = None
         if continue_token:
@@ -198,10 +198,10 @@ class MemoryCluster:
         bookmarks: bool = False,
         initial_events: bool = False,
     ) -> Watch:
-        """The changes after a version, and from then on all that follow; GoneError if too old.
+        """All changes after a version; GoneError if it is too old.
 
-        From version 0 the watch begins with an ADDED event for every object there is. So it does
-        with `initial_events`, which marks their end with a bookmark.
+        From version 0 the watch begins with an ADDED event for every existing object; with
+        `initial_events` too, followed by a bookmark that marks their end.
         """
         if from_version > self._version:
             raise too_large_version(from_version, self._version)
@@ -225,14 +225,14 @@ class MemoryCluster:
         return watch
 
     def send_bookmarks(self) -> None:
-        """Tell every watch that asked for it how far the cluster has come."""
+        """Send a bookmark with the current version to every watch that requested bookmarks."""
         for name, watches in self._watches.items():
             bookmark = self._bookmark(self.resources.named(name))
             for watch in watches:
                 watch.offer_bookmark(bookmark)
 
     def close_watches(self) -> None:
-        """End every watch, as a server does that shuts down; readers come back and ask again."""
+        """End every watch, as a server that shuts down does; readers open new ones."""
         for watches in tuple(self._watches.values()):
             for watch in watches:
                 watch.close()
@@ -240,24 +240,24 @@ class MemoryCluster:
     # --- Writing ------------------------------------------------------------------------------
 
     @contextmanager
-    def rehearsal(self) -> Generator[None]:
-        """Writes inside are checked and answered as ever, but change nothing (`dryRun=All`).
+    def dry_run(self) -> Generator[None]:
+        """Writes inside are checked and answered as usual, but change nothing (`dryRun=All`).
 
         Nothing may be awaited inside.
         """
-        self._is_rehearsal = True
+        self._is_dry_run = True
         try:
             yield
         finally:
-            self._is_rehearsal = False
+            self._is_dry_run = False
 
     def create(
         self, resource: ApiResource, document: JsonObject, *, admission: bool | None = None
     ) -> StoredObject:
         """Store a new object. A status given is kept, so that a cluster can be set up by hand.
 
-        `admission` overrides what the cluster was made with. Without it the object also keeps the
-        identity it brings: UID, creation time, generation.
+        `admission` overrides the setting of the cluster. Without admission the object also keeps
+        its own UID, creation time and generation.
         """
         is_admitted = self._admission if admission is None else admission
         collection = self._collection(resource)
@@ -285,7 +285,7 @@ class MemoryCluster:
     def load(
         self, documents: Iterable[JsonObject], *, admission: bool | None = None
     ) -> tuple[StoredObject, ...]:
-        """Create each document by its kind, those first that others refer to on creation."""
+        """Create each document by its kind, first those that admission of others reads."""
         ordered = sorted(documents, key=lambda document: document.get("kind") not in _LOADED_FIRST)
         return tuple(
             self.create(
@@ -329,7 +329,7 @@ class MemoryCluster:
         *,
         subresource: Subresource = "",
     ) -> StoredObject:
-        """Replace an object by what a function makes of its document, without writing into it."""
+        """Replace an object by the result of a function, which must not modify the document."""
         old = self.get(resource, namespace, name)
         return self._change(old, edit(old.document), subresource)
 
@@ -344,14 +344,15 @@ class MemoryCluster:
         grace_period_s: int | None = None,
         finalizer: str = "",
     ) -> StoredObject:
-        """Delete an object, or mark it as going; return its last or its marked state.
+        """Delete an object, or mark it as terminating; return its last or its marked state.
 
-        A `finalizer` is put on the object first: who watches for it has work to do before it goes.
+        A `finalizer` is added to the object first: a controller that watches for it acts before
+        the object is removed.
         """
         old = self.get(resource, namespace, name)
         _require_same(old, uid=uid, resource_version=resource_version)
         if self._namespace_lifecycle and resource is NAMESPACES:
-            namespaces.require_mortal(name)
+            namespaces.require_deletable(name)
         document = after_delete(
             resource,
             old.document,
@@ -374,7 +375,7 @@ class MemoryCluster:
         return self.delete(PODS, namespace, name, grace_period_s=0)
 
     def finalize_namespace(self, name: str) -> StoredObject:
-        """Let a namespace go whose content is gone."""
+        """Remove the finalizer of a namespace whose content is gone, and so the namespace."""
         old = self.get(NAMESPACES, "", name)
         document = removed_at(old.document, ("spec", "finalizers"))
         collection = self._collection(NAMESPACES)
@@ -438,7 +439,7 @@ class MemoryCluster:
     def _change(
         self, old: StoredObject, wanted: JsonObject, subresource: Subresource
     ) -> StoredObject:
-        """Store as much of the wanted document as the (sub)resource lets a request change."""
+        """Store the parts of the wanted document that a request on the (sub)resource may change."""
         metadata = as_object(wanted.get("metadata"))
         _require_same(
             old,
@@ -454,7 +455,7 @@ class MemoryCluster:
             if self._admission:
                 document = apply_defaults(document)
         if document == old.document:
-            # As an API server: what changes nothing makes no version and no event.
+            # As a real server: a write without changes makes no version and no event.
             return old
         if old.resource.has_generation and document.get("spec") != old.document.get("spec"):
             generation = (old.metadata.get("generation") or 0) + 1
@@ -468,7 +469,7 @@ class MemoryCluster:
         return self._commit(collection, old, new)
 
     def _in_open_namespace(self, resource: ApiResource, document: JsonObject) -> JsonObject:
-        """The document as it may be created; ApiError if its namespace takes nothing new."""
+        """The document as it may be created; ApiError if its namespace accepts no new objects."""
         if resource is NAMESPACES:
             return namespaces.with_finalizer(document)
         if resource.namespaced:
@@ -498,7 +499,7 @@ class MemoryCluster:
     def _remove(self, collection: Collection, old: StoredObject) -> StoredObject:
         change = Change(self._version + 1, old, None)
         self._publish(collection, change)
-        return change.departed()
+        return change.last_state()
 
     def _commit(
         self, collection: Collection, old: StoredObject | None, new: StoredObject
@@ -508,7 +509,7 @@ class MemoryCluster:
 
     def _publish(self, collection: Collection, change: Change) -> None:
         assert change.version == self._version + 1, change.version
-        if self._is_rehearsal:
+        if self._is_dry_run:
             return
         self._version = change.version
         collection.apply(change)
@@ -540,7 +541,7 @@ def _namespace(resource: ApiResource, metadata: JsonObject) -> str:
 
 
 def _require_same(stored: StoredObject, *, uid: str, resource_version: str) -> None:
-    """ConflictError unless the object is the one, and at the version, the request speaks of."""
+    """ConflictError unless the object has the UID and the version in the request."""
     if uid and uid != stored.uid:
         raise precondition_failed(
             stored.resource, stored.name, field="UID", given=uid, found=stored.uid

@@ -1,7 +1,7 @@
 """The client of the embedded API server: the same requests, answered in process.
 
-Nothing here ever waits, so who awaits these methods runs on without giving up the turn; only
-reading a watch waits. Typed objects are shared with the server, not copied.
+Nothing here ever waits, so awaiting these methods does not yield to other tasks; only reading a
+watch waits. Typed objects are shared with the server, not copied.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class MemoryClient:
         selection = self._selection(cls, field_selector, label_selector)
         version = _parse_version(resource_version)
         if version > self._cluster.version:
-            # Not reached yet, or of another store: waiting for it may be in vain.
+            # Not reached yet, or of another store, which this one may never reach.
             raise GoneError(str(too_large_version(version, self._cluster.version)))
         page = self._cluster.list(self._resource(cls), selection, version=version)
         return Listing(
@@ -166,7 +166,7 @@ class MemoryClient:
         watch = self._cluster.watch(
             self._resource(cls), selection, from_version=version, bookmarks=True
         )
-        # The store speaks of any kind; this watch is of one resource, whose objects have one type.
+        # The store holds any kind; this watch is of one resource, whose objects have one type.
         return cast(ObjectWatch[T], watch)
 
 

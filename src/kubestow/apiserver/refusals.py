@@ -1,7 +1,7 @@
-"""The words in which an API server says no.
+"""The errors of an API server.
 
-Controllers and people match on these texts and on the reason beside them, so all of them are built
-here, once. Each function returns the error; the caller raises it.
+Controllers and people match on these texts and reasons, so all of them are built here, once. Each
+function returns the error; the caller raises it.
 """
 
 from kubestow.cluster.resources import ApiResource
@@ -21,12 +21,12 @@ def not_found(resource: ApiResource, name: str) -> NotFoundError:
 
 
 def no_such_resource() -> NotFoundError:
-    """The address names something the server does not serve at all."""
+    """The path names a resource that is not served."""
     return NotFoundError("the server could not find the requested resource")
 
 
 def not_allowed(message: str) -> ApiError:
-    """The resource is there, but cannot do this."""
+    """The resource exists, but does not support this verb."""
     return ApiError(message, code=405, reason="MethodNotAllowed")
 
 
@@ -49,7 +49,7 @@ def modified(resource: ApiResource, name: str) -> ConflictError:
 def precondition_failed(
     resource: ApiResource, name: str, *, field: str, given: str, found: str
 ) -> ConflictError:
-    """The request asked for one certain object and another one of that name is there."""
+    """The request is for a certain object, and another one of that name exists."""
     return conflict(
         resource,
         name,
@@ -58,7 +58,7 @@ def precondition_failed(
 
 
 def invalid(kind: str, name: str, details: list[str]) -> InvalidError:
-    """What validation found; `details` are field errors, each naming field and value."""
+    """The result of validation; `details` are field errors, each naming field and value."""
     text = details[0] if len(details) == 1 else f"[{', '.join(details)}]"
     error = InvalidError(f'{kind} "{name}" is invalid: {text}')
     error.causes = tuple(details)

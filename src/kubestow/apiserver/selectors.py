@@ -1,7 +1,7 @@
-"""Which objects a list or a watch is about: field selectors, label selectors, a namespace.
+"""Which objects a list or a watch selects: by fields, by labels, by namespace.
 
 Both selectors come as the text of a query parameter (`status.phase!=Failed`, `app in (web,api)`).
-They are parsed once and then asked for every object written, so a selector that cannot exclude
+They are parsed once and then evaluated for every object written, so a selector that cannot exclude
 anything is None and costs nothing.
 
 Not here: selectors inside objects, such as a service's or an affinity term's (`api.labels`).
@@ -18,7 +18,7 @@ from kubestow.cluster.resources import ApiResource
 
 
 class Selection:
-    """The objects of a resource a request asks for. Immutable."""
+    """The objects of a resource that a request selects. Immutable."""
 
     __slots__ = ("fields", "is_everything", "labels", "namespace")
 
@@ -54,7 +54,7 @@ def parse_selection(
     field_selector: str = "",
     label_selector: str = "",
 ) -> Selection:
-    """The selection a request's parameters describe; 400 if they cannot be understood."""
+    """The selection of a request's parameters; 400 if they are invalid."""
     if not namespace and not field_selector and not label_selector:
         return EVERYTHING
     return Selection(
@@ -65,7 +65,7 @@ def parse_selection(
 
 
 class FieldTerm(NamedTuple):
-    """What the text of one field must be (if not None) and must not be."""
+    """The text one field must have (if not None), and the texts it must not have."""
 
     path: tuple[str, ...]
     wanted: str | None
@@ -89,7 +89,7 @@ class FieldSelector:
         return True
 
 
-# What an API server lets a request select by, besides metadata.name and metadata.namespace.
+# The selectable fields of an API server, besides metadata.name and metadata.namespace.
 _SELECTABLE: Final[dict[str, frozenset[str]]] = {
     "pods": frozenset(
         (

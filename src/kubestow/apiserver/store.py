@@ -1,11 +1,11 @@
-"""What an API server keeps of one resource: its objects, and the changes that led to them.
+"""The objects of one resource in an API server, and their recent changes.
 
-Each write makes a new `StoredObject`; the old one stays as it was for whoever still holds it. The
-last changes are remembered, so that a watch can start, and a list can be read, at a recent version.
+Each write makes a new `StoredObject`; the old one stays unchanged for its readers. The last changes
+are kept, so that a watch can start, and a list can be read, at a recent version.
 
-Invariants: documents are never written to; versions of a collection grow with its changes; undoing
-the remembered changes newer than a version gives the state at that version.
-Not here: who may change what and how (`memory`), what a watcher sees of a change (`watch`).
+Invariants: documents are never modified; versions of a collection grow with its changes; undoing
+the kept changes newer than a version gives the state at that version.
+Not here: which writes are allowed (`memory`), the events of a change (`watch`).
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ Key = tuple[str, str]  # namespace (empty for kinds without) and name
 
 
 class StoredObject:
-    """One version of one object: the full document, and its typed struct once somebody asks."""
+    """One version of one object: the full document, and its typed struct on demand."""
 
     __slots__ = ("_typed", "document", "resource", "version")
 
@@ -67,13 +67,13 @@ class StoredObject:
         return self.document["metadata"].get("uid", "")
 
     def at_version(self, version: int) -> "StoredObject":
-        """The same state under another version, as the event of its end carries it."""
+        """The same state under another version, for the event of its deletion."""
         text = str(version)
         document = {**self.document, "metadata": {**self.metadata, "resourceVersion": text}}
         return self.followed_by(document, version)
 
     def followed_by(self, document: JsonObject, version: int) -> "StoredObject":
-        """The next version of this object; reuses the typed parts the change did not touch."""
+        """The next version of this object; reuses the unchanged typed parts."""
         return StoredObject(self.resource, document, version, self._derived_typed(document))
 
     def _derived_typed(self, document: JsonObject) -> ApiObject | None:
@@ -88,7 +88,7 @@ class StoredObject:
                 continue
             part = parts.get(field)
             if part is None or not is_object(new):
-                # A field without a struct of its own: leave the whole to a conversion on demand.
+                # A field without a struct of its own: the whole object is converted on demand.
                 return None
             changed[field] = self._derived_part(typed, field, part, new)
         return msgspec.structs.replace(typed, **changed)
@@ -96,7 +96,7 @@ class StoredObject:
     def _derived_part(
         self, typed: ApiObject, field: str, part: type[Object], new: JsonObject
     ) -> Object:
-        # Every write moves the resource version, and most writes move nothing else in metadata.
+        # Every write changes the resource version, and most change nothing else in metadata.
         if part is ObjectMeta:
             text: str = new["resourceVersion"]
             if {**self.metadata, "resourceVersion": text} == new:
@@ -120,13 +120,13 @@ def _struct_parts(cls: type[ApiObject]) -> dict[str, type[Object]]:
 class Change:
     """One write: the object before and after it, None where there is none."""
 
-    __slots__ = ("_departed", "new", "old", "version")
+    __slots__ = ("_last_state", "new", "old", "version")
 
     def __init__(self, version: int, old: StoredObject | None, new: StoredObject | None) -> None:
         self.version: Final = version
         self.old: Final = old
         self.new: Final = new
-        self._departed: StoredObject | None = None
+        self._last_state: StoredObject | None = None
 
     @property
     def key(self) -> Key:
@@ -134,12 +134,12 @@ class Change:
         assert either is not None
         return either.key
 
-    def departed(self) -> StoredObject:
-        """What a watcher gets that sees the object go: its last state, at the change's version."""
-        if self._departed is None:
+    def last_state(self) -> StoredObject:
+        """The object of a DELETED event: its last state, at the change's version."""
+        if self._last_state is None:
             assert self.old is not None
-            self._departed = self.old.at_version(self.version)
-        return self._departed
+            self._last_state = self.old.at_version(self.version)
+        return self._last_state
 
 
 class Collection:
@@ -149,7 +149,7 @@ class Collection:
         self.resource: Final = resource
         self.objects: dict[Key, StoredObject] = {}
         self._history: deque[Change] = deque(maxlen=history_max)
-        # The newest version of which something is forgotten: no older state can be told any more.
+        # The newest change that was dropped: no older state can be rebuilt.
         self._forgotten_version = 0
 
     def apply(self, change: Change) -> None:
@@ -165,7 +165,7 @@ class Collection:
         history.append(change)
 
     def changes_since(self, version: int) -> list[Change]:
-        """The changes after a version, oldest first; 410 if some of them are forgotten."""
+        """The changes after a version, oldest first; 410 if some of them were dropped."""
         if version < self._forgotten_version:
             raise too_old_version(version, self._forgotten_version)
         newest_first = takewhile(lambda change: change.version > version, reversed(self._history))

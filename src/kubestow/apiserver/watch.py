@@ -1,4 +1,4 @@
-"""Watches: what changed, in order, delivered in batches to whoever asked.
+"""Watches: changes of a resource, in order, delivered in batches.
 
 A watch is a list that writers append to and its reader empties. Writing wakes the reader at most
 once however many events follow before it runs, so a burst of ten thousand bindings costs a reader
@@ -26,7 +26,7 @@ PENDING_MAX: Final = 1_000_000
 
 
 class WatchEvent:
-    """One change as a watcher sees it. A BOOKMARK carries nothing but a resource version."""
+    """One change as a watcher sees it. A BOOKMARK has only a resource version."""
 
     __slots__ = ("stored", "type")
 
@@ -90,7 +90,7 @@ class Watch:
         return self.events_nowait()
 
     @property
-    def has_news(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether a reader would not have to wait."""
         return bool(self._pending) or self.is_closed
 
@@ -109,13 +109,13 @@ class Watch:
         self._wake()
 
     def offer(self, change: Change) -> None:
-        """For the store: tell the watcher of a change, if its selection is concerned."""
-        event = seen_through(self.selection, change)
+        """For the store: add the event of a change, if the selection matches it."""
+        event = event_for(self.selection, change)
         if event is not None:
             self.push(event)
 
     def offer_bookmark(self, bookmark: StoredObject) -> None:
-        """For the store: tell a watcher that wants to know how far it has come."""
+        """For the store: add a bookmark, if the watcher requested bookmarks."""
         if self._bookmarks:
             self.push(WatchEvent("BOOKMARK", bookmark))
 
@@ -138,8 +138,8 @@ class Watch:
 class WatchGroup:
     """Several watches read as one: all their events in the order of the writes.
 
-    One task waits for all of them, so who follows many resources sees an object and its owner in
-    the order in which they were written.
+    One task waits for all of them, so a controller of many resources sees an object and its owner
+    in the order in which they were written.
     """
 
     def __init__(self, watches: Iterable[Watch]) -> None:
@@ -149,7 +149,7 @@ class WatchGroup:
 
     @property
     def is_closed(self) -> bool:
-        """Whether one of the watches has ended: what follows would have gaps."""
+        """Whether one of the watches has ended: later events would have gaps."""
         return any(watch.is_closed for watch in self._watches)
 
     def events_nowait(self) -> list[WatchEvent]:
@@ -160,7 +160,7 @@ class WatchGroup:
 
     async def wait(self) -> None:
         """Return when there are events, a watch has ended, or `wake` was called."""
-        if self._is_woken or any(watch.has_news for watch in self._watches):
+        if self._is_woken or any(watch.is_ready for watch in self._watches):
             self._is_woken = False
             return
         waiter = self._waiter = asyncio.get_running_loop().create_future()
@@ -185,29 +185,29 @@ class WatchGroup:
             watch.close()
 
 
-def seen_through(selection: Selection, change: Change) -> WatchEvent | None:
-    """The event a change is to a watcher; None if it concerns no object the watcher can see.
+def event_for(selection: Selection, change: Change) -> WatchEvent | None:
+    """The event of a change for a watcher; None if the selection never matched the object.
 
-    An object that starts to match is added, one that stops matching is deleted, whatever happened
-    to it in truth.
+    An object that starts to match is ADDED and one that stops matching is DELETED, even if it was
+    only modified.
     """
     if selection.is_everything:
-        return _seen_by_all(change)
+        return _event_for_all(change)
     old, new = change.old, change.new
     was_seen = old is not None and selection.matches(old.document)
     is_seen = new is not None and selection.matches(new.document)
-    return _seen(change, was_seen=was_seen, is_seen=is_seen)
+    return _event(change, was_seen=was_seen, is_seen=is_seen)
 
 
-# A change is offered to one watch after the other: all who see everything share one event.
+# A change is offered to one watch after the other: watches without a selection share one event.
 @lru_cache(1)
-def _seen_by_all(change: Change) -> WatchEvent | None:
-    return _seen(change, was_seen=change.old is not None, is_seen=change.new is not None)
+def _event_for_all(change: Change) -> WatchEvent | None:
+    return _event(change, was_seen=change.old is not None, is_seen=change.new is not None)
 
 
-def _seen(change: Change, *, was_seen: bool, is_seen: bool) -> WatchEvent | None:
+def _event(change: Change, *, was_seen: bool, is_seen: bool) -> WatchEvent | None:
     new = change.new
     if is_seen:
         assert new is not None
         return WatchEvent("MODIFIED" if was_seen else "ADDED", new)
-    return WatchEvent("DELETED", change.departed()) if was_seen else None
+    return WatchEvent("DELETED", change.last_state()) if was_seen else None

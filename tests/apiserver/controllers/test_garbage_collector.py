@@ -1,4 +1,4 @@
-"""What goes with its owner, and what stays."""
+"""Which objects are deleted with their owner, and which stay."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -69,7 +69,7 @@ def pod_names(cluster: MemoryCluster) -> list[str]:
 
 
 @pytest.mark.parametrize("is_running_first", [True, False], ids=["follows", "finds-at-start"])
-def test_dependents_go_with_their_owner(
+def test_dependents_are_deleted_with_their_owner(
     cluster: MemoryCluster,
     replica_sets: ApiResource,
     pod_document: Build,
@@ -92,7 +92,7 @@ def test_dependents_go_with_their_owner(
     assert pod_names(cluster) == ["free"]
 
 
-def test_a_chain_of_owners_goes_link_by_link(cluster: MemoryCluster, pod_document: Build):
+def test_a_chain_of_owners_is_deleted_one_by_one(cluster: MemoryCluster, pod_document: Build):
     config_maps = cluster.resources.named("configmaps")
     top = cluster.create(config_maps, {"metadata": {"name": "top"}})
     middle = make_owner(cluster, ownerReferences=[owner_reference(top)])
@@ -136,7 +136,7 @@ def test_an_owner_that_came_back_under_another_uid_is_another_owner(
     assert pod_names(cluster) == []
 
 
-def test_an_owner_of_a_kind_nobody_knows_is_taken_to_be_there(
+def test_an_owner_of_an_unknown_kind_counts_as_existing(
     cluster: MemoryCluster, pod_document: Build
 ):
     reference = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": "u"}
@@ -148,7 +148,7 @@ def test_an_owner_of_a_kind_nobody_knows_is_taken_to_be_there(
     assert pod_names(cluster) == ["p"]
 
 
-def test_orphaned_dependents_stay_and_forget_their_owner(
+def test_orphaned_dependents_stay_without_the_reference(
     cluster: MemoryCluster, replica_sets: ApiResource, pod_document: Build
 ):
     owner = make_owner(cluster)

@@ -1,4 +1,4 @@
-"""A deleted namespace is emptied, and goes when it is empty."""
+"""A deleted namespace is emptied, and removed when it is empty."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,9 +18,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_a_namespace_takes_its_content_along_and_waits_for_what_ends_slowly(
-    clock: ManualClock, pod_document: Build
-):
+def test_a_namespace_deletes_its_content_and_waits_for_it(clock: ManualClock, pod_document: Build):
     cluster = MemoryCluster(clock, namespace_lifecycle=True)
     for name in ("shop", "other"):
         cluster.create(NAMESPACES, {"metadata": {"name": name}})
@@ -52,7 +50,7 @@ def test_a_namespace_takes_its_content_along_and_waits_for_what_ends_slowly(
     assert cluster.find(NAMESPACES, "", "other") is not None
 
 
-def test_an_empty_namespace_goes_at_once_and_its_name_can_be_used_again(clock: ManualClock):
+def test_an_empty_namespace_is_deleted_at_once_and_its_name_can_be_used_again(clock: ManualClock):
     cluster = MemoryCluster(clock, namespace_lifecycle=True)
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""The embedded server on a socket of this machine, and a client that hides nothing of HTTP."""
+"""The embedded server on a loopback socket, and a plain HTTP client."""
 
 import asyncio
 import io
@@ -91,7 +91,7 @@ class Lines:
         return json.loads(line) if line else None
 
     def leave(self) -> None:
-        """Close the connection without a word, as a client that crashes."""
+        """Close the connection without ending the request, as a client that crashes."""
         self._response.close()
 
 
@@ -101,7 +101,7 @@ Serve = Callable[..., Any]
 
 @pytest.fixture
 def cluster(clock: ManualClock) -> MemoryCluster:
-    """With the namespace that people expect."""
+    """A cluster with the default namespace."""
     cluster = MemoryCluster(clock, namespace_lifecycle=True)
     cluster.create(NAMESPACES, {"metadata": {"name": "default"}})
     return cluster

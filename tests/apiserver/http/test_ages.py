@@ -1,4 +1,4 @@
-"""Times as people read them."""
+"""Ages as tables show them."""
 
 import pytest
 
@@ -35,7 +35,7 @@ YEAR = 365 * DAY
         (8 * YEAR + DAY, "8y"),
     ],
 )
-def test_the_older_the_fewer_digits(seconds: int, expected: str):
+def test_a_larger_age_has_fewer_digits(seconds: int, expected: str):
     assert duration(seconds) == expected
 
 

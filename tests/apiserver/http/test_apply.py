@@ -45,7 +45,7 @@ def test_apply_creates_then_changes(serve: Serve):
     assert same.body["metadata"]["resourceVersion"] == changed.body["metadata"]["resourceVersion"]
 
 
-def test_a_conflict_is_told_with_its_causes_and_force_ends_it(serve: Serve):
+def test_a_conflict_is_reported_with_its_causes_and_can_be_forced(serve: Serve):
     async def work(client: Any):
         await apply(client, 1, "alice")
         return await apply(client, 2, "bob"), await apply(client, 2, "bob", force="true")
@@ -90,9 +90,7 @@ def test_a_dry_run_creates_nothing(serve: Serve, cluster: MemoryCluster):
         pytest.param("a: [", {"fieldManager": "m"}, 400, id="no-yaml"),
     ],
 )
-def test_an_apply_that_makes_no_sense_is_refused(
-    serve: Serve, body: str, query: dict[str, str], status: int
-):
+def test_an_invalid_apply_is_refused(serve: Serve, body: str, query: dict[str, str], status: int):
     async def work(client: Any):
         return await client.call("PATCH", WEB, body.encode(), content_type=YAML, **query)
 

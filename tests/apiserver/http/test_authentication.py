@@ -1,4 +1,4 @@
-"""Who is let in: tokens, reviews, and a certificate that clients can check."""
+"""Authentication: tokens, reviews, and a certificate that clients can check."""
 
 import asyncio
 import ssl
@@ -29,7 +29,7 @@ Serve = Callable[..., Any]
         pytest.param("", 401, id="none"),
     ],
 )
-def test_only_who_has_the_token_is_answered(serve: Serve, header: str, status: int):
+def test_only_requests_with_the_token_are_accepted(serve: Serve, header: str, status: int):
     async def work(client: Any):
         headers = {"Authorization": header} if header else {}
         return await client.call("GET", "/api/v1/pods", headers=headers)
@@ -93,7 +93,7 @@ def test_a_watch_needs_the_token_too(serve: Serve):
         ),
     ],
 )
-def test_questions_are_answered_in_their_status(
+def test_reviews_are_answered_in_their_status(
     serve: Serve, plural: str, group: str, spec: dict[str, Any], field: str, expected: bool
 ):
     async def work(client: Any):
@@ -105,14 +105,14 @@ def test_questions_are_answered_in_their_status(
     assert reply.body["spec"] == spec
 
 
-def test_who_am_i(serve: Serve):
+def test_a_self_subject_review_names_the_user(serve: Serve):
     async def work(client: Any):
         return await client.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
 
     assert serve(work).body["status"]["userInfo"]["username"] == "kubernetes-admin"
 
 
-# --- TLS and the file that says where ---------------------------------------------------------
+# --- TLS and the kubeconfig -------------------------------------------------------------------
 
 
 def strict_context(authority: bytes) -> ssl.SSLContext:
@@ -172,7 +172,7 @@ def test_a_certificate_is_valid_for_as_long_as_asked(tmp_path: Path):
     assert found["subjectAltName"] == (("DNS", "a.example"),)
 
 
-def test_the_kubeconfig_is_for_its_owner_only_and_goes(tmp_path: Path):
+def test_the_kubeconfig_is_for_its_owner_only_and_is_removed(tmp_path: Path):
     path = tmp_path / "deep" / "kubeconfig"
     config = kubeconfig(url="https://127.0.0.1:6443", authority=b"PEM", token="secret")
     write_kubeconfig(path, config)

@@ -1,4 +1,4 @@
-"""What `kubectl get` shows of each kind."""
+"""The columns of each kind in `kubectl get`."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ RUNNING = status(running={})
 
 
 @pytest.mark.parametrize(
-    ("pod_status", "metadata", "ready", "word"),
+    ("pod_status", "metadata", "ready", "text"),
     [
         pytest.param({"phase": "Pending"}, {}, "0/1", "Pending", id="waits"),
         pytest.param(
@@ -128,14 +128,14 @@ RUNNING = status(running={})
         ),
     ],
 )
-def test_one_word_says_how_a_pod_is_doing(
-    pod_status: dict[str, Any], metadata: dict[str, Any], ready: str, word: str
+def test_the_status_of_a_pod_is_one_word(
+    pod_status: dict[str, Any], metadata: dict[str, Any], ready: str, text: str
 ):
     spec = {"containers": [{"name": "a"}], "initContainers": [{"name": "i"}]}
     if "initContainerStatuses" not in pod_status:
         del spec["initContainers"]
     shown = row("pods", {"metadata": metadata, "spec": spec, "status": pod_status})
-    assert (shown["Ready"], shown["Status"], shown["Age"]) == (ready, word, "10s")
+    assert (shown["Ready"], shown["Status"], shown["Age"]) == (ready, text, "10s")
 
 
 def test_a_sidecar_counts_as_a_container():
@@ -153,7 +153,7 @@ def test_a_sidecar_counts_as_a_container():
     assert (shown["Ready"], shown["Status"]) == ("2/2", "Running")
 
 
-def test_restarts_say_when():
+def test_restarts_have_a_time():
     last = {"lastState": {"terminated": {"finishedAt": "2023-11-14T22:08:20Z"}}}
     restarted = {**status(restarts=3, running={}), **last}
     shown = row("pods", {"status": {"containerStatuses": [restarted]}})
@@ -318,7 +318,7 @@ def test_a_completed_container_beside_a_running_one():
         pytest.param("serviceaccounts", {}, {"Name": "x", "Age": "10s"}, id="any-other"),
     ],
 )
-def test_a_kind_has_the_columns_people_know(
+def test_a_kind_has_the_columns_of_kubectl(
     resource: str, document: dict[str, Any], expected: dict[str, Any]
 ):
     shown = row(resource, document, is_wide=True)
@@ -333,7 +333,7 @@ def test_every_kind_can_be_shown_with_nothing_in_it(resource: ApiResource):
     assert [definition["format"] for definition in made["columnDefinitions"]].count("name") == 1
 
 
-def test_a_selector_is_written_as_one_would_ask():
+def test_a_selector_is_written_as_in_a_query():
     expressions = [
         {"key": "a", "operator": "In", "values": ["x", "y"]},
         {"key": "b", "operator": "NotIn", "values": ["z"]},

@@ -1,4 +1,4 @@
-"""What the server tells clients about itself."""
+"""Discovery of groups, versions and resources."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ AGGREGATED = (
 )
 
 
-def test_both_forms_of_discovery_know_the_same(serve: Serve):
+def test_both_forms_of_discovery_agree(serve: Serve):
     async def work(client: Any):
         found: set[tuple[str, ...]] = set()
         aggregated: set[tuple[str, ...]] = set()
@@ -49,7 +49,7 @@ def test_both_forms_of_discovery_know_the_same(serve: Serve):
     assert ("v1", "events", "Event") in found
 
 
-def test_names_people_type_are_told(serve: Serve):
+def test_short_names_and_categories_are_listed(serve: Serve):
     async def work(client: Any):
         core = (await client.get("/api/v1")).body["resources"]
         return {resource["name"]: resource for resource in core}
@@ -63,7 +63,7 @@ def test_names_people_type_are_told(serve: Serve):
     assert core["nodes"]["namespaced"] is False
 
 
-def test_a_resource_registered_later_is_told_and_served(serve: Serve, cluster: MemoryCluster):
+def test_a_resource_registered_later_is_listed_and_served(serve: Serve, cluster: MemoryCluster):
     widgets = ApiResource(
         group="example.com", version="v1", plural="widgets", kind="Widget", namespaced=True
     )
@@ -87,7 +87,7 @@ def test_a_group_is_described(serve: Serve, path: str):
     assert serve(work).status == 200
 
 
-def test_openapi_says_which_parameters_a_patch_understands(serve: Serve):
+def test_openapi_lists_the_parameters_of_a_patch(serve: Serve):
     async def work(client: Any):
         index = (await client.get("/openapi/v3")).body["paths"]
         url = index["apis/apps/v1"]["serverRelativeURL"]

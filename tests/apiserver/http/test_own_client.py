@@ -1,4 +1,4 @@
-"""kubestow's own client against the embedded server: the two ends of one protocol."""
+"""kubestow's own client against the embedded server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -59,7 +59,7 @@ def talk(cluster: MemoryCluster, tmp_path: Path) -> Talk:
 
 
 async def no_pause(_delay_s: float) -> None:
-    """A server that asks to be asked again later is asked again now."""
+    """Replaces the delay before a repeated request."""
     await asyncio.sleep(0)
 
 
@@ -114,7 +114,7 @@ def test_it_lists_and_then_follows(talk: Talk, cluster: MemoryCluster, pod_docum
     assert events == [("ADDED", "new"), ("MODIFIED", "new"), ("DELETED", "old")]
 
 
-def test_it_continues_from_a_version_and_hears_when_that_is_too_old(
+def test_it_continues_from_a_version_and_fails_when_that_is_too_old(
     talk: Talk, cluster: MemoryCluster, pod_document: Build
 ):
     for index in range(3):
@@ -158,13 +158,13 @@ def test_it_writes_a_status(talk: Talk, cluster: MemoryCluster, pod_document: Bu
     async def work(client: HttpClient):
         pod = await client.get(Pod, "default", "a")
         await client.patch_pod_status(pod, condition=condition, nominated_node_name="n1")
-        promised = await client.get(Pod, "default", "a")
-        await client.patch_pod_status(promised, nominated_node_name="")
-        return promised, await client.get(Pod, "default", "a")
+        nominated = await client.get(Pod, "default", "a")
+        await client.patch_pod_status(nominated, nominated_node_name="")
+        return nominated, await client.get(Pod, "default", "a")
 
-    promised, last = talk(work)
-    assert first_condition(promised.status.conditions, "PodScheduled") == condition
-    assert promised.status.nominated_node_name == "n1"
+    nominated, last = talk(work)
+    assert first_condition(nominated.status.conditions, "PodScheduled") == condition
+    assert nominated.status.nominated_node_name == "n1"
     assert last.status.nominated_node_name == ""
 
 
@@ -215,7 +215,7 @@ def test_it_records_events_and_deletes_pods(
     assert "deletionTimestamp" in cluster.get(PODS, "default", "a").metadata
 
 
-def test_it_updates_a_node_without_losing_what_it_does_not_know(
+def test_it_updates_a_node_without_losing_undeclared_fields(
     talk: Talk, cluster: MemoryCluster, node_document: Build
 ):
     document = node_document("n1", nodeInfo={"kubeletVersion": "v1.36.0"})

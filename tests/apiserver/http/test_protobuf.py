@@ -90,14 +90,14 @@ def test_negative_numbers_and_times():
     }
 
 
-def test_the_two_events_are_told_apart_by_their_version():
+def test_the_two_events_are_distinguished_by_their_version():
     new = decode_protobuf(body("events.k8s.io/v1", "Event", named("e"), field(10, "hello")))
     core = decode_protobuf(body("v1", "Event", named("e"), field(4, "hello")))
     assert (new["note"], core["message"]) == ("hello", "hello")
 
 
 @pytest.mark.parametrize(
-    ("raw", "code", "words"),
+    ("raw", "code", "text"),
     [
         pytest.param(b"{}", 400, "not in the protobuf encoding", id="not-protobuf"),
         pytest.param(body("v1", "Widget"), 415, 'kind "Widget"', id="unknown-kind"),
@@ -115,8 +115,8 @@ def test_the_two_events_are_told_apart_by_their_version():
         ),
     ],
 )
-def test_what_cannot_be_read_is_refused_and_never_lost(raw: bytes, code: int, words: str):
-    with pytest.raises(ApiError, match=words) as caught:
+def test_what_cannot_be_read_is_refused_and_never_lost(raw: bytes, code: int, text: str):
+    with pytest.raises(ApiError, match=text) as caught:
         decode_protobuf(raw)
     assert caught.value.code == code
 

@@ -1,4 +1,4 @@
-"""Parameters, bodies and forms that cannot be understood are refused, not guessed."""
+"""Invalid parameters, bodies and forms are refused."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ Serve = Callable[..., Any]
         pytest.param({"labelSelector": "a=b=c"}, id="labels"),
     ],
 )
-def test_a_parameter_that_makes_no_sense_is_refused(serve: Serve, query: dict[str, str]):
+def test_an_invalid_parameter_is_refused(serve: Serve, query: dict[str, str]):
     async def work(client: Any):
         return await client.get(DEFAULT_PODS, **query)
 
@@ -40,7 +40,7 @@ def test_flags_are_read_as_go_reads_them(text: str, expected: bool):
     assert Query({"watch": text}).flag("watch") is expected
 
 
-def test_a_policy_stands_for_a_finalizer():
+def test_a_policy_has_a_finalizer():
     policies = ("", "Background", "Foreground", "Orphan")
     assert [finalizer_of(policy) for policy in policies] == [
         "",
@@ -74,12 +74,12 @@ def test_a_policy_stands_for_a_finalizer():
         ),
     ],
 )
-def test_the_first_form_that_can_be_made_is_made(accept: str, expected: Form):
+def test_the_first_supported_form_is_used(accept: str, expected: Form):
     assert negotiate(accept) is expected
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/json;as=Poem"])
-def test_what_cannot_be_made_is_not_acceptable(accept: str):
+def test_an_unsupported_form_is_not_acceptable(accept: str):
     with pytest.raises(ApiError) as caught:
         negotiate(accept)
     assert caught.value.code == 406

@@ -31,7 +31,7 @@ def names(events: list[JsonObject]) -> list[tuple[str, str]]:
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
 
-def test_a_watch_tells_what_changes_after_a_version(
+def test_a_watch_sends_the_changes_after_a_version(
     serve: Serve, pod_document: Build, cluster: MemoryCluster
 ):
     cluster.create(PODS, pod_document("old"))
@@ -49,7 +49,7 @@ def test_a_watch_tells_what_changes_after_a_version(
     assert events[2]["object"]["metadata"]["resourceVersion"] == str(cluster.version)
 
 
-def test_a_watch_from_nowhere_begins_with_what_is_there(
+def test_a_watch_without_a_version_begins_with_existing_objects(
     serve: Serve, pod_document: Build, cluster: MemoryCluster
 ):
     cluster.create(PODS, pod_document("a"))
@@ -83,7 +83,9 @@ def test_initial_events_end_with_a_bookmark(
     assert metadata["resourceVersion"] == str(cluster.version)
 
 
-def test_bookmarks_go_to_those_who_asked(serve: Serve, pod_document: Build, cluster: MemoryCluster):
+def test_bookmarks_are_sent_only_on_request(
+    serve: Serve, pod_document: Build, cluster: MemoryCluster
+):
     async def work(client: Any):
         version = cluster.version
         async with (
@@ -108,7 +110,7 @@ def test_bookmarks_go_to_those_who_asked(serve: Serve, pod_document: Build, clus
         pytest.param({}, TIMEOUT_S, id="by-default"),
     ],
 )
-def test_a_watch_ends_in_its_time(
+def test_a_watch_ends_at_its_timeout(
     cluster: MemoryCluster,
     clock: ManualClock,
     pod_document: Build,
@@ -161,7 +163,7 @@ def test_a_version_too_old_is_an_event_of_its_own(clock: ManualClock, pod_docume
     assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
 
 
-def test_selections_turn_changes_into_comings_and_goings(
+def test_selections_turn_changes_into_added_and_deleted(
     serve: Serve, pod_document: Build, cluster: MemoryCluster
 ):
     async def work(client: Any):
@@ -189,7 +191,7 @@ def test_a_watched_table_has_its_headers_once(
     assert [table["rows"][0]["cells"][0] for table in (first, second)] == ["a", "b"]
 
 
-def test_a_client_that_leaves_takes_its_watch_along(
+def test_a_client_that_disconnects_ends_its_watch(
     serve: Serve, pod_document: Build, cluster: MemoryCluster
 ):
     async def work(client: Any):
@@ -198,7 +200,7 @@ def test_a_client_that_leaves_takes_its_watch_along(
             await lines.next()
             lines.leave()
             async with asyncio.timeout(10):
-                # The far end of a connection gives no sign that could be waited for.
+                # There is no event to wait for when the server notices the closed connection.
                 while cluster.statistics().watch_count:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
 
@@ -249,16 +251,14 @@ def test_an_event_is_encoded_once_for_all_watchers(cluster: MemoryCluster, pod_d
     assert first is second
 
 
-@pytest.mark.parametrize("remembered_max", [2, 3, 100])
-def test_forgetting_lines_changes_none(
-    cluster: MemoryCluster, pod_document: Build, remembered_max: int
-):
+@pytest.mark.parametrize("kept_max", [2, 3, 100])
+def test_dropping_lines_changes_none(cluster: MemoryCluster, pod_document: Build, kept_max: int):
     watch = cluster.watch(PODS, from_version=cluster.version)
     for index in range(7):
         cluster.create(PODS, pod_document(f"p{index}"))
     events = watch.events_nowait()
     served = ServedTable(cluster.resources).find("", "v1", "pods")
-    encoder, fresh = EventEncoder(remembered_max), EventEncoder()
+    encoder, fresh = EventEncoder(kept_max), EventEncoder()
     for _ in range(2):
         for event in events:
             line = encoder.line(event, served, Form.OBJECT)

@@ -1,4 +1,4 @@
-"""Addresses below an object: scale, binding, eviction, finalize."""
+"""Subresources: scale, binding, eviction, finalize."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ def web(cluster: MemoryCluster) -> StoredObject:
 # --- Scale ------------------------------------------------------------------------------------
 
 
-def test_a_scale_shows_what_there_should_be_and_what_is(serve: Serve, web: StoredObject):
+def test_a_scale_shows_desired_and_current_replicas(serve: Serve, web: StoredObject):
     async def work(client: Any):
         return (await client.get(f"{WEB}/scale")).body
 
@@ -61,7 +61,7 @@ def test_a_workload_is_scaled_by_patch_or_update(
     assert stored.metadata["generation"] == 3
 
 
-def test_nothing_is_scaled_below_none(serve: Serve, web: StoredObject):
+def test_negative_replicas_are_refused(serve: Serve, web: StoredObject):
     async def work(client: Any):
         return await client.patch(f"{WEB}/scale", {"spec": {"replicas": -1}})
 
@@ -69,7 +69,7 @@ def test_nothing_is_scaled_below_none(serve: Serve, web: StoredObject):
     assert (reply.status, reply.body["reason"]) == (422, "Invalid")
 
 
-def test_what_has_no_such_part_is_not_found(serve: Serve, pod_document: Build):
+def test_a_missing_subresource_is_not_found(serve: Serve, pod_document: Build):
     async def work(client: Any):
         return (
             await client.get(f"{DEFAULT_PODS}/a/scale"),
@@ -131,7 +131,7 @@ def budget(cluster: MemoryCluster, allowed: int, name: str = "budget") -> Stored
     )
 
 
-def test_an_eviction_spends_the_budget(serve: Serve, pod_document: Build, cluster: MemoryCluster):
+def test_an_eviction_uses_the_budget(serve: Serve, pod_document: Build, cluster: MemoryCluster):
     spent = budget(cluster, 1)
     for name in ("a", "b"):
         cluster.create(
@@ -173,7 +173,7 @@ def test_a_pod_that_does_not_run_needs_no_budget(
     assert cluster.find(PODS, "default", "a") is None
 
 
-def test_two_budgets_are_one_too_many(serve: Serve, pod_document: Build, cluster: MemoryCluster):
+def test_two_budgets_are_an_error(serve: Serve, pod_document: Build, cluster: MemoryCluster):
     budget(cluster, 1, "one")
     budget(cluster, 1, "two")
     running = {"phase": "Running"}
@@ -192,7 +192,7 @@ def test_two_budgets_are_one_too_many(serve: Serve, pod_document: Build, cluster
 
 
 @pytest.mark.parametrize("part", ["log", "exec", "portforward"])
-def test_what_needs_containers_says_that_there_are_none(serve: Serve, part: str):
+def test_requests_that_need_containers_are_refused(serve: Serve, part: str):
     async def work(client: Any):
         return await client.get(f"{DEFAULT_PODS}/a/{part}")
 

@@ -1,4 +1,4 @@
-"""Objects over HTTP: each verb, and what is said when it is refused."""
+"""Objects over HTTP: each verb, and its errors."""
 
 import io
 from collections.abc import Callable
@@ -78,7 +78,7 @@ def test_yaml_is_read_too(serve: Serve):
 
 
 @pytest.mark.parametrize(
-    ("change", "status", "reason", "words"),
+    ("change", "status", "reason", "text"),
     [
         pytest.param(
             {"metadata": {"name": "a", "namespace": "other"}},
@@ -106,7 +106,7 @@ def test_what_cannot_be_created_is_refused_with_a_status(
     change: JsonObject,
     status: int,
     reason: str,
-    words: str,
+    text: str,
 ):
     cluster.create(PODS, pod_document("taken"))
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_created_is_refused_with_a_status(
     assert reply.status == status
     assert reply.body["kind"] == "Status"
     assert (reply.body["code"], reply.body["reason"]) == (status, reason)
-    assert words in reply.body["message"]
+    assert text in reply.body["message"]
 
 
 def test_an_invalid_object_is_refused_cause_by_cause(serve: Serve):
@@ -138,7 +138,7 @@ def test_an_invalid_object_is_refused_cause_by_cause(serve: Serve):
     }
 
 
-def test_what_is_not_there_is_a_status_with_details(serve: Serve):
+def test_a_missing_object_is_a_status_with_details(serve: Serve):
     async def work(client: Any):
         return (
             await client.get(f"{DEFAULT_PODS}/nobody"),
@@ -172,7 +172,7 @@ def test_a_body_that_is_too_large_is_refused(serve: Serve):
     assert serve(work).status == 413
 
 
-def test_a_method_nobody_knows_is_refused(serve: Serve):
+def test_an_unknown_method_is_refused(serve: Serve):
     async def work(client: Any):
         return await client.call("PUT", DEFAULT_PODS, {}), await client.post("/version", {})
 
@@ -239,7 +239,7 @@ def test_pages_together_are_the_list_as_of_the_first(
     assert [page["metadata"].get("remainingItemCount") for page in pages] == [3, 1, None]
 
 
-def test_a_version_can_be_asked_for_exactly_and_not_before_its_time(
+def test_a_version_can_be_requested_exactly_but_not_a_future_one(
     serve: Serve, pod_document: Build, cluster: MemoryCluster
 ):
     cluster.create(PODS, pod_document("a"))
@@ -258,7 +258,7 @@ def test_a_version_can_be_asked_for_exactly_and_not_before_its_time(
     assert early.body["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
 
 
-def test_only_metadata_is_sent_to_who_asks_for_it(
+def test_only_metadata_is_sent_on_request(
     serve: Serve, pod_document: Build, cluster: MemoryCluster
 ):
     cluster.create(PODS, pod_document("a"))
@@ -272,7 +272,7 @@ def test_only_metadata_is_sent_to_who_asks_for_it(
     assert item.keys() == {"kind", "apiVersion", "metadata"}
 
 
-def test_a_form_nobody_makes_is_not_acceptable(serve: Serve):
+def test_an_unknown_form_is_not_acceptable(serve: Serve):
     async def work(client: Any):
         return await client.get(DEFAULT_PODS, "application/vnd.kubernetes.protobuf")
 
@@ -313,7 +313,7 @@ def test_an_update_with_an_old_version_conflicts(
         ),
     ],
 )
-def test_every_kind_of_patch_is_understood(
+def test_every_kind_of_patch_is_accepted(
     serve: Serve, pod_document: Build, cluster: MemoryCluster, kind: str, patch: Any
 ):
     cluster.create(PODS, pod_document("a"))
@@ -326,7 +326,9 @@ def test_every_kind_of_patch_is_understood(
     assert reply.body["metadata"]["labels"] == {"a": "b"}
 
 
-def test_a_patch_nobody_knows_is_refused(serve: Serve, pod_document: Build, cluster: MemoryCluster):
+def test_an_unknown_patch_type_is_refused(
+    serve: Serve, pod_document: Build, cluster: MemoryCluster
+):
     cluster.create(PODS, pod_document("a"))
 
     async def work(client: Any):
@@ -338,7 +340,7 @@ def test_a_patch_nobody_knows_is_refused(serve: Serve, pod_document: Build, clus
     assert [reply.status for reply in serve(work)] == [415, 400]
 
 
-def test_a_status_is_written_through_its_own_door(
+def test_a_status_is_written_through_its_subresource(
     serve: Serve, pod_document: Build, cluster: MemoryCluster
 ):
     cluster.create(PODS, pod_document("a"))
@@ -392,7 +394,7 @@ def test_an_unknown_dry_run_is_refused(serve: Serve, pod_document: Build):
 # --- Delete -----------------------------------------------------------------------------------
 
 
-def test_a_pod_that_runs_is_marked_and_others_go_at_once(
+def test_a_running_pod_is_marked_and_others_are_deleted_at_once(
     serve: Serve, pod_document: Build, node_document: Build, cluster: MemoryCluster
 ):
     cluster.create(PODS, pod_document("runs", nodeName="n1"))
@@ -474,7 +476,7 @@ def test_a_table_has_rows_with_cells_and_metadata(
     assert refused.status == 400
 
 
-def test_objects_survive_the_way_there_and_back_to_the_byte(
+def test_objects_are_the_same_after_a_round_trip(
     serve: Serve, pod_document: Build, cluster: MemoryCluster
 ):
     odd = {"é": "ü 漢字", "quote": 'a "b" \\ c', "empty": ""}

@@ -59,7 +59,7 @@ def add_priority_class(cluster: MemoryCluster, name: str, value: int, **fields: 
             "system-cluster-critical",
             id="system-cluster",
         ),
-        pytest.param({}, 0, "PreemptLowerPriority", None, id="nothing-said"),
+        pytest.param({}, 0, "PreemptLowerPriority", None, id="nothing-given"),
         pytest.param({"priority": 5}, 5, "PreemptLowerPriority", None, id="number-alone"),
         pytest.param({"preemptionPolicy": "Never"}, 0, "Never", None, id="policy-alone"),
     ],
@@ -130,7 +130,9 @@ def test_what_contradicts_a_class_is_forbidden(
 # --- Runtime class, tolerations ---------------------------------------------------------------
 
 
-def test_a_runtime_class_brings_overhead_and_places(cluster: MemoryCluster, pod_document: Build):
+def test_a_runtime_class_adds_overhead_and_node_constraints(
+    cluster: MemoryCluster, pod_document: Build
+):
     toleration = {"key": "sandbox", "operator": "Exists"}
     cluster.create(
         RUNTIME_CLASSES,
@@ -261,7 +263,7 @@ def test_a_new_pod_is_pending_and_has_a_quality_class(cluster: MemoryCluster, po
         assert stored.typed == convert(Pod, stored.document)
 
 
-def test_a_gated_pod_says_what_holds_it_back(cluster: MemoryCluster, pod_document: Build):
+def test_a_gated_pod_has_the_condition(cluster: MemoryCluster, pod_document: Build):
     stored = cluster.create(PODS, pod_document(schedulingGates=[{"name": "example.com/gate"}]))
     (condition,) = stored.document["status"]["conditions"]
     assert condition == {

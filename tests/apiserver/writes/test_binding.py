@@ -1,4 +1,4 @@
-"""The binding subresource: what it writes, and whom it refuses."""
+"""The binding subresource: what it writes, and what it refuses."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from kubestow.errors import ConflictError, InvalidError, NotFoundError
 Build = Callable[..., JsonObject]
 
 
-def test_binding_places_the_pod_and_says_so(cluster: MemoryCluster, pod_document: Build):
+def test_binding_places_the_pod_and_sets_the_condition(cluster: MemoryCluster, pod_document: Build):
     waiting = {
         "type": "PodScheduled",
         "status": "False",
@@ -38,7 +38,7 @@ def test_binding_places_the_pod_and_says_so(cluster: MemoryCluster, pod_document
         ready,
     ]
     assert "nominatedNodeName" not in new.document["status"]
-    # Binding is not a change of what the user wants.
+    # Binding is not a change of the spec by the user.
     assert new.metadata["generation"] == 1
     assert new.metadata["resourceVersion"] == "2"
     assert new.typed == convert(Pod, new.document)

@@ -129,7 +129,7 @@ def test_ports_elsewhere_only_get_a_protocol():
     assert spec["containers"][0]["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
 
 
-def test_fields_of_a_pod_that_says_nothing():
+def test_default_fields_of_a_pod():
     document = apply_defaults({"kind": "Pod", "spec": {"schedulerName": "", "containers": []}})
     assert document["spec"] == {"containers": [], **POD_FIELDS}
 
@@ -190,7 +190,7 @@ FULL_POD = pod(
 )
 
 
-def test_defaults_leave_the_given_document_alone():
+def test_defaults_do_not_modify_the_given_document():
     before = deepcopy(FULL_POD)
     apply_defaults(FULL_POD)
     assert before == FULL_POD

@@ -1,4 +1,4 @@
-"""How objects go: at once, after their grace period, or when their finalizers are done."""
+"""How objects are deleted: at once, after their grace period, or after their finalizers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ def names(cluster: MemoryCluster) -> list[str]:
     return [stored.name for stored in cluster.list(PODS).items]
 
 
-def test_an_unassigned_pod_goes_at_once(cluster: MemoryCluster, pod_document: Build):
+def test_an_unassigned_pod_is_deleted_at_once(cluster: MemoryCluster, pod_document: Build):
     cluster.create(PODS, pod_document())
     last = cluster.delete(PODS, "default", "web-1")
     assert last.metadata["resourceVersion"] == "2"
@@ -37,11 +37,11 @@ def test_an_unassigned_pod_goes_at_once(cluster: MemoryCluster, pod_document: Bu
             {"nodeName": "n1", "terminationGracePeriodSeconds": 0},
             {"phase": "Running"},
             None,
-            id="wants-no-grace",
+            id="grace-period-of-zero",
         ),
     ],
 )
-def test_a_pod_nobody_runs_or_waits_for_goes_at_once(
+def test_a_pod_without_a_grace_period_is_deleted_at_once(
     cluster: MemoryCluster, pod_document: Build, spec: Any, status: Any, grace_period_s: int | None
 ):
     cluster.create(PODS, pod_document(status=status, **spec))
@@ -60,7 +60,7 @@ def test_a_pod_nobody_runs_or_waits_for_goes_at_once(
         pytest.param(-7, {}, 1, "2023-11-14T22:13:21Z", id="negative-is-one"),
     ],
 )
-def test_a_bound_pod_terminates_before_it_goes(
+def test_a_bound_pod_terminates_before_it_is_removed(
     cluster: MemoryCluster,
     pod_document: Build,
     grace_period_s: int | None,
@@ -78,7 +78,7 @@ def test_a_bound_pod_terminates_before_it_goes(
     assert names(cluster) == []
 
 
-def test_deleting_twice_changes_nothing_unless_it_hurries(
+def test_deleting_twice_changes_nothing_unless_the_grace_period_is_shorter(
     cluster: MemoryCluster, clock: ManualClock, pod_document: Build
 ):
     cluster.create(PODS, pod_document(nodeName="n1"))
@@ -91,7 +91,7 @@ def test_deleting_twice_changes_nothing_unless_it_hurries(
     assert hurried.metadata["deletionGracePeriodSeconds"] == 10
 
 
-def test_finalizers_hold_an_object_until_the_last_one_is_removed(
+def test_finalizers_keep_an_object_until_the_last_one_is_removed(
     cluster: MemoryCluster, node_document: Build
 ):
     node = node_document()
@@ -132,7 +132,7 @@ def test_removing_finalizers_does_not_end_a_pod_that_still_has_time(
     "precondition",
     [pytest.param({"uid": "other"}, id="uid"), pytest.param({"resource_version": "9"}, id="rv")],
 )
-def test_delete_keeps_its_preconditions(
+def test_delete_checks_its_preconditions(
     cluster: MemoryCluster, pod_document: Build, precondition: Any
 ):
     cluster.create(PODS, pod_document())

@@ -1,4 +1,4 @@
-"""JSON Patch: every operation, and what is said when one does not fit."""
+"""JSON Patch: every operation, and the errors when one does not match."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_operations_are_done_in_order():
         pytest.param({"op": "burn", "path": "/a"}, 400, id="unknown-operation"),
     ],
 )
-def test_an_operation_that_does_not_fit_is_refused(operation: dict[str, Any], code: int):
+def test_an_operation_that_does_not_match_is_refused(operation: dict[str, Any], code: int):
     with pytest.raises(ApiError) as caught:
         json_patch(DOCUMENT, [operation])
     assert caught.value.code == code

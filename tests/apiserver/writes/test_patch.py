@@ -1,4 +1,4 @@
-"""What merge patches and strategic merge patches make of a document."""
+"""Merge patches and strategic merge patches."""
 
 from copy import deepcopy
 from typing import Any
@@ -78,7 +78,7 @@ def test_merge_patch(document: Any, patch: Any, expected: Any):
                 "conditions": [{"type": "C"}],
             },
             {"conditions": [{"type": "X"}, A, {"type": "Y"}, B, {"type": "C"}]},
-            id="order-knows-only-some",
+            id="order-names-only-some",
         ),
         pytest.param(
             {"taints": [{"key": "a"}]},
@@ -149,13 +149,13 @@ def test_ports_of_a_service_have_another_key():
         ({"a": {"$patch": "mangle"}}, "Unknown patch type found: mangle"),
     ],
 )
-def test_a_patch_that_makes_no_sense_is_a_bad_request(patch: Any, message: str):
+def test_an_invalid_patch_is_a_bad_request(patch: Any, message: str):
     with pytest.raises(ApiError, match=message) as caught:
         strategic_merge_patch({}, patch, kind="Pod")
     assert caught.value.code == 400
 
 
-def test_what_a_patch_leaves_alone_is_shared():
+def test_parts_that_a_patch_does_not_name_are_shared():
     document = {"spec": {"containers": [{"name": "a"}]}, "status": {"phase": "Pending"}}
     patched = strategic_merge_patch(document, {"status": {"phase": "Running"}}, kind="Pod")
     assert patched["spec"] is document["spec"]

@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, and what happens when two want different things."""
+"""Server-side apply: ownership of fields, and conflicts between managers."""
 
 from typing import Any
 
@@ -50,19 +50,19 @@ def owners(document: dict[str, Any]) -> dict[tuple[str, str], set[str]]:
 # --- Applying ---------------------------------------------------------------------------------
 
 
-def test_the_first_apply_owns_what_it_says():
+def test_the_first_apply_owns_its_fields():
     document = applied(None, wanted(replicas=3), writer(), is_forced=False)
     assert document["spec"] == {"replicas": 3}
     assert owners(document) == {("alice", "Apply"): {".spec.replicas"}}
 
 
-def test_what_a_manager_leaves_out_goes():
+def test_what_a_manager_leaves_out_is_removed():
     first = applied(None, wanted(replicas=3, paused=True), writer(), is_forced=False)
     second = applied(first, wanted(replicas=3), writer(), is_forced=False)
     assert second["spec"] == {"replicas": 3}
 
 
-def test_what_another_manager_wants_stays():
+def test_what_another_manager_owns_stays():
     first = applied(None, wanted(replicas=3, paused=True), writer("alice"), is_forced=False)
     both = applied(first, wanted(paused=True), writer("bob"), is_forced=False)
     without_alice = applied(both, wanted(replicas=3), writer("alice"), is_forced=False)
@@ -70,7 +70,7 @@ def test_what_another_manager_wants_stays():
     assert owners(without_alice)["alice", "Apply"] == {".spec.replicas"}
 
 
-def test_what_nobody_applied_is_left_alone():
+def test_fields_without_a_manager_are_kept():
     live = wanted(replicas=3, minReadySeconds=5)
     document = applied(live, wanted(replicas=4), writer(), is_forced=False)
     assert document["spec"] == {"replicas": 4, "minReadySeconds": 5}
@@ -86,7 +86,7 @@ def test_a_conflict_names_manager_and_field():
     assert caught.value.code == 409
 
 
-def test_several_conflicts_are_told_together():
+def test_several_conflicts_are_reported_together():
     first = applied(None, wanted(replicas=3, paused=True), writer("alice"), is_forced=False)
     with pytest.raises(ApplyConflictError) as caught:
         applied(first, wanted(replicas=4, paused=False), writer("bob"), is_forced=False)
@@ -96,7 +96,7 @@ def test_several_conflicts_are_told_together():
     )
 
 
-def test_the_same_wish_is_shared():
+def test_the_same_value_is_shared():
     first = applied(None, wanted(replicas=3), writer("alice"), is_forced=False)
     both = applied(first, wanted(replicas=3), writer("bob"), is_forced=False)
     assert owners(both).keys() == {("alice", "Apply"), ("bob", "Apply")}
@@ -137,7 +137,7 @@ def test_lists_with_keys_merge_element_by_element():
     third = applied(
         second, wanted(containers=[container("b", image="b:1")]), writer("alice"), is_forced=False
     )
-    # The element that bob wants too loses what only alice wanted of it.
+    # The element that bob owns too loses the fields that only alice owned.
     assert third["spec"]["containers"] == [
         container("a", tty=True),
         container("b", image="b:1"),
@@ -145,7 +145,7 @@ def test_lists_with_keys_merge_element_by_element():
     ]
 
 
-def test_ports_are_told_apart_by_protocol_and_tcp_is_meant_when_nothing_is_said():
+def test_ports_are_distinguished_by_protocol_which_defaults_to_tcp():
     live = wanted(ports=[{"containerPort": 80, "protocol": "TCP"}])
     document = applied(
         live,
@@ -161,7 +161,7 @@ def test_ports_are_told_apart_by_protocol_and_tcp_is_meant_when_nothing_is_said(
     ]
 
 
-def test_an_empty_object_contests_nothing():
+def test_an_empty_object_causes_no_conflict():
     first = applied(None, wanted(resources={"cpu": "1"}), writer("alice"), is_forced=False)
     second = applied(first, wanted(resources={}), writer("bob"), is_forced=False)
     assert second["spec"] == {"resources": {"cpu": "1"}}
@@ -188,18 +188,18 @@ def test_a_change_without_apply_takes_the_field_over():
         applied(document, wanted(replicas=3, paused=True), writer("alice"), is_forced=False)
 
 
-def test_objects_nobody_applies_are_not_followed():
+def test_objects_without_applied_fields_have_no_managers():
     old, new = wanted(replicas=1), wanted(replicas=2)
     assert taken_over(old, new, writer()) is new
 
 
-def test_a_client_that_does_not_send_the_field_back_forgets_nothing():
+def test_a_client_that_does_not_send_the_field_back_keeps_the_managers():
     first = applied(None, wanted(replicas=3), writer("alice"), is_forced=False)
     sent = wanted(replicas=3)
     assert owners(taken_over(first, sent, writer("editor"))) == owners(first)
 
 
-def test_an_empty_list_of_managers_forgets_them_all():
+def test_an_empty_list_of_managers_removes_them_all():
     first = applied(None, wanted(replicas=3), writer("alice"), is_forced=False)
     sent = wanted(replicas=3)
     sent["metadata"]["managedFields"] = []
@@ -225,13 +225,15 @@ DOCUMENT = st.fixed_dictionaries(
 
 
 @given(DOCUMENT, DOCUMENT)
-def test_merging_gives_every_field_the_applied_value_and_keeps_the_rest(live: Any, wish: Any):
-    result = merged(live, wish)
-    for path in leaves(fields_of(wish)):
-        # An empty object asks that there be one.
-        if value_of(wish, path) not in ({}, []) and path[-1] != ".":
-            assert value_of(result, path) == value_of(wish, path)
-    for path in leaves(difference(fields_of(live), fields_of(wish))):
+def test_merging_gives_every_field_the_applied_value_and_keeps_the_rest(
+    live: Any, applied_value: Any
+):
+    result = merged(live, applied_value)
+    for path in leaves(fields_of(applied_value)):
+        # An empty object requires that there is one.
+        if value_of(applied_value, path) not in ({}, []) and path[-1] != ".":
+            assert value_of(result, path) == value_of(applied_value, path)
+    for path in leaves(difference(fields_of(live), fields_of(applied_value))):
         # A plain value in place of an object hides what the object had.
         if value_of(result, path) is not None and path[-1] != ".":
             assert value_of(result, path) == value_of(live, path)

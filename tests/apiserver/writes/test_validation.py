@@ -1,4 +1,4 @@
-"""What an API server would not let in: the complaint names the field and the value."""
+"""Objects that an API server refuses: the error names the field and the value."""
 
 from typing import Any
 
@@ -208,7 +208,7 @@ SPREAD = "spec.topologySpreadConstraints[0]"
         ),
     ],
 )
-def test_a_pod_that_breaks_a_rule(spec: Any, expected: str):
+def test_a_pod_that_violates_a_rule(spec: Any, expected: str):
     assert pod_errors(**spec) == [expected]
 
 
@@ -266,7 +266,7 @@ def test_names(name: str, expected: list[str]):
     assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
 
 
-def test_all_that_is_wrong_is_said():
+def test_all_errors_are_listed():
     found = pod_errors(containers=[], overhead={"cpu": "-1"})
     assert len(found) == 2
 

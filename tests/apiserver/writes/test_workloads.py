@@ -30,7 +30,7 @@ def created(cluster: MemoryCluster, document: dict[str, Any]) -> dict[str, Any]:
     return stored.document
 
 
-def test_a_deployment_rolls_by_a_quarter_unless_it_says_otherwise(cluster: MemoryCluster):
+def test_a_deployment_rolls_by_a_quarter_by_default(cluster: MemoryCluster):
     spec = created(cluster, workload("Deployment"))["spec"]
     assert spec["strategy"] == {
         "type": "RollingUpdate",
@@ -52,7 +52,7 @@ def test_a_deployment_that_recreates_has_no_rolling_numbers(cluster: MemoryClust
         pytest.param({"parallelism": 3}, (3, None), id="a-queue-of-work"),
     ],
 )
-def test_a_job_runs_one_pod_unless_it_says_otherwise(
+def test_a_job_runs_one_pod_by_default(
     cluster: MemoryCluster, given: dict[str, int], expected: tuple[int, int | None]
 ):
     spec = created(cluster, workload("Job", **given))["spec"]
@@ -76,7 +76,7 @@ def test_a_job_selects_its_pods_by_its_own_uid(cluster: MemoryCluster):
 
 
 @pytest.mark.parametrize(
-    ("document", "complaint"),
+    ("document", "problem"),
     [
         pytest.param(
             workload("Deployment", labels={"app": "other"}),
@@ -105,12 +105,12 @@ def test_a_job_selects_its_pods_by_its_own_uid(cluster: MemoryCluster):
         ),
     ],
 )
-def test_what_would_make_pods_without_end_is_refused(
-    cluster: MemoryCluster, document: dict[str, Any], complaint: str
+def test_what_would_make_pods_without_bound_is_refused(
+    cluster: MemoryCluster, document: dict[str, Any], problem: str
 ):
     with pytest.raises(InvalidError) as caught:
         cluster.load([document])
-    assert caught.value.causes == (complaint,)
+    assert caught.value.causes == (problem,)
 
 
 def test_a_selector_is_immutable(cluster: MemoryCluster):
@@ -122,7 +122,7 @@ def test_a_selector_is_immutable(cluster: MemoryCluster):
     assert cluster.update(resource, document).document == document
 
 
-def test_services_get_addresses_of_their_own(cluster: MemoryCluster):
+def test_services_get_distinct_addresses(cluster: MemoryCluster):
     services = cluster.resources.named("services")
     ports = [{"port": 80}]
     for name in ("a", "b"):

@@ -1,1 +1,1 @@
-"""Controllers that delete what has to go: dependents of deleted objects, ending namespaces."""
+"""Controllers that delete dependents of deleted objects, and the content of namespaces."""

@@ -1,14 +1,14 @@
-"""What belongs to an object goes with it: garbage collection by owner references.
+"""Garbage collection by owner references: dependents are deleted with their owners.
 
     owner deleted ─── Background ──► owner gone, then its dependents
                   ├── Foreground ──► dependents first; the owner waits for those that block it
                   └── Orphan ──────► dependents lose the reference and stay
 
-An object goes when it has owners and none of them is left. The collector follows every resource in
-the order of the writes and keeps who belongs to whom; whether an owner is there it asks the store,
-which always knows the newest.
+An object is deleted when it has owners and none of them exists. The collector follows every
+resource in the order of the writes and keeps the owners of each object; whether an owner exists is
+read from the store, which is always up to date.
 
-Not here: what a namespace takes with it (`namespace_controller`).
+Not here: deleting the content of a namespace (`namespace_controller`).
 """
 
 from contextlib import suppress
@@ -22,17 +22,17 @@ from kubestow.cluster.documents import as_list, objects_in
 from kubestow.cluster.resources import EVENTS, LEASES, ApiResource
 from kubestow.errors import ConflictError, NotFoundError
 
-# Put on an owner by the delete request, taken off here when its dependents are dealt with.
+# Added to an owner by the delete request, removed here when its dependents are handled.
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 FINALIZERS: Final = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background": ""}
 
-# Written all the time and owned by nobody: not worth following.
+# Written often and never owned: not followed.
 _NEVER_OWNED: Final = (EVENTS.qualified_name, LEASES.qualified_name)
 
 
 class _Object(NamedTuple):
-    """Where an object is found."""
+    """Resource, namespace and name of an object."""
 
     resource: ApiResource
     namespace: str
@@ -44,10 +44,10 @@ class GarbageCollector:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
-        # By UID: the references of each owned object, and of each owner its dependents.
+        # By UID: the owner references of each object, and the dependents of each owner.
         self._references: dict[str, list[JsonObject]] = {}
         self._dependents: dict[str, dict[str, _Object]] = {}
-        # Owners that wait for their dependents to go.
+        # Owners that wait until their dependents are deleted.
         self._waiting: dict[str, _Object] = {}
 
     async def run(self) -> None:
@@ -65,22 +65,22 @@ class GarbageCollector:
             group.close()
 
     def handle(self, events: list[WatchEvent]) -> None:
-        """Learn of all the events first, then act: a dependent may come after its owner's end."""
-        owned = [event.stored for event in events if self._learn(event)]
+        """Record all events first, then act: a dependent may come after its owner's deletion."""
+        owned = [event.stored for event in events if self._record_owners(event)]
         for event in events:
             if event.type == "DELETED":
-                self._after_end(event.stored.uid)
+                self._after_deletion(event.stored.uid)
             elif "deletionTimestamp" in event.stored.metadata:
-                self._settle(event.stored)
+                self._handle_finalizers(event.stored)
         for stored in owned:
             self._collect(_place(stored), stored.uid)
         for uid, place in list(self._waiting.items()):
             self._finish_waiting(place, uid)
 
-    # --- Who belongs to whom ------------------------------------------------------------------
+    # --- Owners of each object ----------------------------------------------------------------
 
-    def _learn(self, event: WatchEvent) -> bool:
-        """Take note of an object's owners; True if it has some and they are news."""
+    def _record_owners(self, event: WatchEvent) -> bool:
+        """Record an object's owners; True if it has some and they have changed."""
         stored = event.stored
         references: list[JsonObject] = []
         if event.type != "DELETED":
@@ -103,18 +103,18 @@ class GarbageCollector:
 
     # --- Dependents ---------------------------------------------------------------------------
 
-    def _after_end(self, uid: str) -> None:
+    def _after_deletion(self, uid: str) -> None:
         self._waiting.pop(uid, None)
         for dependent_uid, place in list(self._dependents.get(uid, {}).items()):
             self._collect(place, dependent_uid)
 
     def _collect(self, place: _Object, uid: str) -> None:
-        """Delete the object if all its owners are gone; take off references that dangle."""
+        """Delete the object if all its owners are gone; remove dangling references."""
         stored = self._find(place, uid)
         if stored is None or "deletionTimestamp" in stored.metadata:
             return
         references = objects_in(stored.metadata.get("ownerReferences"))
-        alive = [owner for owner in references if self._is_there(owner, place.namespace)]
+        alive = [owner for owner in references if self._exists(owner, place.namespace)]
         if len(alive) == len(references):
             return
         if alive:
@@ -122,12 +122,12 @@ class GarbageCollector:
         else:
             self._delete(place, uid)
 
-    def _is_there(self, owner: JsonObject, namespace: str) -> bool:
+    def _exists(self, owner: JsonObject, namespace: str) -> bool:
         try:
             api_version, kind = owner.get("apiVersion", ""), owner.get("kind", "")
             resource = self._cluster.resources.of_kind(api_version, kind)
         except NotFoundError:
-            return True  # Of a kind nobody here knows, nobody here can say that it is gone.
+            return True  # An owner of an unknown kind cannot be looked up.
         found = self._cluster.find(
             resource, namespace if resource.namespaced else "", owner.get("name", "")
         )
@@ -135,8 +135,8 @@ class GarbageCollector:
 
     # --- Owners that wait ---------------------------------------------------------------------
 
-    def _settle(self, owner: StoredObject) -> None:
-        """Do what the finalizers of an owner that is being deleted ask for."""
+    def _handle_finalizers(self, owner: StoredObject) -> None:
+        """Orphan or delete the dependents of a terminating owner, as its finalizers require."""
         finalizers = as_list(owner.metadata.get("finalizers"))
         place, uid = _place(owner), owner.uid
         if ORPHAN in finalizers:
@@ -164,7 +164,7 @@ class GarbageCollector:
             self._waiting.pop(uid, None)
             self._remove_finalizer(place, uid, FOREGROUND)
 
-    # --- Writes: somebody may have been faster --------------------------------------------------
+    # --- Writes: the object may be gone or changed already --------------------------------------
 
     def _find(self, place: _Object, uid: str) -> StoredObject | None:
         found = self._cluster.find(*place)

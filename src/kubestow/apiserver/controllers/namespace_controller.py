@@ -1,8 +1,8 @@
-"""Empties namespaces that are being deleted, then lets them go.
+"""Deletes the content of terminating namespaces, then finalizes them.
 
-One task per namespace: it deletes what is there, follows what still ends (pods take their grace
-period, finalizers take what they take), and finalizes the namespace when nothing is left. While no
-namespace is going, the only cost is a watch of the namespaces.
+One task per namespace: it deletes the objects in it, waits for those that take time (grace periods,
+finalizers), and finalizes the namespace when none is left. While no namespace is terminating, the
+only cost is a watch of the namespaces.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ class NamespaceController:
             async with asyncio.TaskGroup() as tasks:
                 while batch := await watch.next_batch():
                     for event in batch:
-                        if _is_going(event) and event.stored.uid not in emptied:
+                        if _is_terminating(event) and event.stored.uid not in emptied:
                             emptied.add(event.stored.uid)
                             tasks.create_task(self._empty(event.stored.name))
         finally:
             watch.close()
 
     async def _empty(self, namespace: str) -> None:
-        """Delete everything in the namespace, and the namespace once it is gone."""
+        """Delete all objects in the namespace, and the namespace once they are gone."""
         selection = Selection(namespace=namespace)
         group = WatchGroup(
             self._cluster.watch(resource, selection)
@@ -46,7 +46,7 @@ class NamespaceController:
         left: set[str] = set()
         try:
             while True:
-                # The first events are everything there is; deleting it brings more of them.
+                # The first events are all existing objects; deleting them causes more events.
                 while events := group.events_nowait():
                     for event in events:
                         self._follow(event, left)
@@ -65,9 +65,9 @@ class NamespaceController:
             return
         left.add(stored.uid)
         if "deletionTimestamp" not in stored.metadata:
-            with suppress(NotFoundError, ConflictError):  # Somebody may have been faster.
+            with suppress(NotFoundError, ConflictError):  # It may be gone or changed already.
                 self._cluster.delete(stored.resource, *stored.key, uid=stored.uid)
 
 
-def _is_going(event: WatchEvent) -> bool:
+def _is_terminating(event: WatchEvent) -> bool:
     return event.type != "DELETED" and "deletionTimestamp" in event.stored.metadata

@@ -1,9 +1,9 @@
 """The embedded API server over HTTP: a `MemoryCluster` behind the protocol of a real one.
 
-kubectl, client libraries and kubestow itself talk to it as they talk to any cluster. `server` is
-the door (sockets, TLS, tokens); `routing` says what an address means; `verbs` and `subresources` do
-it; `streaming` sends watches; `discovery` and `openapi` tell clients what there is; `table` and
-`columns` make what `kubectl get` prints; `failures` puts refusals into `Status` objects.
+kubectl, client libraries and kubestow itself use it as they use any cluster. `server` has the
+sockets, TLS and tokens; `routing` parses paths; `verbs` and `subresources` handle requests;
+`streaming` sends watches; `discovery` and `openapi` list what is served; `table` and `columns` make
+what `kubectl get` prints; `failures` puts errors into `Status` objects.
 
-Nothing below `server` and `streaming` knows HTTP: requests are structs, answers are bytes.
+Only `server` and `streaming` depend on HTTP: elsewhere requests are structs, answers are bytes.
 """

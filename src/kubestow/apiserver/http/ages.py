@@ -1,6 +1,6 @@
-"""Times as people read them in a table: `12s`, `3m20s`, `4h`, `2d5h`.
+"""Ages as tables show them: `12s`, `3m20s`, `4h`, `2d5h`.
 
-The older something is, the fewer digits it gets, with the same limits as in any cluster.
+A larger age has fewer digits, with the same limits as in any cluster.
 """
 
 from typing import Final

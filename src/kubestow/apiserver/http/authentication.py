@@ -1,4 +1,4 @@
-"""Who may talk to the server: everybody, or who has the token."""
+"""Authentication: every request is accepted, or only those with the token."""
 
 import hmac
 from typing import Final
@@ -12,11 +12,11 @@ _SCHEME: Final = "bearer "
 
 class Authentication:
     def __init__(self, token: str = "") -> None:
-        """Without a token everybody is let in."""
+        """Without a token every request is accepted."""
         self._token = token
 
     def require(self, path: str, authorization: str) -> None:
-        """401 unless the request may go on."""
+        """401 unless the request is accepted."""
         if not self._token or path.startswith(_PUBLIC):
             return
         is_bearer = authorization.lower().startswith(_SCHEME)
@@ -24,5 +24,5 @@ class Authentication:
             raise ApiError("Unauthorized", code=401, reason="Unauthorized")
 
     def is_token(self, text: str) -> bool:
-        """Compare without telling by its duration how much of a guess was right."""
+        """Compare in constant time: the duration must not reveal how much of a guess is right."""
         return bool(self._token) and hmac.compare_digest(text.encode(), self._token.encode())

@@ -1,4 +1,4 @@
-"""The documents clients send, in JSON, YAML or protobuf, and whether they fit their address."""
+"""The documents clients send, in JSON, YAML or protobuf, checked against the path."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _YAML_TYPES: Final = ("application/yaml", "application/x-yaml")
 
 
 def decoded_body(body: bytes, content_type: str) -> JsonObject:
-    """The object in a body; 415 for a type nobody here reads, 400 for what is no object."""
+    """The object in a body; 415 for an unsupported type, 400 for a body without an object."""
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type in _JSON_TYPES:
         value = decoded_json(body)
@@ -52,8 +52,8 @@ def decoded_yaml(body: bytes) -> object:
         raise bad_request(str(error)) from error
 
 
-def fitting(document: JsonObject, path: ApiPath, served: ServedResource) -> JsonObject:
-    """The document with the namespace of the address; 400 if it belongs elsewhere."""
+def for_path(document: JsonObject, path: ApiPath, served: ServedResource) -> JsonObject:
+    """The document with the name and namespace of the path; 400 if it contradicts the path."""
     resource = served.resource
     kind, api_version = document.get("kind"), document.get("apiVersion")
     if (kind or resource.kind) != resource.kind or (

@@ -1,8 +1,8 @@
-"""The columns of each kind, as people know them from `kubectl get`.
+"""The columns of each kind, as `kubectl get` shows them.
 
 Every kind begins with its name, and kinds without columns of their own show name and age. A cell is
-a small function of the document; what a document lacks shows as `<none>`, `<unset>` or empty, as
-the column has it elsewhere.
+a small function of the document; a missing value shows as `<none>`, `<unset>` or empty, as in any
+cluster.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ def columns_of(resource: ApiResource) -> TableColumns:
     return _NAME_AND_AGE if own is None else own
 
 
-# --- Cells that many kinds share --------------------------------------------------------------
+# --- Cells of many kinds ----------------------------------------------------------------------
 
 
 def _name(document: JsonObject, _now_ns: int) -> str:
@@ -85,7 +85,7 @@ def _joined(texts: Iterable[Any], missing: str = NONE) -> str:
 
 
 def _template(field: str) -> CellOf:
-    """Names or images of the containers a workload makes."""
+    """Names or images of the containers in a workload's template."""
 
     def cell(document: JsonObject, _now_ns: int) -> str:
         containers = objects_in(value_at(document, "spec", "template", "spec", "containers"))
@@ -95,7 +95,7 @@ def _template(field: str) -> CellOf:
 
 
 def selector_text(selector: object) -> str:
-    """A label selector as one writes it in a query."""
+    """A label selector as written in a query."""
     found = as_object(selector)
     if "matchLabels" not in found and "matchExpressions" not in found:
         parts = [f"{key}={value}" for key, value in sorted(found.items())]
@@ -382,7 +382,7 @@ _COLUMNS: Final[dict[str, TableColumns]] = {
     "pods": (
         _NAME,
         Column("Ready", pod_cells.ready),
-        Column("Status", pod_cells.word),
+        Column("Status", pod_cells.status),
         Column("Restarts", pod_cells.restarts),
         _AGE,
         Column("IP", _text("status", "podIP", missing=NONE), priority=_WIDE),

@@ -1,7 +1,7 @@
-"""What the server tells clients about itself: groups, versions, resources and what they can do.
+"""Discovery: the groups, versions, resources and verbs that the server serves.
 
-Two forms of the same knowledge: one document per group and version, and, for clients that ask for
-it, everything at once (aggregated discovery), which spares kubectl a dozen requests.
+In two forms: one document per group and version, and, for clients that accept it, everything at
+once (aggregated discovery), which saves kubectl a dozen requests.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ _IN_ALL: Final = frozenset(
 
 
 class Virtual(NamedTuple):
-    """A resource whose objects are questions: they are answered, not kept."""
+    """A resource whose objects are answered and not stored."""
 
     group: str
     plural: str
@@ -47,7 +47,7 @@ REVIEWS: Final = (
 
 
 class Discovery:
-    """The answers to questions about what there is."""
+    """The documents at the discovery paths."""
 
     def __init__(self, served: ServedTable, *, address: str = "") -> None:
         """`address` is the host and port under which clients reach the server."""
@@ -55,9 +55,9 @@ class Discovery:
         self._address = address
 
     def answer(self, path: str, accept: str) -> JsonObject | None:
-        """The document at a discovery path; None if the path is none."""
+        """The document at a discovery path; None for any other path."""
         steps = [step for step in path.split("/") if step]
-        is_aggregated = wants_aggregated(accept)
+        is_aggregated = accepts_aggregated(accept)
         match steps:
             case ["api"]:
                 return self._aggregated([""]) if is_aggregated else self._core_versions()
@@ -75,7 +75,7 @@ class Discovery:
 
     def content_type(self, path: str, accept: str) -> str:
         is_root = path.strip("/") in ("api", "apis")
-        return AGGREGATED if is_root and wants_aggregated(accept) else "application/json"
+        return AGGREGATED if is_root and accepts_aggregated(accept) else "application/json"
 
     # --- Groups and versions ------------------------------------------------------------------
 
@@ -159,8 +159,8 @@ class Discovery:
         return {"version": version, "resources": resources, "freshness": "Current"}
 
 
-def wants_aggregated(accept: str) -> bool:
-    """Whether the client reads everything at once, in the version we write."""
+def accepts_aggregated(accept: str) -> bool:
+    """Whether the client accepts aggregated discovery in the version served here."""
     return any(
         media_type.parameters.get("as") == "APIGroupDiscoveryList"
         and media_type.parameters.get("v") == "v2"

@@ -1,7 +1,7 @@
-"""How the server says no, and yes without an object: `Status` objects.
+"""`Status` objects: the answer to a refused request, or to a success without an object.
 
-Clients decide by `reason` and `details`, people read `message`. kubectl builds its own sentence for
-an invalid object from the causes, so each field error becomes one.
+Clients decide by `reason` and `details`, people read `message`. kubectl builds its own text for an
+invalid object from the causes, so each field error becomes one.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ from kubestow.apiserver.writes.server_side_apply import ApplyConflictError
 from kubestow.cluster.resources import ApiResource
 from kubestow.errors import ApiError, DecodeError
 
-# How the words of a field error begin, and what kind of cause that is.
+# The start of a field error's text, and the reason of its cause.
 _CAUSES: Final = (
     ("Required value", "FieldValueRequired"),
     ("Duplicate value", "FieldValueDuplicate"),
@@ -41,8 +41,8 @@ def failure_status(
     if isinstance(error, DecodeError):
         error = ApiError(str(error), code=400, reason="BadRequest")
     details: JsonObject = {}
-    # A refusal about fields the server could not even read has no causes; kubectl would then print
-    # the kind and the name and swallow what is wrong.
+    # An error about fields that could not be decoded has no causes; with details kubectl would
+    # print only kind and name, without the message.
     if resource is not None and (error.causes or error.code != 422):
         is_about_kind = bool(error.causes)
         details = {"group": resource.group, "kind": resource.plural}
@@ -59,7 +59,7 @@ def failure_status(
             for who, field in error.conflicts
         ]
     if error.code == 504:
-        # Informers tell by this cause that the version is ahead of the server, not behind it.
+        # By this cause informers see that the version is newer than the server's, not too old.
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
         details["causes"] = [cause]
     if (retry_after_s := _RETRY_AFTER_S.get(error.code)) is not None:

@@ -1,4 +1,4 @@
-"""The file that tells kubectl and client libraries where the server is and how to get in."""
+"""The kubeconfig file with the server's address and token, for kubectl and client libraries."""
 
 import base64
 import os
@@ -36,5 +36,5 @@ def write_kubeconfig(path: Path, config: JsonObject) -> None:
 
 
 def remove_kubeconfig(path: Path) -> None:
-    """Remove the file: the server it speaks of is gone."""
+    """Remove the file: its server is gone."""
     path.unlink(missing_ok=True)

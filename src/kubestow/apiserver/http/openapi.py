@@ -1,8 +1,8 @@
-"""As much OpenAPI as kubectl needs: which parameters a write understands.
+"""As much OpenAPI as kubectl needs: which parameters a write accepts.
 
-kubectl asks before it sends `fieldValidation` or `dryRun`, and looks for both at the PATCH of the
-kind. Schemas are not published: kubectl then uses the merge keys it was built with, which are the
-right ones for the kinds served here, and `kubectl explain` has nothing to explain.
+kubectl reads it before it sends `fieldValidation` or `dryRun`, and looks for both at the PATCH of
+the kind. Schemas are not published: kubectl then uses its built-in merge keys, which are right for
+the kinds served here, and `kubectl explain` shows nothing.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from kubestow.cluster.resources import ApiResource
 
 _ROOT: Final = "/openapi/v3"
 _PARAMETERS: Final = ("dryRun", "fieldManager", "fieldValidation")
-# Strategic merge patches are understood too. They are left out because with them kubectl would look
+# Strategic merge patches are accepted too. They are left out because with them kubectl would look
 # for the merge keys in the schema.
 _PATCH_TYPES: Final = ("application/apply-patch+yaml", "application/json-patch+json")
 
@@ -28,7 +28,7 @@ class OpenApi:
         self._version = version
 
     def answer(self, path: str) -> JsonObject | None:
-        """The document at an OpenAPI path; None if the path is none."""
+        """The document at an OpenAPI path; None for any other path."""
         if path.rstrip("/") == _ROOT:
             return self._index()
         if not path.startswith(f"{_ROOT}/"):

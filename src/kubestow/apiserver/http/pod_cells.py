@@ -1,7 +1,7 @@
-"""What a table says of a pod: how many containers are ready, and one word for how it is doing.
+"""The cells of a pod in a table: how many containers are ready, and its status in one word.
 
-The word is the most telling of many: a container's reason to wait beats the pod's phase, an init
-container in its way beats both, and a pod that is being deleted is Terminating whatever else.
+The status is chosen by precedence: a pod that is being deleted is Terminating; then an init
+container that is not done, then a container's reason to wait, then the pod's phase.
 """
 
 from kubestow.api.meta import JsonObject
@@ -26,13 +26,12 @@ def ready(pod: JsonObject, _now_ns: int) -> str:
     return f"{ready_count}/{total}"
 
 
-def word(pod: JsonObject, _now_ns: int) -> str:
+def status(pod: JsonObject, _now_ns: int) -> str:
     """The STATUS column."""
     reason: str = value_at(pod, "status", "reason") or value_at(pod, "status", "phase") or "Unknown"
     if _condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
         reason = "SchedulingGated"
-    initializing = _init_word(pod)
-    reason = initializing or _container_word(pod, reason)
+    reason = _init_status(pod) or _container_status(pod, reason)
     if "deletionTimestamp" in as_object(pod.get("metadata")):
         return "Unknown" if value_at(pod, "status", "reason") == "NodeLost" else "Terminating"
     return reason
@@ -74,8 +73,8 @@ def _sidecar_names(pod: JsonObject) -> set[str]:
     }
 
 
-def _init_word(pod: JsonObject) -> str:
-    """What the first init container that is not done says; empty when all are."""
+def _init_status(pod: JsonObject) -> str:
+    """The status of the first init container that is not done; empty when all are."""
     statuses = objects_in(value_at(pod, "status", "initContainerStatuses"))
     if not statuses:
         return ""
@@ -89,7 +88,7 @@ def _init_word(pod: JsonObject) -> str:
         if status.get("name") in sidecars and status.get("started"):
             continue
         if terminated is not None:
-            return f"Init:{_ended_word(as_object(terminated))}"
+            return f"Init:{_terminated_status(as_object(terminated))}"
         waiting: str = value_at(state, "waiting", "reason") or ""
         if waiting and waiting != "PodInitializing":
             return f"Init:{waiting}"
@@ -97,15 +96,15 @@ def _init_word(pod: JsonObject) -> str:
     return ""
 
 
-def _container_word(pod: JsonObject, reason: str) -> str:
+def _container_status(pod: JsonObject, reason: str) -> str:
     has_running = False
-    # The first container has the last word.
+    # The first container takes precedence, so it comes last.
     for status in reversed(objects_in(value_at(pod, "status", "containerStatuses"))):
         state = as_object(status.get("state"))
         if waiting := value_at(state, "waiting", "reason"):
             reason = waiting
         elif state.get("terminated") is not None:
-            reason = _ended_word(as_object(state["terminated"]))
+            reason = _terminated_status(as_object(state["terminated"]))
         elif status.get("ready") and state.get("running") is not None:
             has_running = True
     if reason == "Completed" and has_running:
@@ -113,7 +112,7 @@ def _container_word(pod: JsonObject, reason: str) -> str:
     return reason
 
 
-def _ended_word(terminated: JsonObject) -> str:
+def _terminated_status(terminated: JsonObject) -> str:
     if reason := terminated.get("reason"):
         return reason
     if signal := terminated.get("signal"):

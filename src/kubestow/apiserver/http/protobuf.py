@@ -1,10 +1,10 @@
 """Bodies in the protobuf encoding of Kubernetes, turned into documents.
 
 Go programs send it by default: every `kubectl create …` does, and so do schedulers and kubelets.
-Answers are JSON, which all of them read. Only what clients send is decoded, so this is a reader and
-no more: a wire format, an envelope, and a table of fields (`protobuf_messages`).
+Answers are JSON, which all of them read. Only what clients send is decoded, so this is only a
+reader: a wire format, an envelope, and a table of fields (`protobuf_messages`).
 
-Invariant: a document has everything that was sent. A field the table does not know is refused.
+Invariant: a document has everything that was sent. A field that is not in the table is refused.
 """
 
 import base64
@@ -25,12 +25,12 @@ _BYTES: Final = 2
 _FIXED_32: Final = 5
 _SIGN: Final = 1 << 63
 
-# Any: the value of a field is whatever JSON value its type stands for.
+# Any: a JSON value of any type.
 Json = Any
 
 
 def decode_protobuf(body: bytes) -> JsonObject:
-    """The object in a body; 400 if it is not protobuf, 415 if it has fields nobody here knows."""
+    """The object in a body; 400 if it is not protobuf, 415 if it has unknown fields."""
     if not body.startswith(_MAGIC):
         raise bad_request("the body of the request is not in the protobuf encoding of Kubernetes")
     envelope = {number: value for number, value in _wire_fields(body[len(_MAGIC) :])}
@@ -104,7 +104,7 @@ def _micro_time(value: int | bytes) -> str | None:
 
 
 def _moment(value: int | bytes) -> datetime | None:
-    """A time; None for the one that Go writes for "never"."""
+    """A time; None for Go's zero time."""
     parts = {number: _integer(part) for number, part in _wire_fields(_raw(value))}
     seconds = parts.get(1, 0)
     if seconds <= 0:

@@ -5,7 +5,7 @@ T(ime), U (a time with microseconds), Q(uantity), I (an integer or a string), `-
 ignores, or another message; `*` is a list, `{}` a map from strings, and a `?` after the type says
 that zero is not the same as absent. Go writes empty values of all other fields too.
 
-Not everything there is: what a message has beyond its line is refused, never lost (`protobuf`).
+Not all fields are listed: others are refused, never lost (`protobuf`).
 """
 
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""The parameters of a request, read as what they mean; 400 for what cannot be understood."""
+"""The parameters of a request, parsed; 400 for invalid ones."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -12,17 +12,17 @@ _TRUE: Final = ("1", "t", "T", "true", "True", "TRUE")
 _FALSE: Final = ("0", "f", "F", "false", "False", "FALSE", "")
 
 
-class VersionWish(NamedTuple):
-    """Which state of the cluster a list or watch asks for."""
+class RequestedVersion(NamedTuple):
+    """The state of the cluster that a list or watch requests."""
 
     version: int
     is_exact: bool
-    # Whether a version was given at all: a watch from "0" may begin anywhere, one from "" must not.
+    # Whether a version was given: a watch from "0" may begin at any version, one from "" must not.
     is_given: bool
 
 
 class Query:
-    """Parameters by name; those the server does not know are ignored, as by a real one."""
+    """Parameters by name; unknown ones are ignored, as by a real server."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self._parameters = parameters
@@ -52,14 +52,15 @@ class Query:
             raise invalid("Options", "", [detail])
         return value == "All"
 
-    def version_wish(self) -> VersionWish:
+    def requested_version(self) -> RequestedVersion:
         text, match = self.text("resourceVersion"), self.text("resourceVersionMatch")
         if text and not text.isdecimal():
             raise bad_request(f'invalid resource version "{text}": expected a whole number')
         if match not in ("", "Exact", "NotOlderThan"):
             raise bad_request(f'unknown resourceVersionMatch "{match}"')
         version = int(text or 0)
-        return VersionWish(version, is_exact=match == "Exact" and version > 0, is_given=bool(text))
+        is_exact = match == "Exact" and version > 0
+        return RequestedVersion(version, is_exact=is_exact, is_given=bool(text))
 
     def selection(self, served: ServedResource, namespace: str) -> Selection:
         return parse_selection(
@@ -71,7 +72,7 @@ class Query:
 
 
 def finalizer_of(propagation_policy: str) -> str:
-    """The finalizer a delete request puts on an object by its policy; empty for none."""
+    """The finalizer a delete request adds to an object by its policy; empty for none."""
     if not propagation_policy:
         return ""
     if propagation_policy not in FINALIZERS:

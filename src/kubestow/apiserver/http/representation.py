@@ -1,8 +1,8 @@
-"""In which form a client wants its objects: whole, as rows of a table, or only their metadata.
+"""The form in which a client gets objects: whole, as rows of a table, or only their metadata.
 
-The client lists what it can read in its Accept header, best first:
-`application/json;as=Table;v=v1;g=meta.k8s.io,application/json`. The first form the server can make
-is taken.
+The client lists the forms it accepts in its Accept header, best first:
+`application/json;as=Table;v=v1;g=meta.k8s.io,application/json`. The first one that the server
+supports is used.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,7 +42,7 @@ class MediaType(msgspec.Struct, frozen=True):
 
 
 def accepted(accept: str) -> Iterator[MediaType]:
-    """What the client can read, best first; an empty header reads anything."""
+    """The media types the client accepts, best first; an empty header accepts anything."""
     for entry in accept.split(","):
         name, *rest = (part.strip() for part in entry.split(";"))
         pairs = (part.partition("=") for part in rest)
@@ -50,7 +50,7 @@ def accepted(accept: str) -> Iterator[MediaType]:
 
 
 def negotiate(accept: str) -> Form:
-    """The form to answer in; 406 if the client can read nothing the server can make."""
+    """The form of the answer; 406 if the client accepts none that the server supports."""
     for media_type in accepted(accept):
         if media_type.name not in _ANYTHING:
             continue
@@ -68,7 +68,7 @@ def negotiate(accept: str) -> Form:
 
 
 def partial_metadata(document: JsonObject) -> JsonObject:
-    """An object of which only the metadata is told."""
+    """An object reduced to its metadata."""
     return {
         "kind": "PartialObjectMetadata",
         "apiVersion": META_VERSION,

@@ -1,4 +1,4 @@
-"""What a request gets back, before anybody speaks HTTP."""
+"""The answer to a request, independent of the HTTP library."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple

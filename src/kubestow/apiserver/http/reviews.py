@@ -1,8 +1,7 @@
-"""Questions that are asked by creating an object: who am I, is this token good, may I do that?
+"""Reviews: a client creates an object to query its user, a token or a permission.
 
-Whoever has the token may do everything: the embedded server knows one user. The reviews exist so
-that programs which ask before they act, as `kubectl auth` or a scheduler guarding its own port, get
-an answer.
+The embedded server has one user, who may do everything. The reviews exist for programs that check
+permissions first, such as `kubectl auth` or a scheduler that protects its own port.
 """
 
 from typing import Final
@@ -31,12 +30,12 @@ def is_review(path: ApiPath) -> bool:
 def review(
     path: ApiPath, body: bytes, content_type: str, authentication: Authentication
 ) -> ApiResponse:
-    """The question with its answer as status."""
-    question = decoded_body(body, content_type)
+    """The review with its result as status."""
+    document = decoded_body(body, content_type)
     kind = _KINDS[path.group, path.plural]
     match kind:
         case "TokenReview":
-            token = value_at(question, "spec", "token") or ""
+            token = value_at(document, "spec", "token") or ""
             is_known = authentication.is_token(token)
             status = {"authenticated": is_known, "user": USER if is_known else {}}
         case "SelfSubjectReview":
@@ -52,7 +51,7 @@ def review(
     return json_response(
         {
             "metadata": {},
-            **question,
+            **document,
             "kind": kind,
             "apiVersion": f"{path.group}/v1",
             "status": status,

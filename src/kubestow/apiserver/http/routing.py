@@ -1,4 +1,4 @@
-"""What the path of a request names: a resource, an object, a part of an object.
+"""What the path of a request names: a resource, an object, a subresource.
 
     /api/v1/nodes/n1/status
     /api/v1/namespaces/shop/pods/web-1/binding
@@ -9,12 +9,12 @@ Not here: whether the server has it (`served`), paths that name no resource (`se
 
 from typing import Final, NamedTuple
 
-# What may follow a namespace's name without being a resource inside it.
+# Subresources of a namespace; any other name after a namespace is a resource inside it.
 _NAMESPACE_PARTS: Final = ("status", "finalize")
 
 
 class ApiPath(NamedTuple):
-    """Empty texts stand for what the path does not say."""
+    """The parts of a path; empty texts for parts that it lacks."""
 
     group: str
     version: str

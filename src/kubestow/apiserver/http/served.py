@@ -1,4 +1,4 @@
-"""Which resources clients see, under which names, and how the store keeps them.
+"""Which resources are served, under which names, and how they are stored.
 
 Nearly every resource is served as it is stored. Events are the exception: they are stored as
 `events.k8s.io/v1` and also served as `v1`, where kubectl looks for them.
@@ -28,7 +28,7 @@ def _same_text(text: str) -> str:
 
 
 class ServedResource(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource as clients see it, and the one behind it."""
+    """A resource as clients see it, and the stored one."""
 
     resource: ApiResource
     stored: ApiResource
@@ -47,7 +47,7 @@ class ServedResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServedTable:
-    """What there is, by group, version and plural."""
+    """The served resources, by group, version and plural."""
 
     def __init__(self, resources: ResourceTable) -> None:
         self._resources = resources
@@ -61,7 +61,7 @@ class ServedTable:
         )
 
     def find(self, group: str, version: str, plural: str) -> ServedResource:
-        """The resource; NotFoundError if the server has no such one."""
+        """The resource; NotFoundError if it is not served."""
         found = self._by_name.get((group, version, plural))
         if found is None:
             # Resources may have been registered since.

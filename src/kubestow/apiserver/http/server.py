@@ -1,12 +1,12 @@
-"""The door of the embedded API server: sockets, TLS, tokens, and who answers what.
+"""The HTTP server of the embedded API server: sockets, TLS, tokens, dispatch of requests.
 
     request ── token? ──┬─ /healthz, /version, …    plain answers
-                        ├─ /api, /apis, /openapi    what there is
+                        ├─ /api, /apis, /openapi    discovery
                         ├─ …/pods?watch=true        a stream
                         └─ …/pods/web-1/binding     a verb on an object
 
 A request is read whole, then answered by one plain function call on the store: no request ever sees
-half of another one's writes. Only watches stay open.
+another one's partial writes. Only watches stay open.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ from kubestow.errors import ApiError, DecodeError
 
 logger = logging.getLogger(__name__)
 
-# What the server claims to be: the version whose behaviour it has.
+# The version that the server reports and whose behaviour it has.
 KUBERNETES_MINOR: Final = "36"
 BODY_BYTES_MAX: Final = 3 * 1024 * 1024
 BOOKMARK_INTERVAL_S: Final = 60.0
-# How long requests under way may take when the server closes.
+# How long requests in progress may take when the server closes.
 SHUTDOWN_S: Final = 1.0
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
@@ -51,7 +51,7 @@ class ApiServer:
     """Serves a `MemoryCluster` over HTTP on the loop it is started on."""
 
     def __init__(self, cluster: MemoryCluster, clock: Clock, *, token: str = "") -> None:
-        """With a token only those who present it are answered."""
+        """With a token only requests that present it are accepted."""
         self.cluster: Final = cluster
         self._authentication = Authentication(token)
         self._served = ServedTable(cluster.resources)
@@ -66,7 +66,7 @@ class ApiServer:
     async def start(
         self, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
     ) -> int:
-        """Begin to listen; the port, which is a free one if none was given."""
+        """Start listening; return the port, a free one if none was given."""
         server = web.Server(self._handle, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
         await self._runner.setup()
@@ -78,7 +78,7 @@ class ApiServer:
         return address[1]
 
     async def close(self) -> None:
-        """End the watches, answer what is under way, stop listening."""
+        """End the watches, finish requests in progress, stop listening."""
         if self._bookmarks is not None:
             self._bookmarks.cancel()
         self._streams.close()
@@ -105,7 +105,7 @@ class ApiServer:
         except (ApiError, DecodeError) as error:
             answer = self._failure(error, path)
         except Exception as error:
-            # One request must not take the server down; the client hears that it was our fault.
+            # One request must not stop the server; the client gets an internal error.
             logger.exception("cannot answer %s %s", request.method, request.path)
             answer = self._failure(ApiError(f"Internal error occurred: {error}"), path)
         return web.Response(
@@ -205,7 +205,7 @@ class ApiServer:
             await stream.send_all(response.write)
             await response.write_eof()
         except ConnectionError:
-            logger.debug("a client left its watch of %s", path.plural)
+            logger.debug("a client closed its watch of %s", path.plural)
         return response
 
 

@@ -1,8 +1,8 @@
 """Watches over HTTP: one line of JSON per event, sent in batches.
 
-All watchers of a resource get the same bytes for the same event, so each event is encoded once,
-whoever watches. Only tables are made for each watcher, because they contain ages; a person looks at
-them, not a thousand controllers.
+All watchers of a resource get the same bytes for the same event, so each event is encoded once for
+all of them. Only tables are made for each watcher, because they contain ages; few clients watch
+tables.
 
     opened ──batches──► … ──timeoutSeconds, client gone, server closing──► ended
        └──version too old──► one ERROR event, ended: the client lists again
@@ -26,36 +26,36 @@ from kubestow.apiserver.watch import Watch, WatchEvent
 from kubestow.clock import Clock
 from kubestow.errors import GoneError
 
-# A watch that says nothing of its length ends after this; its reader asks again.
+# A watch without `timeoutSeconds` ends after this; its reader opens another one.
 TIMEOUT_S: Final = 1_800
 # Watchers of one resource read the same events at nearly the same time.
-REMEMBERED_MAX: Final = 4_096
-# How much is handed to the socket at once: a reader should get its first events soon.
+KEPT_MAX: Final = 4_096
+# How much is written to the socket at once: a reader should get its first events soon.
 WRITE_BYTES: Final = 256 * 1024
 
 Send = Callable[[bytes], Awaitable[None]]
 
 
 class EventEncoder:
-    """The lines of watches, each made once."""
+    """The lines of watches, each encoded once."""
 
-    def __init__(self, remembered_max: int = REMEMBERED_MAX) -> None:
+    def __init__(self, kept_max: int = KEPT_MAX) -> None:
         self._lines: dict[tuple[int, str, str, Form], bytes] = {}
-        self._remembered_max = remembered_max
+        self._kept_max = kept_max
 
     def line(self, event: WatchEvent, served: ServedResource, form: Form) -> bytes:
         """An event as a line, whole or as metadata.
 
-        The version says which change it is, the group under which name its resource is served.
+        The version identifies the change, the group the name under which its resource is served.
         """
         if event.type == "BOOKMARK":
             return _encoded(event, served, form)
         key = (event.stored.version, event.type, served.resource.group, form)
         line = self._lines.get(key)
         if line is None:
-            if len(self._lines) >= self._remembered_max:
-                # The oldest half goes at once: cheaper than one by one, and nobody misses it.
-                for old in list(self._lines)[: self._remembered_max // 2]:
+            if len(self._lines) >= self._kept_max:
+                # The oldest half is dropped at once: cheaper than one by one.
+                for old in list(self._lines)[: self._kept_max // 2]:
                     del self._lines[old]
             line = self._lines[key] = _encoded(event, served, form)
         return line
@@ -71,23 +71,23 @@ class WatchStreams:
         self._open: set[Watch] = set()
 
     def open(self, request: ObjectRequest) -> "ServedWatch":
-        """Begin a watch; ApiError if the request makes no sense."""
+        """Begin a watch; ApiError if the request is invalid."""
         query, served = request.query, request.served
-        wish = query.version_wish()
-        wants_bookmarks = query.flag("allowWatchBookmarks")
-        wants_initial = query.flag("sendInitialEvents")
+        requested = query.requested_version()
+        bookmarks = query.flag("allowWatchBookmarks")
+        initial_events = query.flag("sendInitialEvents")
         selection = query.selection(served, request.path.namespace)
         stream = ServedWatch(request, self._encoder, self._clock)
         try:
             watch = self._cluster.watch(
                 served.stored,
                 selection,
-                from_version=wish.version,
-                bookmarks=wants_bookmarks,
-                initial_events=wants_initial,
+                from_version=requested.version,
+                bookmarks=bookmarks,
+                initial_events=initial_events,
             )
         except GoneError as error:
-            # The answer has begun for all the client knows: the refusal is an event.
+            # As a real server, report it as an event of a successful answer.
             stream.refuse(error)
             return stream
         self._open.add(watch)

@@ -1,6 +1,6 @@
-"""Which parts of which resources have an address of their own.
+"""The subresources of each resource.
 
-Not here: what happens there (`subresources`).
+Not here: handling requests to them (`subresources`).
 """
 
 from typing import Final, NamedTuple
@@ -27,7 +27,7 @@ _SCALE: Final = SubresourceInfo("scale", "autoscaling", "v1", "Scale", _READ_WRI
 
 
 def subresources_of(resource: ApiResource) -> tuple[SubresourceInfo, ...]:
-    """What an object of the resource has besides itself."""
+    """The subresources of an object of the resource."""
     found: list[SubresourceInfo] = []
     name = resource.qualified_name
     if name == "pods":

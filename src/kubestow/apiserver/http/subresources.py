@@ -1,6 +1,6 @@
-"""Addresses below an object that do more than show it: scale, binding, eviction, finalize.
+"""Requests to subresources: scale, binding, eviction, finalize.
 
-Not here: `status`, which is the object itself through another door (`verbs`).
+Not here: `status`, which reads and writes the object itself (`verbs`).
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class Subresources:
         self._verbs = verbs
 
     def handle(self, method: str, request: ObjectRequest) -> ApiResponse:
-        """Answer a request to an address below an object."""
+        """Answer a request to a subresource."""
         resource, name = request.served.stored, request.path.subresource
         if resource is PODS and name.partition("/")[0] in _NEEDS_CONTAINERS:
             raise ApiError(_NO_CONTAINERS, code=501, reason="NotImplemented")
@@ -93,20 +93,20 @@ class Subresources:
                     new = replaced_at(new, ("metadata", field), given)
             return taken_over(old, new, writer)
 
-        with self._verbs.rehearsed(request):
+        with self._verbs.maybe_dry_run(request):
             stored = self._cluster.change(request.served.stored, *request.key, rescaled)
         return json_response(scale_of(stored.document))
 
     # --- Pods ---------------------------------------------------------------------------------
 
     def bind(self, request: ObjectRequest) -> ApiResponse:
-        """Place a pod; the pod is named by the address, or by the binding itself."""
+        """Place a pod; the pod is named by the path, or by the binding itself."""
         binding = decoded_body(request.body, request.content_type)
         metadata, target = as_object(binding.get("metadata")), as_object(binding.get("target"))
         if target.get("kind", "Node") not in ("", "Node"):
             detail = f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node"'
             raise invalid("Binding", metadata.get("name", ""), [detail])
-        with self._verbs.rehearsed(request):
+        with self._verbs.maybe_dry_run(request):
             self._cluster.bind(
                 request.path.namespace,
                 request.path.name or metadata.get("name") or "",
@@ -120,7 +120,7 @@ class Subresources:
         options = as_object(eviction.get("deleteOptions"))
         pod = self._cluster.get(PODS, *request.key)
         uid = value_at(options, "preconditions", "uid") or ""
-        with self._verbs.rehearsed(request, options):
+        with self._verbs.maybe_dry_run(request, options):
             if value_at(pod.document, "status", "phase") == "Running":
                 self._spend_budget(pod)
             self._cluster.delete(
@@ -172,7 +172,7 @@ class Subresources:
 
 
 def scale_of(document: JsonObject) -> JsonObject:
-    """The Scale of a workload: how many there should be, how many there are, which they are."""
+    """The Scale of a workload: desired and current replicas, and the selector of its pods."""
     metadata = as_object(document.get("metadata"))
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     selector = selector_text(value_at(document, "spec", "selector"))

@@ -1,8 +1,8 @@
-"""Objects as rows: what `kubectl get` asks for and prints.
+"""Objects as rows: what `kubectl get` requests and prints.
 
 The server chooses the columns, so that every client shows a kind in the same way. Columns of
-priority 1 appear with `-o wide`. Beside its cells a row carries the object's metadata, or the whole
-object, or nothing, as the client asks.
+priority 1 appear with `-o wide`. Beside its cells a row has the object's metadata, or the whole
+object, or nothing, as the client requests.
 
 Not here: the columns of each kind (`columns`).
 """
@@ -15,7 +15,7 @@ from kubestow.apiserver.http.representation import META_VERSION, partial_metadat
 from kubestow.apiserver.refusals import bad_request
 
 Cell = str | int | bool
-# A cell is made of the document and, for ages, the time now in nanoseconds.
+# A cell is computed from the document and, for ages, the current time in nanoseconds.
 CellOf = Callable[[JsonObject, int], Cell]
 
 

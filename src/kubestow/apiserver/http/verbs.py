@@ -1,10 +1,10 @@
-"""What a request does to objects: get, list, create, update, patch, delete.
+"""Requests on objects: get, list, create, update, patch, delete.
 
 Each verb is a plain function from a request to an answer; errors are raised as `ApiError`. The
-rules are those of `MemoryCluster`; here is only what the protocol adds to them: forms of answers,
-options in parameters and bodies, dry runs, field managers.
+rules are those of `MemoryCluster`; here is only what the protocol adds: forms of answers, options
+in parameters and bodies, dry runs, field managers.
 
-Not here: watches (`streaming`), addresses below an object (`subresources`).
+Not here: watches (`streaming`), other subresources than `status` (`subresources`).
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.http.bodies import decoded_body, decoded_json, decoded_yaml, fitting
+from kubestow.apiserver.http.bodies import decoded_body, decoded_json, decoded_yaml, for_path
 from kubestow.apiserver.http.columns import columns_of
 from kubestow.apiserver.http.failures import success_status
 from kubestow.apiserver.http.query import Query, finalizer_of
@@ -45,7 +45,7 @@ _PATCH_TYPES: Final = (
 
 
 class ObjectRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request about the objects of one resource, or a part of one of them."""
+    """A request about the objects of one resource, or a subresource of one of them."""
 
     path: ApiPath
     served: ServedResource
@@ -61,7 +61,7 @@ class ObjectRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subresource(self) -> Subresource:
-        """Through which door the object itself is read and written."""
+        """`status` if the object itself is read and written through it."""
         return "status" if self.path.subresource == "status" else ""
 
 
@@ -77,12 +77,12 @@ class Verbs:
 
     def list(self, request: ObjectRequest) -> ApiResponse:
         query = request.query
-        wish = query.version_wish()
+        requested = query.requested_version()
         page = self._cluster.list(
             request.served.stored,
             query.selection(request.served, request.path.namespace),
-            version=wish.version,
-            is_exact=wish.is_exact,
+            version=requested.version,
+            is_exact=requested.is_exact,
             limit=query.number("limit") or 0,
             continue_token=query.text("continue"),
         )
@@ -123,7 +123,7 @@ class Verbs:
 
     def create(self, request: ObjectRequest) -> ApiResponse:
         served = request.served
-        document = fitting(decoded_body(request.body, request.content_type), request.path, served)
+        document = for_path(decoded_body(request.body, request.content_type), request.path, served)
         if request.path.namespace == "" and served.resource.namespaced:
             raise bad_request("an empty namespace may not be set during creation")
         return self._answer(request, self._create(request, document), status=201)
@@ -131,14 +131,14 @@ class Verbs:
     def _create(self, request: ObjectRequest, document: JsonObject) -> StoredObject:
         stored = request.served.stored
         document = request.served.to_store(document)
-        # A new object has no status yet, whatever its author says. Nodes register with theirs.
+        # A status in the request is ignored, as by a real server. Nodes register with theirs.
         if stored.has_status and stored is not NODES:
             document = removed_at(document, ("status",))
-        with self.rehearsed(request):
+        with self.maybe_dry_run(request):
             return self._cluster.create(stored, document)
 
     def update(self, request: ObjectRequest) -> ApiResponse:
-        document = fitting(
+        document = for_path(
             decoded_body(request.body, request.content_type), request.path, request.served
         )
         return self._answer(request, self._change(request, lambda _: document))
@@ -151,13 +151,13 @@ class Verbs:
         return self._answer(request, self._change(request, edit))
 
     def _change(self, request: ObjectRequest, edit: Edit) -> StoredObject:
-        """Change an object by what a client does to its own view of it."""
+        """Change an object by an edit of the document as clients see it."""
         served, writer = request.served, self.writer(request)
 
         def stored_edit(old: JsonObject) -> JsonObject:
             return taken_over(old, served.to_store(edit(served.to_client(old))), writer)
 
-        with self.rehearsed(request):
+        with self.maybe_dry_run(request):
             return self._cluster.change(
                 served.stored, *request.key, stored_edit, subresource=request.subresource
             )
@@ -173,13 +173,13 @@ class Verbs:
             raise bad_request("the body of the request holds no object")
         if not value.get("apiVersion") or not value.get("kind"):
             raise bad_request("an applied object needs apiVersion and kind")
-        wanted = served.to_store(fitting(value, request.path, served))
+        wanted = served.to_store(for_path(value, request.path, served))
         writer = self.writer(request)
         is_forced = query.flag("force")
         if self._cluster.find(served.stored, *request.key) is None and not request.subresource:
             made = applied(None, wanted, writer, is_forced=is_forced)
             return self._answer(request, self._create(request, made), status=201)
-        with self.rehearsed(request):
+        with self.maybe_dry_run(request):
             changed = self._cluster.change(
                 served.stored,
                 *request.key,
@@ -192,7 +192,7 @@ class Verbs:
         stored_resource = request.served.stored
         options = _delete_options(request)
         preconditions = as_object(options.get("preconditions"))
-        with self.rehearsed(request, options):
+        with self.maybe_dry_run(request, options):
             left = self._cluster.delete(
                 stored_resource,
                 *request.key,
@@ -210,7 +210,7 @@ class Verbs:
         served, options = request.served, _delete_options(request)
         selection = request.query.selection(served, request.path.namespace)
         finalizer = finalizer_of(options.get("propagationPolicy") or "")
-        with self.rehearsed(request, options):
+        with self.maybe_dry_run(request, options):
             gone = [
                 self._cluster.delete(
                     served.stored,
@@ -226,7 +226,7 @@ class Verbs:
     # --- Parts --------------------------------------------------------------------------------
 
     def writer(self, request: ObjectRequest) -> Writer:
-        """Who sends a request: the field manager it names, else the program it comes from."""
+        """The sender of a request: the field manager it names, else the program in its header."""
         program = request.user_agent.partition("/")[0] or "unknown"
         return Writer(
             manager=request.query.text("fieldManager") or program,
@@ -234,16 +234,16 @@ class Verbs:
             subresource=request.path.subresource,
         )
 
-    def rehearsed(
+    def maybe_dry_run(
         self, request: ObjectRequest, options: JsonObject | None = None
     ) -> AbstractContextManager[None]:
         is_dry_run = request.query.is_dry_run or bool(options and options.get("dryRun"))
-        return self._cluster.rehearsal() if is_dry_run else nullcontext()
+        return self._cluster.dry_run() if is_dry_run else nullcontext()
 
     def _answer(
         self, request: ObjectRequest, stored: StoredObject, *, status: int = 200
     ) -> ApiResponse:
-        """One object in the form the client asked for."""
+        """One object in the form the client requested."""
         document = request.served.to_client(stored.document)
         if request.form is Form.METADATA:
             document = partial_metadata(document)
@@ -259,7 +259,7 @@ class Verbs:
 
 
 def edit_of_patch(body: bytes, media_type: str, *, kind: str) -> Edit:
-    """What a patch does to a document; 415 for a type of patch nobody here knows."""
+    """A patch as a function of the document; 415 for an unknown type of patch."""
     value = decoded_json(body) if media_type in _PATCH_TYPES else None
     if media_type == json_patch.CONTENT_TYPE:
         return lambda document: json_patch.json_patch(document, value)
@@ -278,7 +278,7 @@ def edit_of_patch(body: bytes, media_type: str, *, kind: str) -> Edit:
 
 
 def _delete_options(request: ObjectRequest) -> JsonObject:
-    """Options from the body, and those of them that parameters give."""
+    """Options from the body and from the parameters."""
     options = decoded_body(request.body, request.content_type) if request.body.strip() else {}
     if options and options.get("kind") not in (None, "DeleteOptions"):
         raise bad_request(f'a delete takes DeleteOptions, found kind "{options.get("kind")}"')

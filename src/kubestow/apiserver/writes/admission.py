@@ -1,13 +1,13 @@
-"""What an API server does to an object once, when it is created (spec 01 §0.1, 5 and 6).
+"""Admission: changes an API server makes to an object at creation (spec 01 §0.1, 5 and 6).
 
 Priority classes become numbers, every pod tolerates a lost node for five minutes, label keys become
-requirements, the first status is written. Each is a pure function on documents; what they need of
-other objects they ask of a `Lookup`. Objects recorded from a cluster have all this behind them:
-`MemoryCluster` can leave it out.
+requirements, the first status is written. Each is a pure function on documents and a `Lookup` for
+other objects. Objects recorded from a cluster have been through this: `MemoryCluster` can leave it
+out.
 
-One leniency: a pod may bring `spec.priority` or `spec.preemptionPolicy` without a class. An API
-server would compute its own; workloads written for simulations say the number and mean it.
-Not here: defaults of single fields (`defaults`), rules an object must keep (`validation`).
+One exception: a pod may have `spec.priority` or `spec.preemptionPolicy` without a class. A real
+server would compute its own; workloads written for simulations give the number.
+Not here: defaults of single fields (`defaults`), rules for objects (`validation`).
 """
 
 from collections.abc import Callable, Iterable
@@ -66,7 +66,7 @@ _DEFAULT_CLASS_ANNOTATION: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 class Lookup(Protocol):
-    """What admission may ask of the cluster an object enters."""
+    """What admission reads from the cluster."""
 
     def find(self, resource: ApiResource, namespace: str, name: str) -> StoredObject | None: ...
 
@@ -81,7 +81,7 @@ class Admitted(NamedTuple):
 
 
 def admit_new(resource: ApiResource, document: JsonObject, lookup: Lookup) -> Admitted:
-    """What is stored for a document somebody creates; InvalidError or Forbidden if nothing is."""
+    """What is stored for a new document; InvalidError or Forbidden if it is not accepted."""
     document = apply_defaults(document)
     for plugin in _PLUGINS.get(resource.kind, ()):
         document = plugin(document, lookup)
@@ -100,7 +100,7 @@ def decoded(resource: ApiResource, document: JsonObject) -> ApiObject:
 
 
 def validated(resource: ApiResource, document: JsonObject) -> ApiObject:
-    """The typed struct of a document that keeps the rules of its kind; else InvalidError."""
+    """The typed struct of a document; InvalidError if it violates a rule of its kind."""
     typed = decoded(resource, document)
     if errors := [*field_errors(typed), *workload_errors(document)]:
         raise invalid(resource.kind, typed.metadata.name, errors)
@@ -108,7 +108,7 @@ def validated(resource: ApiResource, document: JsonObject) -> ApiObject:
 
 
 def admit_change(old: StoredObject, new: StoredObject) -> None:
-    """InvalidError if an update breaks a rule of its kind."""
+    """InvalidError if an update violates a rule of its kind."""
     errors = list(change_errors(old.typed, new.typed))
     errors += workload_errors(new.document)
     errors += workload_change_errors(old.document, new.document)
@@ -129,7 +129,7 @@ def _with_qos_class(document: JsonObject, pod: Pod) -> Admitted:
 
 
 def apply_runtime_class(document: JsonObject, lookup: Lookup) -> JsonObject:
-    """The overhead and the places a runtime class brings along."""
+    """Overhead, node selector and tolerations of the pod's runtime class."""
     class_name = value_at(document, "spec", "runtimeClassName")
     if not class_name:
         return document
@@ -204,7 +204,7 @@ def _default_priority(lookup: Lookup) -> PriorityClass:
 
 
 def tolerate_lost_nodes(document: JsonObject, _lookup: Lookup) -> JsonObject:
-    """Stay five minutes on a node that is lost, unless the pod says otherwise."""
+    """Stay five minutes on a node that is lost, unless the pod has such a toleration."""
     tolerations = objects_in(value_at(document, "spec", "tolerations"))
     added: list[JsonObject] = [
         {
@@ -214,14 +214,14 @@ def tolerate_lost_nodes(document: JsonObject, _lookup: Lookup) -> JsonObject:
             "tolerationSeconds": NODE_LOST_TOLERATION_S,
         }
         for taint in _NODE_LOST_TAINTS
-        if not any(_speaks_of(toleration, taint) for toleration in tolerations)
+        if not any(_covers(toleration, taint) for toleration in tolerations)
     ]
     if not added:
         return document
     return replaced_at(document, ("spec", "tolerations"), [*tolerations, *added])
 
 
-def _speaks_of(toleration: JsonObject, taint: str) -> bool:
+def _covers(toleration: JsonObject, taint: str) -> bool:
     key, effect = toleration.get("key") or "", toleration.get("effect") or ""
     return key in ("", taint) and effect in ("", "NoExecute")
 
@@ -260,7 +260,7 @@ def _narrowed_weighted(weighted: JsonObject, labels: JsonObject) -> JsonObject:
 
 
 def _narrowed(term: JsonObject, labels: JsonObject) -> JsonObject:
-    """A term whose selector also asks for the pod's own labels of the keys it names."""
+    """A term whose selector also requires the pod's own labels of the keys it names."""
     if not is_object(term.get("labelSelector")):
         return term
     expressions = as_list(value_at(term, "labelSelector", "matchExpressions"))
@@ -270,7 +270,7 @@ def _narrowed(term: JsonObject, labels: JsonObject) -> JsonObject:
         for key in as_list(term.get(field))
         if key in labels
     ]
-    # A pod copied from another cluster has been through this before.
+    # A pod copied from another cluster has these expressions already.
     added = [expression for expression in wanted if expression not in expressions]
     if not added:
         return term
@@ -278,7 +278,7 @@ def _narrowed(term: JsonObject, labels: JsonObject) -> JsonObject:
 
 
 def write_first_status(document: JsonObject, _lookup: Lookup) -> JsonObject:
-    """A new pod is pending; one with scheduling gates says that they hold it back."""
+    """A new pod is pending; one with scheduling gates has the condition for it."""
     document = filled_at(document, ("status", "phase"), "Pending")
     conditions = objects_in(value_at(document, "status", "conditions"))
     is_known = any(condition.get("type") == "PodScheduled" for condition in conditions)

@@ -1,4 +1,4 @@
-"""The binding subresource of a pod: the write that makes a decision real (spec 05 §12).
+"""The binding subresource of a pod (spec 05 §12).
 
 Binding is the most frequent write of a scheduler. The new document copies only the dicts on the
 changed path, and the new typed pod is derived from the old one instead of being converted again.
@@ -21,7 +21,7 @@ POD_SCHEDULED = "PodScheduled"
 def bound(
     stored: StoredObject, node_name: str, *, uid: str, version: int, now_ns: int
 ) -> StoredObject:
-    """The pod as a binding leaves it; ConflictError if it may not be bound."""
+    """The pod after a binding; ConflictError if it may not be bound."""
     _require_bindable(stored, uid)
     pod = stored.typed
     assert isinstance(pod, Pod)

@@ -1,10 +1,10 @@
-"""What an API server fills in on every write, before anyone sees the object (spec 01 §0.1, 1 to 4).
+"""Defaults that an API server fills in on every write (spec 01 §0.1, 1 to 4).
 
-Each step is a pure function from document to document that leaves alone what a user has said, so
-that applying all of them twice is the same as applying them once. A document that lacks nothing
-comes back as the very same dict. What cannot be understood passes through: decoding complains.
+Each step is a pure function from document to document that does not change given values, so that
+applying all of them twice is the same as applying them once. A document that lacks nothing is
+returned as the same dict. Invalid values are kept: decoding reports them.
 
-Not here: what happens once, when an object is created (`admission`).
+Not here: changes made only at creation (`admission`).
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ GRACE_PERIOD_S: Final = 30
 
 
 def apply_defaults(document: JsonObject) -> JsonObject:
-    """The document with everything an API server would have filled in for its kind."""
+    """The document with the defaults of its kind."""
     for step in _STEPS.get(document.get("kind", ""), ()):
         document = step(document)
     return document
@@ -137,7 +137,7 @@ def _defaulted_port(port: JsonObject, *, on_host: bool) -> JsonObject:
 
 
 def default_pod_level_resources(document: JsonObject) -> JsonObject:
-    """What a pod that states resources as a whole takes over from its containers (step 3)."""
+    """Pod-level resources that default from the containers (step 3)."""
     spec = as_object(document.get("spec"))
     resources = as_object(spec.get("resources"))
     requests, limits = as_object(resources.get("requests")), as_object(resources.get("limits"))
@@ -191,7 +191,7 @@ def _quantities(container: JsonObject, field: str) -> ResourceList:
         try:
             found[name] = parse_quantity(text.strip() if isinstance(text, str) else text)
         except ValueError:
-            continue  # decoding will complain of it, with the field's name
+            continue  # decoding reports it, with the field's name
     return found
 
 
@@ -219,13 +219,13 @@ def default_pod_fields(document: JsonObject) -> JsonObject:
 
 
 def default_allocatable(document: JsonObject) -> JsonObject:
-    """A node that does not say what it gives away gives away all it has."""
+    """A node without `allocatable` offers its whole capacity."""
     capacity = value_at(document, "status", "capacity")
     return document if not capacity else filled_at(document, ("status", "allocatable"), capacity)
 
 
 def label_namespace(document: JsonObject) -> JsonObject:
-    """Every namespace carries its name as a label, so that selectors can name namespaces."""
+    """Every namespace has its name as a label, so that selectors can name namespaces."""
     name = value_at(document, "metadata", "name")
     path = ("metadata", "labels", "kubernetes.io/metadata.name")
     return document if not name else filled_at(document, path, name)

@@ -1,10 +1,10 @@
-"""How an object goes: at once, after its grace period, or when its finalizers are done.
+"""How an object is deleted: at once, after its grace period, or after its finalizers.
 
     stored ──delete──► terminating (deletionTimestamp set) ──┬─ kubelet ends it, grace 0 ──► gone
        │                                                     └─ last finalizer removed ───► gone
        └──delete, nothing to wait for──────────────────────────────────────────────────────► gone
 
-Pure: decides from the document what is left of it; `memory` does the writing.
+Pure: computes what is left of a document; `memory` does the writing.
 """
 
 from datetime import datetime, timedelta
@@ -24,11 +24,11 @@ def after_delete(
     finalizer: str = "",
     is_held: bool = False,
 ) -> JsonObject | None:
-    """What a delete request leaves: None if the object goes at once.
+    """The document after a delete request: None if the object is removed at once.
 
-    The same document comes back if the request changes nothing, as a second one usually does.
-    `finalizer` is put on the object by this request; `is_held` says that something besides
-    finalizers keeps it.
+    The same document is returned if the request changes nothing, as is usual for a second one.
+    `finalizer` is added to the object by this request; `is_held`: something besides finalizers
+    keeps the object.
     """
     metadata = as_object(document.get("metadata"))
     finalizers = as_list(metadata.get("finalizers"))
@@ -44,7 +44,7 @@ def after_delete(
     current_s: int = metadata.get("deletionGracePeriodSeconds") or 0
     if grace_s >= current_s:
         return document
-    return _hurried(document, metadata, current_s, grace_s)
+    return _shortened(document, metadata, current_s, grace_s)
 
 
 def is_finished(metadata: JsonObject) -> bool:
@@ -57,7 +57,7 @@ def is_finished(metadata: JsonObject) -> bool:
 
 
 def _grace_s(resource: ApiResource, document: JsonObject, requested_s: int | None) -> int:
-    """Only a pod that a kubelet may be running gets time to end."""
+    """Only a pod that a kubelet may be running has a grace period."""
     if resource is not PODS or not value_at(document, "spec", "nodeName"):
         return 0
     if value_at(document, "status", "phase") in ("Succeeded", "Failed"):
@@ -74,20 +74,20 @@ def _marked(document: JsonObject, metadata: JsonObject, grace_s: int, now_ns: in
         "deletionTimestamp": whole_seconds(now_ns + grace_s * NANOSECONDS),
         "deletionGracePeriodSeconds": grace_s,
     }
-    # Being deleted changes what is wanted of the object, as a change of its spec would.
+    # Deletion changes the desired state of the object, as a change of its spec would.
     if generation := metadata.get("generation"):
         marked["generation"] = generation + 1
     return {**document, "metadata": marked}
 
 
-def _hurried(
+def _shortened(
     document: JsonObject, metadata: JsonObject, current_s: int, grace_s: int
 ) -> JsonObject:
     ends_at = datetime.fromisoformat(metadata["deletionTimestamp"])
     ends_at -= timedelta(seconds=current_s - grace_s)
-    hurried = {
+    shortened = {
         **metadata,
         "deletionTimestamp": ends_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "deletionGracePeriodSeconds": grace_s,
     }
-    return {**document, "metadata": hurried}
+    return {**document, "metadata": shortened}

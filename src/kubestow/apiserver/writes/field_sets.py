@@ -1,12 +1,12 @@
-"""Sets of fields, in the notation of `managedFields`: who owns what of an object.
+"""Sets of fields, in the notation of `managedFields`: the fields each manager owns.
 
     {"f:spec": {"f:replicas": {}, "f:containers": {'k:{"name":"main"}': {".": {}, "f:image": {}}}}}
 
 `f:` is a member of an object, `k:` an element of a list by its keys, `v:` an element of a set of
 plain values, `.` the element itself. Lists without keys and some small objects are owned whole.
 
-Invariant: functions return new sets and documents; none is written to.
-Not here: who may change what (`server_side_apply`).
+Invariant: functions return new sets and documents; none is modified.
+Not here: conflicts between managers (`server_side_apply`).
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any, Final
 from kubestow.api.meta import JsonObject
 from kubestow.cluster.documents import as_list, as_object, is_list, is_object
 
-# Any: a JSON value of whatever type.
+# Any: a JSON value of any type.
 Json = Any
 # Nested objects whose leaves are empty.
 FieldSet = JsonObject
@@ -24,7 +24,7 @@ Path = tuple[str, ...]
 
 SELF: Final = "."
 
-# The keys of lists that are maps in disguise, by the name of the field; a second entry where the
+# The keys of lists that are merged as maps, by the name of the field; a second entry where the
 # elements of two lists of the same name differ.
 _LIST_KEYS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "addresses": (("type",),),
@@ -47,7 +47,7 @@ _LIST_KEYS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
 }
 _KEY_DEFAULTS: Final = {"protocol": "TCP"}
 _VALUE_SETS: Final = frozenset(("finalizers",))
-# Objects that make sense only as a whole.
+# Objects that are owned only as a whole.
 _ATOMIC: Final = frozenset(
     (
         "allocation", "configMapKeyRef", "fieldRef", "labelSelector", "namespaceSelector",
@@ -58,7 +58,7 @@ _ATOMIC: Final = frozenset(
 
 
 def fields_of(value: Json, field: str = "") -> FieldSet:
-    """The set of all fields a value says something about; a leaf for a plain value."""
+    """The set of all fields in a value; a leaf for a plain value."""
     if is_object(value) and field not in _ATOMIC:
         return {f"f:{name}": fields_of(below, name) for name, below in value.items()}
     if is_list(value):
@@ -115,7 +115,7 @@ def leaves(fields: FieldSet, path: Path = ()) -> Iterator[Path]:
 
 
 def value_of(document: Json, path: Path) -> Json:
-    """What stands at a path of a set; None if there is nothing."""
+    """The value at a path of a set; None if there is none."""
     value = document
     for step in path:
         if step == SELF:
@@ -134,7 +134,7 @@ def value_of(document: Json, path: Path) -> Json:
 
 
 def merged(live: Json, applied: Json, field: str = "") -> Json:
-    """The live value with everything the applied one says."""
+    """The live value with all fields of the applied one."""
     if is_object(live) and is_object(applied) and field not in _ATOMIC:
         return live | {name: merged(live.get(name), below, name) for name, below in applied.items()}
     if is_list(live) and is_list(applied):
@@ -147,7 +147,7 @@ def merged(live: Json, applied: Json, field: str = "") -> Json:
 
 
 def without(value: Json, gone: FieldSet) -> Json:
-    """The value without the fields of a set; what becomes empty by that goes too."""
+    """The value without the fields of a set; parts that become empty are removed too."""
     if is_object(value):
         return _object_without(value, gone)
     if is_list(value):

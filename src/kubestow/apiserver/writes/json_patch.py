@@ -1,9 +1,9 @@
-"""JSON Patch (RFC 6902): a list of operations, done in order, all of them or none.
+"""JSON Patch (RFC 6902): a list of operations, applied in order, all of them or none.
 
-Paths are JSON Pointers (RFC 6901). An API server answers 422 when an operation does not fit the
-document, and 400 when the patch itself makes no sense; so does this.
+Paths are JSON Pointers (RFC 6901). As in a real server, an operation that does not match the
+document is a 422, an invalid patch a 400.
 
-Invariant: neither the document nor the patch is written to.
+Invariant: neither the document nor the patch is modified.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,10 @@ from kubestow.cluster.documents import as_object, is_list, is_object
 from kubestow.errors import InvalidError
 
 CONTENT_TYPE: Final = "application/json-patch+json"
-# An API server stops reading here: each operation may copy the whole document.
+# The limit of an API server: each operation may copy the whole document.
 OPERATIONS_MAX: Final = 10_000
 
-# Any: a JSON value of whatever type stands at a path.
+# Any: a JSON value of any type.
 Json = Any
 
 
@@ -140,4 +140,4 @@ def _index(step: str, index_max: int, path: list[str]) -> int:
 
 def _missing(path: list[str]) -> NoReturn:
     pointer = "".join(f"/{step}" for step in path)
-    raise InvalidError(f'the JSON patch names "{pointer}", and there is no such place')
+    raise InvalidError(f'the JSON patch names "{pointer}", which does not exist')

@@ -1,10 +1,9 @@
-"""The life of a namespace: nothing is created outside one, and nothing outlives it.
+"""The lifecycle of a namespace: objects need an existing one and are deleted with it.
 
     Active ──delete──► Terminating (nothing new inside) ──content gone──► finalized ──► gone
 
-Pure rules; `MemoryCluster` applies them when made with `namespace_lifecycle`, and
-`namespace_controller` empties what is going. A simulation leaves them out: there a namespace is
-only a name.
+Pure rules; `MemoryCluster` applies them with `namespace_lifecycle`, and `namespace_controller`
+empties terminating namespaces. A simulation leaves them out: there a namespace is only a name.
 """
 
 from typing import Final
@@ -15,7 +14,7 @@ from kubestow.apiserver.store import StoredObject
 from kubestow.cluster.documents import as_list, replaced_at, value_at
 from kubestow.cluster.resources import NAMESPACES, ApiResource
 
-# Held until the namespace is empty; unlike other finalizers it stands in the spec.
+# Kept until the namespace is empty; unlike other finalizers it is in the spec.
 FINALIZER: Final = "kubernetes"
 DEFAULT: Final = "default"
 SYSTEM: Final = ("kube-node-lease", "kube-public", "kube-system")
@@ -25,7 +24,7 @@ _NEVER_DELETED: Final = frozenset((DEFAULT, "kube-public", "kube-system"))
 def require_open(
     resource: ApiResource, name: str, namespace: str, found: StoredObject | None
 ) -> None:
-    """ApiError unless something may be created in the namespace, which is what was found of it."""
+    """ApiError unless objects may be created in the namespace, whose stored object is `found`."""
     if found is None:
         raise not_found(NAMESPACES, namespace)
     if "deletionTimestamp" in found.metadata:
@@ -35,7 +34,7 @@ def require_open(
         raise forbidden(resource, name, detail)
 
 
-def require_mortal(name: str) -> None:
+def require_deletable(name: str) -> None:
     if name in _NEVER_DELETED:
         raise forbidden(NAMESPACES, name, "this namespace may not be deleted")
 
@@ -52,5 +51,5 @@ def is_held(document: JsonObject) -> bool:
 
 
 def terminating(document: JsonObject) -> JsonObject:
-    """The namespace as it stands while its content goes."""
+    """The namespace while its content is being deleted."""
     return replaced_at(document, ("status", "phase"), "Terminating")

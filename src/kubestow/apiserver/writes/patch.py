@@ -1,10 +1,10 @@
-"""Patches: what an API server makes of a partial document.
+"""Patches: merging a partial document into an object.
 
-A JSON merge patch (RFC 7386) knows only "replace" and "null removes". A strategic merge patch also
-knows which lists are maps in disguise: conditions by their type, containers by their name. The keys
+A JSON merge patch (RFC 7386) replaces values and removes those that are null. A strategic merge
+patch also merges some lists by a key: conditions by their type, containers by their name. The keys
 are those of the built-in kinds, by field name; a list without one is replaced as a whole.
 
-Invariant: neither document is written to; what a patch leaves alone stays the same object.
+Invariant: neither document is modified; a part that the patch does not name stays the same object.
 Not here: which parts of an object a request may change (`memory`).
 """
 
@@ -69,7 +69,7 @@ def merge_patch(document: JsonObject, patch: JsonObject) -> JsonObject:
 
 
 def strategic_merge_patch(document: JsonObject, patch: JsonObject, *, kind: str) -> JsonObject:
-    """Merge by the rules of the built-in kinds, obeying the `$` directives in the patch."""
+    """Merge by the rules of the built-in kinds, following the `$` directives in the patch."""
     directive = patch.get(_DIRECTIVE, "merge")
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != _DIRECTIVE}
@@ -91,10 +91,10 @@ def strategic_merge_patch(document: JsonObject, patch: JsonObject, *, kind: str)
             merged[key] = _merged_list(key, as_list(document.get(key)), value, kind)
         else:
             merged[key] = value
-    return _obey_list_directives(merged, document, patch, kind)
+    return _apply_list_directives(merged, document, patch, kind)
 
 
-def _obey_list_directives(
+def _apply_list_directives(
     merged: JsonObject, document: JsonObject, patch: JsonObject, kind: str
 ) -> JsonObject:
     for key, value in patch.items():
@@ -150,7 +150,7 @@ def _merged_by_key(
 def _ordered(
     merged: list[Any], old: list[Any], order: list[Any], merge_key: str | None
 ) -> list[Any]:
-    """The elements the patch names in its order; others keep their place among those they knew."""
+    """The elements the patch names in its order; others keep their place among the old ones."""
 
     def identity(item: Any) -> Any:  # a JSON scalar: the merge key's value, or the item itself
         return item if merge_key is None else as_object(item).get(merge_key)
@@ -162,7 +162,7 @@ def _ordered(
     unnamed = [key for key in elements if key not in wanted]
     keys: list[Any] = []
     for key in named:
-        # An element the patch does not know stays before those it preceded.
+        # An element that the patch does not name stays before those it preceded.
         while unnamed and key in place and place.get(unnamed[0], -1) < place[key]:
             keys.append(unnamed.pop(0))
         keys.append(key)

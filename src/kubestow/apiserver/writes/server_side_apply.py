@@ -1,12 +1,13 @@
-"""Server-side apply: each manager says what it wants, and the server remembers who wants what.
+"""Server-side apply: each manager applies its fields, and the server records their owners.
 
-What a manager applies is merged into the object. What it applied before and now leaves out goes, if
-nobody else wants it. What another manager wants otherwise is a conflict, unless the request is
-forced; then the other one loses it. A manager that changes a field without applying takes it over.
+Applied fields are merged into the object. Fields that a manager applied before and now leaves out
+are removed, unless another manager owns them. A different value of a field that another manager
+owns is a conflict, unless the request is forced; then the other manager loses the field. A manager
+that changes a field without applying takes it over.
 
-Managers that write without applying are remembered only on objects that somebody applied; merge
-keys are those of the built-in kinds. So a first apply over an object made by `kubectl create` meets
-no conflict here, where a real server might report one.
+Managers that write without applying are recorded only on objects with an applied field; merge keys
+are those of the built-in kinds. So a first apply over an object made by `kubectl create` causes no
+conflict here, where a real server might report one.
 
 Pure: documents in, documents out.
 """
@@ -32,7 +33,7 @@ from kubestow.errors import ConflictError
 
 CONTENT_TYPES: Final = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 _FIELDS: Final = ("metadata", "managedFields")
-# Who an object is belongs to no manager.
+# The identity of an object is owned by no manager.
 _IDENTITY: Final = (
     "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
     "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "generateName", "selfLink",
@@ -40,7 +41,7 @@ _IDENTITY: Final = (
 
 
 class Writer(NamedTuple):
-    """Who writes, when, and through which door."""
+    """The manager that writes, when, and through which subresource."""
 
     manager: str
     time: str
@@ -48,7 +49,7 @@ class Writer(NamedTuple):
 
 
 class ApplyConflictError(ConflictError):
-    """Other managers want something else; `conflicts` says who and where."""
+    """Other managers own different values; `conflicts` lists managers and fields."""
 
     def __init__(self, conflicts: list[tuple[str, str]]) -> None:
         self.conflicts: Final = conflicts
@@ -58,14 +59,14 @@ class ApplyConflictError(ConflictError):
 def applied(
     live: JsonObject | None, wanted: JsonObject, writer: Writer, *, is_forced: bool
 ) -> JsonObject:
-    """The object after a manager applied what it wants; ConflictError if others object."""
+    """The object after a manager applied its fields; raises ApplyConflictError."""
     wanted_fields = _owned_fields(wanted)
     base = live or {}
     entries = objects_in(value_at(base, *_FIELDS))
     own = next((entry for entry in entries if _is_own(entry, writer)), None)
     others = [entry for entry in entries if entry is not own]
     document = merged(base, _without_identity(wanted, is_new=live is None))
-    # What the merge changes, not what the two say: `{}` asks for an object and wipes nothing out.
+    # Only what the merge changes: an applied `{}` requires an object and removes nothing.
     changed = _differing(base, document, wanted_fields)
     contested = _contested(changed, others)
     if contested and not is_forced:
@@ -76,22 +77,22 @@ def applied(
             dropped = difference(dropped, as_object(entry.get("fieldsV1")))
         document = without(document, dropped)
     if contested:
-        others = [_losing(entry, changed) for entry in others]
+        others = [_without_fields(entry, changed) for entry in others]
     entry = _entry(writer, "Apply", wanted.get("apiVersion", ""), wanted_fields)
     kept = [other for other in others if other.get("fieldsV1")]
     return replaced_at(document, _FIELDS, [*kept, entry])
 
 
 def taken_over(old: JsonObject, new: JsonObject, writer: Writer) -> JsonObject:
-    """A document written without applying: what it changes now belongs to the writer.
+    """A document written without applying: the writer now owns the fields it changes.
 
-    Objects nobody applies are left as they are.
+    Objects without applied fields are not changed.
     """
     entries = objects_in(value_at(old, *_FIELDS))
     if not any(entry.get("operation") == "Apply" for entry in entries):
         return new
     if "managedFields" not in as_object(new.get("metadata")):
-        # Most clients do not send the field back; that is no wish to forget it.
+        # Most clients do not send the field back; that must not remove it.
         new = replaced_at(new, _FIELDS, entries)
     elif not value_at(new, *_FIELDS) or value_at(new, *_FIELDS) == [{}]:
         return replaced_at(new, _FIELDS, None)
@@ -101,7 +102,7 @@ def taken_over(old: JsonObject, new: JsonObject, writer: Writer) -> JsonObject:
         return new
     lost = union(changed, gone)
     own = next((entry for entry in entries if _is_own(entry, writer, "Update")), None)
-    kept = [_losing(entry, lost) for entry in entries if entry is not own]
+    kept = [_without_fields(entry, lost) for entry in entries if entry is not own]
     before = as_object(own.get("fieldsV1")) if own is not None else {}
     fields = union(difference(before, gone), changed)
     result = [entry for entry in kept if entry.get("fieldsV1")]
@@ -111,7 +112,7 @@ def taken_over(old: JsonObject, new: JsonObject, writer: Writer) -> JsonObject:
 
 
 def _owned_fields(document: JsonObject) -> FieldSet:
-    """What a document says about an object that somebody can own."""
+    """The fields of a document that a manager can own."""
     metadata = {
         key: value
         for key, value in as_object(document.get("metadata")).items()
@@ -129,7 +130,7 @@ def _without_identity(wanted: JsonObject, *, is_new: bool) -> JsonObject:
     if is_new:
         return wanted
     metadata = as_object(wanted.get("metadata"))
-    # The version and UID a request states are conditions on it; the store checks them.
+    # A version and a UID in a request are conditions on it; the store checks them.
     kept = {
         key: value
         for key, value in metadata.items()
@@ -143,7 +144,7 @@ def _differing(old: JsonObject, new: JsonObject, fields: FieldSet) -> FieldSet:
     differing: FieldSet = {}
     for path in leaves(fields):
         before, after = value_of(old, path), value_of(new, path)
-        # To own an element is to want that it is there; its fields are owned one by one.
+        # Owning an element requires only that it exists; its fields are owned one by one.
         is_same = (before is None) == (after is None) if path[-1] == SELF else before == after
         if not is_same:
             differing = union(differing, _set_of(path))
@@ -158,7 +159,7 @@ def _set_of(path: tuple[str, ...]) -> FieldSet:
 
 
 def _contested(changed: FieldSet, others: list[JsonObject]) -> list[tuple[str, str]]:
-    """Manager and field of each field another manager wants otherwise."""
+    """Manager and path of each changed field that another manager owns."""
     found: list[tuple[str, str]] = []
     for entry in others:
         contested = intersection(changed, as_object(entry.get("fieldsV1")))
@@ -167,7 +168,7 @@ def _contested(changed: FieldSet, others: list[JsonObject]) -> list[tuple[str, s
     return found
 
 
-def _losing(entry: JsonObject, lost: FieldSet) -> JsonObject:
+def _without_fields(entry: JsonObject, lost: FieldSet) -> JsonObject:
     return {**entry, "fieldsV1": difference(as_object(entry.get("fieldsV1")), lost)}
 
 

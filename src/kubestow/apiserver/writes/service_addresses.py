@@ -1,6 +1,6 @@
-"""Which address a service gets. Nothing listens there; it only has to be its own.
+"""The address of a service. Nothing listens there; it only has to be unique.
 
-A service that asks for no address (`clusterIP: None`) or brings one keeps what it says.
+A service with an address of its own, or with `clusterIP: None`, keeps it.
 """
 
 from collections.abc import Iterable

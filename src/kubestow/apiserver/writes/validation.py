@@ -1,8 +1,8 @@
-"""The rules an API server makes objects keep, as far as the scheduler relies on them.
+"""The validation rules of an API server, as far as the scheduler relies on them.
 
-Each complaint names the field and the value in the words of an API server, so that a user who knows
-one recognises it. Checked is what would otherwise place pods wrongly or break a plugin; an image
-that does not exist or a label that is too long passes.
+Each error names the field and the value in the words of an API server, so that users recognise it.
+Checked is what would otherwise place pods wrongly or break a plugin; an image that does not exist
+or a label that is too long passes.
 
 Not here: types of fields (`api.decode`), files written by hand before they reach a server
 (`api.check`).
@@ -62,7 +62,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def field_errors(obj: ApiObject) -> Errors:
-    """What is wrong with an object, one text per field; nothing for one that may be stored."""
+    """The errors of an object, one text per field; none for one that may be stored."""
     yield from _name_errors(obj.metadata.name)
     match obj:
         case Pod():
@@ -87,7 +87,7 @@ def field_errors(obj: ApiObject) -> Errors:
 
 
 def change_errors(old: ApiObject, new: ApiObject) -> Errors:
-    """What an update may not do to an object that is there already."""
+    """The errors of an update of an existing object."""
     yield from field_errors(new)
     if isinstance(old, Pod) and isinstance(new, Pod) and old.spec.node_name != new.spec.node_name:
         yield _forbidden("spec.nodeName", "pod updates may not change it; bind the pod instead")
@@ -169,7 +169,7 @@ def _selector_errors(path: str, selector: LabelSelector | None) -> Errors:
     try:
         parse_label_selector(selector)
     except SelectorError as error:
-        yield from (f"{path}.{complaint}" for complaint in error.errors)
+        yield from (f"{path}.{text}" for text in error.errors)
 
 
 def _terms_errors(path: str, terms: tuple[NodeSelectorTerm, ...]) -> Errors:
@@ -201,7 +201,7 @@ def _expression_errors(path: str, requirement: NodeSelectorRequirement) -> Error
                 detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
                 yield _forbidden(f"{path}.values", detail)
         case "Gt" | "Lt":
-            # That the one value is a number is not checked: the scheduler has to cope (spec 01 §8).
+            # Whether the value is a number is not checked: the scheduler handles it (spec 01 §8).
             if len(values) != 1:
                 detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
                 yield _required(f"{path}.values", detail)

@@ -1,8 +1,8 @@
-"""What an API server does to the objects that make pods: defaults, generated selectors, rules.
+"""Defaults, generated selectors and rules for the objects that make pods.
 
-Their controllers count pods by label, so a template whose pods their own selector does not match
-would make pods without end: such an object is refused, in the words of an API server. Works on
-documents, because the scheduler needs no types for most of these kinds.
+Their controllers count pods by label, so an object whose selector does not match its own template
+would make pods without bound: it is refused, in the words of an API server. Works on documents,
+because the scheduler needs no types for most of these kinds.
 
 Not here: making the pods (`simulator.controllers`), rules of the pods themselves (`validation`).
 """
@@ -31,7 +31,7 @@ _TEMPLATE: Final[Path] = ("spec", "template")
 _SELECTING: Final = frozenset(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"))
 _WITH_TEMPLATE: Final = _SELECTING | {"ReplicationController", "Job"}
 
-# The labels by which a job knows its pods; the two without a prefix are those of older versions.
+# The labels by which a job selects its pods; the two without a prefix are those of older versions.
 JOB_NAME_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
 CONTROLLER_UID_LABELS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
@@ -77,7 +77,7 @@ def default_daemon_set(document: JsonObject) -> JsonObject:
 
 def default_job(document: JsonObject) -> JsonObject:
     spec = as_object(document.get("spec"))
-    # A job that says only how many run at once is a queue of work: it ends when one pod succeeds.
+    # A job with only a parallelism is a work queue: it ends when one pod succeeds.
     if spec.get("parallelism") is None and spec.get("completions") is None:
         document = replaced_at(document, ("spec", "completions"), 1)
     document = filled_at(document, ("spec", "parallelism"), 1)
@@ -87,7 +87,7 @@ def default_job(document: JsonObject) -> JsonObject:
 
 
 def generate_job_selector(document: JsonObject) -> JsonObject:
-    """A job selects its pods by its own UID, unless its author takes care of it."""
+    """A job selects its pods by its own UID, unless it has a manual selector."""
     if value_at(document, "spec", "manualSelector"):
         return document
     metadata = as_object(document.get("metadata"))
@@ -111,7 +111,7 @@ def default_service(document: JsonObject) -> JsonObject:
 
 
 def workload_errors(document: JsonObject) -> Errors:
-    """What is wrong with an object that makes pods; nothing for other kinds."""
+    """The errors of an object that makes pods; none for other kinds."""
     kind: str = document.get("kind", "")
     if kind not in _WITH_TEMPLATE:
         return
@@ -126,7 +126,7 @@ def workload_errors(document: JsonObject) -> Errors:
 
 
 def workload_change_errors(old: JsonObject, new: JsonObject) -> Errors:
-    """What an update may not do to an object that makes pods."""
+    """The errors of an update of an object that makes pods."""
     kind: str = new.get("kind", "")
     if kind in _SELECTING or kind == "Job":
         yield from _immutable_errors(old, new, ("spec", "selector"))
@@ -161,7 +161,7 @@ def _selector_errors(document: JsonObject) -> Errors:
     try:
         is_match = parse_label_selector(convert(LabelSelector, selector)).matches(labels)
     except SelectorError as error:
-        yield from (f"spec.selector.{complaint}" for complaint in error.errors)
+        yield from (f"spec.selector.{text}" for text in error.errors)
     except DecodeError as error:
         yield f"spec.selector: Invalid value: {_shown(selector)}: {error}"
     else:
