@@ -1,4 +1,4 @@
-"""A whole scheduler gives devices to pods, writes it down, and wakes pods when devices are free."""
+"""A scheduler allocates devices, writes the claims, and retries pods when devices become free."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -79,7 +79,7 @@ def test_pods_get_devices_and_wait_for_those_that_are_taken() -> None:
             placed = [name for name in ("w0", "w1", "w2") if lab.node_of(name)]
             assert len(placed) == 2
             (waiting,) = {"w0", "w1", "w2"} - set(placed)
-            # Its devices come free when a claim goes away.
+            # Its devices become free when a claim is deleted.
             freed = f"c{placed[0][1:]}"
             claim = lab.claims()[freed]
             document = to_document(claim)
@@ -147,7 +147,7 @@ def test_extended_resources_come_from_devices() -> None:
     run(main)
 
 
-def test_a_claim_bound_to_a_vanished_node_is_given_up() -> None:
+def test_a_claim_bound_to_a_deleted_node_is_released() -> None:
     async def main() -> None:
         lab = Lab(make_claim("c", make_request()), claiming("first", "c"))
         async with lab.cluster.running():

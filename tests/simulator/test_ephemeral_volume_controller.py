@@ -1,4 +1,4 @@
-"""Pods with ephemeral volumes get claims of their own, which go with them."""
+"""Pods with ephemeral volumes get claims of their own, which are deleted with them."""
 
 import asyncio
 from contextlib import suppress
@@ -46,7 +46,7 @@ def claims_of(cluster: MemoryCluster) -> list[PersistentVolumeClaim]:
     return [claim for claim in found if isinstance(claim, PersistentVolumeClaim)]
 
 
-def test_claims_come_and_go_with_their_pod() -> None:
+def test_claims_are_created_and_deleted_with_their_pod() -> None:
     async def run() -> None:
         cluster = MemoryCluster(VirtualClock(asyncio.get_running_loop()))
         task = asyncio.create_task(EphemeralVolumeController(cluster).run())
@@ -68,7 +68,7 @@ def test_claims_come_and_go_with_their_pod() -> None:
     run_in_virtual_time(run())
 
 
-def test_a_claim_that_is_there_is_left_alone() -> None:
+def test_an_existing_claim_is_not_changed() -> None:
     async def run() -> None:
         cluster = MemoryCluster(VirtualClock(asyncio.get_running_loop()), admission=False)
         document: JsonObject = {"metadata": {"name": "web-1-scratch", "namespace": "default"}}

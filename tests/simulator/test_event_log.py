@@ -1,4 +1,4 @@
-"""Events of controllers: the same words count, other words are another event."""
+"""Events of controllers: events with the same text are counted as one."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def events(cluster: MemoryCluster) -> list[dict[str, Any]]:
     return [stored.document for stored in cluster.list(EVENTS).items]
 
 
-def test_the_same_words_are_one_event_that_counts(
+def test_the_same_text_is_one_event_with_a_count(
     cluster: MemoryCluster, clock: ManualClock, node: StoredObject
 ):
     log = EventLog(cluster, clock)
@@ -47,7 +47,7 @@ def test_the_same_words_are_one_event_that_counts(
     assert first["metadata"]["namespace"] == "default"
 
 
-def test_a_deleted_event_is_written_anew(
+def test_a_deleted_event_is_created_again(
     cluster: MemoryCluster, clock: ManualClock, node: StoredObject
 ):
     log = EventLog(cluster, clock)

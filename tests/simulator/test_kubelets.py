@@ -1,4 +1,4 @@
-"""Fake kubelets: what they report of pods that have a node."""
+"""Fake kubelets: the status they write for bound pods."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -70,7 +70,7 @@ def test_a_bound_pod_runs_after_the_delay_and_is_ready():
     play(work, start_delay_s=2)
 
 
-def test_a_pod_without_a_node_is_nobodys_business():
+def test_a_pod_without_a_node_is_ignored():
     async def work(cluster: MemoryCluster) -> None:
         cluster.create(PODS, pod(nodeName=""))
         await asyncio.sleep(60)
@@ -79,7 +79,7 @@ def test_a_pod_without_a_node_is_nobodys_business():
     play(work)
 
 
-def test_pods_are_not_started_if_nobody_wants_it():
+def test_pods_are_not_started_with_starts_pods_off():
     async def work(cluster: MemoryCluster) -> None:
         cluster.create(PODS, pod())
         await asyncio.sleep(60)
@@ -111,7 +111,7 @@ def test_a_run_ends(command: list[str], policy: str, phase: str, exit_code: int)
     play(work)
 
 
-def test_what_fails_is_started_again_ever_later():
+def test_a_failing_pod_is_restarted_with_growing_delays():
     async def work(cluster: MemoryCluster) -> None:
         cluster.create(
             PODS, pod(command=["sh", "-c", "sleep 5; exit 1"], restartPolicy="OnFailure")
@@ -131,9 +131,9 @@ def test_what_fails_is_started_again_ever_later():
 
 
 @pytest.mark.parametrize(
-    ("stop_s", "expected_s"), [(None, 30), (2, 2), (100, 30)], ids=["grace", "sooner", "not-later"]
+    ("stop_s", "expected_s"), [(None, 30), (2, 2), (100, 30)], ids=["grace", "faster", "not-later"]
 )
-def test_a_deleted_pod_ends_in_its_time(stop_s: float | None, expected_s: float):
+def test_a_deleted_pod_ends_after_its_grace_period(stop_s: float | None, expected_s: float):
     async def work(cluster: MemoryCluster) -> None:
         cluster.create(PODS, pod())
         await asyncio.sleep(1)
@@ -173,7 +173,7 @@ def test_a_pod_of_the_same_name_is_another_pod():
     play(work)
 
 
-# --- How long a run would be ------------------------------------------------------------------
+# --- How long a pod runs ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_pod_of_the_same_name_is_another_pod():
         ),
     ],
 )
-def test_how_a_pod_would_run(document: JsonObject, expected: Run | None):
+def test_how_a_pod_runs(document: JsonObject, expected: Run | None):
     assert run_of(document) == expected
 
 
@@ -229,7 +229,7 @@ def test_a_node_with_nothing_but_capacity_becomes_ready():
     play(work, registers=True)
 
 
-def test_what_a_node_says_of_itself_stands():
+def test_given_values_of_a_node_are_kept():
     async def work(cluster: MemoryCluster) -> None:
         given = {"type": "Ready", "status": "False"}
         addresses = [{"type": "InternalIP", "address": "1.2.3.4"}]

@@ -1,4 +1,4 @@
-"""A cluster in a box with a door: what comes in over HTTP happens."""
+"""An embedded cluster over HTTP."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -40,7 +40,7 @@ def serve(
 
 
 async def until(watch: Any, is_done: Callable[[dict[str, Pod]], bool]) -> dict[str, Pod]:
-    """Follow the pods until they are as wanted."""
+    """Follow the pods until the condition holds."""
     pods: dict[str, Pod] = {}
     while True:
         for event in await watch.next_batch():
@@ -102,7 +102,7 @@ def test_without_a_scheduler_pods_wait_for_one(tmp_path: Path):
     assert serve(tmp_path / "kubeconfig", options, work).spec.node_name == "node-0"
 
 
-def test_the_kubeconfig_holds_what_it_takes(tmp_path: Path):
+def test_the_kubeconfig_is_sufficient(tmp_path: Path):
     path = tmp_path / "kubeconfig"
 
     async def work(cluster: ServedCluster, _client: HttpClient):

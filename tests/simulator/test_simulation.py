@@ -48,7 +48,7 @@ def test_pods_keep_the_order_in_which_they_came() -> None:
     assert [outcome.outcome for outcome in result.pods] == ["Scheduled"] * 3 + ["Pending"] * 2
 
 
-def test_a_pod_that_fits_nowhere_says_why() -> None:
+def test_a_pod_that_fits_on_no_node_has_a_message() -> None:
     (outcome,) = simulate(node("a"), pod("p", "5")).pods
     assert outcome.outcome == "Pending"
     assert outcome.reason == "Unschedulable"
@@ -80,6 +80,6 @@ def test_without_nodes_pods_are_retried_until_the_limit() -> None:
     assert result.pods[0].attempts > 3
 
 
-def test_objects_an_api_server_refuses_are_told() -> None:
+def test_objects_an_api_server_refuses_are_reported() -> None:
     with pytest.raises(InputError, match="cannot be set up"):
         simulate(node("a"), node("a"))

@@ -1,4 +1,4 @@
-"""Time jumps from timer to timer, and never stands still for nothing."""
+"""Time jumps from timer to timer, and waiting without a timer is an error."""
 
 import asyncio
 
@@ -49,9 +49,9 @@ def test_the_clock_follows_the_loop_and_never_repeats_itself() -> None:
     assert third == first + 2 * 10**9
 
 
-def test_waiting_for_nothing_is_told_instead_of_hanging() -> None:
-    async def wait_for_ever() -> None:
+def test_waiting_without_a_timer_is_an_error() -> None:
+    async def wait_without_a_timer() -> None:
         await asyncio.get_running_loop().create_future()
 
     with pytest.raises(StalledError):
-        run_in_virtual_time(wait_for_ever())
+        run_in_virtual_time(wait_without_a_timer())

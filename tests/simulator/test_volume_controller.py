@@ -1,4 +1,4 @@
-"""Claims get their volumes in answer to changes, without a clock ticking."""
+"""Claims get their volumes after changes, without any timer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -98,7 +98,7 @@ class World:
 
 
 async def settle() -> None:
-    """Let everybody have a few turns; time stands still."""
+    """Run the other tasks a few times; time does not advance."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -112,7 +112,7 @@ def in_virtual_time(test: Callable[[], Coroutine[None, None, None]]) -> Callable
 
 
 @in_virtual_time
-async def test_an_immediate_claim_gets_the_smallest_volume_that_suits() -> None:
+async def test_an_immediate_claim_gets_the_smallest_volume_that_fits() -> None:
     world = World()
     world.put(STATIC, make_claim("c", class_name="static", size="3Gi"))
     world.put(
@@ -171,7 +171,7 @@ async def test_a_claim_does_not_get_a_volume_of_another() -> None:
         world.put(make_claim("c", class_name="static", volume="pv", is_bound=False))
         await settle()
         assert world.bound_to() == ""
-        # It is announced for a claim that is still to come, so that it stays available.
+        # It is reserved for a claim that does not exist yet, so it stays available.
         assert world.volume().status.phase == "Available"
         world.put(make_claim("other", class_name="static"))
         await settle()
@@ -179,7 +179,7 @@ async def test_a_claim_does_not_get_a_volume_of_another() -> None:
 
 
 @in_virtual_time
-async def test_an_immediate_claim_is_provisioned_where_no_volume_suits() -> None:
+async def test_an_immediate_claim_is_provisioned_where_no_volume_fits() -> None:
     world = World()
     async with world.controlled():
         world.put(NOW, make_volume("small", class_name="now", size="1Gi"))
@@ -210,7 +210,7 @@ async def test_a_claim_waits_for_its_class() -> None:
 
 
 @in_virtual_time
-async def test_a_claim_that_waits_for_its_consumer_is_left_alone() -> None:
+async def test_a_claim_that_waits_for_its_consumer_is_not_bound() -> None:
     world = World()
     world.put(LATER, make_claim("c", class_name="later"), make_volume("pv", class_name="later"))
     async with world.controlled():
@@ -235,7 +235,7 @@ async def test_the_volume_a_scheduler_chose_is_bound() -> None:
             [make_csi_node("n1", {LATER.provisioner: None}, topology_keys=["rack", "missing"])],
             LATER,
             make_term("rack In 7"),
-            id="driver-says-by-rack",
+            id="driver-has-rack-key",
         ),
         pytest.param(
             [make_csi_node("n1", {"other.csi": None}, topology_keys=["rack"])],
@@ -252,7 +252,7 @@ async def test_the_volume_a_scheduler_chose_is_bound() -> None:
                 ).allowed_topologies,
             ),
             make_term("rack In 7"),
-            id="class-says-by-rack",
+            id="class-has-rack-key",
         ),
         pytest.param([], LATER, make_term(f"{ZONE} In a"), id="zone-otherwise"),
     ],
@@ -275,7 +275,7 @@ def test_a_volume_is_made_near_the_selected_node(
 
 
 @in_virtual_time
-async def test_a_node_that_is_gone_is_given_up() -> None:
+async def test_the_annotation_of_a_deleted_node_is_removed() -> None:
     world = World()
     world.put(LATER, make_claim("c", class_name="later", selected_node="gone"))
     async with world.controlled():
@@ -284,7 +284,7 @@ async def test_a_node_that_is_gone_is_given_up() -> None:
 
 
 @in_virtual_time
-async def test_nothing_is_made_where_nobody_provisions() -> None:
+async def test_nothing_is_made_without_a_provisioner() -> None:
     world = World()
     idle = make_storage_class("later", provisioner="kubernetes.io/no-provisioner")
     world.put(idle, make_node("n1"), make_claim("c", class_name="later", selected_node="n1"))

@@ -130,7 +130,7 @@ def test_every_claim_ends_up_bound_and_every_pod_where_its_volume_is() -> None:
         cluster = EmbeddedCluster(store, config(), clock, controllers=controllers)
         async with cluster.running():
             assert await cluster.settle(limit_s=60)
-            # The wait for volumes looks once a second.
+            # The wait for volumes polls once a second.
             assert clock.monotonic_s() < 5
         placed: dict[str, str] = {}
         for stored in store.list(PODS).items:

@@ -1,4 +1,4 @@
-"""Workloads stand for their pods, unless they bring them along."""
+"""Workloads become pods, unless their pods are in the input."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ def test_a_daemon_set_puts_one_pod_on_every_node() -> None:
     assert terms[0]["matchFields"][0]["values"] == ["b"]
 
 
-def test_a_workload_whose_pods_came_along_is_left_alone() -> None:
+def test_a_workload_with_pods_of_its_own_gets_no_others() -> None:
     document = workload("ReplicaSet", replicas=3)
     pod = {
         "kind": "Pod",

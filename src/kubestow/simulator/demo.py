@@ -1,8 +1,8 @@
-"""The story the demo tells: a small cluster, a mixed workload, and what happens to it.
+"""The scenes of the demo: a small cluster and a mixed workload.
 
 Three zones of nodes, web servers that spread, caches that avoid each other, batch jobs that fill
-the rest, a database that fits nowhere, jobs that wait for a disk nobody has yet, and urgent pods
-that push others aside. Everything is made of ordinary objects, so `scenes` can be read as
+the rest, a database that fits on no node, jobs that wait for a disk no node has yet, and urgent
+pods that preempt others. Everything is made of ordinary objects, so `scenes` can be read as
 manifests.
 """
 
@@ -17,7 +17,7 @@ NAMESPACE: Final = "demo"
 
 
 class Scene(NamedTuple):
-    """What enters the cluster at one moment."""
+    """The objects created at one time."""
 
     at_s: float
     title: str
@@ -37,8 +37,8 @@ def scenes() -> list[Scene]:
             "a database too large for any node, and jobs that need an NVMe disk",
             [*_database(), *_scratch()],
         ),
-        Scene(8, "training wants the GPU that only it tolerates", _training()),
-        Scene(12, "urgent pods push less important ones aside", _urgent()),
+        Scene(8, "training needs the GPU, whose taint only it tolerates", _training()),
+        Scene(12, "urgent pods preempt less important ones", _urgent()),
         Scene(20, "a node with NVMe arrives: the jobs that waited for it run", [_nvme_node()]),
     ]
 

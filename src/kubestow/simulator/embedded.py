@@ -1,7 +1,6 @@
-"""A cluster in a box: the in-memory API server with a scheduler, its watches and its event
-recorder.
+"""An embedded cluster: the in-memory API server with a scheduler, watches and event recorder.
 
-What runs here is the scheduler of the service, talking to a store in memory instead of a server.
+The scheduler is that of the service, with a store in memory instead of a server.
 """
 
 import asyncio
@@ -24,19 +23,19 @@ from kubestow.engine.scheduler import DecisionListener
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.plugins.registry import REGISTRY
 
-# How often a pause looks whether everything has come to rest. Virtual time, so it costs nothing.
+# How often `settle` checks whether anything is left to do. Virtual time, so it costs nothing.
 SETTLE_CHECK_S: Final = 0.25
 
 
 class Controller(Protocol):
-    """Something that acts on the cluster beside the scheduler."""
+    """A part that acts on the cluster beside the scheduler."""
 
     async def run(self) -> None: ...
 
 
 @runtime_checkable
 class BusyController(Protocol):
-    """A controller that also acts when time has passed, not only when something happened."""
+    """A controller that also acts on timers, not only on events."""
 
     @property
     def is_busy(self) -> bool: ...
@@ -79,7 +78,7 @@ class EmbeddedCluster:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
-        """Start everything; on leaving, stop it and let what is under way end."""
+        """Start everything; on leaving, stop it and wait for work in progress."""
         parts = (self.watcher, self.recorder, *self._controllers)
         tasks = self._tasks = [asyncio.create_task(part.run()) for part in parts]
         try:
@@ -100,7 +99,7 @@ class EmbeddedCluster:
         """Wait until no pod is being tried, bound or due for another try; False after the limit."""
         deadline_s = self.clock.monotonic_s() + limit_s
         while self.clock.monotonic_s() < deadline_s:
-            # Time only moves when nothing is left to do now, so after this all events were handled.
+            # Time only advances when nothing is left to do, so after this all events were handled.
             await asyncio.sleep(SETTLE_CHECK_S)
             _raise_first_failure(self._tasks)
             if self._is_at_rest():
@@ -113,7 +112,7 @@ class EmbeddedCluster:
         return waiting == 0 and self.scheduler.tasks.is_idle and not self._is_anything_due()
 
     def _is_anything_due(self) -> bool:
-        """Whether a controller will act by itself after some time, as a kubelet ends a pod."""
+        """Whether a controller will act on a timer, as a kubelet that ends a pod."""
         return any(
             isinstance(controller, BusyController) and controller.is_busy
             for controller in self._controllers
@@ -126,7 +125,7 @@ class EmbeddedCluster:
 async def _wait_unless_failed(
     work: Coroutine[None, None, None], tasks: Iterable[asyncio.Task[None]]
 ) -> None:
-    """Wait for something the tasks bring about; if one of them fails, so does this."""
+    """Wait for work that depends on the tasks; raises if one of them fails."""
     waiting = asyncio.create_task(work)
     await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
     if not waiting.done():

@@ -1,4 +1,4 @@
-"""Makes the claims of pods with ephemeral volumes, and takes them away with their pods."""
+"""Makes the claims of pods with ephemeral volumes, and deletes them with their pods."""
 
 from contextlib import suppress
 

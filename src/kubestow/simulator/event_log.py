@@ -1,8 +1,8 @@
-"""What controllers and kubelets tell of their doings: `kubectl describe` shows it.
+"""The events of controllers and kubelets, which `kubectl describe` shows.
 
-Events are written at once, into the store. The same words about the same object are one event that
-counts; other words are another event. (The scheduler has its own recorder, `cluster.events`, which
-counts as `events.k8s.io` does.)
+Events are written at once, into the store. Events with the same text about the same object are
+counted as one. (The scheduler has its own recorder, `cluster.events`, which counts as
+`events.k8s.io` does.)
 """
 
 from collections import OrderedDict
@@ -18,12 +18,12 @@ from kubestow.cluster.events import EventKind
 from kubestow.cluster.resources import EVENTS
 from kubestow.errors import ApiError
 
-# How many events can still be counted on.
-REMEMBERED_MAX: Final = 4_096
+# How many of the latest events are kept for counting.
+KEPT_MAX: Final = 4_096
 
 
-class _Words(NamedTuple):
-    """What makes two events the same."""
+class _EventKey(NamedTuple):
+    """Events with equal keys are counted as one."""
 
     uid: str
     reporter: str
@@ -37,7 +37,7 @@ class EventLog:
         self._clock = clock
         self._number = 0
         # Name and count of the latest events.
-        self._known: OrderedDict[_Words, tuple[str, int]] = OrderedDict()
+        self._known: OrderedDict[_EventKey, tuple[str, int]] = OrderedDict()
 
     def record(
         self,
@@ -48,12 +48,12 @@ class EventLog:
         note: str,
         type: EventKind = "Normal",
     ) -> None:
-        """Write an event about an object, or count it once more."""
-        words = _Words(regarding.uid, reporter, reason, note)
+        """Write an event about an object, or increment its count."""
+        key = _EventKey(regarding.uid, reporter, reason, note)
         namespace = regarding.key[0] or "default"
         now = whole_seconds(self._clock.now_ns())
-        name, count = self._known.pop(words, ("", 0))
-        # Nothing depends on an event; in a namespace that is going there are none.
+        name, count = self._known.pop(key, ("", 0))
+        # Events are optional, and a terminating namespace accepts none.
         with suppress(ApiError):
             if count and self._cluster.find(EVENTS, namespace, name) is not None:
                 patch: JsonObject = {
@@ -64,15 +64,15 @@ class EventLog:
             else:
                 self._number += 1
                 name, count = f"{regarding.name}.{self._number:016x}", 0
-                document = _event(regarding, words, type, now)
+                document = _event(regarding, key, type, now)
                 document["metadata"] = {"name": name, "namespace": namespace}
                 self._cluster.create(EVENTS, document)
-        self._known[words] = (name, count + 1)
-        if len(self._known) > REMEMBERED_MAX:
+        self._known[key] = (name, count + 1)
+        if len(self._known) > KEPT_MAX:
             self._known.popitem(last=False)
 
 
-def _event(regarding: StoredObject, words: _Words, type: EventKind, now: str) -> JsonObject:
+def _event(regarding: StoredObject, key: _EventKey, type: EventKind, now: str) -> JsonObject:
     reference: JsonObject = {
         "apiVersion": regarding.resource.api_version,
         "kind": regarding.resource.kind,
@@ -84,11 +84,11 @@ def _event(regarding: StoredObject, words: _Words, type: EventKind, now: str) ->
         reference["namespace"] = regarding.key[0]
     return {
         "regarding": reference,
-        "reason": words.reason,
-        "note": words.note,
+        "reason": key.reason,
+        "note": key.note,
         "type": type,
-        "reportingController": words.reporter,
-        "deprecatedSource": {"component": words.reporter},
+        "reportingController": key.reporter,
+        "deprecatedSource": {"component": key.reporter},
         "deprecatedFirstTimestamp": now,
         "deprecatedLastTimestamp": now,
         "deprecatedCount": 1,

@@ -1,6 +1,6 @@
-"""What a kubelet writes about a pod: phase, conditions, and the state of each container.
+"""The status a kubelet writes for a pod: phase, conditions, and the state of each container.
 
-Pure: from the pod and the time to the parts of its status.
+Pure functions of the pod and the time.
 """
 
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from kubestow.api.meta import JsonObject
 from kubestow.cluster.documents import objects_in, value_at
 
-# What a kubelet says of a pod; that it is scheduled is said by who binds it.
+# The conditions a kubelet writes; PodScheduled is written with the binding.
 _KUBELET_CONDITIONS: Final = (
     "PodReadyToStartContainers",
     "Initialized",
@@ -121,7 +121,7 @@ def _init_status(container: JsonObject, now: str) -> JsonObject:
 def _conditions(
     pod: JsonObject, is_met: dict[str, bool], now: str, reason: str = ""
 ) -> list[JsonObject]:
-    """The pod's conditions with some of them replaced; times move with the status only."""
+    """The pod's conditions with some of them replaced; times change with the status only."""
     before = {
         condition.get("type", ""): condition
         for condition in objects_in(value_at(pod, "status", "conditions"))

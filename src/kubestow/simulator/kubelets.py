@@ -1,13 +1,13 @@
 """Fake kubelets: pods that were bound start, pods that are being deleted end.
 
-One task plays the kubelets of all nodes. It follows the pods and does what a kubelet reports back
-to the API server, nothing more: there are no containers.
+One task simulates the kubelets of all nodes. It follows the pods and writes what a kubelet would
+report to the API server; there are no containers.
 
     bound ──start delay──► Running ──its run is over──► Succeeded, Failed, or started again
                               └──────deleted──► grace period (or less) ──► gone
 
-Not here: how long a pod's run would be (`pretended_process`), what its status says
-(`kubelet_status`), the nodes themselves (`node_registration`).
+Not here: how long a pod runs (`pretended_process`), the content of its status (`kubelet_status`),
+the nodes themselves (`node_registration`).
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class FakeKubelets:
         stop_s: float | None = None,
         log: EventLog | None = None,
     ) -> None:
-        """Without `starts_pods` pods stay Pending on their node; they only ever end.
+        """Without `starts_pods` pods stay Pending on their node until they are deleted.
 
         `stop_s` is how long containers take to stop; None means their whole grace period.
         """
@@ -55,13 +55,13 @@ class FakeKubelets:
         self._stop_s = stop_s
         self._log = log
         self._started_count = 0
-        # What happens next to each pod, by UID; its end is a thing of its own.
+        # Timers by pod UID: the next step of its run, and the end of its termination.
         self._next: dict[str, asyncio.TimerHandle] = {}
         self._ending: dict[str, asyncio.TimerHandle] = {}
 
     @property
     def is_busy(self) -> bool:
-        """Whether some pod is still to start or to end by itself, or is ending."""
+        """Whether some pod will start or end by itself, or is terminating."""
         return bool(self._next or self._ending)
 
     async def run(self) -> None:
@@ -72,8 +72,8 @@ class FakeKubelets:
                     if event.type == "DELETED":
                         self._forget(event.stored.uid)
                     elif (newest := self._newest(event.stored)) is not None:
-                        # An older state would start a pod that was started since.
-                        self._look_at(newest)
+                        # An older state would start a pod that has been started since.
+                        self._handle(newest)
         finally:
             watch.close()
             for timer in (*self._next.values(), *self._ending.values()):
@@ -84,7 +84,7 @@ class FakeKubelets:
         newest = self._cluster.find(PODS, *stored.key)
         return newest if newest is not None and newest.uid == stored.uid else None
 
-    def _look_at(self, stored: StoredObject) -> None:
+    def _handle(self, stored: StoredObject) -> None:
         pod = stored.typed
         assert isinstance(pod, Pod), pod
         if not pod.spec.node_name:
@@ -102,7 +102,7 @@ class FakeKubelets:
     def _later(
         self, stored: StoredObject, delay_s: float, work: Callable[[StoredObject], None]
     ) -> None:
-        """Do something to the newest state of a pod; at once if there is no delay."""
+        """Call `work` with the newest state of a pod after a delay; without one, at once."""
         if delay_s <= 0:
             work(stored)
             return
@@ -139,7 +139,7 @@ class FakeKubelets:
         run = run_of(stored.document)
         if run is None:
             return
-        # A run of no length still takes a turn: whoever follows the pod sees that it ran.
+        # Even a run of no length takes some time, so that watchers see the pod running.
         self._later(stored, max(run.seconds, 0.001), lambda newest: self._finish(newest, run))
 
     def _finish(self, stored: StoredObject, run: Run) -> None:
@@ -151,7 +151,7 @@ class FakeKubelets:
             return
         restarts = kubelet_status.restart_count(document)
         waiting = kubelet_status.waiting_for_restart(document, now=now, exit_code=run.exit_code)
-        # The timer first: the write below is seen by this very task.
+        # The timer first: this task also handles the event of the write below.
         self._later(stored, min(RESTART_S * 2**restarts, RESTART_S_MAX), self._restart)
         self._patch_status(stored, waiting)
         self._record(stored, "BackOff", "Back-off restarting failed container", is_warning=True)
@@ -159,7 +159,7 @@ class FakeKubelets:
     # --- A pod's end --------------------------------------------------------------------------
 
     def _end_later(self, pod: Pod) -> None:
-        """Containers take the pod's whole grace period to end, or as long as they are said to."""
+        """Containers take the pod's whole grace period to end, or at most `stop_s`."""
         uid = pod.metadata.uid
         if uid not in self._ending:
             grace_s = pod.metadata.deletion_grace_period_seconds or 0
@@ -169,7 +169,7 @@ class FakeKubelets:
 
     def _end(self, pod: Pod) -> None:
         self._forget(pod.metadata.uid)
-        with suppress(NotFoundError):  # Somebody may have been faster.
+        with suppress(NotFoundError):  # It may be gone already.
             self._cluster.finish_termination(pod.metadata.namespace, pod.metadata.name)
 
     def _forget(self, uid: str) -> None:
@@ -183,7 +183,7 @@ class FakeKubelets:
         return whole_seconds(self._clock.now_ns())
 
     def _new_address(self) -> str:
-        """An address for a pod. Nothing listens there; in a large cluster they come again."""
+        """An address for a pod. Nothing listens there; in a large cluster addresses repeat."""
         self._started_count += 1
         host_count = POD_NETWORK.num_addresses - 2
         return str(POD_NETWORK[1 + (self._started_count - 1) % host_count])
@@ -197,7 +197,7 @@ class FakeKubelets:
         return "127.0.0.1"
 
     def _patch_status(self, stored: StoredObject, status: JsonObject) -> None:
-        with suppress(ApiError):  # The pod may have gone away or come anew meanwhile.
+        with suppress(ApiError):  # The pod may have been deleted or replaced meanwhile.
             patch: JsonObject = {"metadata": {"uid": stored.uid}, "status": status}
             self._cluster.patch(PODS, *stored.key, patch, "merge", subresource="status")
 

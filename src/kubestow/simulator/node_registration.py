@@ -1,7 +1,7 @@
-"""What the kubelet of a new node would report first: that it is ready, where and what it is.
+"""The first report of a new node's kubelet: conditions, addresses, node info.
 
-A node that brings a Ready condition is left as it is. So `kubectl apply` of a node with nothing but
-its capacity is enough to get one that pods can run on.
+Given values are kept. So `kubectl apply` of a node with only a capacity is enough for a node that
+pods can run on.
 """
 
 from contextlib import suppress
@@ -41,7 +41,7 @@ class NodeRegistration:
             watch.close()
 
     def register(self, node: StoredObject) -> None:
-        """Fill in what a node does not say of itself."""
+        """Fill in what the node's status lacks."""
         conditions = objects_in(value_at(node.document, "status", "conditions"))
         if any(condition.get("lastHeartbeatTime") for condition in conditions):
             return

@@ -1,11 +1,11 @@
-"""How long the containers of a pod would run, and how they would end, if there were any.
+"""How long the simulated containers of a pod run, and their exit code.
 
-A pod that is restarted whenever it ends runs until it is deleted. Others end by themselves: after
-the time they say, or after a few seconds.
+A pod with restart policy Always runs until it is deleted. Others end by themselves: after the given
+time, or after a few seconds.
 
     kubestow.io/run-seconds: "20"      an annotation of the pod
     kubestow.io/exit-code: "1"         another one
-    command: [sleep, "20"]             or the command, if it is as plain as this
+    command: [sleep, "20"]             or the command, if it is as simple as this
     command: [sh, -c, "sleep 5; exit 3"]
 """
 
@@ -29,24 +29,24 @@ class Run(NamedTuple):
 
 
 def run_of(pod: JsonObject) -> Run | None:
-    """How the pod's containers end; None if they run until somebody stops them."""
+    """How the pod's containers end; None if they run until the pod is deleted."""
     annotations = as_object(value_at(pod, "metadata", "annotations"))
     seconds, exit_code = _number(annotations.get(RUN_SECONDS)), _number(annotations.get(EXIT_CODE))
     is_endless = value_at(pod, "spec", "restartPolicy") in (None, "", "Always")
     if is_endless and seconds is None and exit_code is None:
         return None
-    words = _words(pod)
+    command = _command(pod)
     if seconds is None:
-        seconds = _found(_SLEEP, words)
+        seconds = _found(_SLEEP, command)
     if seconds is None:
-        seconds = 0.0 if words in ("true", "false") else DEFAULT_S
+        seconds = 0.0 if command in ("true", "false") else DEFAULT_S
     if exit_code is None:
-        exit_code = 1.0 if words == "false" else _found(_EXIT, words)
+        exit_code = 1.0 if command == "false" else _found(_EXIT, command)
     return Run(seconds, int(exit_code or 0))
 
 
-def _words(pod: JsonObject) -> str:
-    """What the first container is told to run, as one line."""
+def _command(pod: JsonObject) -> str:
+    """Command and arguments of the first container, as one line."""
     containers = objects_in(value_at(pod, "spec", "containers"))
     if not containers:
         return ""
@@ -54,8 +54,8 @@ def _words(pod: JsonObject) -> str:
     return " ".join(str(part) for part in parts)
 
 
-def _found(pattern: re.Pattern[str], words: str) -> float | None:
-    found = pattern.search(words)
+def _found(pattern: re.Pattern[str], command: str) -> float | None:
+    found = pattern.search(command)
     return None if found is None else float(found[1])
 
 

@@ -1,6 +1,6 @@
-"""What a provisioner would make for a claim: a volume of the size asked for, near the node chosen.
+"""The volume a provisioner would make for a claim: of the requested size, for the selected node.
 
-Pure: from the claim, its class, the node and what the driver says of the node to a volume.
+A pure function of the claim, its class, the node and the node's CSINode.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ def provisioned_volume(
     node: Node | None,
     csi_node: CSINode | None,
 ) -> PersistentVolume:
-    """The volume for the claim, already meant for it; `node` is the one it must be reached from."""
+    """The volume for the claim, with a reference to it; it must be reachable from `node`."""
     in_tree = IN_TREE_PLUGINS.get(storage_class.provisioner)
     driver = storage_class.provisioner if in_tree is None else in_tree.driver
     name = f"pvc-{claim.metadata.uid}"
@@ -69,7 +69,7 @@ def provisioned_volume(
 
 
 def _topology_keys(driver: str, csi_node: CSINode | None) -> tuple[str, ...]:
-    """The labels by which the driver tells nodes apart."""
+    """The topology labels of the driver."""
     drivers = () if csi_node is None else csi_node.spec.drivers
     return next((found.topology_keys for found in drivers if found.name == driver), ())
 
@@ -77,9 +77,9 @@ def _topology_keys(driver: str, csi_node: CSINode | None) -> tuple[str, ...]:
 def _topology_of(
     node: Node, storage_class: StorageClass, driver_keys: Iterable[str]
 ) -> Mapping[str, str]:
-    """Where the volume lies: the node's labels that matter to the driver, or to the class.
+    """The volume's topology: the node's labels that the driver, or the class, names.
 
-    A driver that says nothing keeps its volumes in the node's zone, as most do.
+    Without either, the volume is in the node's zone, as with most drivers.
     """
     labels = node.metadata.labels
     class_keys = (
@@ -92,7 +92,7 @@ def _topology_of(
 
 
 def _first_allowed(storage_class: StorageClass) -> Mapping[str, str]:
-    """Without a node in mind the volume is made in the first place the class allows."""
+    """Without a node the volume is in the first topology that the class allows."""
     for term in storage_class.allowed_topologies:
         expressions = term.match_label_expressions
         return {expression.key: expression.values[0] for expression in expressions}

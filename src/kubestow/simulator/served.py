@@ -1,4 +1,4 @@
-"""A cluster in a box with a door: an embedded cluster that kubectl can use, in real time.
+"""An embedded cluster that kubectl can use, in real time.
 
 The store, the scheduler, the controllers and the fake kubelets run on one loop, with the API server
 in front. What is created over HTTP is scheduled, started, scaled and removed as in any cluster,
@@ -39,7 +39,7 @@ from kubestow.simulator.node_registration import NodeRegistration
 from kubestow.simulator.volume_controller import VolumeController
 
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
-# Quick, but slow enough to be seen.
+# Fast, but slow enough to be visible.
 START_DELAY_S: Final = 0.4
 STOP_S: Final = 0.6
 
@@ -49,7 +49,7 @@ class ServedOptions(msgspec.Struct, frozen=True, kw_only=True):
     # 0 takes a free one.
     port: int = 0
     nodes: int = 10
-    # Without one, pods wait for a scheduler that comes over HTTP.
+    # Without one, pods wait for a scheduler that connects over HTTP.
     has_scheduler: bool = True
     # How long pods take to start, and to stop.
     start_delay_s: float = START_DELAY_S
@@ -97,7 +97,7 @@ class ServedCluster:
 
     @asynccontextmanager
     async def _running(self) -> AsyncGenerator[None, None]:
-        """Run what acts in the cluster, with a scheduler or without."""
+        """Run the controllers, with a scheduler or without."""
         controllers = controllers_for(self.store, self._clock, self._options)
         if self._options.has_scheduler:
             embedded = EmbeddedCluster(
@@ -120,7 +120,7 @@ class ServedCluster:
 
 
 def controllers_for(store: MemoryCluster, clock: Clock, options: ServedOptions) -> list[Controller]:
-    """Everything besides the scheduler that acts in the cluster."""
+    """All controllers and simulated kubelets of the cluster."""
     log = EventLog(store, clock)
     return [
         NodeRegistration(store, clock),
@@ -141,7 +141,7 @@ def controllers_for(store: MemoryCluster, clock: Clock, options: ServedOptions) 
 
 
 def first_objects(node_count: int) -> list[JsonObject]:
-    """What is there before anybody asks: namespaces, nodes, a storage class."""
+    """The initial objects: namespaces, nodes, a service, a storage class."""
     documents: list[JsonObject] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         for name in (namespaces.DEFAULT, *namespaces.SYSTEM)

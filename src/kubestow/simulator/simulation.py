@@ -31,7 +31,7 @@ LIMIT_S: Final = 600.0
 
 
 class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What became of one pod that was waiting for a node."""
+    """The result for one pod that was waiting for a node."""
 
     namespace: str
     name: str
@@ -48,7 +48,7 @@ class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodeOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How full one node is in the end."""
+    """The usage of one node at the end."""
 
     name: str
     zone: str = ""
@@ -65,7 +65,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     nodes: list[NodeOutcome]
     # Pods that were running already and stayed.
     running_count: int
-    # Pods that were evicted to make room.
+    # Pods that were preempted.
     evicted: list[str]
     virtual_duration_s: float
     # False when pods were still being retried as the time limit ended the run.
@@ -109,7 +109,7 @@ class Simulation:
             config,
             self._clock,
             registry=registry,
-            listeners=[self._note],
+            listeners=[self._record],
             controllers=[
                 FakeKubelets(store, self._clock, starts_pods=False),
                 VolumeController(store),
@@ -121,17 +121,16 @@ class Simulation:
 
     @property
     def waiting_count(self) -> int:
-        """How many pods there are to place."""
+        """The number of pods to place."""
         return len(self._waiting)
 
     async def run(self, *, limit_s: float = LIMIT_S) -> SimulationResult:
-        """Let the scheduler work until nothing more happens, or the limit of virtual time is
-        over."""
+        """Run the scheduler until nothing is left to do, or to the limit of virtual time."""
         async with self.cluster.running():
             has_settled = await self.cluster.settle(limit_s=limit_s)
         return self._result(has_settled)
 
-    def _note(self, decision: Decision, queued_pod: QueuedPod) -> None:
+    def _record(self, decision: Decision, queued_pod: QueuedPod) -> None:
         self._attempts[queued_pod.uid] = queued_pod.attempts
         if decision.is_scheduled:
             self._placed_ns[queued_pod.uid] = self._clock.now_ns()
@@ -170,19 +169,19 @@ class Simulation:
 
 
 def pod_outcome(pod: Pod, *, attempts: int, after_ns: int | None) -> PodOutcome:
-    """What became of a pod as the API shows it; `after_ns` is when it was placed, if it was."""
+    """The result for a pod as the API shows it; `after_ns` is when it was placed, if it was."""
     condition = first_condition(pod.status.conditions, "PodScheduled")
     outcome = "Scheduled" if pod.spec.node_name else "Pending"
     if not pod.spec.node_name and pod.spec.scheduling_gates:
         outcome = "Gated"
-    told = condition if outcome != "Scheduled" else None
+    shown = condition if outcome != "Scheduled" else None
     return PodOutcome(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
         node=pod.spec.node_name,
         outcome=outcome,
-        reason=told.reason if told is not None else "",
-        message=told.message if told is not None else "",
+        reason=shown.reason if shown is not None else "",
+        message=shown.message if shown is not None else "",
         nominated_node=pod.status.nominated_node_name,
         priority=pod.spec.priority or 0,
         attempts=attempts,
@@ -193,7 +192,7 @@ def pod_outcome(pod: Pod, *, attempts: int, after_ns: int | None) -> PodOutcome:
 
 
 def node_outcomes(snapshot: Snapshot) -> list[NodeOutcome]:
-    """How full every node is, as of the snapshot."""
+    """The usage of every node, as of the snapshot."""
     return [
         _node_outcome(node, info.requested, info.allocatable, len(info.pods))
         for node, info in zip(snapshot.nodes, snapshot.node_infos, strict=True)

@@ -1,10 +1,10 @@
 """An event loop whose time jumps from timer to timer.
 
-Everything that waits (backoff, flush ticks, time-outs, a plugin's sleep) waits on the loop's
-timers. When nothing is left to do at the present moment, the loop moves its clock to the next
-timer instead of sleeping, so hours pass in milliseconds and the same input gives the same run.
-With a `speed` the jump is stretched: at 10, ten virtual seconds take one real one, so that a
-person can watch.
+Everything that waits (backoff, flush ticks, timeouts, a plugin's sleep) waits on the loop's
+timers. When nothing is left to do at the current time, the loop moves its clock to the next timer
+instead of sleeping, so hours pass in milliseconds and the same input gives the same run.
+With a `speed` each jump takes real time: at 10, ten virtual seconds take one real second, so that
+a person can watch.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from kubestow.clock import NANOSECONDS
 
 T = TypeVar("T")
 
-# Where virtual time begins unless told otherwise. Any date will do; this one is easy to recognise.
+# The default start of virtual time. Any date would do; this one is easy to recognise.
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -55,7 +55,7 @@ class VirtualClock:
 
 
 class StalledError(Exception):
-    """Every task waits for something that no timer and no other task will ever bring."""
+    """Every task waits, and no timer is set that could wake one."""
 
 
 def run_in_virtual_time(work: Coroutine[Any, Any, T], *, speed: float | None = None) -> T:
@@ -65,7 +65,7 @@ def run_in_virtual_time(work: Coroutine[Any, Any, T], *, speed: float | None = N
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """Waits by moving the loop's clock. Real file descriptors are still looked at in passing."""
+    """Waits by moving the loop's clock. Real file descriptors are still polled."""
 
     def __init__(self, loop: VirtualTimeLoop, speed: float | None) -> None:
         self._loop = loop

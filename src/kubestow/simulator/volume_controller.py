@@ -1,20 +1,20 @@
-"""The part of a cluster that binds claims to volumes and makes volumes for claims.
+"""Binds claims to volumes and makes volumes for claims.
 
-The scheduler only says which volume a claim should get, or for which node one should be made; it
-then waits until somebody has done it. Here that is done at once: there are no disks, so a volume is
-made by writing it down.
+The scheduler only chooses the volume of a claim, or the node for which one should be made; it then
+waits until a controller has done it. Here that is done at once: there are no disks, so making a
+volume means writing the object.
 
     claim, volume chosen for it ─────────────────────────────► bound
-    claim, Immediate ──── free volume that suits? ── yes ────► bound
+    claim, Immediate ──── free volume that fits? ─── yes ────► bound
                                 └─ no, class provisions ─────► volume made, bound
                                 └─ neither: waits for a volume or a class
     claim, WaitForFirstConsumer ── selected-node annotation ─► volume made for that node, bound
-    claim gone ──► its volume is released, or deleted if its policy says so
+    claim gone ──► its volume is released, or deleted by its reclaim policy
     volume gone ─► its claim is lost
 
-Everything happens in answer to a change, and always by the newest state of what changed.
-Not here: claims for ephemeral volumes (`ephemeral_volume_controller`), attaching and mounting,
-which volume would be made where (`provisioned_volume`).
+Every action follows a change, and always uses the newest state of the changed object.
+Not here: claims for ephemeral volumes (`ephemeral_volume_controller`), attaching and mounting, the
+content of a new volume (`provisioned_volume`).
 """
 
 import asyncio
@@ -64,7 +64,7 @@ _Key = tuple[str, str]
 
 
 class VolumeController:
-    """Plays the volume binder and all provisioners of a cluster."""
+    """Simulates the volume binder and all provisioners of a cluster."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
@@ -73,7 +73,7 @@ class VolumeController:
             AssumeCache[PersistentVolume](self._volumes, "persistentvolumes")
         )
         self._volume_watch: Watch | None = None
-        # Claims that would take any volume of their class, by class, in the order they came.
+        # Claims that wait for any volume of their class, by class, in the order they came.
         self._waiting: dict[str, dict[_Key, None]] = {}
 
     async def run(self) -> None:
@@ -93,13 +93,13 @@ class VolumeController:
     # --- events ---
 
     def _after_volume(self, event: WatchEvent) -> None:
-        self._look_at_volume(event.object.metadata.name)
+        self._sync_volume(event.object.metadata.name)
 
     def _after_class(self, event: WatchEvent) -> None:
         self._serve_waiting(event.object.metadata.name)
 
     def _after_claim(self, event: WatchEvent) -> None:
-        # Volumes that came before the claim are to be known when it is served.
+        # Handle the volumes that were created before the claim first.
         assert self._volume_watch is not None
         for earlier in self._volume_watch.events_nowait():
             self._after_volume(earlier)
@@ -107,37 +107,37 @@ class VolumeController:
         assert isinstance(claim, PersistentVolumeClaim), claim
         current = self._find(PersistentVolumeClaim, *_key(claim))
         if current is not None:
-            self._look_at_claim(current)
+            self._sync_claim(current)
         if current is None or current.metadata.uid != claim.metadata.uid:
             self._stop_waiting(claim)
             for volume in self._by_class.of_class(claim_class(claim)).meant_for(claim):
-                self._look_at_volume(volume.metadata.name)
+                self._sync_volume(volume.metadata.name)
 
     # --- volumes ---
 
-    def _look_at_volume(self, name: str) -> None:
+    def _sync_volume(self, name: str) -> None:
         volume = self._find(PersistentVolume, "", name)
         if volume is None:
             gone = self._volumes.remove(name)
             claim = None if gone is None else self._claim_of(gone)
             if claim is not None:
-                self._look_at_claim(claim)
+                self._sync_claim(claim)
             return
         self._volumes.put(volume)
         ref = volume.spec.claim_ref
         claim = self._claim_of(volume)
         if claim is not None:
-            self._look_at_claim(claim)
+            self._sync_claim(claim)
         elif ref is not None and ref.uid:
             self._release(volume)
         else:
-            # Free, or meant for a claim that is still to come.
+            # Free, or reserved for a claim that does not exist yet.
             self._set_volume_phase(volume, AVAILABLE)
             if ref is None:
                 self._serve_waiting(volume_class(volume))
 
     def _claim_of(self, volume: PersistentVolume) -> PersistentVolumeClaim | None:
-        """The claim that the volume names, if it is there."""
+        """The claim that the volume names, if it exists."""
         ref = volume.spec.claim_ref
         claim = None if ref is None else self._find(PersistentVolumeClaim, ref.namespace, ref.name)
         return claim if claim is not None and is_claimed_by(volume, claim) else None
@@ -151,15 +151,15 @@ class VolumeController:
     # --- claims ---
 
     def _serve_waiting(self, class_name: str) -> None:
-        """Try the waiting claims of a class again, as long as there is something to give."""
+        """Try the waiting claims of a class again, as long as a volume is free or can be made."""
         for namespace, name in list(self._waiting.get(class_name, ())):
             claim = self._find(PersistentVolumeClaim, namespace, name)
             if claim is not None:
-                self._look_at_claim(claim)
+                self._sync_claim(claim)
             if not self._by_class.of_class(class_name).groups and not self._provisions(class_name):
                 return
 
-    def _look_at_claim(self, claim: PersistentVolumeClaim) -> None:
+    def _sync_claim(self, claim: PersistentVolumeClaim) -> None:
         if claim.metadata.deletion_timestamp is not None:
             return
         if is_fully_bound(claim):
@@ -177,7 +177,7 @@ class VolumeController:
         self._bind(volume, claim)
 
     def _volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """The volume the claim is to get, made if need be; None if there is none yet."""
+        """The volume for the claim, made if necessary; None if there is none yet."""
         if claim.spec.volume_name:
             volume = self._find(PersistentVolume, "", claim.spec.volume_name)
             is_ours = volume is not None and (
@@ -206,8 +206,8 @@ class VolumeController:
         try:
             wish = Wish(claim, volumes, rivals=0)
         except PluginError:
-            return None  # With such a selector it suits no volume.
-        # No pod is asking, so that any node will do.
+            return None  # The selector is invalid and matches no volume.
+        # There is no pod yet, so any node is accepted.
         return wish.find(tuple(volumes.groups), frozenset(), set())
 
     def _provision_on_selected_node(
@@ -218,7 +218,7 @@ class VolumeController:
             return None
         node = self._find(Node, "", node_name)
         if node is None:
-            # Taking the wish back is how a provisioner asks for another node.
+            # A provisioner removes the annotation to request another node.
             patch: JsonObject = {"metadata": {"annotations": {SELECTED_NODE_ANNOTATION: None}}}
             self._cluster.patch(PERSISTENT_VOLUME_CLAIMS, *_key(claim), patch, "merge")
             return None
@@ -243,7 +243,7 @@ class VolumeController:
     # --- writing ---
 
     def _bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
-        """Make both sides say that they belong together."""
+        """Write the binding into both the volume and the claim."""
         volume = self._write(PERSISTENT_VOLUMES, volume, claimed_volume(volume, claim))
         self._set_volume_phase(volume, BOUND)
         claim = self._write(PERSISTENT_VOLUME_CLAIMS, claim, _bound_claim(claim, volume))
@@ -265,7 +265,7 @@ class VolumeController:
                 "merge",
                 subresource="status",
             )
-        # Known at once, before the watch tells: the next claim must not get the same volume.
+        # Stored at once, before the watch event: the next claim must not get the same volume.
         current = self._find(PersistentVolume, *_key(volume))
         if current is not None:
             self._volumes.put(current)
@@ -298,7 +298,7 @@ class VolumeController:
 
 
 async def _follow(watch: Watch, handle: Callable[[WatchEvent], None]) -> None:
-    # A batch may be empty although the watch goes on: others read the watch of volumes too.
+    # A batch may be empty although the watch is open: `_after_claim` reads the volumes too.
     while not watch.is_closed:
         for event in await watch.next_batch():
             handle(event)

@@ -1,9 +1,8 @@
-"""Turns workload objects (Deployment, StatefulSet, Job, …) into the pods their controllers would
-make.
+"""Turns workload objects (Deployment, StatefulSet, Job, …) into their controllers' pods.
 
-A simulation has no controller manager; whoever brings a Deployment means its pods. Objects copied
-from a live cluster come with their pods, so a workload that owns pods in the same input is left
-alone.
+A simulation has no controller manager; a Deployment in the input means its pods. Objects copied
+from a live cluster come with their pods, so a workload that owns pods in the same input gets no
+others.
 """
 
 import zlib
@@ -16,12 +15,12 @@ from kubestow.api.meta import JsonObject
 from kubestow.cluster.documents import as_object, is_object
 from kubestow.errors import InputError
 
-# Kinds that stand for pods, and how many replicas they mean when they do not say.
+# Kinds whose pods are counted by `replicas`.
 _REPLICATED: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
 
 
 def expand_workloads(documents: Sequence[JsonObject]) -> list[JsonObject]:
-    """The documents, with pods for every workload that brings none of its own."""
+    """The documents, with pods for every workload without pods of its own."""
     owned = _owners_of_pods(documents)
     node_names = [_name(document) for document in documents if document.get("kind") == "Node"]
     result = list(documents)
@@ -52,7 +51,7 @@ def _pods_of(
 
 
 def _deployment(document: JsonObject, owned: set[tuple[str, str, str]]) -> Iterator[JsonObject]:
-    """A Deployment stands for one ReplicaSet of its current template."""
+    """A Deployment becomes one ReplicaSet of its current template."""
     spec = _spec(document)
     template_hash = f"{zlib.crc32(msgspec.json.encode(spec.get('template', {}))):08x}"
     name = f"{_name(document)}-{template_hash}"
@@ -85,7 +84,7 @@ def _replicas(document: JsonObject, count: int) -> Iterator[JsonObject]:
 
 
 def _daemons(document: JsonObject, node_names: Iterable[str]) -> Iterator[JsonObject]:
-    """One pod per node, tied to it the way the DaemonSet controller does it."""
+    """One pod per node, with a required affinity to it, as the DaemonSet controller makes it."""
     for node_name in node_names:
         pod = _pod(document, f"{_name(document)}-{node_name}")
         spec: JsonObject = dict(pod["spec"])

@@ -52,7 +52,7 @@ def test_measured_pods_are_those_of_the_chapter() -> None:
     )
 
 
-def test_objects_come_out_as_counted() -> None:
+def test_objects_have_the_counts_of_the_chapter() -> None:
     made = many_shapes(50, 100, 30)
     assert (len(made.nodes), len(made.running), len(made.measured)) == (50, 100, 30)
     assert len(made.services) == 50

@@ -27,11 +27,11 @@ def test_a_small_one_decides_as_without_reuse(workload: Workload, percentage: in
     assert result.checked > 0
     assert result.differing == 0
     assert result.measure_pods == 40
-    # One of 21 pods is too large on purpose; everybody else finds a place.
+    # One of 21 pods is too large on purpose; all others are placed.
     assert result.scheduled == (39 if workload.name.startswith("Unschedulable") else 40)
 
 
-def test_loading_is_told_apart_and_the_collector_runs_again_afterwards() -> None:
+def test_loading_is_timed_apart_and_the_collector_runs_again_afterwards() -> None:
     basic = next(workload for workload in WORKLOADS if workload.name == "SchedulingBasic")
     result = measure(basic, nodes=20, pods=5)
     assert result.load_s > 0

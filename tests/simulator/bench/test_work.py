@@ -1,6 +1,6 @@
-"""How much work a pod makes, counted rather than timed: a lost optimisation shows here.
+"""How much work a pod causes, counted rather than timed: a lost optimisation shows here.
 
-Every bound is a little above what is needed. Who finds one too tight has made every pod slower.
+Every bound is a little above what is needed. A change that exceeds one makes every pod slower.
 """
 
 import sys
@@ -78,17 +78,15 @@ def test_calls_per_pod(name: str, most: int, percentage: int) -> None:
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        # One row changes with every pod, and that one is looked at as plain numbers.
+        # One row changes with every pod, and that one is evaluated as plain numbers.
         ("SchedulingBasic", 0),
         ("MixedSchedulingBasePod", 0),
-        # Placed pods change the counts, so both points look at the nodes they are asked about.
+        # Placed pods change the counts, so both points evaluate the nodes they are given.
         ("TopologySpreading", 2 * NODES),
         ("PreferredTopologySpreading", NODES),
     ],
 )
-def test_rows_that_plugins_are_asked_about(
-    name: str, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_plugins_evaluate(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     bench, pods = warm(name, percentage=100)
     asked: list[int] = []
 
@@ -110,7 +108,7 @@ def test_rows_that_plugins_are_asked_about(
     assert sum(asked) / len(pods) <= most
 
 
-def test_a_pod_that_fits_nowhere_asks_no_plugin_about_all_nodes_again() -> None:
+def test_a_pod_that_fits_on_no_node_calls_no_plugin_for_all_nodes_again() -> None:
     bench, pods = warm("Unschedulable", percentage=0)
     failing = next(pod for pod in pods if bench.cycle(pod).status is not None)
     with CallCounter() as counter:

@@ -1,4 +1,4 @@
-"""Decisions recorded from kube-scheduler v1.36 are ours, too.
+"""Our decisions equal those recorded from kube-scheduler v1.36.
 
 Every recording is replayed; the quick tests take an eighth of the scenarios of each file.
 """

@@ -25,7 +25,7 @@ from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
 
 class Binder:
-    """The simplest scheduler there is: every pod goes to the node named, or to the one node."""
+    """The simplest scheduler: it binds every pod to its named node, or to the one node."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self.is_paused = False
@@ -74,7 +74,7 @@ class World:
                 with suppress(asyncio.CancelledError):
                     await task
 
-    # --- What tests do and ask ----------------------------------------------------------------
+    # --- For tests ----------------------------------------------------------------------------
 
     def make(self, document: JsonObject) -> StoredObject:
         (stored,) = self.cluster.load([document])
@@ -103,7 +103,7 @@ class World:
         self.cluster.delete(named, "default", name)
 
     def notes(self, reason: str) -> list[str]:
-        """What was recorded for a reason, in order."""
+        """The notes of the events with a reason, in order."""
         found = [stored.document for stored in self.cluster.objects_of(EVENTS)]
         found.sort(key=lambda event: event["metadata"]["name"].rsplit(".")[-1])
         return [event["note"] for event in found if event["reason"] == reason]

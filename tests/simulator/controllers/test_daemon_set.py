@@ -26,7 +26,7 @@ def make_node(world: Any, name: str, *, taint: str = "", **labels: str) -> None:
 
 
 def nodes(world: Any) -> list[str]:
-    """The nodes that the daemons are meant for; the binder puts them all on one."""
+    """The nodes of the daemons' affinities; the binder puts them all on one."""
     resource = world.cluster.resources.named("pods")
     unbound = [
         {**pod, "spec": {key: value for key, value in pod["spec"].items() if key != "nodeName"}}
@@ -55,7 +55,7 @@ def test_daemons_follow_the_nodes(play: Play, workload: Build):
     play(work)
 
 
-def test_selectors_and_taints_keep_daemons_away(play: Play, workload: Build):
+def test_selectors_and_taints_exclude_nodes(play: Play, workload: Build):
     async def work(world: Any):
         world.binder.is_paused = True
         make_node(world, "plain", disk="ssd")
@@ -69,7 +69,7 @@ def test_selectors_and_taints_keep_daemons_away(play: Play, workload: Build):
     play(work)
 
 
-def test_an_update_goes_node_by_node(play: Play, workload: Build):
+def test_an_update_replaces_daemons_node_by_node(play: Play, workload: Build):
     async def work(world: Any):
         make_node(world, "n1")
         world.make(workload("DaemonSet"))

@@ -31,7 +31,7 @@ def images(world: Any) -> list[str]:
     return sorted(pod["spec"]["containers"][0]["image"] for pod in world.pods())
 
 
-def test_a_deployment_gets_its_pods_and_says_so(play: Play, workload: Build):
+def test_a_deployment_gets_its_pods_and_reports_them(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("Deployment", replicas=3))
         await asyncio.sleep(0.5)
@@ -78,12 +78,12 @@ def test_an_update_keeps_its_limits_and_ends_with_the_new_template(play: Play, w
     play(work)
 
 
-def test_going_back_revives_the_earlier_replica_set(play: Play, workload: Build):
+def test_going_back_reuses_the_earlier_replica_set(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("Deployment"))
         await asyncio.sleep(3)
         for name in ("nginx:2", "nginx"):
-            # A client that fills in what means nothing says the same.
+            # Empty values make no difference.
             patch = image(name)
             patch["spec"]["template"]["spec"]["containers"][0]["resources"] = {}
             world.patch("deployments.apps", "web", patch)
@@ -144,7 +144,7 @@ def test_a_paused_deployment_is_scaled_but_not_updated(play: Play, workload: Bui
     play(work)
 
 
-def test_no_progress_for_too_long_is_said(play: Play, workload: Build):
+def test_exceeding_the_progress_deadline_is_reported(play: Play, workload: Build):
     async def work(world: Any):
         world.binder.is_paused = True
         world.make(workload("Deployment", progressDeadlineSeconds=60))
@@ -156,7 +156,7 @@ def test_no_progress_for_too_long_is_said(play: Play, workload: Build):
     play(work)
 
 
-def test_only_so_many_old_replica_sets_are_kept(play: Play, workload: Build):
+def test_old_replica_sets_are_kept_up_to_the_limit(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("Deployment", revisionHistoryLimit=2))
         for version in range(5):
@@ -169,7 +169,7 @@ def test_only_so_many_old_replica_sets_are_kept(play: Play, workload: Build):
     play(work)
 
 
-def test_a_deleted_deployment_takes_everything_along(play: Play, workload: Build):
+def test_a_deleted_deployment_deletes_its_dependents(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("Deployment", replicas=3))
         await asyncio.sleep(3)
@@ -192,7 +192,7 @@ def test_a_deleted_deployment_takes_everything_along(play: Play, workload: Build
         pytest.param({"spec": {"containers": [{"name": "a"}]}, "metadata": None}, id="null"),
     ],
 )
-def test_what_means_nothing_makes_no_difference(other: JsonObject):
+def test_empty_values_make_no_difference(other: JsonObject):
     template = {"spec": {"containers": [{"name": "a"}]}}
     assert canonical(other) == canonical(template)
     assert template_hash(other) == template_hash(template)

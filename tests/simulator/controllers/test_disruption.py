@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods may be taken away right now."""
+"""PodDisruptionBudgets: how many pods may be disrupted now."""
 
 import asyncio
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def allowed(world: Any) -> tuple[int, int, int]:
         pytest.param({"minAvailable": 9}, (5, 9, 0), id="more-than-there-are"),
     ],
 )
-def test_what_is_healthy_beyond_need_may_go(
+def test_healthy_pods_beyond_need_may_be_disrupted(
     play: Play, workload: Build, spec: JsonObject, expected: tuple[int, int, int]
 ):
     async def work(world: Any):

@@ -1,4 +1,4 @@
-"""Jobs: pods that are to end."""
+"""Jobs: pods that end by themselves."""
 
 import asyncio
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def test_a_job_runs_its_pod_to_the_end(play: Play, workload: Build):
     play(work)
 
 
-def test_so_many_at_once_until_enough_have_succeeded(play: Play, workload: Build):
+def test_pods_run_in_parallel_until_enough_have_succeeded(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("Job", template=running("sleep 8"), completions=5, parallelism=2))
         most = 0
@@ -96,7 +96,7 @@ def test_each_index_succeeds_once(play: Play, workload: Build):
     play(work)
 
 
-def test_failures_are_tried_again_ever_later_up_to_the_limit(play: Play, workload: Build):
+def test_failures_are_retried_with_growing_delays_up_to_the_limit(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("Job", template=running("false"), backoffLimit=2))
         started: list[float] = []
@@ -116,7 +116,7 @@ def test_failures_are_tried_again_ever_later_up_to_the_limit(play: Play, workloa
     play(work)
 
 
-def test_a_job_past_its_deadline_fails_and_its_pods_go(play: Play, workload: Build):
+def test_a_job_past_its_deadline_fails_and_its_pods_are_deleted(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("Job", template=running("sleep 900"), activeDeadlineSeconds=30))
         await asyncio.sleep(29)
@@ -147,7 +147,7 @@ def test_a_suspended_job_has_no_pods_until_it_is_resumed(play: Play, workload: B
     play(work)
 
 
-def test_a_finished_job_goes_when_its_time_is_up(play: Play, workload: Build):
+def test_a_finished_job_is_deleted_after_its_ttl(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("Job", template=running("true"), ttlSecondsAfterFinished=60))
         await asyncio.sleep(30)
@@ -172,7 +172,9 @@ def test_a_pod_deleted_while_it_runs_is_replaced(play: Play, workload: Build):
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Never"])
-def test_who_restarts_what_failed_depends_on_the_policy(play: Play, workload: Build, policy: str):
+def test_the_restart_policy_decides_between_restart_and_replacement(
+    play: Play, workload: Build, policy: str
+):
     async def work(world: Any):
         template = {**running("false"), "restartPolicy": policy}
         world.make(workload("Job", template=template))

@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as wanted."""
+"""ReplicaSets keep the desired number of pods."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def test_pods_are_made_started_and_counted(play: Play, workload: Build):
     play(work)
 
 
-def test_a_pod_knows_its_owner_and_its_template(play: Play, workload: Build):
+def test_a_pod_has_its_owner_and_its_template(play: Play, workload: Build):
     async def work(world: Any):
         owner = world.make(workload("ReplicaSet", template={"priority": 7}))
         await asyncio.sleep(0.5)
@@ -75,7 +75,7 @@ def test_what_is_lost_is_replaced(play: Play, workload: Build, how: str):
     play(work)
 
 
-def test_scaling_down_gives_up_those_missed_least(play: Play, workload: Build):
+def test_scaling_down_deletes_waiting_and_cheap_pods_first(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("ReplicaSet", replicas=3))
         await asyncio.sleep(2)
@@ -136,7 +136,7 @@ def test_a_pod_is_available_when_it_has_been_ready_long_enough(play: Play, workl
     play(work)
 
 
-def test_what_cannot_be_made_is_told_and_tried_again(play: Play, workload: Build):
+def test_a_refused_pod_is_reported_and_retried(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("ReplicaSet", template={"priorityClassName": "nobody"}))
         await asyncio.sleep(1)
@@ -150,7 +150,7 @@ def test_what_cannot_be_made_is_told_and_tried_again(play: Play, workload: Build
     play(work)
 
 
-def test_pods_go_with_their_owner(play: Play, workload: Build):
+def test_pods_are_deleted_with_their_owner(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("ReplicaSet", replicas=3))
         await asyncio.sleep(2)

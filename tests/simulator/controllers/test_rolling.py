@@ -37,12 +37,12 @@ def test_the_first_step_goes_up_by_the_surge():
     assert new_wanted(10, Limits(3, 2), Replicas(0, 0), [Replicas(10, 10)]) == 3
 
 
-def test_the_second_step_goes_down_by_what_may_be_missing():
+def test_the_second_step_goes_down_by_max_unavailable():
     old = [Replicas(10, 10)]
     assert old_wanted(10, Limits(3, 2), Replicas(3, 0), old) == [8]
 
 
-def test_what_is_broken_goes_first():
+def test_unavailable_pods_are_removed_first():
     old = [Replicas(2, 0), Replicas(8, 8)]
     assert old_wanted(10, Limits(3, 2), Replicas(0, 0), old) == [0, 8]
 

@@ -14,7 +14,7 @@ def names(world: Any) -> list[str]:
     return [pod["metadata"]["name"] for pod in world.pods()]
 
 
-def test_pods_come_one_by_one_and_go_the_other_way_round(play: Play, workload: Build):
+def test_pods_are_created_one_by_one_and_deleted_in_reverse(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("StatefulSet", replicas=3))
         seen: list[int] = []
@@ -32,7 +32,7 @@ def test_pods_come_one_by_one_and_go_the_other_way_round(play: Play, workload: B
     play(work)
 
 
-def test_all_at_once_if_asked(play: Play, workload: Build):
+def test_all_at_once_with_parallel_management(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("StatefulSet", replicas=3, podManagementPolicy="Parallel"))
         await asyncio.sleep(0.5)
@@ -41,7 +41,7 @@ def test_all_at_once_if_asked(play: Play, workload: Build):
     play(work)
 
 
-def test_one_that_is_not_ready_holds_up_the_next(play: Play, workload: Build):
+def test_one_that_is_not_ready_delays_the_next(play: Play, workload: Build):
     async def work(world: Any):
         world.binder.is_paused = True
         world.make(workload("StatefulSet", replicas=3))
@@ -101,7 +101,7 @@ def test_an_update_replaces_from_the_highest_down_to_the_partition(play: Play, w
     play(work)
 
 
-def test_a_failed_one_comes_back_under_its_name(play: Play, workload: Build):
+def test_a_failed_one_is_replaced_under_its_name(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("StatefulSet"))
         await asyncio.sleep(3)

@@ -1,4 +1,4 @@
-"""Decisions recorded from kube-scheduler v1.9.11 are those of compatibility v1.9.
+"""Decisions with compatibility v1.9 equal those recorded from kube-scheduler v1.9.11.
 
 Every recording is replayed; the quick tests take an eighth of the scenarios of each file.
 """
@@ -61,7 +61,7 @@ def test_a_reason_that_is_not_ours_is_found() -> None:
     assert {difference.detail.split()[0] for difference in report.differences} == {"all"}
 
 
-def test_another_turn_among_equals_is_found() -> None:
+def test_another_choice_among_equals_is_found() -> None:
     recording = an_eighth_of(RECORDINGS / "resources.json.gz")
     for scenario in recording.scenarios:
         for attempt in scenario["expected"]:

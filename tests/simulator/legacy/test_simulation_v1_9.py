@@ -1,4 +1,4 @@
-"""The v1.9 scheduler at work in a simulated cluster (spec 04 §19.1, 02 §19.2)."""
+"""The v1.9 scheduler in a simulated cluster (spec 04 §19.1, 02 §19.2)."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ def test_equal_nodes_take_turns_from_the_last_name() -> None:
     assert placed(result) == {"p0": "c", "p1": "b", "p2": "a"}
 
 
-def test_a_pod_that_fits_nowhere_says_why_and_the_run_ends() -> None:
+def test_a_pod_that_fits_on_no_node_has_a_message_and_the_run_ends() -> None:
     result = simulate(node("a"), node("b"), pod("large", cpu="3"))
     (found,) = result.pods
     assert result.has_settled
@@ -78,7 +78,7 @@ def test_a_pod_that_fits_nowhere_says_why_and_the_run_ends() -> None:
     assert found.message == "0/2 nodes are available: 2 Insufficient cpu."
 
 
-def test_the_condition_that_is_written_brings_the_second_attempt_at_once() -> None:
+def test_writing_the_condition_causes_the_second_attempt_at_once() -> None:
     decisions: list[LegacyDecision] = []
     result = simulate(node("a"), pod("large", cpu="3"), decisions=decisions)
     assert len(decisions) == 2
@@ -86,7 +86,7 @@ def test_the_condition_that_is_written_brings_the_second_attempt_at_once() -> No
 
 
 def test_a_pod_is_tried_again_after_its_wait() -> None:
-    # The first needs the second, which comes after it: both attempts made at once fail.
+    # The first needs the second, which is tried after it: both immediate attempts fail.
     decisions: list[LegacyDecision] = []
     first = pod("first", cpu="1m", affinity=near("second"))
     result = simulate(node("a", zone="z"), first, pod("second", cpu="1m"), decisions=decisions)

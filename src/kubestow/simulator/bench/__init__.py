@@ -1,8 +1,7 @@
-"""Benchmark workloads and how they are measured: deciding alone, in one process (spec 10 §6).
+"""Benchmark workloads and their measurement: deciding alone, in one process (spec 10 §6).
 
 `workloads` builds the clusters and pods of upstream's benchmark suite, `many_shapes` one of our
-own,
-`measure` runs them, `upstream` holds the figures of kube-scheduler they are compared with.
+own, `measure` runs them, `upstream` has the figures of kube-scheduler for comparison.
 """
 
 from kubestow.simulator.bench.measure import Measurement, measure

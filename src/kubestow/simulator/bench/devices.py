@@ -1,7 +1,7 @@
 """Devices of the benchmark suite, and claims to them (spec 10 §2, §3, §4.6).
 
-What other parts of a cluster do is done here when the cluster is built: a driver publishes one
-slice per node, and a controller makes the claims that pods name a template of.
+Building the cluster includes the work of its other parts: a driver publishes one slice per node,
+and a controller makes the claims of pods that name a template.
 """
 
 from typing import Final, NamedTuple
@@ -37,7 +37,7 @@ DEVICE_CLASS: Final = convert(
         "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{_DRIVER}"'}}]},
     },
 )
-# What the claim template asks for: one device of the class.
+# The claim template requests one device of the class.
 _CLAIM_SPEC: Final = ResourceClaimSpec(
     devices=DeviceClaim(
         requests=(
@@ -55,7 +55,7 @@ _CLAIM_SPEC: Final = ResourceClaimSpec(
 
 
 class Claiming(NamedTuple):
-    """A pod, and the claim that was made for it."""
+    """A pod and the claim made for it."""
 
     pod: Pod
     claim: ResourceClaim
@@ -66,7 +66,7 @@ def device_node(name: str) -> Node:
 
 
 def device_slice(node_name: str) -> ResourceSlice:
-    """What the driver publishes for a node."""
+    """The slice that the driver publishes for a node."""
     return convert(
         ResourceSlice,
         {
@@ -97,7 +97,7 @@ def _device(index: int) -> t.Json:
 
 
 def claiming(pod: Pod) -> Claiming:
-    """What the controller does about a pod that names a template: makes the claim, and says so."""
+    """The claim that the controller makes for a pod, and the pod with the claim in its status."""
     entry = pod.spec.resource_claims[0]
     meta = pod.metadata
     claim_name = f"{meta.name}-{entry.name}"

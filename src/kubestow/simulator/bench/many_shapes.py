@@ -1,7 +1,7 @@
 """ManyShapes: 200 different pods in random order on unequal nodes (spec 10 §7).
 
-Nothing learned from the previous pod can be reused for the next one as it is. The random numbers
-are fixed to the bit, so that everybody measures the same cluster.
+No result for the previous pod can be reused unchanged for the next one. The random numbers are
+fixed to the bit, so that every measurement uses the same cluster.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ _TOLERATIONS: Final = [
 
 
 class SplitMix64:
-    """The generator the workload is defined with."""
+    """The random generator of the workload's definition."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed
@@ -152,7 +152,7 @@ def many_shapes(node_count: int, init_count: int, measured_count: int) -> ManySh
     return ManyShapes(nodes=made, running=running, measured=measured, services=services)
 
 
-# --- drawing: every draw is made, in this order, also where its result is not used ---
+# --- drawing: every draw is made, in this order, even where its result is not used ---
 
 
 def draw_nodes(count: int) -> list[NodeDraw]:
@@ -224,7 +224,7 @@ def _draw_shape(random: SplitMix64, number: int) -> ShapeDraw:
 def draw_init_pods(
     nodes: Sequence[NodeDraw], shapes: Sequence[ShapeDraw], count: int
 ) -> list[tuple[int, int]]:
-    """Shape and node of each pod that runs before; one that fits nowhere is left out."""
+    """Shape and node of each pod that runs before; one that fits on no node is left out."""
     random = SplitMix64(1003)
     free_cpu = [node.cores * 1000 for node in nodes]
     free_memory = [node.memory_gi * 1024 for node in nodes]

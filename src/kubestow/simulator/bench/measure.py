@@ -1,9 +1,9 @@
 """Runs a workload the way the upstream figures were taken (spec 10 §6.1).
 
-Timed, per pod: the snapshot is brought up to date, the pod is decided on, and if it fits it is
-assumed and reserved. Not timed: the queue, binding, the API. PreBind runs all the same, so that the
-next pod finds written what this one was given. A pod that has to evict others takes two cycles,
-both timed; its victims are removed in between.
+Timed, per pod: the snapshot is refreshed, the pod is decided on, and if it fits it is assumed and
+reserved. Not timed: the queue, binding, the API. PreBind runs too, so that the objects it writes
+are there for the next pod. A pod that has to evict others takes two cycles, both timed; its victims
+are removed in between.
 """
 
 import resource
@@ -43,12 +43,12 @@ T = TypeVar("T", bound=ApiObject)
 # Upstream's figures end a run after about this long.
 TIMED_S_MAX: Final = 20.0
 
-# How often the speed of the machine is looked at, in timed seconds.
+# How often the speed of the machine is sampled, in timed seconds.
 CALIBRATE_EVERY_S: Final = 0.02
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What one run came to. Field names are those of the JSON lines."""
+    """The result of one run. Field names are those of the JSON lines."""
 
     workload: str
     nodes: int
@@ -61,9 +61,9 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     p99_us: float = msgspec.field(name="p99_us")
     peak_memory_mib: float = msgspec.field(name="peak_memory_mib")
     scheduled: int = 0
-    # Seconds from the objects in hand to a snapshot of them; deciding comes after.
+    # Seconds from the loaded objects to a snapshot of them, before the first decision.
     load_s: float = msgspec.field(name="load_s", default=0.0)
-    # How long the calibration loop takes, as seen while the pods were measured.
+    # How long the calibration loop takes, sampled while the pods were measured.
     calibration_ms: float = msgspec.field(name="calibration_ms", default=0.0)
     # How many decisions were compared with those of a scheduler that has just started, and how many
     # differed.
@@ -72,7 +72,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Bench:
-    """A scheduler's deciding half with the workload's cluster around it."""
+    """The deciding part of a scheduler, with the workload's cluster."""
 
     def __init__(self, cluster: Cluster, *, percentage: int, clock: Clock) -> None:
         self.clock = clock
@@ -95,16 +95,16 @@ class Bench:
         )
 
     def enqueue(self, pod: Pod) -> PodInfo:
-        """What the queue does with a new pod, as far as later steps rely on it."""
+        """Add a new pod, as the queue does."""
         info = PodInfo(pod)
-        # The queue holds the pod's derived values ready; they are not part of a cycle.
+        # The queue computes the pod's derived values; they are not part of a cycle.
         _ = (info.shape, info.accounted, info.host_ports, info.pvc_keys, info.pod_class)
         self.objects.pods.put(pod)
         self._waiting[info.key] = info
         return info
 
     def cycle(self, pod: PodInfo) -> Decision:
-        """One scheduling cycle: what is timed."""
+        """One scheduling cycle: the timed part."""
         self.snapshot.refresh(self.cache)
         decision = self.decider.decide(self.profile, pod)
         if decision.is_scheduled:
@@ -114,8 +114,8 @@ class Bench:
             run_reserve(self.profile, decision.state, assumed, decision.node_name)
         return decision
 
-    def decide_anew(self, pod: PodInfo) -> Decision:
-        """What a scheduler would decide that has just started and knows of no other pod."""
+    def decide_from_scratch(self, pod: PodInfo) -> Decision:
+        """The decision of a scheduler that has just started, without any cached results."""
         plugins = _Plugins(_copied(self.objects), self.nominator, self.clock)
         plugins.snapshot.refresh(self.cache)
         decider = Decider(
@@ -128,7 +128,7 @@ class Bench:
         return decider.decide(plugins.profile, pod)
 
     def pre_bind(self, pod: PodInfo, decision: Decision) -> None:
-        """Write what was reserved for a pod that found a node."""
+        """Write what was reserved for a placed pod."""
         node_name = decision.node_name
         assigned = pod.assigned_to(node_name)
         for plugin in self.profile.pre_bind:
@@ -137,8 +137,8 @@ class Bench:
                 status = _finish(plugin.pre_bind(decision.state, assigned, node_name))
             assert status is None or status.code == Code.SKIP, status
 
-    def make_room(self, pod: PodInfo, result: PostFilterResult) -> PodInfo:
-        """Evict the pods that preemption chose, and give the pod its nomination."""
+    def evict_and_nominate(self, pod: PodInfo, result: PostFilterResult) -> PodInfo:
+        """Remove the victims that preemption chose, and nominate the pod to the node."""
         for victim in result.victims:
             self.cache.remove_pod(victim.pod)
             self.objects.pods.remove(victim.namespace, victim.name)
@@ -154,7 +154,7 @@ class Bench:
 
 
 class _Plugins:
-    """The default profile with all it remembers, on a snapshot of its own."""
+    """The default profile with its caches, on a snapshot of its own."""
 
     def __init__(self, objects: ClusterObjects, nominator: Nominator, clock: Clock) -> None:
         self.snapshot = Snapshot()
@@ -232,7 +232,7 @@ class _Run:
     def place(self, pod: PodInfo) -> None:
         elapsed_s, decision = self._timed_cycle(pod)
         if decision.post_filter is not None and decision.post_filter.nominated_node_name:
-            pod = self._bench.make_room(pod, decision.post_filter)
+            pod = self._bench.evict_and_nominate(pod, decision.post_filter)
             more_s, decision = self._timed_cycle(pod)
             elapsed_s += more_s
         if decision.is_scheduled:
@@ -241,7 +241,7 @@ class _Run:
         self.timed_s += elapsed_s
         if self.timed_s >= self._calibrate_at_s:
             self._calibrate_at_s += CALIBRATE_EVERY_S
-            self._calibration.look()
+            self._calibration.sample()
         self._scheduled += decision.is_scheduled
 
     def _timed_cycle(self, pod: PodInfo) -> tuple[float, Decision]:
@@ -252,9 +252,9 @@ class _Run:
         return self._clock.monotonic_s() - started_s, decision
 
     def _checked_cycle(self, pod: PodInfo) -> tuple[float, Decision]:
-        """The same cycle, after the same pod was decided on with nothing known from before."""
+        """The same cycle, after a decision from scratch on the same pod."""
         bench = self._bench
-        expected = bench.decide_anew(pod)
+        expected = bench.decide_from_scratch(pod)
         started_s = self._clock.monotonic_s()
         decision = bench.cycle(pod)
         elapsed_s = self._clock.monotonic_s() - started_s
@@ -287,7 +287,7 @@ class _Run:
 
 
 class _DirectWrites(MemoryClient):
-    """Updates arrive at once where the scheduler reads, as from an informer without delay."""
+    """Updates are in the scheduler's stores at once, as from an informer without delay."""
 
     def __init__(self, clock: Clock, objects: ClusterObjects) -> None:
         super().__init__(MemoryCluster(clock))
@@ -318,7 +318,7 @@ def _is_same(one: Decision, other: Decision) -> bool:
 
 
 def _finish(work: Coroutine[Any, Any, Status | None]) -> Status | None:
-    """Run what waits for nothing but the client, which never does."""
+    """Run a coroutine that only awaits the client, which never waits."""
     try:
         work.send(None)
     except StopIteration as end:

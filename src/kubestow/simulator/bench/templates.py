@@ -13,7 +13,7 @@ from kubestow.api.topology import ZONE_LABEL as ZONE
 
 Json = dict[str, Any]
 
-# Every pod gets these on its way through the API server.
+# The API server adds these to every pod.
 _TOLERATIONS: Final = [
     {
         "key": f"node.kubernetes.io/{what}",
@@ -47,7 +47,7 @@ def node(
 
 
 class Template:
-    """A pod to be made many times. Pods of one template share everything but their names."""
+    """A template of many pods, which share everything but their names."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""What kube-scheduler v1.36.4 needs for the same work on a two-core machine (spec 10 §6.2).
+"""The speed of kube-scheduler v1.36.4 on the same workloads, on a two-core machine (spec 10 §6.2).
 
-Figures of another machine only compare after scaling: both are divided by how long a fixed piece of
-array work takes. Machines that are shared are faster at one moment than at the next, so a little of
-that work is done now and then while something is measured.
+Figures of different machines compare only after scaling by how long a fixed piece of array work
+takes. The speed of a shared machine varies, so samples of that work are taken during the
+measurement.
 """
 
 from statistics import median
@@ -14,13 +14,13 @@ from kubestow.clock import SystemClock
 
 CALIBRATION_S: Final = 0.0121
 _ROUNDS: Final = 2000
-# How much of it is done at once, and before that, because the loop runs on warm caches.
+# The rounds of one sample, and the rounds before it that warm up the caches.
 _ROUNDS_AT_ONCE: Final = 80
 _ROUNDS_TO_WARM_UP: Final = 40
 
 
 class Baseline(NamedTuple):
-    """Pods a second with adaptive sampling, and looking at all nodes."""
+    """Pods a second with adaptive sampling of nodes, and with all nodes."""
 
     adaptive: float
     all_nodes: float
@@ -64,19 +64,19 @@ UPSTREAM: Final[dict[str, Baseline]] = {
 
 
 class Calibration:
-    """How fast the machine is, at most of the moments it was looked at."""
+    """The typical speed of the machine, from samples."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
         self._left, self._right = np.random.default_rng(0).integers(0, 1000, (2, 3, 5000))
-        self._looks_s: list[float] = []
+        self._samples_s: list[float] = []
 
-    def look(self) -> None:
-        """Do some of the calibration work, in about a millisecond."""
+    def sample(self) -> None:
+        """Time a part of the calibration work; takes about a millisecond."""
         self._work(_ROUNDS_TO_WARM_UP)
         started_s = self._clock.monotonic_s()
         self._work(_ROUNDS_AT_ONCE)
-        self._looks_s.append(self._clock.monotonic_s() - started_s)
+        self._samples_s.append(self._clock.monotonic_s() - started_s)
 
     def _work(self, rounds: int) -> None:
         for _ in range(rounds):
@@ -84,13 +84,13 @@ class Calibration:
 
     @property
     def seconds(self) -> float:
-        """What all of the work would have taken; it must have been looked at.
+        """How long all of the work would take; needs at least one sample.
 
-        The median: a look is so short that one stall would count for too much.
+        The median: a sample is so short that one stall would distort a mean.
         """
-        return median(self._looks_s) * _ROUNDS / _ROUNDS_AT_ONCE
+        return median(self._samples_s) * _ROUNDS / _ROUNDS_AT_ONCE
 
 
 def scaled(pods_per_s: float, calibration_s: float) -> float:
-    """An upstream figure as this machine would give it."""
+    """An upstream figure, scaled to this machine."""
     return pods_per_s * CALIBRATION_S / calibration_s

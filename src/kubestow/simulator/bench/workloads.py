@@ -19,10 +19,10 @@ EBS_DRIVER: Final = "ebs.csi.aws.com"
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """What is there before the first measured pod, and the pods to be measured.
+    """The objects that exist before the first measured pod, and the pods to be measured.
 
-    running           pods that were put on nodes
-    scheduled_first   pods that find their nodes themselves, before anything is timed
+    running           pods placed on nodes
+    scheduled_first   pods scheduled before anything is timed
     """
 
     nodes: Sequence[Node]
@@ -34,7 +34,7 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A recipe. `build(nodes, init_pods, measured_pods)` makes it in the given size."""
+    """A workload. `build(nodes, init_pods, measured_pods)` makes it in the given size."""
 
     name: str
     nodes: int
@@ -56,7 +56,7 @@ def _nodes(count: int, zones: Sequence[str] = (), **options: Any) -> list[Node]:
 def _running(
     nodes: Sequence[Node], parts: Iterable[tuple[t.Template, int, str]], *, prefix: str = "init"
 ) -> list[Pod]:
-    """Pods put on nodes in turn, counting on from one template to the next."""
+    """Pods placed on nodes in turn, numbered across the templates."""
     pods: list[Pod] = []
     for template, count, namespace in parts:
         for _ in range(count):
@@ -94,7 +94,7 @@ def _plain(
 def _by_namespaces(
     template: t.Template, zones: Sequence[str] = ()
 ) -> Callable[[int, int, int], Cluster]:
-    """Running pods in a hundred namespaces that a selector finds."""
+    """Running pods in a hundred namespaces that a selector matches."""
 
     def build(nodes: int, init_pods: int, measured_pods: int) -> Cluster:
         made = _nodes(nodes, zones)
@@ -149,7 +149,7 @@ def _daemon_set(nodes: int, init_pods: int, measured_pods: int) -> Cluster:
 
 
 def _unschedulable(nodes: int, init_pods: int, measured_pods: int) -> Cluster:
-    """Every 21st pod fits nowhere."""
+    """Every 21st pod fits on no node."""
     made = _nodes(nodes)
     measured = [
         (t.P_LARGE if i % 21 == 20 else t.P).make(f"pod-{i}", "measured")
@@ -183,7 +183,7 @@ def _preemption(nodes: int, init_pods: int, measured_pods: int) -> Cluster:
 
 
 def _preemption_async(nodes: int, init_pods: int, measured_pods: int) -> Cluster:
-    """Every 33rd pod evicts others; the rest fits into what is left."""
+    """Every 33rd pod evicts others; the rest fits without."""
     made = _nodes(nodes)
     measured = [
         (t.P_HIGH if i % 33 == 32 else t.P).make(f"pod-{i}", "measured")
@@ -195,7 +195,7 @@ def _preemption_async(nodes: int, init_pods: int, measured_pods: int) -> Cluster
 
 
 def _volume(kind: str, name: str, namespace: str, index: int) -> tuple[Volume, list[ApiObject]]:
-    """A claim and its volume, bound to each other, and how a pod mounts it."""
+    """A claim and its volume, bound to each other, and the pod volume that mounts it."""
     volume_name = f"{namespace}-vol-{index}"
     source: dict[str, Any] = (
         {"awsElasticBlockStore": {"volumeID": f"vol-{namespace}-{index}"}}
@@ -302,7 +302,7 @@ def _preemption_volumes(nodes: int, init_pods: int, measured_pods: int) -> Clust
 
 
 def _with_claims(nodes: int, init_pods: int, measured_pods: int) -> Cluster:
-    """As many devices as there are pods, at the size of the suite: the last pod takes the last."""
+    """As many devices as pods, at the size of the suite: the last pod gets the last device."""
     made = [d.device_node(f"scheduler-perf-dra-{i:05d}") for i in range(nodes)]
     init = [d.claiming(t.P_CLAIM.make(f"init-{i}", "init")) for i in range(init_pods)]
     measured = [d.claiming(t.P_CLAIM.make(f"pod-{i}", "measured")) for i in range(measured_pods)]

@@ -1,7 +1,7 @@
-"""Replays recorded scheduling decisions and counts where ours differ.
+"""Replays recorded scheduling decisions and counts the differences to ours.
 
-`recording` finds and reads the files, `replay` follows a scenario pod by pod, `compare` sets ours
-beside theirs, `report` counts. Recordings of v1.9 have a format of their own (`simulator.legacy`).
+`recording` finds and reads the files, `replay` follows a scenario pod by pod, `compare` compares
+one decision, `report` counts. Recordings of v1.9 have a format of their own (`simulator.legacy`).
 The command line is in `service`.
 """
 

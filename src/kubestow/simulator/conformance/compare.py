@@ -1,4 +1,4 @@
-"""Sets one decision beside the recorded one, part by part."""
+"""Compares one decision with the recorded one, part by part."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -158,7 +158,7 @@ def _compare_pre_filter(comparer: Comparer, recorded: Json, decision: Decision) 
 def _compare_node_verdicts(
     comparer: Comparer, expected: Json, world: World, decision: Decision
 ) -> None:
-    """Every node's verdict by all filters together, nominated pods counted in."""
+    """Every node's verdict by all filters together, with nominated pods."""
     status = decision.pre_filter.status
     if status is not None:
         return
@@ -174,7 +174,7 @@ def _compare_node_verdicts(
 
 
 def all_verdicts(world: World, decision: Decision) -> dict[str, Status | None]:
-    """What the filters say of each node on their own clean state, errors included."""
+    """The verdict of the filters for each node on a new cycle state, errors included."""
     snapshot, pod = world.snapshot, decision.pod
     profile, state = world.profile_of(pod), CycleState()
     outcome = run_pre_filter(profile, state, pod, nodes_of(snapshot))
@@ -183,7 +183,7 @@ def all_verdicts(world: World, decision: Decision) -> dict[str, Status | None]:
     if outcome.node_names is not None:
         absent = decision.diagnosis.absent
         if decision.via_nominated_node:
-            # The search that would have given them their status was not needed.
+            # The search that would have set the status of absent nodes did not run.
             restricting = " ".join(sorted(outcome.restricting))
             absent = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{restricting}]")
         result = dict.fromkeys(snapshot.names, absent)
@@ -216,7 +216,7 @@ def _compare_plugin_alone(
 ) -> None:
     """One filter plugin by itself: its PreFilter, then its Filter on every node."""
     plugin = world.profile_of(pod).plugins.get(name)
-    if plugin is None or not comparer.wants(VERDICTS, name):
+    if plugin is None or not comparer.includes(VERDICTS, name):
         return
     state = CycleState()
     if isinstance(plugin, PreFilterPlugin):
@@ -265,13 +265,13 @@ def _filter_alone(
 def _compare_scores(
     comparer: Comparer, recorded: Json, world: World, profile: Profile, pod: PodInfo
 ) -> None:
-    """Scores of the nodes the recording found feasible, whatever we think of them."""
+    """Scores of the nodes that are feasible in the recording, even if they are not for us."""
     rows = [world.snapshot.row_of(name) for name in recorded.get("nodes", ())]
     nodes = nodes_of(world.snapshot, np.array(rows, np.intp))
     state = CycleState()
     run_pre_filter(profile, state, pod, nodes_of(world.snapshot))
     with suppress(FilterError):
-        run_filters(profile, state, pod, nodes)  # Some scores are made of what Filter found.
+        run_filters(profile, state, pod, nodes)  # Some scores use state from Filter.
     try:
         scores = run_scores(profile, state, pod, nodes)
     except ScoreError as error:
@@ -305,7 +305,7 @@ def compare_choice(comparer: Comparer, expected: Json, decision: Decision) -> No
     if result.get("orderFixed", True):
         comparer.equal(CHOICES, "node", result["node"], decision.node_name)
     else:
-        # Upstream walks the restricted nodes in random order: any of the best is right.
+        # Upstream visits the restricted nodes in random order: any of the best is right.
         is_one_of_best = decision.node_name in result.get("topNodes", [result["node"]])
         comparer.equal(CHOICES, "node", True, is_one_of_best)
     comparer.equal(CHOICES, "evaluatedNodes", result["evaluatedNodes"], decision.evaluated_count)
@@ -344,9 +344,9 @@ def compare_failure(comparer: Comparer, expected: Json, decision: Decision) -> N
 def compare_preemption(
     comparer: Comparer, recorded: Json, world: World, decision: Decision
 ) -> None:
-    """Where evicting pods would help, whom it would hit, and why it would not help elsewhere."""
+    """The candidates of preemption, their victims, and the status of the other nodes."""
     plugin = world.profile_of(decision.pod).plugins.get(DefaultPreemption.name)
-    if not isinstance(plugin, DefaultPreemption) or not comparer.wants(POST_FILTER):
+    if not isinstance(plugin, DefaultPreemption) or not comparer.includes(POST_FILTER):
         return
     if "candidates" not in recorded and "dryRun" not in recorded:
         return
@@ -377,7 +377,7 @@ def compare_preemption(
 def compare_reserve(
     comparer: Comparer, expected: Json, world: World, decision: Decision, status: Status | None
 ) -> None:
-    """What Reserve said on the recorded node, and all volumes that are spoken for afterwards."""
+    """The status of Reserve on the recorded node, and all assumed volumes and claims after it."""
     if "reserve" not in expected:
         return
     comparer.equal(RESERVE, "status", expected["reserve"], as_json(status))

@@ -1,4 +1,4 @@
-"""Devices in recorded decisions: what claims would get, did get, and what was written of it."""
+"""Devices in recorded decisions: possible allocations, chosen ones, and the written claims."""
 
 import asyncio
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from kubestow.simulator.conformance.report import DEVICES, Comparer
 from kubestow.simulator.conformance.world import World
 
 EXTENDED_RESOURCES: Final = "<extended-resources>"
-_MADE_HERE: Final = "-extended-resources-"
+_GENERATED: Final = "-extended-resources-"
 FAMILY: Final = "dra"
 
 
 def compare_devices(comparer: Comparer, expected: Json, world: World, decision: Decision) -> None:
-    """What can be said before the pod is placed: PreEnqueue, and what each node would give."""
+    """What is known before the pod is placed: PreEnqueue, and the allocations on each node."""
     plugin = _plugin(world, decision)
     if plugin is None:
         return
@@ -35,12 +35,12 @@ def compare_devices(comparer: Comparer, expected: Json, world: World, decision: 
     comparer.equal(DEVICES, "preEnqueue", expected.get("preEnqueue"), got_gate)
     attempt = _attempt(decision)
     for node_name, claims in expected.get("allocations", {}).items():
-        got = _would_get(attempt, node_name) if attempt is not None else None
+        got = _allocations(attempt, node_name) if attempt is not None else None
         comparer.equal(DEVICES, f"allocations {node_name}", claims, got)
 
 
 def compare_reserved_devices(comparer: Comparer, expected: Json, decision: Decision) -> None:
-    """What Reserve put down for the claims of the pod."""
+    """The allocations that Reserve chose for the claims of the pod."""
     attempt = _attempt(decision)
     if "result" not in expected or attempt is None:
         return
@@ -54,7 +54,7 @@ def compare_reserved_devices(comparer: Comparer, expected: Json, decision: Decis
 
 
 def bind_devices(comparer: Comparer, expected: Json, world: World, decision: Decision) -> None:
-    """Write the claims as PreBind does, where the recording did; undo everything if that fails."""
+    """Run PreBind where the recording did, and undo everything if it fails."""
     plugin, attempt = _plugin(world, decision), _attempt(decision)
     if plugin is None or attempt is None or "preBind" not in expected:
         return
@@ -62,12 +62,12 @@ def bind_devices(comparer: Comparer, expected: Json, world: World, decision: Dec
     status = asyncio.get_event_loop().run_until_complete(
         _pre_bind(plugin, decision, pod, node_name)
     )
-    world.finish_begun()
+    world.run_spawned()
     comparer.equal(DEVICES, "preBind", expected["preBind"], as_json(status))
     if status is not None:
         run_unreserve(world.profile_of(pod), decision.state, pod, node_name)
         world.forget(pod.assigned_to(node_name))
-        world.finish_begun()
+        world.run_spawned()
     _compare_bound(comparer, expected, world)
 
 
@@ -84,7 +84,7 @@ def _compare_bound(comparer: Comparer, expected: Json, world: World) -> None:
     for recorded in expected.get("bound", ()):
         claim = _find_claim(world, recorded["claim"])
         got = None if claim is None else _written(claim)
-        if got is not None and _MADE_HERE in recorded["claim"]:
+        if got is not None and _GENERATED in recorded["claim"]:
             # The name and UID of a claim made for extended resources are drawn at random.
             got |= {key: recorded[key] for key in ("claim", "uid") if key in recorded}
         comparer.equal(DEVICES, f"bound {recorded['claim']}", _without_empty(recorded), got)
@@ -93,9 +93,9 @@ def _compare_bound(comparer: Comparer, expected: Json, world: World) -> None:
 def _find_claim(world: World, key: str) -> ResourceClaim | None:
     namespace, _, name = key.partition("/")
     claims = world.objects.resource_claims
-    if _MADE_HERE not in name:
+    if _GENERATED not in name:
         return claims.get(namespace, name)
-    prefix = name.partition(_MADE_HERE)[0] + _MADE_HERE
+    prefix = name.partition(_GENERATED)[0] + _GENERATED
     return next(
         (one for one in claims.list_namespace(namespace) if one.metadata.name.startswith(prefix)),
         None,
@@ -111,7 +111,7 @@ def _written(claim: ResourceClaim) -> Json:
     return written
 
 
-def _would_get(attempt: Attempt, node_name: str) -> dict[str, list[str]] | None:
+def _allocations(attempt: Attempt, node_name: str) -> dict[str, list[str]] | None:
     found = attempt.allocations.get(node_name)
     if found is None:
         return None
@@ -141,9 +141,9 @@ def _without_empty(document: Json) -> Json:
 
 
 def _comparable(value: Any) -> Any:  # of any JSON values
-    """The value with quantities as numbers: `1Gi` and `1024Mi` are no difference.
+    """The value with quantities as numbers: `1Gi` and `1024Mi` are equal.
 
-    Ids of shares are left out: each side draws them by its own rule.
+    Ids of shares are left out: each side generates its own.
     """
     if is_object(value):
         return {

@@ -1,4 +1,4 @@
-"""Files of recorded decisions: what they hold and how they are read."""
+"""Files of recorded decisions: their structure, and reading them."""
 
 import gzip
 import zlib
@@ -26,7 +26,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_recordings(path: Path) -> list[Path]:
-    """The files a path stands for: itself, or all recordings in a directory and below."""
+    """The files at a path: itself, or all recordings in a directory and below."""
     if not path.is_dir():
         return [path]
     files = [file for pattern in ("*.json", "*.json.gz") for file in path.rglob(pattern)]

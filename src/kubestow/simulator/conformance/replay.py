@@ -1,7 +1,7 @@
-"""Follows a recorded scenario pod by pod (the sequence is described with the recordings).
+"""Replays a recorded scenario pod by pod (the sequence is described with the recordings).
 
-Every attempt starts from the state the recording was in, not from our own last choice, so that one
-difference does not spoil what comes after.
+Every attempt starts from the state of the recording, not from our own last choice, so that one
+difference does not affect later pods.
 """
 
 from datetime import datetime
@@ -57,8 +57,8 @@ def replay_scenario(
             compare_attempt(comparer, expected, world, decision)
         if family == DEVICES_FAMILY:
             compare_devices(comparer, expected, world, decision)
-        world.finish_begun()
-        status = move_on(scenario, expected, world, decision)
+        world.run_spawned()
+        status = advance(scenario, expected, world, decision)
         if family != SAMPLING:
             compare_reserve(comparer, expected, world, decision, status)
         if family == DEVICES_FAMILY:
@@ -66,10 +66,10 @@ def replay_scenario(
             bind_devices(comparer, expected, world, decision)
 
 
-def move_on(scenario: Json, expected: Json, world: World, decision: Decision) -> Status | None:
+def advance(scenario: Json, expected: Json, world: World, decision: Decision) -> Status | None:
     """Bring the cluster into the state in which the next pod was tried.
 
-    Returns what Reserve said where the pod was placed.
+    Returns the status of Reserve where the pod was placed.
     """
     pod = world.incoming[expected["pod"]]
     result = expected.get("result")
@@ -81,7 +81,7 @@ def move_on(scenario: Json, expected: Json, world: World, decision: Decision) ->
     elif "error" in expected or post_filter.get("nominatedNode") == "":
         _nominate(world, pod, "")
     else:
-        # The nomination stands; handling the failure enters it anew, behind the others.
+        # The nomination stays; handling the failure adds it again, behind the others.
         world.nominator.add(pod.pod)
     return None
 

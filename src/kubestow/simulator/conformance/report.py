@@ -1,4 +1,4 @@
-"""What was compared and what differs, per family and part."""
+"""Counts of compared values and differences, per family and part."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -7,7 +7,7 @@ import msgspec
 
 # The parts that are counted, as they are printed.
 PODS: Final = "pods"
-CLUSTER: Final = "cluster"  # node order, plugin lists, what the nodes hold, what the pod requests
+CLUSTER: Final = "cluster"  # node order, plugin lists, contents of nodes, requests of the pod
 PRE_FILTER: Final = "prefilter"
 VERDICTS: Final = "verdicts"  # per node: of all filters together, and of each filter on its own
 SCORES: Final = "scores"
@@ -30,7 +30,7 @@ PARTS: Final = (
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One value that is not as recorded. `detail` says which: a plugin, a node, a field."""
+    """One value that is not as recorded. `detail` names it: a plugin, a node, a field."""
 
     family: str
     scenario: str
@@ -53,7 +53,7 @@ class Only:
     def __init__(self, filters: Iterable[str] = ()) -> None:
         self._filters = [tuple(text.split("/", 1)) for text in filters]
 
-    def wants(self, part: str, detail: str = "") -> bool:
+    def includes(self, part: str, detail: str = "") -> bool:
         if not self._filters:
             return True
         return any(
@@ -100,15 +100,15 @@ class Comparer:
         self._pod = pod
         self._attempt = attempt
 
-    def wants(self, part: str, detail: str = "") -> bool:
-        return self._only.wants(part, detail)
+    def includes(self, part: str, detail: str = "") -> bool:
+        return self._only.includes(part, detail)
 
     def count_pod(self) -> None:
         self._report.counts(self._family, PODS).compared += 1
 
     def equal(self, part: str, detail: str, expected: Any, got: Any) -> None:
         """`detail` begins with the name of the plugin where there is one."""
-        if not self._only.wants(part, detail):
+        if not self._only.includes(part, detail):
             return
         self._report.counts(self._family, part).compared += 1
         if expected != got:

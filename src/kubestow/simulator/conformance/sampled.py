@@ -1,5 +1,4 @@
-"""Sets a decision on a large cluster beside the recorded one: only the search and its outcome are
-there."""
+"""Compares a decision on a large cluster, of which only the search and its result are recorded."""
 
 from kubestow.engine.decision import Decision
 from kubestow.simulator.conformance.compare import (
@@ -47,7 +46,7 @@ def _compare_pre_filter(comparer: Comparer, recorded: Json | None, decision: Dec
 
 
 def _compare_failed(comparer: Comparer, expected: Json, decision: Decision) -> None:
-    """Nodes that were looked at and failed, with why; order does not matter here."""
+    """Nodes that were evaluated and failed, with their status; order does not matter here."""
     recorded: dict[int, Json] = {}
     for group in expected.get("failed", ()):
         status = {key: group[key] for key in ("code", "plugin", "reasons") if key in group}

@@ -1,7 +1,7 @@
-"""The cluster of a scenario, set up as the recording scheduler saw it.
+"""The cluster of a scenario, set up as in the recording.
 
-No queue runs here and nothing is written to an API server: the recorded sequence says which pod is
-tried next and what becomes of it.
+No queue runs here and nothing is written to an API server: the recorded sequence determines which
+pod is tried next and its result.
 """
 
 import asyncio
@@ -70,9 +70,9 @@ class World:
         self.snapshot = Snapshot()
         self.nominator = Nominator(find=self._find, pod_lister=self.objects.pods.get)
         self.incoming: dict[str, PodInfo] = {}
-        self._begun: list[Coroutine[Any, Any, None]] = []
+        self._spawned: list[Coroutine[Any, Any, None]] = []
         self._clock = clock
-        # What plugins write lands here; the recorded sequence decides what becomes of pods.
+        # Receives the writes of plugins; the results of pods come from the recorded sequence.
         self._cluster = MemoryCluster(clock, admission=False)
         self._client = MemoryClient(self._cluster)
         self._follows_claims = bool(scenario["objects"].get("deviceclasses"))
@@ -99,7 +99,7 @@ class World:
         return assumed
 
     def replace_incoming(self, pod: Pod) -> None:
-        """A pod that waits got a new version, with another status."""
+        """Set a new version of a waiting pod, with another status."""
         info = PodInfo(pod)
         self.incoming[info.key] = info
         self.objects.pods.put(pod)
@@ -116,18 +116,17 @@ class World:
         self.objects.pods.remove(pod.metadata.namespace, pod.metadata.name)
 
     def forget(self, assumed: PodInfo) -> None:
-        """What `assume` did, undone."""
+        """Undo `assume`."""
         self.cache.forget_pod(assumed.pod)
 
-    def finish_begun(self) -> None:
-        """Let what plugins left to run beside the loop, such as giving up a claim, come to its
-        end."""
-        while self._begun:
-            asyncio.get_event_loop().run_until_complete(self._begun.pop(0))
+    def run_spawned(self) -> None:
+        """Run the work that plugins spawned, such as releasing a claim."""
+        while self._spawned:
+            asyncio.get_event_loop().run_until_complete(self._spawned.pop(0))
         self.follow_cluster()
 
     def follow_cluster(self) -> None:
-        """Do what the informer of claims does after plugins have written some."""
+        """Update the store of claims from the cluster, as an informer would."""
         store = self.objects.resource_claims
         written = {stored.key: stored.typed for stored in self._cluster.objects_of(RESOURCE_CLAIMS)}
         for claim in store.list():
@@ -142,7 +141,7 @@ class World:
     def _load(self, scenario: Json) -> None:
         recorded: Mapping[str, list[Json]] = scenario["objects"]
         if self._follows_claims:
-            # PreBind writes claims and pods, so the cluster has to have them.
+            # PreBind writes claims and pods, so they must exist in the cluster.
             self._cluster.load([*recorded.get("resourceclaims", ()), *scenario["incoming"]])
             self.follow_cluster()
         for key, (store, kind) in _STORES.items():
@@ -189,14 +188,14 @@ class World:
         return handle
 
     def _run_later(self, work: Coroutine[Any, Any, None]) -> None:
-        self._begun.append(work)
+        self._spawned.append(work)
 
     def _find(self, key: str) -> PodInfo | None:
         return self.incoming.get(key)
 
 
 def _never_run(work: Coroutine[Any, Any, None]) -> None:
-    # What would run beside the loop (evicting victims) is part of the recorded sequence.
+    # The effect of spawned work (evicting victims) is part of the recorded sequence.
     work.close()
 
 

@@ -1,7 +1,7 @@
 """DaemonSets: one pod on every node that may have one.
 
-Which nodes may is decided here, by the template's node selector, its required affinity and the
-taints it tolerates; that the pod then goes to exactly that node is the scheduler's work.
+The nodes are chosen here, by the template's node selector, its required affinity and the taints it
+tolerates; the scheduler then binds each pod to its node.
 """
 
 from contextlib import suppress
@@ -33,7 +33,7 @@ from kubestow.simulator.event_log import EventLog
 REVISION: Final = "controller-revision-hash"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _AFFINITY: Final = ("spec", "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms")
-# A daemon stays on a node in trouble, and comes to one that takes no other pods.
+# A daemon stays on a node with problems, and is placed on one that is closed to other pods.
 _TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -53,11 +53,11 @@ class DaemonSetController(OwnerController):
             name="daemonset-controller",
             owners="daemonsets.apps",
             dependents="pods",
-            concerns_all="nodes",
+            affects_all="nodes",
         )
 
     def reconcile(self, owner: StoredObject, dependents: list[StoredObject]) -> float | None:
-        template = _tolerant(as_object(value_at(owner.document, "spec", "template")))
+        template = _with_tolerations(as_object(value_at(owner.document, "spec", "template")))
         wanted = self._suitable_nodes(template)
         by_node: dict[str, list[StoredObject]] = {}
         for pod in dependents:
@@ -66,7 +66,7 @@ class DaemonSetController(OwnerController):
         if not is_terminating(owner):
             delay_s = self._fill(owner, template, wanted - by_node.keys())
             for node_name, pods in by_node.items():
-                self._tidy(owner, pods, is_wanted=node_name in wanted)
+                self._delete_surplus(owner, pods, is_wanted=node_name in wanted)
             self._replace_outdated(owner, by_node, len(wanted))
         self._report(owner, wanted, by_node)
         return delay_s
@@ -92,15 +92,17 @@ class DaemonSetController(OwnerController):
         for node_name in sorted(node_names):
             try:
                 pod = self.cluster.create(
-                    PODS, pod_from_template(owner, _tied(template, node_name))
+                    PODS, pod_from_template(owner, _pinned(template, node_name))
                 )
             except ApiError as error:
                 return self.refused(owner, error)
             self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
         return None
 
-    def _tidy(self, owner: StoredObject, pods: list[StoredObject], *, is_wanted: bool) -> None:
-        """Of the pods meant for a node keep one that works, if any is wanted."""
+    def _delete_surplus(
+        self, owner: StoredObject, pods: list[StoredObject], *, is_wanted: bool
+    ) -> None:
+        """Keep one working pod on a wanted node, and none on any other."""
         working = [pod for pod in pods if not is_finished(pod) and not is_terminating(pod)]
         working.sort(key=lambda pod: (pod.metadata["creationTimestamp"], pod.name))
         kept = working[:1] if is_wanted else []
@@ -126,7 +128,7 @@ class DaemonSetController(OwnerController):
             if not is_terminating(pod) and _labels(pod).get(REVISION) != _revision_of(owner)
         ]
         for pod in outdated:
-            # Replacing one that is not ready costs nothing.
+            # Replacing one that is not ready does not reduce availability.
             if ready_since_s(pod) is None:
                 self._delete(owner, pod)
             elif allowance > 0:
@@ -170,7 +172,7 @@ class DaemonSetController(OwnerController):
 
 
 def node_of(pod: StoredObject) -> str:
-    """The node a daemon is on, or is meant for."""
+    """The node of a daemon, bound or not."""
     if node_name := value_at(pod.document, "spec", "nodeName"):
         return node_name
     for term in as_list(value_at(pod.document, *_AFFINITY)):
@@ -181,14 +183,14 @@ def node_of(pod: StoredObject) -> str:
     return ""
 
 
-def _tied(template: JsonObject, node_name: str) -> JsonObject:
-    """The template with a demand for one node; it replaces the author's own demands."""
+def _pinned(template: JsonObject, node_name: str) -> JsonObject:
+    """The template with a required affinity to one node, in place of its own."""
     field: JsonObject = {"key": "metadata.name", "operator": "In", "values": [node_name]}
     terms: list[Any] = [{"matchFields": [field]}]
     return replaced_at(template, _AFFINITY, terms)
 
 
-def _tolerant(template: JsonObject) -> JsonObject:
+def _with_tolerations(template: JsonObject) -> JsonObject:
     own = as_list(value_at(template, "spec", "tolerations"))
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in _TOLERATED]
     return replaced_at(template, ("spec", "tolerations"), [*own, *added])

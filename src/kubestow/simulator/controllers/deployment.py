@@ -1,11 +1,11 @@
-"""Deployments: one ReplicaSet per template, and a way from the old one to the new one.
+"""Deployments: one ReplicaSet per template, and rolling updates from the old one to the new one.
 
-    template changed ──► new ReplicaSet ──► up by the surge, old ones down by what may be missing
-                                        └──► Recreate: old ones to none first, then the new one
+    template changed ──► new ReplicaSet ──► up by maxSurge, old ones down by maxUnavailable
+                                        └──► Recreate: old ones to 0 first, then the new one
 
-A ReplicaSet is found by its template, so going back to an earlier template revives the earlier
-ReplicaSet under a new revision number. Scaling in the middle of an update is not spread over the
-ReplicaSets in proportion; the update's own steps reach the same end.
+A ReplicaSet is found by its template, so going back to an earlier template reuses the earlier
+ReplicaSet under a new revision number. Scaling during an update is not spread over the ReplicaSets
+in proportion; the steps of the update reach the same end.
 """
 
 from contextlib import suppress
@@ -64,8 +64,8 @@ class DeploymentController(OwnerController):
         old = [one for one in by_age if one is not new]
         if not is_terminating(owner) and not value_at(owner.document, "spec", "paused"):
             new = self._current(owner, template, new, old)
-            self._move(owner, new, old)
-            self._forget_oldest(owner, old)
+            self._step(owner, new, old)
+            self._delete_oldest(owner, old)
         elif new is not None and not is_terminating(owner):
             # A paused deployment makes no new ReplicaSet, but is scaled.
             self._scale(owner, new, _desired(owner))
@@ -94,7 +94,7 @@ class DeploymentController(OwnerController):
 
     def _create(self, owner: StoredObject, template: JsonObject, revision: int) -> StoredObject:
         spec = as_object(owner.document.get("spec"))
-        hash_text = self._free_hash(owner, template)
+        hash_text = self._unused_hash(owner, template)
         labels = as_object(value_at(template, "metadata", "labels"))
         selector = as_object(spec.get("selector"))
         match_labels = {**as_object(selector.get("matchLabels")), HASH_LABEL: hash_text}
@@ -117,8 +117,8 @@ class DeploymentController(OwnerController):
         }
         return self.cluster.create(self.dependents, document)
 
-    def _free_hash(self, owner: StoredObject, template: JsonObject) -> str:
-        """The template's hash; another one while a stranger has the name it would give."""
+    def _unused_hash(self, owner: StoredObject, template: JsonObject) -> str:
+        """The template's hash; another one while the name from it is taken."""
         attempt = 0
         while True:
             text = template_hash(template, attempt)
@@ -131,7 +131,7 @@ class DeploymentController(OwnerController):
         patch: JsonObject = {"metadata": {"annotations": {REVISION: str(revision)}}}
         return self.cluster.patch(self.dependents, *replica_set.key, patch, "merge")
 
-    def _move(self, owner: StoredObject, new: StoredObject, old: list[StoredObject]) -> None:
+    def _step(self, owner: StoredObject, new: StoredObject, old: list[StoredObject]) -> None:
         """One step from the old ReplicaSets to the new one."""
         desired = _desired(owner)
         if value_at(owner.document, "spec", "strategy", "type") == "Recreate":
@@ -145,7 +145,7 @@ class DeploymentController(OwnerController):
         current = _replicas(new)
         wanted = new_wanted(desired, limits, current, counts)
         if wanted != current.wanted:
-            # The next step follows when this one shows.
+            # The next step follows when the status shows this one.
             self._scale(owner, new, wanted)
             return
         for one, count in zip(old, old_wanted(desired, limits, current, counts), strict=True):
@@ -162,7 +162,7 @@ class DeploymentController(OwnerController):
             note = f"Scaled {direction} replica set {replica_set.name} from {before} to {count}"
             self.record(owner, "ScalingReplicaSet", note)
 
-    def _forget_oldest(self, owner: StoredObject, old: list[StoredObject]) -> None:
+    def _delete_oldest(self, owner: StoredObject, old: list[StoredObject]) -> None:
         limit = value_at(owner.document, "spec", "revisionHistoryLimit")
         unused = [
             one
@@ -179,7 +179,7 @@ class DeploymentController(OwnerController):
     def _report(
         self, owner: StoredObject, new: StoredObject | None, old: list[StoredObject]
     ) -> float | None:
-        """Write counts and conditions; when the deadline for progress ends."""
+        """Write counts and conditions; return the seconds until the progress deadline."""
         found = self.cluster.find(self.owners, *owner.key)
         if found is None:
             return None
@@ -202,7 +202,7 @@ class DeploymentController(OwnerController):
         return None
 
     def _deadline_s(self, owner: StoredObject, progress: JsonObject) -> float:
-        """When a deployment that has not moved since counts as stuck."""
+        """The time at which a deployment without progress counts as failed."""
         allowed_s: int = value_at(owner.document, "spec", "progressDeadlineSeconds") or 600
         return (seconds_of(progress.get("lastUpdateTime")) or 0.0) + allowed_s
 
@@ -246,7 +246,7 @@ class DeploymentController(OwnerController):
         if has_moved or before.get("reason") == "NewReplicaSetAvailable":
             note = f"{name} is progressing."
             return self._condition(
-                owner, "Progressing", "True", "ReplicaSetUpdated", note, is_news=has_moved
+                owner, "Progressing", "True", "ReplicaSetUpdated", note, is_update=has_moved
             )
         if self._deadline_s(owner, before) <= self.clock.now_ns() / NANOSECONDS:
             note = f"{name} has timed out progressing."
@@ -262,20 +262,20 @@ class DeploymentController(OwnerController):
         reason: str,
         message: str,
         *,
-        is_news: bool = False,
+        is_update: bool = False,
     ) -> JsonObject:
-        """A condition whose times move only when it says something new."""
+        """A condition whose times change only with its content, or for an update."""
         now = whole_seconds(self.clock.now_ns())
         before = _known_condition(owner, type) or {}
         is_same = (before.get("status"), before.get("reason")) == (status, reason)
-        if is_same and before.get("message") == message and not is_news:
+        if is_same and before.get("message") == message and not is_update:
             return before
-        has_turned = before.get("status") != status
+        has_changed = before.get("status") != status
         return {
             "type": type,
             "status": status,
             "lastUpdateTime": now,
-            "lastTransitionTime": now if has_turned else before.get("lastTransitionTime"),
+            "lastTransitionTime": now if has_changed else before.get("lastTransitionTime"),
             "reason": reason,
             "message": message,
         }
@@ -290,7 +290,7 @@ class _Counts(NamedTuple):
     terminating: int
 
     def written(self) -> dict[str, int]:
-        """As the status has them."""
+        """The fields of the status."""
         return {
             "replicas": self.replicas,
             "updatedReplicas": self.updated,
@@ -327,7 +327,7 @@ def _known_condition(owner: StoredObject, type: str) -> JsonObject | None:
 
 
 def _template_of(replica_set: StoredObject) -> JsonObject:
-    """The template without the label that tells the ReplicaSets apart."""
+    """The template without the label that distinguishes the ReplicaSets."""
     template = as_object(value_at(replica_set.document, "spec", "template"))
     return removed_at(template, _HASH_LABEL_PATH)
 

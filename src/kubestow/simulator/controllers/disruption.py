@@ -1,9 +1,9 @@
-"""PodDisruptionBudgets: how many pods may be taken away right now.
+"""PodDisruptionBudgets: how many pods may be disrupted now.
 
     allowed = healthy now - healthy needed, and never below zero
 
-The scheduler asks before it pushes pods aside, `kubectl drain` before it evicts. How many pods
-there should be is what their controllers were told to have; pods without one count as they are.
+The scheduler reads them before it preempts pods, `kubectl drain` before it evicts. The expected
+number of pods is the sum of their controllers' replicas; each pod without a controller counts 1.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from kubestow.simulator.controllers.owner_controller import controller_reference
 from kubestow.simulator.controllers.pods import is_active, ready_since_s
 from kubestow.simulator.controllers.rolling import share
 
-# A pod whose eviction was allowed counts as gone for so long, if it does not go sooner.
+# A pod whose eviction was allowed counts as gone for this long, unless it is deleted before.
 DISRUPTED_S: Final = 120.0
 
 
@@ -48,7 +48,7 @@ class DisruptionController:
             group.close()
 
     def _concerned(self, events: Iterable[WatchEvent]) -> dict[Key, None]:
-        """The budgets to look at after some events, each once."""
+        """The budgets to update after some events, each once."""
         keys: dict[Key, None] = {}
         for event in events:
             stored = event.stored
@@ -104,7 +104,7 @@ class DisruptionController:
         return status | ({"disruptedPods": disrupted} if disrupted else {})
 
     def _expected(self, pods: list[StoredObject]) -> int:
-        """How many pods there should be."""
+        """The expected number of pods."""
         owners: dict[str, int] = {}
         free = 0
         for pod in pods:

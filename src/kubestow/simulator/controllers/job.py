@@ -1,13 +1,13 @@
-"""Jobs: pods that are to end, until enough of them have ended well.
+"""Jobs: pods that end by themselves, until enough of them have succeeded.
 
     running ── enough succeeded ──────────────────────────► Complete ──ttl──► deleted
             ├── more failed than the backoff limit ───────► Failed   ──ttl──► deleted
             ├── active longer than its deadline ──────────► Failed
             └── suspended: its pods are deleted until it is resumed
 
-A failed pod is replaced after a pause that doubles with each failure. A pod counts once, when it is
-seen to have ended, and stays counted when it is deleted. Of a pod that is deleted while it runs,
-neither is counted; it is replaced.
+A failed pod is replaced after a pause that doubles with each failure. A pod is counted once, when
+it has ended, and stays counted when it is deleted. A pod that is deleted while it runs is not
+counted; it is replaced.
 """
 
 from contextlib import suppress
@@ -29,10 +29,10 @@ from kubestow.cluster.resources import PODS
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.simulator.controllers.owner_controller import OwnerController
 from kubestow.simulator.controllers.pods import (
+    first_to_delete,
     is_active,
     is_finished,
     is_terminating,
-    least_missed,
     pod_from_template,
     ready_since_s,
 )
@@ -48,8 +48,8 @@ _INDEX_VARIABLE: Final[JsonObject] = {
 }
 
 
-class _Wish(NamedTuple):
-    """What a job's spec asks for."""
+class _JobSpec(NamedTuple):
+    """A job's spec with its defaults."""
 
     parallelism: int
     completions: int | None
@@ -61,7 +61,7 @@ class _Wish(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """What has become of a job's pods so far."""
+    """The pods of a job that have ended so far."""
 
     succeeded: int
     failed: int
@@ -79,27 +79,27 @@ class JobController(OwnerController):
             owners="jobs.batch",
             dependents="pods",
         )
-        # By the job's UID: UIDs of ended pods, with their index if they ended well.
+        # By the job's UID: UIDs of ended pods, with the index of succeeded ones.
         self._succeeded: dict[str, dict[str, str]] = {}
         self._failed: dict[str, dict[str, float]] = {}
 
     def reconcile(self, owner: StoredObject, dependents: list[StoredObject]) -> float | None:
-        wish = _wish_of(owner)
+        spec = _spec_of(owner)
         if _is_over(owner):
-            return self._expire(owner, wish)
+            return self._expire(owner, spec)
         if is_terminating(owner):
             return None
         ended = self._count(owner, dependents)
         active = [pod for pod in dependents if is_active(pod)]
-        verdict = self._verdict(owner, wish, ended, active)
+        verdict = self._verdict(owner, spec, ended, active)
         if verdict is not None:
             self._end(owner, ended, active, verdict)
-            return self._expire(owner, wish)
-        if wish.is_suspended:
+            return self._expire(owner, spec)
+        if spec.is_suspended:
             self._delete(owner, active)
             self._report(owner, ended, [], is_suspended=True)
             return None
-        delays = [self._staff(owner, wish, ended, active), self._until_deadline_s(owner, wish)]
+        delays = [self._scale(owner, spec, ended, active), self._until_deadline_s(owner, spec)]
         self._report(owner, ended, active)
         return min((s for s in delays if s is not None), default=None)
 
@@ -114,56 +114,56 @@ class JobController(OwnerController):
             else:
                 failed.setdefault(pod.uid, self._now_s())
         indexes = frozenset(succeeded.values())
-        count = len(indexes) if _wish_of(owner).is_indexed else len(succeeded)
+        count = len(indexes) if _spec_of(owner).is_indexed else len(succeeded)
         return _Ended(count, len(failed), indexes, max(failed.values(), default=0.0))
 
     def _verdict(
-        self, owner: StoredObject, wish: _Wish, ended: _Ended, active: list[StoredObject]
+        self, owner: StoredObject, spec: _JobSpec, ended: _Ended, active: list[StoredObject]
     ) -> "_Verdict | None":
         """How the job has ended; None while it has not."""
-        if ended.failed > wish.backoff_limit:
+        if ended.failed > spec.backoff_limit:
             return _TOO_MANY_FAILURES
-        deadline_s = self._until_deadline_s(owner, wish)
+        deadline_s = self._until_deadline_s(owner, spec)
         if deadline_s is not None and deadline_s <= 0:
             return _TOO_LATE
-        if wish.completions is None:
+        if spec.completions is None:
             return _COMPLETE if ended.succeeded and not active else None
-        return _COMPLETE if ended.succeeded >= wish.completions else None
+        return _COMPLETE if ended.succeeded >= spec.completions else None
 
-    def _until_deadline_s(self, owner: StoredObject, wish: _Wish) -> float | None:
+    def _until_deadline_s(self, owner: StoredObject, spec: _JobSpec) -> float | None:
         started_s = seconds_of(value_at(owner.document, "status", "startTime"))
-        if wish.deadline_s is None or wish.is_suspended:
+        if spec.deadline_s is None or spec.is_suspended:
             return None
-        return (self._now_s() if started_s is None else started_s) + wish.deadline_s - self._now_s()
+        return (self._now_s() if started_s is None else started_s) + spec.deadline_s - self._now_s()
 
     def _now_s(self) -> float:
         return self.clock.now_ns() / NANOSECONDS
 
     # --- Pods ---------------------------------------------------------------------------------
 
-    def _staff(
-        self, owner: StoredObject, wish: _Wish, ended: _Ended, active: list[StoredObject]
+    def _scale(
+        self, owner: StoredObject, spec: _JobSpec, ended: _Ended, active: list[StoredObject]
     ) -> float | None:
-        """Make or delete pods; when to go on, if it is not done."""
-        wanted = wish.parallelism
-        if wish.completions is not None:
-            wanted = min(wanted, wish.completions - ended.succeeded)
+        """Make or delete pods; return the seconds until the next step, if there is one."""
+        wanted = spec.parallelism
+        if spec.completions is not None:
+            wanted = min(wanted, spec.completions - ended.succeeded)
         elif ended.succeeded:
-            # The work is done; who is still busy may finish.
+            # The work is done; pods that still run may finish.
             wanted = min(wanted, len(active))
         missing = wanted - len(active)
         if missing < 0:
-            self._delete(owner, least_missed(active, -missing))
+            self._delete(owner, first_to_delete(active, -missing))
             return None
         if missing == 0:
             return None
         wait_s = max(self._pause_s(ended) - self._now_s(), self.held_back_s(owner))
         if wait_s > 0:
             return wait_s
-        return self._create(owner, wish, ended, active, missing)
+        return self._create(owner, spec, ended, active, missing)
 
     def _pause_s(self, ended: _Ended) -> float:
-        """Until when a job that had failures waits before its next pod."""
+        """The time until which a job with failures waits before its next pod."""
         if not ended.failed:
             return 0.0
         return ended.last_failure_s + min(BACKOFF_S * 2 ** (ended.failed - 1), BACKOFF_S_MAX)
@@ -171,15 +171,15 @@ class JobController(OwnerController):
     def _create(
         self,
         owner: StoredObject,
-        wish: _Wish,
+        spec: _JobSpec,
         ended: _Ended,
         active: list[StoredObject],
         missing: int,
     ) -> float | None:
         taken = ended.indexes | {_index_of(pod) for pod in active}
-        free = (str(index) for index in range(wish.completions or 0) if str(index) not in taken)
+        free = (str(index) for index in range(spec.completions or 0) if str(index) not in taken)
         for _ in range(min(missing, BURST)):
-            document = _pod_of(owner, next(free, "") if wish.is_indexed else "")
+            document = _pod_of(owner, next(free, "") if spec.is_indexed else "")
             try:
                 pod = self.cluster.create(PODS, document)
             except ApiError as error:
@@ -235,7 +235,7 @@ class JobController(OwnerController):
                 status[field] = count
             else:
                 status.pop(field, None)
-        if _wish_of(owner).is_indexed:
+        if _spec_of(owner).is_indexed:
             status["completedIndexes"] = _ranges(ended.indexes)
         return status
 
@@ -262,18 +262,18 @@ class JobController(OwnerController):
         now = whole_seconds(self.clock.now_ns())
         return {"type": type, "status": status, "lastProbeTime": now, "lastTransitionTime": now}
 
-    def _expire(self, owner: StoredObject, wish: _Wish) -> float | None:
-        """Delete a job that is over when its time is up; until then, how long that is."""
+    def _expire(self, owner: StoredObject, spec: _JobSpec) -> float | None:
+        """Delete a finished job after its TTL; before that, return the seconds that remain."""
         self._succeeded.pop(owner.uid, None)
         self._failed.pop(owner.uid, None)
         found = self.cluster.find(self.owners, *owner.key)
-        if wish.ttl_s is None or found is None:
+        if spec.ttl_s is None or found is None:
             return None
         ended_s = max(
             seconds_of(one.get("lastTransitionTime")) or 0.0
             for one in objects_in(value_at(found.document, "status", "conditions"))
         )
-        wait_s = ended_s + wish.ttl_s - self._now_s()
+        wait_s = ended_s + spec.ttl_s - self._now_s()
         if wait_s <= 0:
             with suppress(NotFoundError):
                 self.cluster.delete(self.owners, *owner.key, uid=owner.uid)
@@ -304,9 +304,9 @@ _TOO_LATE: Final = _Verdict(
 )
 
 
-def _wish_of(job: StoredObject) -> _Wish:
+def _spec_of(job: StoredObject) -> _JobSpec:
     spec = as_object(job.document.get("spec"))
-    return _Wish(
+    return _JobSpec(
         parallelism=1 if spec.get("parallelism") is None else spec["parallelism"],
         completions=spec.get("completions"),
         backoff_limit=6 if spec.get("backoffLimit") is None else spec["backoffLimit"],
@@ -343,7 +343,7 @@ def _pod_of(job: StoredObject, index: str) -> JsonObject:
 
 
 def _ranges(indexes: frozenset[str]) -> str:
-    """`0-2,5,7,8`: the indexes that are done; only three in a row are a range."""
+    """`0-2,5,7,8`: the completed indexes; three or more in a row are a range."""
     runs: list[list[int]] = []
     for number in sorted(int(index) for index in indexes if index):
         if runs and runs[-1][-1] == number - 1:

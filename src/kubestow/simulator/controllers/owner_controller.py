@@ -1,14 +1,14 @@
-"""What all controllers here have in common: an owner, the objects it controls, and a loop.
+"""The common part of the controllers here: an owner, the objects it controls, and a loop.
 
-The loop collects what changed, then looks at each owner once, however many events there were.
-Before it looks it takes in every write so far, its own included: a controller never acts twice on
-the same lack.
+The loop collects changes, then reconciles each changed owner once, however many events there were.
+Before that it handles the events of every write so far, its own included, so that a controller
+never acts twice on the same difference.
 
     events ──► dirty owners ──► reconcile(owner, dependents) ──► writes ──► events …
-                   ▲                        └── "look again in 5 s" ──► timer
-                   └────────────────────────────────────────────────────┘
+                   ▲                        └── seconds to the next call ──► timer
+                   └────────────────────────────────────────────────────────┘
 
-Not here: what an owner wants (`replica_set`, `deployment`, `job`).
+Not here: reconciling each kind (`replica_set`, `deployment`, `job`).
 """
 
 import asyncio
@@ -32,12 +32,12 @@ from kubestow.simulator.event_log import EventLog
 
 logger = logging.getLogger(__name__)
 
-# How soon a controller tries again what the server refused.
+# How long a controller waits before it repeats a refused write.
 RETRY_S: Final = 5.0
 
 
 class OwnerController(ABC):
-    """Keeps the objects of one resource in step with those they control."""
+    """Reconciles the objects of one resource with those they control."""
 
     def __init__(
         self,
@@ -48,18 +48,18 @@ class OwnerController(ABC):
         name: str,
         owners: str,
         dependents: str,
-        concerns_all: str = "",
+        affects_all: str = "",
     ) -> None:
         """All three are qualified names of resources, such as `jobs.batch`.
 
-        A change of one that `concerns_all` makes every owner worth a look.
+        A change of an object of `affects_all` makes every owner dirty.
         """
         self.cluster: Final = cluster
         self.clock: Final = clock
         self.name: Final = name
         self.owners: Final = cluster.resources.named(owners)
         self.dependents: Final = cluster.resources.named(dependents)
-        self._others = [cluster.resources.named(concerns_all)] if concerns_all else []
+        self._others = [cluster.resources.named(affects_all)] if affects_all else []
         self._log = log
         self._held_back_s: dict[str, float] = {}
         # By the owner's UID, and by key within; a dependent without a controller by its namespace.
@@ -72,7 +72,7 @@ class OwnerController(ABC):
 
     @abstractmethod
     def reconcile(self, owner: StoredObject, dependents: list[StoredObject]) -> float | None:
-        """Bring what is a step closer to what is wanted; seconds until the next look, or None."""
+        """One step towards the desired state; return the seconds until the next call, or None."""
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -81,19 +81,19 @@ class OwnerController(ABC):
         try:
             while not group.is_closed:
                 await group.wait()
-                self._learn(group.events_nowait())
+                self._handle_events(group.events_nowait())
                 while self._dirty:
-                    self._look_at(next(iter(self._dirty)), group)
-                    # Others get their turn: a large workload is many writes.
+                    self._reconcile_one(next(iter(self._dirty)), group)
+                    # Yield to other tasks: a large workload is many writes.
                     await asyncio.sleep(0)
-                    self._learn(group.events_nowait())
+                    self._handle_events(group.events_nowait())
         finally:
             group.close()
             for timer in self._timers.values():
                 timer.cancel()
 
-    def _look_at(self, key: Key, group: WatchGroup) -> None:
-        self._learn(group.events_nowait())
+    def _reconcile_one(self, key: Key, group: WatchGroup) -> None:
+        self._handle_events(group.events_nowait())
         self._dirty.pop(key, None)
         if (timer := self._timers.pop(key, None)) is not None:
             timer.cancel()
@@ -103,33 +103,33 @@ class OwnerController(ABC):
         try:
             delay_s = self.reconcile(owner, list(self._owned.get(owner.uid, {}).values()))
         except ApiError as error:
-            # Somebody else wrote meanwhile, or the server refuses what the owner asks for: the
-            # owner's next change, or a little time, may help. The other owners are not concerned.
+            # A conflicting write, or a refusal: a later try, or the owner's next change, may
+            # succeed. The other owners are not affected.
             logger.debug("%s: %s %s: %s", self.name, self.owners.kind, "/".join(key), error)
             delay_s = RETRY_S
         if delay_s is not None:
             loop = asyncio.get_running_loop()
-            self._timers[key] = loop.call_later(max(delay_s, 0), self._look_again, key)
+            self._timers[key] = loop.call_later(max(delay_s, 0), self._on_timer, key)
 
-    def _look_again(self, key: Key) -> None:
+    def _on_timer(self, key: Key) -> None:
         self._timers.pop(key, None)
         self._dirty[key] = None
         if self._group is not None:
             self._group.wake()
 
-    # --- Who belongs to whom ------------------------------------------------------------------
+    # --- Owners and dependents ----------------------------------------------------------------
 
-    def _learn(self, events: Iterable[WatchEvent]) -> None:
+    def _handle_events(self, events: Iterable[WatchEvent]) -> None:
         for event in events:
             if event.stored.resource is self.owners:
                 self._dirty[event.stored.key] = None
             elif event.stored.resource is self.dependents:
-                self._learn_of_dependent(event)
+                self._handle_dependent(event)
             else:
                 for owner in self.cluster.objects_of(self.owners):
                     self._dirty[owner.key] = None
 
-    def _learn_of_dependent(self, event: WatchEvent) -> None:
+    def _handle_dependent(self, event: WatchEvent) -> None:
         stored = event.stored
         key, (namespace, _) = stored.key, stored.key
         self._forget(key)
@@ -142,7 +142,7 @@ class OwnerController(ABC):
             return
         if reference is None:
             self._orphans.setdefault(namespace, {})[key] = stored
-            self._notice_orphan(stored)
+            self._mark_adopters(stored)
             return
         uid: str = reference.get("uid", "")
         self._owned.setdefault(uid, {})[key] = stored
@@ -158,8 +158,8 @@ class OwnerController(ABC):
         else:
             self._orphans.get(key[0], {}).pop(key, None)
 
-    def _notice_orphan(self, orphan: StoredObject) -> None:
-        """Whoever selects it may want to adopt it."""
+    def _mark_adopters(self, orphan: StoredObject) -> None:
+        """Make the owners dirty that select the orphan, because they may adopt it."""
         labels = as_object(orphan.metadata.get("labels"))
         if not labels or "deletionTimestamp" in orphan.metadata:
             return
@@ -167,10 +167,10 @@ class OwnerController(ABC):
             if owner.key[0] == orphan.key[0] and selector_of(owner.document).matches(labels):
                 self._dirty[owner.key] = None
 
-    # --- For those who know what an owner wants -----------------------------------------------
+    # --- For subclasses -----------------------------------------------------------------------
 
     def adopt(self, owner: StoredObject) -> bool:
-        """Take over what the owner selects and nobody controls; True if there was any."""
+        """Adopt the orphans that the owner selects; True if there was any."""
         selector = selector_of(owner.document)
         adopted = False
         for orphan in list(self._orphans.get(owner.key[0], {}).values()):
@@ -193,17 +193,17 @@ class OwnerController(ABC):
     def record(
         self, owner: StoredObject, reason: str, note: str, *, type: EventKind = "Normal"
     ) -> None:
-        """Tell those who ask why: `kubectl describe` shows it."""
+        """Record an event, which `kubectl describe` shows."""
         self._log.record(owner, reporter=self.name, reason=reason, note=note, type=type)
 
     def refused(self, owner: StoredObject, error: ApiError) -> float:
-        """Tell that a dependent could not be made, and when to try again."""
+        """Record that a dependent could not be made; return the seconds until the next try."""
         self.record(owner, "FailedCreate", f"Error creating: {error}", type="Warning")
         self._held_back_s[owner.uid] = self.clock.monotonic_s() + RETRY_S
         return RETRY_S
 
     def held_back_s(self, owner: StoredObject) -> float:
-        """How long not to try after a refusal: the owner may be looked at sooner."""
+        """How long to wait after a refusal, even if the owner is reconciled earlier."""
         until_s = self._held_back_s.get(owner.uid, 0.0)
         left_s = until_s - self.clock.monotonic_s()
         if left_s <= 0:
@@ -211,7 +211,7 @@ class OwnerController(ABC):
         return max(left_s, 0.0)
 
     def write_status(self, owner: StoredObject, status: JsonObject) -> None:
-        """Replace the owner's status; nothing happens if it says the same already."""
+        """Replace the owner's status, unless it is equal already."""
         if as_object(owner.document.get("status")) == status:
             return
         with suppress(NotFoundError):
@@ -224,7 +224,7 @@ class OwnerController(ABC):
 
 
 def owner_reference(owner: StoredObject) -> JsonObject:
-    """How a dependent names the object that controls it."""
+    """The reference of a dependent to the object that controls it."""
     return {
         "apiVersion": owner.resource.api_version,
         "kind": owner.resource.kind,
@@ -243,6 +243,6 @@ def controller_reference(document: JsonObject) -> JsonObject | None:
 
 
 def selector_of(document: JsonObject) -> Selector:
-    """What an owner selects; nothing, if it does not say."""
+    """The selector of an owner; one that matches nothing, if it has none."""
     selector = value_at(document, "spec", "selector")
     return parse_label_selector(convert(LabelSelector, selector) if is_object(selector) else None)

@@ -1,6 +1,6 @@
-"""What controllers ask of pods, and how they make them of a template.
+"""States of pods that controllers read, and pods from a template.
 
-Pure functions of documents. Not here: when a pod is wanted (`replica_set`, `job`).
+Pure functions of documents. Not here: when to create a pod (`replica_set`, `job`).
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ def is_finished(pod: StoredObject) -> bool:
 
 
 def is_active(pod: StoredObject) -> bool:
-    """Whether the pod counts towards what its owner wants."""
+    """Whether the pod counts towards its owner's replicas."""
     return not is_terminating(pod) and not is_finished(pod)
 
 
@@ -46,7 +46,7 @@ def pod_from_template(
     prefix: str = "",
     metadata: JsonObject | None = None,
 ) -> JsonObject:
-    """A pod as its owner's template describes it, to be created under a generated name."""
+    """A pod from its owner's template, to be created under a generated name."""
     given = as_object(template.get("metadata"))
     own: JsonObject = {
         key: given[key] for key in ("labels", "annotations", "finalizers") if given.get(key)
@@ -65,8 +65,8 @@ def pod_from_template(
     }
 
 
-def least_missed(pods: Iterable[StoredObject], count: int) -> list[StoredObject]:
-    """The pods to give up first: waiting before running, cheap before dear, young before old."""
+def first_to_delete(pods: Iterable[StoredObject], count: int) -> list[StoredObject]:
+    """The pods to delete first: waiting, then low deletion cost, then crowded nodes, then young."""
     pods = list(pods)
     on_node: dict[str, int] = {}
     for pod in pods:
@@ -84,7 +84,7 @@ def _rank(pod: StoredObject, on_node: dict[str, int]) -> tuple[object, ...]:
         _PHASE_RANK.get(phase, 2),
         ready_s is not None,
         _deletion_cost(pod),
-        # On a node that has several of them, one is missed less.
+        # First those on a node with many of the pods.
         -on_node[node] if node else 0,
         -(ready_s or 0.0),
         -(seconds_of(pod.metadata.get("creationTimestamp")) or 0.0),

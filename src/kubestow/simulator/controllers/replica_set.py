@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as wanted, no more and no less."""
+"""ReplicaSets: keep the desired number of pods."""
 
 from contextlib import suppress
 from typing import Final
@@ -12,15 +12,15 @@ from kubestow.cluster.resources import PODS
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.simulator.controllers.owner_controller import OwnerController
 from kubestow.simulator.controllers.pods import (
+    first_to_delete,
     is_active,
     is_terminating,
-    least_missed,
     pod_from_template,
     ready_since_s,
 )
 from kubestow.simulator.event_log import EventLog
 
-# How many pods are made or deleted before others get their turn.
+# How many pods are made or deleted in one step.
 BURST: Final = 100
 
 
@@ -45,13 +45,13 @@ class ReplicaSetController(OwnerController):
             if missing > 0:
                 delay_s = self._create(owner, missing)
             elif missing < 0:
-                self._delete(owner, least_missed(active, min(-missing, BURST)))
+                self._delete(owner, first_to_delete(active, min(-missing, BURST)))
                 delay_s = 0.0 if -missing > BURST else None
-        ripening_s = self._report(owner, active, sum(map(is_terminating, dependents)))
-        return min((s for s in (delay_s, ripening_s) if s is not None), default=None)
+        available_s = self._report(owner, active, sum(map(is_terminating, dependents)))
+        return min((s for s in (delay_s, available_s) if s is not None), default=None)
 
     def _create(self, owner: StoredObject, missing: int) -> float | None:
-        """Make pods; when to go on, if some are still missing."""
+        """Make pods; return the seconds until the next step, if some are still missing."""
         if wait_s := self.held_back_s(owner):
             return wait_s
         template = as_object(value_at(owner.document, "spec", "template"))
@@ -72,23 +72,23 @@ class ReplicaSetController(OwnerController):
     def _report(
         self, owner: StoredObject, active: list[StoredObject], terminating_count: int
     ) -> float | None:
-        """Write the counts; when a pod that is ready will count as available."""
+        """Write the counts; return the seconds until another ready pod is available."""
         min_ready_s: int = value_at(owner.document, "spec", "minReadySeconds") or 0
         now_s = self.clock.now_ns() / NANOSECONDS
         ready = [since_s for pod in active if (since_s := ready_since_s(pod)) is not None]
-        ripe = [since_s for since_s in ready if since_s + min_ready_s <= now_s]
+        available = [since_s for since_s in ready if since_s + min_ready_s <= now_s]
         status: JsonObject = {"replicas": len(active)}
         counts = {
             "fullyLabeledReplicas": len(active),
             "readyReplicas": len(ready),
-            "availableReplicas": len(ripe) if min_ready_s else len(ready),
+            "availableReplicas": len(available) if min_ready_s else len(ready),
             "terminatingReplicas": terminating_count,
             "observedGeneration": owner.metadata.get("generation") or 0,
         }
         status |= {key: value for key, value in counts.items() if value}
         self.write_status(owner, status)
-        unripe = [since_s for since_s in ready if since_s + min_ready_s > now_s]
-        return min(unripe) + min_ready_s - now_s if min_ready_s and unripe else None
+        too_new = [since_s for since_s in ready if since_s + min_ready_s > now_s]
+        return min(too_new) + min_ready_s - now_s if min_ready_s and too_new else None
 
 
 def _wanted(owner: StoredObject) -> int:

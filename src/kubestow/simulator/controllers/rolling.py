@@ -1,7 +1,7 @@
 """How far a rolling update may go in one step: arithmetic on replica counts.
 
-At no time are there more than `desired + max_surge` pods, or fewer than `desired - max_unavailable`
-available ones, as far as the update has a say in it. Pure.
+The update itself never causes more than `desired + max_surge` pods, or fewer than
+`desired - max_unavailable` available ones. Pure.
 """
 
 from typing import Final, NamedTuple
@@ -18,27 +18,27 @@ class Limits(NamedTuple):
 
 
 class Replicas(NamedTuple):
-    """One ReplicaSet: what it was told to have, and how many of these can be used."""
+    """One ReplicaSet: its desired and its available replicas."""
 
     wanted: int
     available: int
 
 
 def limits_of(deployment: JsonObject, desired: int) -> Limits:
-    """Percentages of the desired count: a surge is rounded up, what may be missing down."""
+    """Percentages of the desired count: `maxSurge` rounded up, `maxUnavailable` down."""
     if value_at(deployment, "spec", "strategy", "type") != "RollingUpdate":
         return Limits(0, desired)
     rolling = as_object(value_at(deployment, "spec", "strategy", "rollingUpdate"))
     surge = share(rolling.get("maxSurge", "25%"), desired, rounds_up=True)
     unavailable = share(rolling.get("maxUnavailable", "25%"), desired, rounds_up=False)
-    # With neither, nothing could ever move.
+    # With neither, no step would be possible.
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return Limits(surge, min(unavailable, desired))
 
 
 def new_wanted(desired: int, limits: Limits, new: Replicas, old: list[Replicas]) -> int:
-    """What the new ReplicaSet should be told to have next."""
+    """The next desired replicas of the new ReplicaSet."""
     if new.wanted >= desired:
         return desired
     total = new.wanted + sum(replicas.wanted for replicas in old)
@@ -47,27 +47,27 @@ def new_wanted(desired: int, limits: Limits, new: Replicas, old: list[Replicas])
 
 
 def old_wanted(desired: int, limits: Limits, new: Replicas, old: list[Replicas]) -> list[int]:
-    """What the old ones, oldest first, should be told to have next."""
+    """The next desired replicas of the old ones, oldest first."""
     wanted = [replicas.wanted for replicas in old]
     min_available = desired - limits.max_unavailable
     total = new.wanted + sum(wanted)
-    # Pods of the new one that are not there yet count as missing already.
+    # Pods of the new one that are not available yet reduce what the old ones may lose.
     spare = total - min_available - (new.wanted - new.available)
     if spare <= 0:
         return wanted
-    # First those that cannot be used anyway.
+    # First those that are not available anyway.
     for index, replicas in enumerate(old):
-        broken = min(spare, max(0, wanted[index] - replicas.available))
-        wanted[index] -= broken
-        spare -= broken
+        unavailable = min(spare, max(0, wanted[index] - replicas.available))
+        wanted[index] -= unavailable
+        spare -= unavailable
     available = new.available + sum(
         min(replicas.available, count) for replicas, count in zip(old, wanted, strict=True)
     )
     spare = available - min_available
     for index, count in enumerate(wanted):
-        given_up = min(max(spare, 0), count)
-        wanted[index] -= given_up
-        spare -= given_up
+        removed = min(max(spare, 0), count)
+        wanted[index] -= removed
+        spare -= removed
     return wanted
 
 

@@ -1,8 +1,8 @@
-"""StatefulSets: pods with a name, a number and a volume that stay theirs.
+"""StatefulSets: pods with a fixed name, number and volume.
 
-Pods come one after the other, each when the one before is ready, and go in the opposite order;
-with `podManagementPolicy: Parallel` all at once. A changed template replaces them from the highest
-number down to the partition. Claims made for a pod stay when the pod goes.
+Pods are created one after the other, each when the one before is ready, and deleted in the opposite
+order; with `podManagementPolicy: Parallel` all at once. A changed template replaces them from the
+highest number down to the partition. Claims made for a pod stay when the pod is deleted.
 """
 
 from contextlib import suppress
@@ -51,15 +51,15 @@ class StatefulSetController(OwnerController):
         return None
 
     def _step(self, owner: StoredObject, pods: dict[int, StoredObject]) -> None:
-        """Whatever may be done now; each thing done brings events, and with them the next step."""
+        """Do what is possible now; each write causes events, and these the next step."""
         spec = as_object(owner.document.get("spec"))
         is_parallel = spec.get("podManagementPolicy") == "Parallel"
         first: int = value_at(spec, "ordinals", "start") or 0
         count = 1 if spec.get("replicas") is None else spec["replicas"]
         wanted = range(first, first + count)
         for number in wanted:
-            is_settled = self._keep(owner, number, pods.get(number))
-            if not is_settled and not is_parallel:
+            is_ready = self._ensure(owner, number, pods.get(number))
+            if not is_ready and not is_parallel:
                 return
         surplus = sorted((number for number in pods if number not in wanted), reverse=True)
         for number in surplus:
@@ -69,8 +69,8 @@ class StatefulSetController(OwnerController):
         if not surplus:
             self._replace_outdated(owner, {number: pods.get(number) for number in wanted})
 
-    def _keep(self, owner: StoredObject, number: int, pod: StoredObject | None) -> bool:
-        """See to it that a pod is there; True once it is ready."""
+    def _ensure(self, owner: StoredObject, number: int, pod: StoredObject | None) -> bool:
+        """Create the pod if it is missing, delete it if it has ended; True if it is ready."""
         if pod is None:
             self._create(owner, number)
             return False
@@ -119,7 +119,7 @@ class StatefulSetController(OwnerController):
         template = replaced_at(template, ("spec", "hostname"), name)
         document = pod_from_template(owner, template, metadata={"name": name})
         del document["metadata"]["generateName"]
-        with suppress(ConflictError):  # A pod of that name that is not ours has to go first.
+        with suppress(ConflictError):  # Another pod of that name has to be deleted first.
             self.cluster.create(PODS, document)
             note = f"create Pod {name} in StatefulSet {owner.name} successful"
             self.record(owner, "SuccessfulCreate", note)

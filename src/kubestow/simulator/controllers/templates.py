@@ -1,4 +1,4 @@
-"""When two pod templates are the same, and a short name for each."""
+"""Comparing pod templates, and a short hash of each."""
 
 import hashlib
 from typing import Any, Final
@@ -8,7 +8,7 @@ import msgspec
 from kubestow.api.meta import JsonObject
 from kubestow.cluster.documents import is_list, is_object
 
-# No vowels and no digits that look like them: a hash never spells a word.
+# No vowels and no digits that look like them, so that a hash is never a word.
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _HASH_LENGTH: Final = 10
 
@@ -25,11 +25,11 @@ def template_hash(template: JsonObject, attempt: int = 0) -> str:
 
 
 def canonical(template: Any) -> Any:  # any JSON value, in and out
-    """The template without what means nothing: clients write `resources: {}` or leave it out."""
+    """The template without empty values: clients write `resources: {}` or leave it out."""
     if is_list(template):
         return [canonical(item) for item in template]
     if not is_object(template):
         return template
-    # In a volume an empty object says what kind of volume it is.
+    # In a volume the key of an empty object is the kind of volume.
     kept = {key: value if key == "volumes" else canonical(value) for key, value in template.items()}
     return {key: value for key, value in kept.items() if value not in (None, "", {}, [])}

@@ -1,6 +1,6 @@
 """Replays decisions recorded from v1.9 and compares (the format is described with the recordings).
 
-Every attempt starts from the state the recording was in, not from our own last choice. Reasons are
+Every attempt starts from the state of the recording, not from our own last choice. Reasons are
 compared without order: upstream runs predicates in the order of a hash map.
 """
 
@@ -58,13 +58,13 @@ _KINDS: Final[Mapping[str, str]] = {
     "pvs": "PersistentVolume",
     "pvcs": "PersistentVolumeClaim",
 }
-# The print format of Go inside an error; what stands around it is compared.
+# A term in Go's print format inside an error; only the text around it is compared.
 _PRINTED_TERM: Final = re.compile(r"because of PodAffinityTerm .*?, err:")
 
 
 def replay_v1_9(scenario: Json, report: Report) -> None:
     """Replay one scenario and count what differs."""
-    # The families have the names of today's; the report tells them apart.
+    # The families have the same names as those of v1.36; the prefix distinguishes them.
     family, name = f"v1.9 {scenario['family']}", scenario["name"]
     world = LegacyWorld(scenario)
     _compare_world(report.comparer(family, name), scenario, world)
@@ -84,7 +84,7 @@ def replay_v1_9(scenario: Json, report: Report) -> None:
 class LegacyWorld:
     """Cache, stores and algorithms of one scenario.
 
-    `algorithm` are the rules that take part, `recorded` those and all others that were recorded.
+    `algorithm` has the rules in use, `recorded` those and all others that were recorded.
     """
 
     def __init__(self, scenario: Json) -> None:
@@ -121,7 +121,7 @@ def _typed(kind: str, documents: Iterable[Json]) -> list[ApiObject]:
     return [convert(KINDS[kind], document) for document in documents]
 
 
-# --- which algorithms there are ---
+# --- algorithms ---
 
 
 def _policy_of(config: Json) -> Policy:
@@ -131,7 +131,7 @@ def _policy_of(config: Json) -> Policy:
 
 
 def _policy_of_all(scenario: Json) -> Policy:
-    """Everything that was recorded: what takes part, what is registered, what came along."""
+    """All recorded rules: those in use, other registered ones, and custom ones."""
     config, profile = scenario["config"], scenario["profile"]
     part, alone = _policy_of(config), convert_policy(config.get("alone", {}))
     custom = {entry.name for entry in (*alone.predicates, *alone.priorities)}
@@ -162,7 +162,7 @@ def _algorithm_of(config: Json, policy: Policy) -> Algorithm:
     return build_algorithm(policy, environment=config.get("env", {}))
 
 
-# --- what was there before ---
+# --- the cluster before the first pod ---
 
 
 def _compare_world(comparer: Comparer, scenario: Json, world: LegacyWorld) -> None:
@@ -243,7 +243,7 @@ def _compare_predicates(
     ours = {predicate.name: predicate for predicate in world.recorded.predicates}
     comparer.equal(VERDICTS, "names", sorted(recorded), sorted(ours))
     for name, failed in recorded.items():
-        if name not in ours or not comparer.wants(VERDICTS, name):
+        if name not in ours or not comparer.includes(VERDICTS, name):
             continue
         verdicts = ours[name].check(attempt, nodes_of(snapshot))
         got = {node: _verdict(verdicts, row) for row, node in enumerate(snapshot.names)}
@@ -276,13 +276,13 @@ def _failed(decision: LegacyDecision, row: int | None) -> Any:
 def _compare_scores(
     comparer: Comparer, recorded: Json, world: LegacyWorld, attempt: Attempt
 ) -> None:
-    """Scores of the nodes the recording found feasible, whatever we think of them."""
+    """Scores of the nodes that are feasible in the recording, even if they are not for us."""
     rows = [world.snapshot.row_of(name) for name in recorded["nodes"]]
     nodes = nodes_of(world.snapshot, np.array(rows, np.intp))
     ours = {entry.priority.name: entry for entry in world.recorded.priorities}
     comparer.equal(SCORES, "names", sorted(recorded["priorities"]), sorted(ours))
     for name, scores in recorded["priorities"].items():
-        if name in ours and comparer.wants(SCORES, name):
+        if name in ours and comparer.includes(SCORES, name):
             comparer.equal(SCORES, name, scores, _scores_by(ours[name], attempt, nodes))
     try:
         got: Json = {"total": prioritize(world.algorithm.priorities, attempt, nodes).tolist()}

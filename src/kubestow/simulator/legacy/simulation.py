@@ -1,7 +1,7 @@
 """Places a workload with the v1.9 scheduler, in virtual time.
 
-The cluster around it is the one of every simulation: an API server in memory, kubelets and volume
-controllers. v1.9 retries for ever, so a run ends when another attempt could only repeat the last.
+The cluster is that of every simulation: an API server in memory, kubelets and volume controllers.
+v1.9 retries without bound, so a run ends when another attempt could only repeat the last.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ class LegacySimulation:
             scheduler_name=scheduler_name,
             use_equivalence_cache=use_equivalence_cache,
             extenders=extenders_v1_9(algorithm.extenders, in_thread=False),
-            listeners=[self._note],
+            listeners=[self._record],
         )
         rng = np.random.default_rng(seed)
         # Any: informers of different kinds in one list.
@@ -98,12 +98,11 @@ class LegacySimulation:
 
     @property
     def waiting_count(self) -> int:
-        """How many pods there are to place."""
+        """The number of pods to place."""
         return len(self._waiting)
 
     async def run(self, *, limit_s: float = LIMIT_S) -> SimulationResult:
-        """Let the scheduler work until nothing more happens, or the limit of virtual time is
-        over."""
+        """Run the scheduler until nothing is left to do, or to the limit of virtual time."""
         tasks = [asyncio.create_task(part.run()) for part in self._parts]
         try:
             for informer in self._informers:
@@ -126,12 +125,12 @@ class LegacySimulation:
             await asyncio.sleep(SETTLE_CHECK_S)
             for task in tasks:
                 if task.done():
-                    task.result()  # Raises what ended it.
+                    task.result()  # Raises its error.
             if self.scheduler.is_settled:
                 return True
         return False
 
-    def _note(self, decision: LegacyDecision) -> None:
+    def _record(self, decision: LegacyDecision) -> None:
         uid = decision.pod.uid
         self._attempts[uid] += 1
         if decision.is_scheduled:
