@@ -1,4 +1,4 @@
-"""Builders say what they were told and nothing else."""
+"""Builders set what they are given and nothing else."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_every_pod_has_a_uid_of_its_own() -> None:
     assert make_pod(uid="u").metadata.uid == "u"
 
 
-def test_what_is_not_said_is_absent() -> None:
+def test_what_is_not_given_is_absent() -> None:
     (container,) = make_pod().spec.containers
     assert container.resources.requests is None
     assert make_pod().spec.node_selector is None
@@ -66,5 +66,5 @@ def test_snapshots_show_pods_on_their_nodes() -> None:
 
 
 def test_a_snapshot_takes_only_placed_pods() -> None:
-    with pytest.raises(AssertionError, match="sits on no node"):
+    with pytest.raises(AssertionError, match="has no node name"):
         make_snapshot([make_node()], [make_pod()])

@@ -1,11 +1,11 @@
-"""The clock of the tests shows exactly what it was told."""
+"""The clock of the tests shows exactly the time it was set to."""
 
 import pytest
 
 from kubestow.testing.clock import ManualClock
 
 
-def test_it_stands_still_until_moved() -> None:
+def test_it_moves_only_when_set_or_advanced() -> None:
     clock = ManualClock(100.7)
     assert clock.now_ns() == clock.now_ns() == 100_700_000_000
     clock.advance_s(0.3)

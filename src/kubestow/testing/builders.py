@@ -1,10 +1,10 @@
-"""Pods and nodes for tests: say what matters, get a whole object.
+"""Pods and nodes for tests: give what matters, get a whole object.
 
     make_pod("web-1", cpu="500m", host_ports=[80], tolerations=[Toleration(operator="Exists")])
     make_node("n1", cpu="4", memory="8Gi", taints=["gpu=a100:NoSchedule"], zone="z1")
 
-What is not said is absent, not zero, except where noted: every pod has a UID of its own and one
-container, every node room for 110 pods. Quantities are written as in a manifest.
+What is not given is absent, not zero, except where noted: every pod has its own UID and one
+container, every node has capacity for 110 pods. Quantities are written as in a manifest.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ def make_pod(
     owner: OwnerReference | None = None,
     created: datetime | None = None,
     deleted: datetime | None = None,
-    # What its one container asks for; `containers` replaces that container.
+    # Of its one container; `containers` replaces that container.
     cpu: Amount | None = None,
     memory: Amount | None = None,
     requests: Amounts | None = None,
@@ -65,7 +65,7 @@ def make_pod(
     init_containers: Sequence[Container] = (),
     overhead: Amounts | None = None,
     pod_requests: Amounts | None = None,
-    # Where it may go.
+    # Where it may be placed.
     node: str = "",
     nominated_node: str = "",
     node_selector: Mapping[str, str] | None = None,
@@ -238,7 +238,7 @@ def make_node_affinity(
     *required: NodeSelectorTerm,
     preferred: Iterable[tuple[int, NodeSelectorTerm]] | None = None,
 ) -> NodeAffinity:
-    """Required terms (none given: nothing is required) and preferred ones with their weights."""
+    """Required terms, if any, and preferred ones with their weights."""
     return NodeAffinity(
         required=NodeSelector(node_selector_terms=required) if required else None,
         preferred=None

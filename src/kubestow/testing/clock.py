@@ -1,4 +1,4 @@
-"""A clock that stands still until told otherwise, so that no test ever waits.
+"""A clock that moves only when advanced, so that no test ever waits.
 
 Wall time and the monotonic clock move together. Seconds may be given as floats: they are rounded to
 whole nanoseconds, so that `ManualClock(100.7)` shows exactly 100,700,000,000 ns.
@@ -8,7 +8,7 @@ from kubestow.clock import NANOSECONDS
 
 
 class ManualClock:
-    """A `Clock` whose hands the test moves."""
+    """A `Clock` that the test sets and advances."""
 
     __slots__ = ("_now_ns",)
 
@@ -25,7 +25,7 @@ class ManualClock:
         self.set_ns(nanoseconds(now_s))
 
     def set_ns(self, now_ns: int) -> None:
-        """Show that time; it may lie in the past, as a wall clock's does after a correction."""
+        """Set the time; it may go back, as a wall clock does after a correction."""
         self._now_ns = now_ns
 
     def advance_s(self, seconds: float) -> None:
@@ -38,7 +38,7 @@ class ManualClock:
 
 
 def nanoseconds(seconds: float) -> int:
-    """Whole nanoseconds in so many seconds; integers stay exact whatever their size."""
+    """Seconds as whole nanoseconds; exact for integers of any size."""
     if isinstance(seconds, int):
         return seconds * NANOSECONDS
     return round(seconds * NANOSECONDS)

@@ -1,4 +1,4 @@
-"""Devices, classes and claims that say only what matters."""
+"""Devices, classes and claims for tests: give what matters, get a whole object."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -57,7 +57,7 @@ def make_device_class(
     config: Mapping[str, object] | None = None,
     created: datetime | None = None,
 ) -> DeviceClass:
-    """A class that selects by CEL expressions; `config` are parameters it hands to the driver."""
+    """A class that selects by CEL expressions; `config` are parameters for the driver."""
     opaque = None if config is None else OpaqueDeviceConfiguration(driver=DRIVER, parameters=config)
     return DeviceClass(
         api_version=_API_VERSION,
@@ -146,7 +146,7 @@ def make_slice(
     per_device: bool | None = None,
     counters: Mapping[str, Mapping[str, str]] | None = None,
 ) -> ResourceSlice:
-    """A slice; a device may be given by its name alone. Without any place it is for all nodes."""
+    """A slice; a device may be given by its name alone. Without a place it is for all nodes."""
     if node is None and node_selector is None and all_nodes is None and per_device is None:
         all_nodes = True
     return ResourceSlice(

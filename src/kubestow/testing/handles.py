@@ -1,4 +1,4 @@
-"""What a plugin is given when it is made, for tests that make one by hand."""
+"""The handle a plugin is created with, for tests that create one by hand."""
 
 from collections.abc import Coroutine, Iterable
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ class RecordedEvent(NamedTuple):
 
 
 class RecordedEvents:
-    """An event sink that keeps what it is told, in order."""
+    """An event sink that keeps all events in order."""
 
     def __init__(self) -> None:
         self.events: list[RecordedEvent] = []
@@ -54,9 +54,9 @@ def make_handle(
     events: RecordedEvents | None = None,
     feature_gates: FeatureGates = DEFAULT_GATES,
 ) -> Handle:
-    """A handle on an empty cluster in memory, unless said otherwise.
+    """A handle on an empty cluster in memory, unless parts of it are given.
 
-    Nothing waits in a queue: pods are never activated, and work beside the loop is never run.
+    There is no queue: pods are never activated, and spawned work is never run.
     """
     objects = ClusterObjects() if objects is None else objects
     clock = ManualClock() if clock is None else clock

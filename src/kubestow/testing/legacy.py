@@ -28,7 +28,7 @@ from kubestow.plugins.legacy.reasons import FITS, reasons_of
 
 
 class LegacyBench:
-    """Cache, snapshot and stores. Pods may name nodes that are not there."""
+    """Cache, snapshot and stores. Pods may name nodes that do not exist."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Asks one plugin alone, the way the framework would: what it says of a pod and some nodes."""
+"""Runs one plugin alone, as the framework would, and returns its results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ from kubestow.index.nodes import Nodes, nodes_of
 
 
 def run_pre_filter(plugin: PreFilterPlugin, pod: Pod, snapshot: Snapshot) -> PreFilterResult:
-    """What PreFilter says of a pod."""
+    """The result of PreFilter for a pod."""
     return plugin.pre_filter(CycleState(), PodInfo(pod), nodes_of(snapshot))
 
 
@@ -56,7 +56,7 @@ def run_filter(
 def run_score(
     plugin: ScorePlugin, pod: Pod, nodes: Snapshot | Nodes, *, normalize: bool = True
 ) -> Sequence[int] | None:
-    """The score of each node, None if PreScore skips. Raises what PreScore fails with."""
+    """The score of each node, None if PreScore skips. Raises the error of PreScore."""
     state = CycleState()
     nodes = nodes_of(nodes) if isinstance(nodes, Snapshot) else nodes
     pod_info = PodInfo(pod)
@@ -74,9 +74,9 @@ def run_score(
     return scores.tolist()
 
 
-# Any: what an event is about has as many types as there are resources.
+# Any: the object of an event has a type per resource.
 def run_hint(plugin: EventPlugin, event: ClusterEvent, pod: Pod, old: Any, new: Any) -> Hint | None:
-    """What the plugin thinks of an event; None if it did not register for it."""
+    """The plugin's hint for an event; None if it did not register for it."""
     for registration in plugin.events():
         if registration.event.matches(event):
             return Hint.QUEUE if registration.hint is None else registration.hint(pod, old, new)

@@ -11,7 +11,7 @@ from kubestow.framework.profile import Profile
 from kubestow.framework.status import Status
 
 
-# Any: each extension point has functions of its own shape.
+# Any: each extension point has its own function signatures.
 def make_plugin(name: str, **methods: Callable[..., Any] | bool) -> Plugin:
     """A plugin with these methods, given as functions without `self`.
 
@@ -33,8 +33,8 @@ def make_profile(
 ) -> Profile:
     """A profile that runs these plugins in this order at every point they implement.
 
-    Every profile needs an order of the queue and a binder: where no plugin brings one, the order is
-    that of arrival, and binding always succeeds.
+    Every profile needs a queue sort and a bind plugin: where none is given, pods are sorted by
+    arrival, and binding always succeeds.
     """
     chosen = list(plugins)
     if not any(isinstance(plugin, QueueSortPlugin) for plugin in chosen):

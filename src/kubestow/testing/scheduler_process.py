@@ -1,6 +1,6 @@
-"""`kubestow run` as a process of its own, for tests that want the real thing.
+"""`kubestow run` as a process of its own, for tests of the whole process.
 
-Nothing sleeps: whoever tests waits for a line of the log, past or to come.
+No test sleeps: it waits for a line of the log, past or future.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class SchedulerProcessRun:
         self.process: Final = process
         self.lines: Final[list[str]] = []
         self._has_ended = False
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
         self._reading = asyncio.create_task(self._read())
 
     @property
@@ -45,14 +45,14 @@ class SchedulerProcessRun:
                 if found := re.search(pattern, line):
                     return found
             seen = len(self.lines)
-            async with self._news:
+            async with self._changed:
                 if self._has_ended:
-                    raise AssertionError(f'it ended without "{pattern}":\n{self.log}')
+                    raise AssertionError(f'the scheduler ended without "{pattern}":\n{self.log}')
                 if seen == len(self.lines):
-                    await self._news.wait()
+                    await self._changed.wait()
 
     async def address(self) -> str:
-        """Where it serves HTTPS."""
+        """The address where it serves HTTPS."""
         return (await self.wait_for_line(r"Serving securely on (\S+)"))[1]
 
     async def end(self, number: int = signal.SIGTERM) -> int:
@@ -74,12 +74,12 @@ class SchedulerProcessRun:
         assert self.process.stderr is not None
         async for line in self.process.stderr:
             self.lines.append(line.decode(errors="replace"))
-            async with self._news:
-                self._news.notify_all()
+            async with self._changed:
+                self._changed.notify_all()
         self._has_ended = True
-        # Whoever still waits learns that nothing more will come.
-        async with self._news:
-            self._news.notify_all()
+        # `wait_for_line` fails now that no further line can come.
+        async with self._changed:
+            self._changed.notify_all()
 
 
 async def start_scheduler(*flags: str) -> SchedulerProcessRun:
@@ -109,7 +109,7 @@ async def running_scheduler(*flags: str) -> AsyncGenerator[SchedulerProcessRun, 
 
 
 async def ask_scheduler(address: str, path: str, *, token: str = "") -> tuple[int, str]:
-    """Status and text of what a scheduler serves; its certificate is not looked at."""
+    """Status and text of what a scheduler serves; its certificate is not checked."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,7 +1,7 @@
-"""A small cluster with a profile, to try pods on: for tests of plugins that need the others.
+"""A small cluster with a profile, for tests of plugins that need other plugins.
 
-There is no queue and no loop: a pod is tried when the test says so, and what would run beside the
-loop is kept until the test runs it.
+There is no queue and no loop: the test calls `decide` for each pod, and spawned work is kept until
+the test runs it.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class SmallCluster:
         self.snapshot.refresh(self.cache)
 
     def wait(self, pod: Pod) -> PodInfo:
-        """Have the pod wait for a node; it replaces the version known before."""
+        """Add a waiting pod; it replaces an earlier version."""
         info = PodInfo(pod)
         self._waiting[info.key] = info
         self.objects.pods.put(pod)
@@ -89,13 +89,13 @@ class SmallCluster:
         return self._work
 
     async def run_work(self) -> None:
-        """Run what plugins wanted to be run beside the loop, all at the same time."""
+        """Run the work that plugins spawned, all at the same time."""
         work = self._work.copy()
         self._work.clear()
         await asyncio.gather(*work)
 
     def drop_work(self) -> None:
-        """Forget what would have been run."""
+        """Close the spawned work without running it."""
         for coroutine in self._work:
             coroutine.close()
         self._work.clear()
@@ -121,7 +121,7 @@ class SmallCluster:
         registry: Registry,
         gates: FeatureGates,
     ) -> Profile:
-        # A profile without these two is none.
+        # Every profile needs these two.
         names = dict.fromkeys(("PrioritySort", *plugins, "DefaultBinder"))
         config = ProfileConfig(
             plugins=Plugins(

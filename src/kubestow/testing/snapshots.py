@@ -10,18 +10,18 @@ from kubestow.cache.snapshot import Snapshot
 
 
 def make_cache(nodes: Iterable[Node] = (), pods: Iterable[Pod] = ()) -> Cache:
-    """A cache that heard of these nodes, then of these pods, which must say where they run."""
+    """A cache with these nodes, then these pods, which must have a node name."""
     cache = Cache()
     for node in nodes:
         cache.add_node(node)
     for pod in pods:
-        assert pod.spec.node_name, f"pod {pod.metadata.name!r} sits on no node"
+        assert pod.spec.node_name, f"pod {pod.metadata.name!r} has no node name"
         cache.add_pod(PodInfo(pod))
     return cache
 
 
 def make_snapshot(nodes: Iterable[Node] = (), pods: Iterable[Pod] = ()) -> Snapshot:
-    """The picture a scheduling cycle would see of these nodes and pods.
+    """The snapshot of these nodes and pods that a scheduling cycle would decide on.
 
     Rows are in visiting order: the order given, unless zones make it alternate.
     """

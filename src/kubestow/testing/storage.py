@@ -1,4 +1,4 @@
-"""Volumes, claims and what CSI drivers report, for tests: say what matters, get a whole object.
+"""Volumes, claims and CSI objects for tests: give what matters, get a whole object.
 
     make_claim("data", size="5Gi")                            waits for its first consumer
     make_claim("data", volume="pv-1")                         bound to a volume
@@ -6,8 +6,8 @@
     make_storage_class("fast", topologies=[{"zone": ["a"]}])
     make_csi_node("n1", {"ebs.csi.aws.com": 25})
 
-Unless said otherwise claims, volumes and classes belong to class "fast", which waits for the first
-consumer and provisions; sizes are written as in a manifest.
+By default claims, volumes and classes belong to class "fast", which waits for the first consumer
+and provisions; sizes are written as in a manifest.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,7 +77,7 @@ def make_claim(
     deleted: datetime | None = None,
     version: int = 1,
 ) -> PersistentVolumeClaim:
-    """A claim. One with a volume is fully bound unless `is_bound` says otherwise."""
+    """A claim. One with a volume is fully bound unless `is_bound` is False."""
     notes = dict(annotations or {})
     if volume if is_bound is None else is_bound:
         notes["pv.kubernetes.io/bind-completed"] = "yes"
@@ -133,7 +133,7 @@ def make_volume(
 ) -> PersistentVolume:
     """A volume, of a CSI driver if it has a handle.
 
-    It belongs to `claim`, or is meant for the one written as "namespace/name".
+    `claim` is the claim it is bound to, or "namespace/name" for one it is reserved for.
     """
     if handle:
         source["csi"] = CsiPersistentVolume(driver=driver, volume_handle=handle)
@@ -201,7 +201,7 @@ def make_csi_node(
     migrated: str | None = None,
     topology_keys: Iterable[str] = (),
 ) -> CSINode:
-    """What a node's drivers say; a limit of None means that the driver does not say."""
+    """A node's drivers and their volume limits; None for a driver without a limit."""
     note = "storage.alpha.kubernetes.io/migrated-plugins"
     return CSINode(
         api_version="storage.k8s.io/v1",
@@ -223,7 +223,7 @@ def make_csi_node(
 def make_csi_driver(
     name: str = DRIVER, *, capacity: bool | None = None, is_required: bool | None = None
 ) -> CSIDriver:
-    """A driver; `capacity` says whether it reports how much storage is left."""
+    """A driver; `capacity`: whether it reports its free storage."""
     return CSIDriver(
         api_version="storage.k8s.io/v1",
         kind="CSIDriver",
@@ -242,7 +242,7 @@ def make_capacity(
     size: str | None = None,
     maximum: str | None = None,
 ) -> CSIStorageCapacity:
-    """How much is left of a class on the nodes that `topology` selects."""
+    """The free storage of a class on the nodes that `topology` selects."""
     return CSIStorageCapacity(
         api_version="storage.k8s.io/v1",
         kind="CSIStorageCapacity",

@@ -1,4 +1,4 @@
-"""Selectors, affinity terms and spread constraints for tests, in a few words.
+"""Selectors, affinity terms and spread constraints for tests, in short form.
 
     make_pod(affinity=make_affinity(apart=[make_pod_term("zone", "app=web")]))
     make_pod(spread=[make_spread("zone", "app=web", max_skew=2)])
@@ -52,7 +52,7 @@ def make_affinity(
     prefers: Iterable[tuple[int, PodAffinityTerm]] = (),
     avoids: Iterable[tuple[int, PodAffinityTerm]] = (),
 ) -> Affinity:
-    """Required terms to be near and apart, and weighted ones the pod prefers and avoids."""
+    """Required affinity (`near`) and anti-affinity (`apart`), and the weighted ones of each."""
     return Affinity(
         pod_affinity=_pod_affinity(near, prefers), pod_anti_affinity=_pod_affinity(apart, avoids)
     )
