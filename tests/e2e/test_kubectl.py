@@ -1,4 +1,4 @@
-"""kubectl drives the embedded server: what people type, and what they see."""
+"""kubectl commands against the embedded server, and their output."""
 
 import json
 from typing import Any
@@ -45,7 +45,7 @@ def rows(table: str) -> list[list[str]]:
     return [line.split() for line in table.splitlines()[1:]]
 
 
-def test_nodes_and_what_there_is(kubectl: Kubectl):
+def test_nodes_and_api_resources(kubectl: Kubectl):
     table = kubectl("get nodes")
     assert table.splitlines()[0].split() == ["NAME", "STATUS", "ROLES", "AGE", "VERSION"]
     assert [row[:2] for row in rows(table)] == [[f"node-{index}", "Ready"] for index in range(4)]
@@ -110,7 +110,7 @@ def test_a_rollout_is_undone(kubectl: Kubectl):
     kubectl("rollout status deployment/web --timeout=30s")
 
 
-def test_a_pod_that_fits_nowhere_says_why(kubectl: Kubectl):
+def test_a_pod_that_fits_on_no_node_has_a_message(kubectl: Kubectl):
     kubectl("apply -f -", stdin=HUGE)
     kubectl("wait pod/huge --for=condition=PodScheduled=False --timeout=30s")
     assert rows(kubectl("get pod huge"))[0][:3] == ["huge", "0/1", "Pending"]
@@ -143,7 +143,7 @@ def test_nodes_are_cordoned_tainted_and_drained(kubectl: Kubectl):
     assert kubectl("get nodes -l disk=ssd -o name").split() == ["node/node-0"]
 
 
-def test_a_budget_holds_a_drain_up(kubectl: Kubectl):
+def test_a_budget_delays_a_drain(kubectl: Kubectl):
     kubectl("create deployment web --image=nginx --replicas=1")
     kubectl("rollout status deployment/web --timeout=30s")
     kubectl("create poddisruptionbudget web --selector=app=web --min-available=1")
@@ -152,7 +152,7 @@ def test_a_budget_holds_a_drain_up(kubectl: Kubectl):
     assert "violate the pod's disruption budget" in kubectl.refuses(f"drain {node} --timeout=1s")
 
 
-def test_a_namespace_takes_its_content_along(kubectl: Kubectl):
+def test_a_namespace_deletes_its_content(kubectl: Kubectl):
     assert 'namespaces "shop" not found' in kubectl.refuses("run web --image=nginx -n shop")
     kubectl("create namespace shop")
     kubectl("run web --image=nginx -n shop")
@@ -162,7 +162,7 @@ def test_a_namespace_takes_its_content_along(kubectl: Kubectl):
     assert 'namespaces "shop" not found' in kubectl.refuses("get namespace shop")
 
 
-def test_server_side_apply_knows_who_wants_what(kubectl: Kubectl):
+def test_server_side_apply_records_owners(kubectl: Kubectl):
     kubectl("apply --server-side -f -", stdin=WEB)
     kubectl("scale deployment web --replicas=5")
     refused = kubectl.refuses("apply --server-side -f -", stdin=WEB)
@@ -194,7 +194,7 @@ def test_dry_runs_differences_and_patches(kubectl: Kubectl):
     assert [annotations[key] for key in "abc"] == ["1", "2", "3"]
 
 
-def test_owners_may_leave_their_pods_behind(kubectl: Kubectl):
+def test_owners_may_orphan_their_pods(kubectl: Kubectl):
     kubectl("create deployment web --image=nginx --replicas=2")
     kubectl("rollout status deployment/web --timeout=30s")
     kubectl("delete deployment web --cascade=orphan")
@@ -227,7 +227,7 @@ def test_everything_kubectl_can_create_by_name(kubectl: Kubectl):
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("command", "text"),
     [
         pytest.param("get pod nobody", 'pods "nobody" not found', id="missing"),
         pytest.param("get widgets", "the server doesn't have a resource type", id="unknown-kind"),
@@ -236,9 +236,9 @@ def test_everything_kubectl_can_create_by_name(kubectl: Kubectl):
         pytest.param("logs web", 'pods "web" not found', id="no-pod-no-logs"),
     ],
 )
-def test_what_is_refused_is_said_as_by_any_cluster(kubectl: Kubectl, command: str, words: str):
+def test_errors_are_those_of_any_cluster(kubectl: Kubectl, command: str, text: str):
     stdin = "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: []}}"
-    assert words in kubectl.refuses(command, stdin=stdin)
+    assert text in kubectl.refuses(command, stdin=stdin)
 
 
 def test_there_are_no_logs(kubectl: Kubectl):

@@ -1,7 +1,7 @@
 """A real control plane for tests: etcd and kube-apiserver on loopback, from a folder of binaries.
 
 The folder is named by KUBEBUILDER_ASSETS (`setup-envtest use -p path` prints one). Without it these
-tests are skipped. There is no controller and no kubelet: tests play their parts where needed.
+tests are skipped. There is no controller and no kubelet: tests do their work where needed.
 """
 
 import asyncio
@@ -96,7 +96,7 @@ class ControlPlane:
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
             "--service-cluster-ip-range=10.0.0.0/24",
-            # Nobody makes service accounts here, and nobody takes new nodes' taints away.
+            # No controller makes service accounts here, or removes the taints of new nodes.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             "--allow-privileged",
             *self._extra_flags,
@@ -112,7 +112,7 @@ class ControlPlane:
 
     async def wait_ready(self) -> None:
         async with asyncio.timeout(START_LIMIT_S):
-            while not await self._is_ready():  # noqa: ASYNC110 - nobody tells us when it is up
+            while not await self._is_ready():  # noqa: ASYNC110 - there is no event to wait for
                 await asyncio.sleep(0.1)
 
     async def _is_ready(self) -> bool:
@@ -182,7 +182,7 @@ class Bench:
     async def scheduler(
         self, *flags: str, user: str = "system:kube-scheduler"
     ) -> AsyncIterator[SchedulerProcessRun]:
-        """A scheduler as that user, which is the one that clusters know by default."""
+        """A scheduler as that user, by default the one with the built-in role of clusters."""
         kubeconfig = self.plane.kubeconfig(user)
         async with running_scheduler(
             f"--kubeconfig={kubeconfig}", "--secure-port=0", "-v=2", *flags
@@ -218,7 +218,7 @@ class Bench:
         return (await self.pod(name, lambda pod: bool(pod.spec.node_name))).spec.node_name
 
     async def clear(self) -> None:
-        """Remove what tests leave behind."""
+        """Remove the objects of earlier tests."""
         for path in (
             "/api/v1/namespaces/default/pods",
             "/api/v1/namespaces/default/persistentvolumeclaims",

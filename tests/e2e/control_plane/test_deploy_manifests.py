@@ -48,7 +48,7 @@ async def apply(bench: Any, document: JsonObject) -> None:
 
 
 async def account_token(bench: Any) -> str:
-    """A token of the scheduler's own account, as its pod would be given one."""
+    """A token of the scheduler's own account, as its pod would get one."""
     path = "/api/v1/namespaces/kubestow/serviceaccounts/kubestow/token"
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     answer = await bench.client.create_document(path, request)

@@ -1,4 +1,4 @@
-"""`kubestow run` against a real kube-apiserver, mostly as the user clusters know by default."""
+"""`kubestow run` against a real kube-apiserver, mostly as the built-in user of clusters."""
 
 import asyncio
 import contextlib
@@ -231,7 +231,7 @@ def test_watches_that_end_every_second_lose_nothing(run: Any) -> None:
 
 
 class ShortWatches:
-    """Stands before an API server and asks it to end every watch of pods after a second."""
+    """A proxy of an API server that makes every watch of pods end after a second."""
 
     def __init__(self, target: str, token: str) -> None:
         self._target = target
@@ -275,14 +275,14 @@ class ShortWatches:
             kind = found.headers.get("Content-Type", "application/json")
             response = web.StreamResponse(status=found.status, headers={"Content-Type": kind})
             await response.prepare(request)
-            with contextlib.suppress(ConnectionError):  # the scheduler has seen enough
+            with contextlib.suppress(ConnectionError):  # the scheduler has closed the connection
                 async for chunk in found.content.iter_any():
                     await response.write(chunk)
                 await response.write_eof()
             return response
 
 
-def test_wrong_credentials_are_told(run: Any) -> None:
+def test_wrong_credentials_are_reported(run: Any) -> None:
     async def main(bench: Any) -> None:
         path = bench.plane.kubeconfig("nobody", token="wrong-token")
         async with bench.scheduler(f"--kubeconfig={path}", NO_ELECTION) as scheduler:
@@ -346,7 +346,7 @@ async def allow_reading(client: HttpClient, user: str) -> None:
     await client.create_document(f"{root}/clusterrolebindings", binding)
 
 
-def test_the_port_is_guarded_by_the_clusters_own_rights(run: Any) -> None:
+def test_the_port_is_protected_by_the_clusters_authorization(run: Any) -> None:
     async def main(bench: Any) -> None:
         kubeconfig = bench.plane.kubeconfig("system:kube-scheduler")
         flags = (
@@ -375,7 +375,7 @@ def free_port() -> int:
         return found.getsockname()[1]
 
 
-def test_a_configuration_file_is_obeyed(run: Any, tmp_path: Any) -> None:
+def test_a_configuration_file_is_used(run: Any, tmp_path: Any) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\n"
@@ -410,7 +410,9 @@ def test_a_configuration_file_is_obeyed(run: Any, tmp_path: Any) -> None:
     run(main)
 
 
-def test_a_configuration_error_is_told_before_the_cluster_is_asked(run: Any, tmp_path: Any) -> None:
+def test_a_configuration_error_is_reported_before_the_first_request(
+    run: Any, tmp_path: Any
+) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\n"
