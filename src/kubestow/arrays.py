@@ -1,4 +1,4 @@
-"""The array types the whole scheduler thinks in."""
+"""The array types used throughout the scheduler."""
 
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ ALL_ROWS = slice(None)
 
 
 def row_numbers(rows: Rows) -> IntpArray:
-    """The numbers of these rows; a slice must say where it begins and ends."""
+    """The numbers of these rows; a slice must have both bounds."""
     return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
 
 

@@ -1,8 +1,8 @@
 """Time as a parameter: the only reader of the real clock.
 
 Everything that needs the time gets a `Clock`. The service uses `SystemClock`; the simulator and the
-tests use one that stands still until told otherwise (`testing.ManualClock`) or that jumps from
-timer to timer (`simulator.virtual_time`).
+tests use one that moves only when advanced (`testing.ManualClock`) or that jumps from timer to
+timer (`simulator.virtual_time`).
 """
 
 import time

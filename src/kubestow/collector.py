@@ -6,18 +6,18 @@ from contextlib import contextmanager
 from typing import Final
 
 # Collections happen after this many more objects were made than freed (youngest generation), and
-# older generations are looked at after so many collections of the one before.
+# older generations are collected after this many collections of the one before.
 GC_THRESHOLDS: Final = (20_000, 20, 50)
 
 
 def settle() -> None:
-    """Keep the garbage collector from walking over what stays.
+    """Exclude all objects that exist now from garbage collection, and collect less often.
 
     After the first lists there are millions of objects that live as long as the process: pods,
     nodes, what was derived from them. The collector would go over all of them again and again, and
-    for a large cluster that takes longer than a hundred scheduling cycles. Frozen, they are never
-    looked at again. An attempt makes some hundred objects and leaves none in a cycle, so the young
-    ones need not be looked at often either.
+    for a large cluster that takes longer than a hundred scheduling cycles. Frozen objects are never
+    scanned again. An attempt makes some hundred objects and leaves none in a reference cycle, so
+    the young generation need not be collected often either.
     """
     gc.collect()
     gc.freeze()
@@ -26,7 +26,7 @@ def settle() -> None:
 
 @contextmanager
 def settled() -> Generator[None, None, None]:
-    """Settled for a while."""
+    """`settle` for the length of a `with` block."""
     thresholds = gc.get_threshold()
     settle()
     try:
@@ -38,10 +38,10 @@ def settled() -> Generator[None, None, None]:
 
 @contextmanager
 def paused() -> Generator[None, None, None]:
-    """Not collecting for a while.
+    """No garbage collection for the length of a `with` block.
 
-    Nothing that is loaded becomes rubbish, and to look for it again and again as it grows takes as
-    long as loading it.
+    For loading objects: none of them becomes garbage, and scanning them again and again takes as
+    long as loading them.
     """
     was_enabled = gc.isenabled()
     gc.disable()

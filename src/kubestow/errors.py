@@ -1,19 +1,19 @@
 """Every exception of kubestow, as one family.
 
     KubestowError
-    ├── InputError            what the user gave us cannot be used
+    ├── InputError            user input that cannot be used
     │   ├── DecodeError       an object or file that does not decode
     │   └── ConfigError       a configuration that does not make sense
     │       └── FlagError     a command line that does not parse: showing the usage helps
-    ├── ApiError              the API server said no (status code, reason, message)
+    ├── ApiError              the API server refused (status code, reason, message)
     │   ├── NotFoundError     404
     │   ├── ConflictError     409: stale resource version, or it exists already
     │   ├── InvalidError      422: the object does not pass validation
     │   ├── GoneError         410: the version asked for is too old
-    │   └── UnreachableError  no answer at all: refused, broken off, or not in time
+    │   └── UnreachableError  no response: connection refused, lost, or timed out
     ├── PluginError           a plugin could not do its work; becomes a status of code Error
-    ├── ExtenderError         an extender did not answer, or with nonsense, or with an error
-    ├── CacheError            an operation the cache refuses, with the words of the specification
+    ├── ExtenderError         an extender gave no response, an unreadable one, or an error
+    ├── CacheError            an operation the cache refuses, with the text of the specification
     │   └── CacheCorruptedError   cache and cluster contradict each other: the process must end
     └── QueueError            an operation the queue refuses, likewise
 
@@ -30,7 +30,7 @@ class KubestowError(Exception):
 
 
 class InputError(KubestowError):
-    """What the user gave us cannot be used; the message says what, where and what to do."""
+    """User input that cannot be used; the message says what, where and what to do."""
 
 
 class DecodeError(InputError):
@@ -42,7 +42,7 @@ class ConfigError(InputError):
 
 
 class FlagError(ConfigError):
-    """A command line that does not parse; whoever typed it is helped by the usage."""
+    """A command line that does not parse; the usage is printed with it."""
 
 
 class ApiError(KubestowError):
@@ -50,7 +50,7 @@ class ApiError(KubestowError):
 
     code = 500
     reason = "InternalError"
-    # What was found field by field, where the refusal is about fields.
+    # One text per invalid field, where the refusal is about fields.
     causes: tuple[str, ...] = ()
 
     def __init__(self, message: str, *, code: int | None = None, reason: str | None = None) -> None:
@@ -82,7 +82,7 @@ class GoneError(ApiError):
 
 
 class UnreachableError(ApiError):
-    """No answer came. Unless the connection was refused, the request may have been carried out."""
+    """No response. Unless the connection was refused, the request may have been carried out."""
 
     code = 503
     reason = "Unreachable"
@@ -97,7 +97,7 @@ class PluginError(KubestowError):
 
 
 class ExtenderError(KubestowError):
-    """An extender failed. Unless it is ignorable, so does what it was asked for (spec 04 §13)."""
+    """An extender failed. Unless it is ignorable, its caller fails too (spec 04 §13)."""
 
 
 class CacheError(KubestowError):

@@ -1,13 +1,12 @@
-"""Log lines with fields: what happened as a fixed text, the particulars beside it.
+"""Log lines with fields: a fixed text says what happened, fields hold names and numbers.
 
-A line is found by its text and counted by its text, so names and numbers do not belong in it. How
-the fields are printed is for the process to decide (`service.logging`).
+Lines are searched and counted by their text, so names and numbers do not belong in it.
 
-Verbosity follows the rest of Kubernetes: 0 is always printed, `-v=2` adds what operators want to
-see, 10 is everything. It is a level of the standard library: INFO less the verbosity, so a logger
-knows cheaply whether anybody listens.
+Verbosity follows the rest of Kubernetes: 0 is always printed, `-v=2` adds what operators usually
+need, 10 is everything. It maps to a level of the standard library, INFO less the verbosity, so
+checking whether a line is printed is cheap.
 
-Not here: handlers, formats, and who is asked how much to print (`service.logging`).
+Not here: handlers, formats, setting the verbosity (`service.logging`).
 """
 
 import logging
@@ -20,7 +19,7 @@ VERBOSITY_MAX: Final = logging.INFO - 1
 
 
 class ObjectName(NamedTuple):
-    """An object in a log line: `"namespace/name"` in text, both apart in JSON."""
+    """An object in a log line: `"namespace/name"` in text, two fields in JSON."""
 
     namespace: str
     name: str
@@ -35,25 +34,25 @@ def level_of(verbosity: int) -> int:
 
 
 def is_heard(log: logging.Logger, verbosity: int) -> bool:
-    """Whether a line of this verbosity is printed; for callers whose fields are dear."""
+    """Whether a line of this verbosity is printed; for callers whose fields are expensive."""
     return log.isEnabledFor(level_of(verbosity))
 
 
 def tell(log: logging.Logger, message: str, /, *, v: int = 0, **fields: object) -> None:
-    """Say what happened."""
+    """Log what happened."""
     level = level_of(v)
     if log.isEnabledFor(level):
         log.log(level, message, extra={FIELDS: fields}, stacklevel=2)
 
 
 def warn(log: logging.Logger, message: str, /, **fields: object) -> None:
-    """Say what may become a problem."""
+    """Log what may become a problem."""
     log.warning(message, extra={FIELDS: fields}, stacklevel=2)
 
 
 def fail(
     log: logging.Logger, message: str, error: BaseException | str | None = None, /, **fields: object
 ) -> None:
-    """Say what went wrong, with the error behind it as the first field."""
+    """Log what went wrong, with the error as the first field."""
     shown = {"err": str(error)} if error is not None else {}
     log.error(message, extra={FIELDS: {**shown, **fields}}, stacklevel=2)
