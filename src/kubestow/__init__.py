@@ -1,6 +1,6 @@
 """kubestow: a Kubernetes scheduler that decides as kube-scheduler does.
 
-The folders draw the architecture; each says in its `__init__.py` what it is for. Imports go one
+The folders follow the architecture; the `__init__.py` of each says what it is for. Imports go one
 way, from `service` at the top down to `api`. Nothing is imported here, so that using one part does
 not load the others.
 """

@@ -1,6 +1,6 @@
 """All that an author of plugins imports, in one place; `docs/guides/write-a-plugin.md` explains it.
 
-Not here: the extension points one by one (`framework.plugin`), what tests need (`testing`).
+Not here: the extension points one by one (`framework.plugin`), helpers for tests (`testing`).
 """
 
 from kubestow.api.node import Node

@@ -1,4 +1,4 @@
-"""Spec 07 §1.3: what a claim is and in which state."""
+"""Spec 07 §1.3: claims and their states."""
 
 import pytest
 
@@ -24,7 +24,7 @@ from kubestow.testing.storage import (
 )
 
 
-def test_a_volume_stands_for_a_claim_it_names_or_is_made_for() -> None:
+def test_a_volume_uses_the_claim_it_names_or_that_is_made_for_it() -> None:
     pod = make_pod("web")
     named = Volume(name="v", persistent_volume_claim=PersistentVolumeClaimSource(claim_name="c"))
     assert claim_name(pod, named) == "c"
@@ -73,7 +73,7 @@ def test_volumes_have_the_annotation_too() -> None:
     assert volume_class(make_volume(class_name="a", annotations={CLASS_ANNOTATION: "b"})) == "b"
 
 
-def test_bound_is_what_both_sides_agreed_on() -> None:
+def test_a_claim_is_bound_when_the_binding_is_complete() -> None:
     assert is_fully_bound(make_claim(volume="pv"))
     assert not is_fully_bound(make_claim(volume="pv", is_bound=False))
     assert not is_fully_bound(make_claim(is_bound=True))

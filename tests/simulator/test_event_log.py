@@ -65,10 +65,10 @@ def test_where_no_event_can_be_written_none_is(clock: ManualClock):
     assert events(cluster) == []
 
 
-def test_the_latest_events_can_be_counted_on(
+def test_only_the_latest_events_are_counted(
     cluster: MemoryCluster, clock: ManualClock, node: StoredObject, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("kubestow.simulator.event_log.REMEMBERED_MAX", 2)
+    monkeypatch.setattr("kubestow.simulator.event_log.KEPT_MAX", 2)
     log = EventLog(cluster, clock)
     for note in "abacab":
         log.record(node, reporter="me", reason="Because", note=note)

@@ -1,4 +1,4 @@
-"""Whole runs with plugins to try."""
+"""Whole runs with plugins under test."""
 
 from typing import ClassVar
 
@@ -20,7 +20,7 @@ class PreferFull(NodeScore):
 
 
 @pytest.mark.parametrize(("weight", "node"), [(1, "empty"), (50, "full")])
-def test_weights_go_by_name(weight: int, node: str) -> None:
+def test_weights_are_by_name(weight: int, node: str) -> None:
     objects = [
         make_node("full", cpu="4"),
         make_node("empty", cpu="4"),

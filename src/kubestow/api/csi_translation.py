@@ -1,10 +1,10 @@
 """In-tree volumes as the CSI volumes that have replaced them (spec 07 §1.4).
 
-A cluster may still describe disks in the older way, by fields of their own for each cloud. Nodes
-attach them through a CSI driver all the same, so limits count them under the driver's name, and the
-topology they are tied to is spelled with the driver's label.
+A cluster may still describe disks in the older form, with separate fields for each cloud. Nodes
+attach them through a CSI driver nevertheless, so limits count them under the driver's name, and
+their topology uses the driver's label.
 
-Only what the scheduler looks at is translated: driver, handle and node affinity.
+Only what the scheduler reads is translated: driver, handle and node affinity.
 Not here: whether a node has switched to the driver; the two users of this differ in that.
 """
 
@@ -48,13 +48,13 @@ class TranslationError(ValueError):
 
 
 class InTreePlugin(NamedTuple):
-    """One of the older volume plugins and what took its place."""
+    """One of the older volume plugins and the driver that replaced it."""
 
     name: str
     driver: str
-    # The label the driver puts on nodes for their zone; None where zones are not translated.
+    # The driver's zone label on nodes; None where zones are not translated.
     zone_key: str | None
-    # Whether the scheduler ever takes a node to have switched to the driver.
+    # Whether a node can count as switched to the driver.
     can_migrate: bool
 
 
@@ -113,7 +113,7 @@ def in_tree_volume(holder: Volume | PersistentVolumeSpec) -> InTreeVolume | None
 
 
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
-    """The in-tree plugins for which a node says that it has switched to the CSI driver."""
+    """The in-tree plugins whose volumes a node attaches through the CSI driver."""
     if csi_node is None:
         return frozenset()
     listed = csi_node.metadata.annotations.get(MIGRATED_PLUGINS_ANNOTATION, "")
@@ -121,23 +121,23 @@ def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
 
 
 def inline_handle(volume: InTreeVolume) -> str:
-    """The handle of the CSI volume in place of a disk that a pod names itself."""
+    """The handle of the CSI volume for a disk that a pod names itself."""
     if isinstance(volume.source, GcePersistentDisk):
         return _gce_handle(f"zones/{_UNSPECIFIED}", volume.source)
     return _handle(volume)
 
 
 def persistent_handle(pv: PersistentVolume, volume: InTreeVolume) -> str:
-    """The handle of the CSI volume in place of a persistent volume."""
+    """The handle of the CSI volume for a persistent volume."""
     if isinstance(volume.source, GcePersistentDisk):
         return _gce_handle(_gce_location(pv), volume.source)
     return _handle(volume)
 
 
 def translated_affinity(pv: PersistentVolume, volume: InTreeVolume) -> VolumeNodeAffinity | None:
-    """The volume's node affinity with the topology spelled as the CSI driver spells it.
+    """The volume's node affinity with the topology labels of the CSI driver.
 
-    Raises TranslationError also if it is the handle that cannot be translated.
+    Raises TranslationError also if the handle cannot be translated.
     """
     persistent_handle(pv, volume)
     zone_key = volume.plugin.zone_key
@@ -171,7 +171,7 @@ def _handle(volume: InTreeVolume) -> str:
         case Cinder(volume_id=volume_id) | PortworxVolume(volume_id=volume_id):
             return volume_id
         case _:
-            # Never counted and never matched, so nobody asks how it would be called.
+            # Never counted and never matched, so the handle is not used.
             return ""
 
 
@@ -211,7 +211,7 @@ def _gce_region(zone: str) -> str:
 
 # --- Topology ---------------------------------------------------------------------------------
 
-# None: the volume has no node affinity. An empty tuple, which no node matches, is another thing.
+# None: the volume has no node affinity. An empty tuple, which no node matches, is different.
 _Terms = tuple[NodeSelectorTerm, ...] | None
 
 
@@ -223,7 +223,7 @@ def _terms_of(pv: PersistentVolume) -> _Terms:
 
 
 def _uses_beta_labels(pv: PersistentVolume, terms: _Terms) -> bool:
-    """Whether the volume's zone is written with the labels of before v1.17."""
+    """Whether the volume's zone has the labels used before v1.17."""
     keys = {expression.key for term in terms or () for expression in term.match_expressions}
     labels = pv.metadata.labels
     for known in (keys, labels):

@@ -13,7 +13,7 @@ from kubestow.api.meta import LabelSelector
 from kubestow.api.pod_info import PodClass, PodInfo
 from kubestow.api.workload import PodDisruptionBudget
 
-# Pod classes for which the covering budgets are kept; beyond it, all are looked up anew.
+# Pod classes for which the covering budgets are kept; beyond it, all are looked up again.
 COVERED_MAX: Final = 16_384
 
 

@@ -1,7 +1,7 @@
-"""Which claims a pod's volumes stand for, and what state a claim is in (spec 07 §1.3).
+"""The claims of a pod's volumes, and the state of a claim (spec 07 §1.3).
 
 All volume plugins and the volume controller of the simulator read claims and volumes by the same
-rules, and the plugins reject with the same words; the rules and the words are here.
+rules, and the plugins reject with the same texts; both are here.
 
 Not here: finding a volume for a claim (`plugins.volume_binding`), in-tree volumes
 (`csi_translation`).
@@ -25,7 +25,7 @@ STORAGE: Final = "storage"
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """The claim behind a volume of the pod, in the pod's namespace; None if it has none."""
+    """The claim of a pod's volume, in the pod's namespace; None if it has none."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     if volume.ephemeral is not None:
@@ -41,7 +41,7 @@ def named_claims(pod: Pod) -> Iterator[str]:
 
 
 def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether some volume of the pod, ephemeral ones included, stands for the claim."""
+    """Whether some volume of the pod, ephemeral ones included, uses the claim."""
     meta = claim.metadata
     return meta.namespace == pod.metadata.namespace and any(
         claim_name(pod, volume) == meta.name for volume in pod.spec.volumes
@@ -55,7 +55,7 @@ def names_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 
 
 def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Why the claim cannot serve an ephemeral volume of the pod; empty if it can."""
+    """Why the claim cannot be used for an ephemeral volume of the pod; empty if it can."""
     controller = next((ref for ref in claim.metadata.owner_references if ref.controller), None)
     if controller is not None and controller.uid == pod.metadata.uid:
         return ""
@@ -78,14 +78,14 @@ def volume_class(volume: PersistentVolume) -> str:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether both sides agree on the binding; a volume name alone is only a wish."""
+    """Whether the binding is complete; a volume name alone is only a request."""
     return bool(claim.spec.volume_name) and (
         BIND_COMPLETED_ANNOTATION in claim.metadata.annotations
     )
 
 
 def is_claimed_by(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume says that it belongs, or is meant for, this very claim."""
+    """Whether the volume is bound to, or reserved for, this claim (by UID, if it has one)."""
     ref, meta = volume.spec.claim_ref, claim.metadata
     return (
         ref is not None

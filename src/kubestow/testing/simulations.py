@@ -1,4 +1,4 @@
-"""A whole cluster in virtual time, with plugins to try: objects in, outcomes out.
+"""A whole cluster in virtual time, with plugins to test: objects in, results out.
 
 The scheduler is that of `kubestow run` with the default profile; the API server is in memory, and
 kubelets and volume controllers are small ones of the simulator.
@@ -21,10 +21,10 @@ def simulate(
     weights: Mapping[str, int] | None = None,
     limit_s: float = LIMIT_S,
 ) -> SimulationResult:
-    """What becomes of the pods among the objects; the plugins run besides the default ones.
+    """The results for the pods among the objects; the plugins run besides the default ones.
 
-    `weights` go by the plugin's name and are 1 unless given. The run ends when nothing more
-    happens, at the latest after `limit_s` seconds of virtual time.
+    `weights` are by the plugin's name, 1 by default. The run ends when nothing is left to do, at
+    the latest after `limit_s` seconds of virtual time.
     """
 
     async def run() -> SimulationResult:
@@ -38,9 +38,9 @@ def make_simulation(
     *plugins: PluginClass,
     weights: Mapping[str, int] | None = None,
 ) -> Simulation:
-    """The same, not yet running, for tests that change the cluster meanwhile.
+    """The same, not yet running, for tests that change the cluster during the run.
 
-    To be made in a coroutine that `run_in_virtual_time` runs.
+    Call it in a coroutine that `run_in_virtual_time` runs.
     """
     weights = weights or {}
     enabled = tuple(PluginRef(plugin.name, weights.get(plugin.name, 0)) for plugin in plugins)

@@ -5,7 +5,7 @@ to the end of the connection. Header names are compared in lower case; values ar
 few that are read here are numbers and tokens.
 
 Invariant: however the bytes of an answer are cut up, head and body come out the same.
-Not here: sockets (`connection`), what an answer means (`error_response`).
+Not here: sockets (`connection`), the meaning of an answer (`error_response`).
 """
 
 from typing import Final
