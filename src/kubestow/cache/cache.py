@@ -1,4 +1,4 @@
-"""The live picture of the cluster: which pods sit on which node, optimistic assumptions included.
+"""The live state of the cluster: which pods are on which node, assumed pods included.
 
 Event handlers and scheduling cycles change it; a cycle reads it only through a `Snapshot`.
 
@@ -10,7 +10,7 @@ States of a pod (spec 03 §3.1); what is not drawn is an error or has no effect:
         | +--- forget, remove-+                    |
         +------------------- remove ---------------+
 
-Who may call what: everything runs on one event loop, so there are no locks; no method waits.
+Everything runs on one event loop, so there are no locks; no method waits.
 """
 
 import logging
@@ -38,7 +38,7 @@ class CacheStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheDump(NamedTuple):
-    """What the cache holds right now: every entry, ghosts included."""
+    """All entries of the cache, ghosts included."""
 
     nodes: dict[str, NodeInfo]
     assumed_pods: frozenset[str]
@@ -47,8 +47,8 @@ class CacheDump(NamedTuple):
 class Cache:
     """Pods by node.
 
-    Invariants: every key of `_assumed` is a key of `_pods`; walking `_nodes` from its newest end
-    the generation strictly falls; only nodes with a Node object are in `node_tree`.
+    Invariants: every key of `_assumed` is a key of `_pods`; `_nodes` is in strictly rising order of
+    generation; only nodes with a Node object are in `node_tree`.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Cache:
     # --- pods ---
 
     def assume_pod(self, pod: PodInfo) -> None:
-        """Count the pod on `spec.nodeName` before the API agreed."""
+        """Count the pod on `spec.nodeName` before the API server has bound it."""
         key = self._key(pod.pod)
         if key in self._pods:
             raise CacheError(f"pod {self._describe(pod.pod)} is in the cache, so can't be assumed")
@@ -103,7 +103,7 @@ class Cache:
         self._assumed.add(key)
 
     def forget_pod(self, pod: Pod) -> None:
-        """Undo `assume_pod`. A pod the cache does not have is fine."""
+        """Undo `assume_pod`; no effect on a pod that is not in the cache."""
         key = self._key(pod)
         cached = self._pods.get(key)
         if cached is None:
@@ -119,7 +119,7 @@ class Cache:
         self._remove(cached.pod)
 
     def add_pod(self, pod: PodInfo) -> None:
-        """The API shows the pod on a node: new to us, or the confirmation of an assumption."""
+        """The API server shows the pod on a node: a new pod, or an assumed one confirmed."""
         key = self._key(pod.pod)
         cached = self._pods.get(key)
         if cached is None:
@@ -161,8 +161,7 @@ class Cache:
         self._add(new)
 
     def remove_pod(self, pod: Pod) -> None:
-        """The pod is gone. Works on the cached object, so a stale event still frees the right
-        node."""
+        """Remove the cached object, so that a stale event still frees the right node."""
         cached = self._pods.get(self._key(pod))
         if cached is None:
             raise CacheError(
@@ -201,7 +200,7 @@ class Cache:
         return info
 
     def remove_node(self, node: Node) -> None:
-        """The Node object is gone; its entry stays as a ghost while pods sit on it."""
+        """The Node object is gone; its entry stays as a ghost while pods are on it."""
         name = node.metadata.name
         info = self._nodes.get(name)
         if info is None:
@@ -242,8 +241,7 @@ class Cache:
         name = pod.pod.spec.node_name
         info = self._nodes.get(name)
         if info is None:
-            # The pod is here before its node: pods and nodes come by different watches, in any
-            # order.
+            # Pods and nodes come by different watches, so the pod may come before its node.
             info = self._new_node(name)
         info.add_pod(pod)
         self._nodes.move_to_end(name)
@@ -256,7 +254,7 @@ class Cache:
         name = pod.spec.node_name
         info = self._nodes.get(name)
         if info is None:
-            self._miss_node(name, pod)
+            self._report_missing_node(name, pod)
             return
         info.remove_pod(pod)
         if info.node is None and not info.pods:
@@ -264,7 +262,7 @@ class Cache:
         else:
             self._nodes.move_to_end(name)
 
-    def _miss_node(self, name: str, pod: Pod) -> None:
+    def _report_missing_node(self, name: str, pod: Pod) -> None:
         text = "Node not found when trying to remove pod: node %s, pod %s"
         log.error(text, name, pod.metadata.uid)
 

@@ -1,10 +1,10 @@
 """Which rows of a snapshot changed, in the order they did.
 
-    rows      3 7 3 9 | 4 4        in today's numbering
-    a reader          ^            has seen everything to the left
+    rows      3 7 3 9 | 4 4        in the current numbering
+    a reader          ^            has read everything to the left
 
 Two logs are kept: rows whose Node object changed, and rows that changed at all (pods or node).
-Not here: who reads them (`index.follow`).
+Not here: the reader (`index.follow`).
 """
 
 from array import array
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 
 class Depends(IntEnum):
-    """What something is derived from: the Node objects alone, or the pods on the nodes as well."""
+    """What a value is derived from: the Node objects alone, or the pods on the nodes as well."""
 
     NODE = 0
     PODS = 1
@@ -29,7 +29,7 @@ REORDERS_KEPT: Final = 8
 class ChangeLog:
     """Rows in the order they changed, with the re-orderings in between.
 
-    epoch      how often the rows were laid anew
+    epoch      how often the rows were reordered
     node_end   how many changes of Node objects were ever noted
     pod_end    how many changes of any kind were ever noted
     """
@@ -52,43 +52,42 @@ class ChangeLog:
             self.node_end += 1
 
     def reorder(self, source: npt.NDArray[np.intp], old_count: int) -> None:
-        """The rows were laid anew: row i is what was row `source[i]`, or new where that is -1."""
+        """The rows were reordered: row i is what was row `source[i]`, or new where that is -1."""
         self.epoch += 1
         self._reorders[self.epoch] = source
         self._reorders.pop(self.epoch - REORDERS_KEPT, None)
-        # Rows that are gone turn into row 0: one row computed too often, and every end stays
-        # valid.
-        today = np.zeros(old_count, np.intp)
+        # Deleted rows become row 0, which is then computed too often: every end stays valid.
+        current = np.zeros(old_count, np.intp)
         kept = np.flatnonzero(source >= 0)
-        today[source[kept]] = kept
-        if len(source) == 0 or not np.array_equal(today[source[kept]], kept):
-            # One row became two, or none is left to stand for those that are gone. The log cannot
-            # say that: readers that are behind start over.
+        current[source[kept]] = kept
+        if len(source) == 0 or not np.array_equal(current[source[kept]], kept):
+            # One row became two, or there is no row 0. The log cannot express that: readers that
+            # are behind start over.
             self.trim(0)
         for rows in (self._node_rows, self._pod_rows):
-            rows[:] = array("q", today[np.array(rows, np.intp)].tolist())
+            rows[:] = array("q", current[np.array(rows, np.intp)].tolist())
 
     def trim(self, longest: int) -> None:
-        """Forget the log where it has grown too long to be worth reading."""
+        """Forget a log with more rows than this: starting over is then cheaper than reading it."""
         for rows in (self._node_rows, self._pod_rows):
             if len(rows) > longest:
                 del rows[:]
 
-    def lose(self) -> None:
+    def invalidate(self) -> None:
         """Anything may have changed: every reader starts over."""
         self.trim(0)
         self.node_end += 1
         self.pod_end += 1
 
     def nodes_since(self, end: int) -> "array[int] | None":
-        """Rows whose Node object changed after `node_end` was this, each as often as it did.
+        """Rows whose Node object changed since `node_end` had this value, repeated for each change.
 
         None if the log does not reach back that far.
         """
         return _after(self._node_rows, self.node_end - end)
 
     def pods_since(self, end: int) -> "array[int] | None":
-        """The same for rows that changed at all after `pod_end` was this."""
+        """The same for rows that changed at all since `pod_end` had this value."""
         return _after(self._pod_rows, self.pod_end - end)
 
     def reorders_since(self, epoch: int) -> list[npt.NDArray[np.intp]] | None:
@@ -100,5 +99,5 @@ class ChangeLog:
 
 
 def _after(rows: "array[int]", count: int) -> "array[int] | None":
-    """The last so many rows; None if fewer are left."""
+    """The last `count` rows; None if fewer are left."""
     return rows[len(rows) - count :] if count <= len(rows) else None

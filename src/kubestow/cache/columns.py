@@ -1,8 +1,7 @@
 """The numbers of all nodes as arrays: one row per node, one contiguous run per resource.
 
-Plugins compare a pod with every node at once, so what they read must lie side by side. Resources
-come first in the shape (`int64[resource, row]`): a comparison of one resource over all nodes reads
-memory in order.
+Plugins compare a pod with every node at once. Resources come first in the shape
+(`int64[resource, row]`): a comparison of one resource over all nodes reads memory in order.
 
 Invariant: all arrays share one row order, the visiting order of the snapshot.
 Not here: when a row is rewritten (`snapshot`), arrays that only some pods need (`tracked`).
@@ -32,8 +31,7 @@ _BLOCK_HEIGHT: Final = 10
 
 
 class TaintSets:
-    """Distinct taint lists, numbered. Clusters have few at a time, so rules on taints are evaluated
-    per list."""
+    """Distinct taint lists, numbered: clusters have few, so taint rules are evaluated per list."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
@@ -51,7 +49,7 @@ class TaintSets:
 class Columns:
     """The arrays every cycle reads.
 
-    The basic numbers are rows of one block, so that those of some nodes can be picked out at once.
+    The basic numbers are rows of one block, so that one operation picks those of some nodes.
 
     requested      int64[resource, row]   sums of what the pods on the node request
     allocatable    int64[resource, row]   0 where the node lacks the resource
@@ -90,8 +88,7 @@ class Columns:
         return self.block.shape[1]
 
     def reorder(self, source: np.ndarray[tuple[int], np.dtype[np.intp]]) -> None:
-        """Lay the rows anew: row i becomes what was row `source[i]`; -1 leaves rubbish to
-        overwrite."""
+        """Row i becomes what was row `source[i]`; where that is -1 the caller has to write it."""
         if len(self) == 0:
             self._allocate(len(source))
             return
@@ -112,9 +109,9 @@ class Columns:
     def write_node(self, row: int, info: NodeInfo, node: Node) -> None:
         """Copy what comes from the Node object."""
         if len(self.resources) > self._resources_max:
-            self._number_resources_anew()
+            self._renumber_resources()
         if len(self.taint_sets.lists) > numbered_max(len(self)):
-            self._number_taints_anew()
+            self._renumber_taints()
         self.allocatable.write(row, info.allocatable)
         self.allowed_pods[row] = info.allocatable.allowed_pods
         self.unschedulable[row] = node.spec.unschedulable
@@ -133,13 +130,13 @@ class Columns:
             self.affinity_rows += 1 if has_affinity else -1
         self.has_required_anti_affinity[row] = bool(info.pods_with_required_anti_affinity)
 
-    def _number_resources_anew(self) -> None:
+    def _renumber_resources(self) -> None:
         self.resources = ResourceIndex()
         self.requested.renumber(self.resources)
         self.allocatable.renumber(self.resources)
         self._resources_max = numbered_max(len(self.resources))
 
-    def _number_taints_anew(self) -> None:
+    def _renumber_taints(self) -> None:
         lists, self.taint_sets = self.taint_sets.lists, TaintSets()
         numbers: IdArray = np.zeros(len(lists), np.int32)
         in_use: list[int] = np.unique(self.taint_set).tolist()

@@ -1,4 +1,4 @@
-"""Which images lie on which nodes, cluster-wide (spec 01 §10, spec 03 §4.3)."""
+"""Which images are on which nodes, cluster-wide (spec 01 §10, spec 03 §4.3)."""
 
 from kubestow.api.node import Node
 
@@ -17,8 +17,8 @@ class ImageStates:
     """All image names of the cluster.
 
     The size of a record is the one the first node reported; later nodes do not change it while the
-    record lives. `version` grows whenever any record changes, so that a row of the snapshot knows
-    whether freezing its node counts again could give anything new.
+    record exists. `version` grows whenever any record changes: a row of the snapshot is frozen
+    again only if it has grown.
     """
 
     def __init__(self) -> None:

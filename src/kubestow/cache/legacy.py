@@ -6,11 +6,11 @@
         | +-- forget, expire-+                  |
         +--------------------- remove ----------+
 
-In v1.17 and v1.20 mistakes have other words. In v1.17 nodes are also visited in another order: the
-tree goes on where it ended the last time, so that after a node was added a snapshot can show one
-node twice and another not at all.
+v1.17 and v1.20 have other error texts. In v1.17 nodes are also visited in another order: the tree
+continues where it ended the last time, so that after a node was added a snapshot can show one node
+twice and another not at all.
 
-Not here: who calls the sweep (`engine.legacy`), what they have in common with today (`cache`).
+Not here: the caller of the sweep (`engine.legacy`), what is the same in v1.36 (`cache`).
 """
 
 import logging
@@ -30,8 +30,7 @@ from kubestow.errors import CacheCorruptedError, CacheError
 
 log = logging.getLogger(__name__)
 
-# Spec 03 §14.2: how long an assumed pod is kept after its binding ended, and how often v1.17 and
-# v1.20 look.
+# Spec 03 §14.2: how long an assumed pod is kept after its binding ended; how often they are swept.
 ASSUMED_POD_TTL_NS: Final = 30 * NANOSECONDS
 EXPIRY_SWEEP_S: Final = 1.0
 
@@ -39,7 +38,7 @@ _CORRUPTED: Final = "Schedulercache is corrupted and can badly affect scheduling
 
 
 class Cache19(Cache):
-    """The cache of v1.9: as today's, but an assumed pod that is not confirmed in time is dropped.
+    """The cache of v1.9: as v1.36, but an assumed pod that is not confirmed in time is dropped.
 
     `_deadlines_ns` has the assumed pods whose binding has ended.
     """
@@ -71,7 +70,7 @@ class Cache19(Cache):
                     log.error("ExpirePod failed for %s: %s", key, error)
 
     def _note_unfinished(self, pod: Pod) -> None:
-        """v1.9 did not say which pods cannot expire yet."""
+        """v1.9 does not log pods that cannot expire yet."""
 
     def _drop(self, key: str) -> None:
         super()._drop(key)
@@ -79,7 +78,7 @@ class Cache19(Cache):
 
 
 class Cache120(Cache19):
-    """The cache of v1.20. It differs from v1.17's in what it does about a missing node."""
+    """The cache of v1.20. Unlike v1.17's it only logs that a node is missing."""
 
     def forget_pod(self, pod: Pod) -> None:
         key = self._key(pod)
@@ -113,9 +112,9 @@ class Cache120(Cache19):
             try:
                 self._take_from_node(assumed)
             except CacheError as error:
-                self._tell_of(error)
+                self._report_failed_removal(error)
             self._put_on_node(pod)
-        # On the same node only the record changes: what the node counts is left as it was assumed.
+        # On the same node only the entry changes: the node's sums stay as assumed.
         self._assumed.discard(key)
         self._deadlines_ns.pop(key, None)
         self._pods[key] = pod
@@ -130,7 +129,7 @@ class Cache120(Cache19):
             raise CacheCorruptedError(_CORRUPTED)
         self._take_from_node(old)
         self._put_on_node(new)
-        # Under the old key, even if the UID is another one now.
+        # Under the old key, even if the UID has changed.
         self._pods[key] = new
 
     def remove_pod(self, pod: Pod) -> None:
@@ -166,10 +165,10 @@ class Cache120(Cache19):
         text = "Couldn't expire cache for pod %s. Binding is still in progress."
         log.info(text, object_ref(pod.metadata))
 
-    def _tell_of(self, error: CacheError) -> None:
+    def _report_failed_removal(self, error: CacheError) -> None:
         log.error("RemovePod failed: %s", error)
 
-    def _miss_node(self, name: str, pod: Pod) -> None:
+    def _report_missing_node(self, name: str, pod: Pod) -> None:
         text = "node %s not found when trying to remove pod %s"
         log.error(text, name, object_ref(pod.metadata))
 
@@ -181,15 +180,15 @@ class Cache117(Cache120):
         super().__init__(clock)
         self.node_tree = NodeTree117()
 
-    def _tell_of(self, error: CacheError) -> None:
-        """v1.17 did not look at this error."""
+    def _report_failed_removal(self, error: CacheError) -> None:
+        """v1.17 ignores this error."""
 
-    def _miss_node(self, name: str, pod: Pod) -> None:
+    def _report_missing_node(self, name: str, pod: Pod) -> None:
         raise CacheError(f"node {name} is not found")
 
 
 class NodeTree117(NodeTree):
-    """Zones in turn, each with a place it goes on from; both outlive a snapshot (spec 03 §14.3)."""
+    """Zones in turn, each with its next index; both are kept between snapshots (spec 03 §14.3)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -200,7 +199,7 @@ class NodeTree117(NodeTree):
         super().remove(node)
         zone = zone_key(node.metadata.labels)
         if zone not in self._zones:
-            self._next_in.pop(zone, None)  # A zone that comes back begins at its first node.
+            self._next_in.pop(zone, None)  # A zone that is added again begins at its first node.
 
     def next(self) -> str:
         """The next node to visit; "" if there is none."""
@@ -222,16 +221,16 @@ class NodeTree117(NodeTree):
         return ""
 
     def list(self) -> list[str]:
-        """As many names as there are nodes, from where the last call ended."""
+        """As many names as there are nodes, continuing where the last call ended."""
         return [self.next() for _ in range(self.node_count)]
 
 
 class Snapshot117(Snapshot):
-    """Lists the nodes anew with every refresh, and never finds fault with the list."""
+    """Lists the nodes again with every refresh, without the consistency check of v1.36."""
 
     def refresh(self, cache: Cache) -> None:
         changed, _ = self._collect_changes(cache)
-        # A node that is gone stays known until its last pod is gone, too.
+        # A deleted node is kept until its last pod is gone, too.
         if len(self._infos) > len(cache.nodes):
             for name in [name for name in self._infos if name not in cache.nodes]:
                 del self._infos[name]

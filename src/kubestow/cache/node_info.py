@@ -1,8 +1,7 @@
-"""What sits on one node: its pods and the sums over them (spec 01 §5, spec 03 §1.2).
+"""The pods on one node and the sums over them (spec 01 §5, spec 03 §1.2).
 
 A NodeInfo exists as soon as a pod or a Node object names it; one without Node object is a ghost.
-Every change takes the next number of one process-wide counter, so that a snapshot can tell what
-moved.
+Every change takes the next number of one process-wide counter, by which a snapshot finds changes.
 
 Not here: who may change a NodeInfo (`cache`), the same numbers for all nodes as arrays (`columns`).
 """
@@ -37,7 +36,7 @@ class NodeInfo:
     `pods` is ordered; removal swaps the last pod into the gap, as upstream does, because preemption
     lists victims in this order. `class_counts` counts pods by (namespace, labels): selectors are
     evaluated per class, never per pod. `live_class_counts` leaves out pods being deleted.
-    `term_counts` counts the affinity terms the pods own, for what they mean to other pods.
+    `term_counts` counts the affinity terms the pods own.
     """
 
     __slots__ = (
@@ -107,15 +106,14 @@ class NodeInfo:
         self._count(pod, 1)
 
     def remove_pod(self, pod: Pod) -> PodInfo:
-        """Take the pod with this UID away; returns what was stored for it.
+        """Remove the pod with this UID and return what was stored for it.
 
-        The sums give back what the stored pod counted for, whatever the passed object says now.
+        The sums are reduced by what the stored pod counted, not by the passed object.
         """
         uid = pod.metadata.uid
         if not uid:
             raise CacheError("cannot get cache key for pod with empty UID")
-        # Spec 01 §5: these two are decided by the object passed in, and stay done if the rest
-        # fails.
+        # Spec 01 §5: these two depend on the object passed in, and are not undone on failure.
         affinity = pod.spec.affinity
         if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
             _swap_remove(self.pods_with_affinity, uid)
@@ -137,8 +135,7 @@ class NodeInfo:
         return stored
 
     def clone(self) -> "NodeInfo":
-        """A copy whose pods may come and go freely. Pods and Node object are shared: they are
-        immutable."""
+        """A copy whose pods may change; it shares the immutable Pod and Node objects."""
         copy = NodeInfo.__new__(NodeInfo)
         copy.name = self.name
         copy.node = self.node
@@ -175,7 +172,11 @@ class NodeInfo:
             requested.scalar[name] = wrap_int64(requested.scalar.get(name, 0) + sign * amount)
         self.non_zero_cpu = wrap_int64(self.non_zero_cpu + sign * accounted.non_zero_cpu)
         self.non_zero_memory = wrap_int64(self.non_zero_memory + sign * accounted.non_zero_memory)
-        self._count_ports(pod, sign)
+        for port in pod.host_ports:
+            if sign > 0:
+                self.used_ports.add(port)
+            else:
+                self.used_ports.remove(port)
         for key in pod.pvc_keys:
             _add_count(self.pvc_ref_counts, key, sign)
         _add_count(self.class_counts, pod.pod_class, sign)
@@ -186,13 +187,6 @@ class NodeInfo:
     def _count_terms(self, pod: PodInfo, sign: int) -> None:
         for term in owned_terms(pod):
             _add_count(self.term_counts, term, sign)
-
-    def _count_ports(self, pod: PodInfo, sign: int) -> None:
-        for port in pod.host_ports:
-            if sign > 0:
-                self.used_ports.add(port)
-            else:
-                self.used_ports.remove(port)
 
 
 def _add_count(counts: dict[K, int], key: K, sign: int) -> None:

@@ -1,5 +1,4 @@
-"""The order in which nodes are visited: zones in turn, nodes of a zone in order of arrival (spec
-03 §5)."""
+"""The visiting order of nodes: zones in turn, nodes of a zone as added (spec 03 §5)."""
 
 from contextlib import suppress
 
@@ -34,7 +33,7 @@ class NodeTree:
             raise CacheError(f'node "{name}" in group "{_quoted(zone)}" was not found')
         del names[name]
         if not names:
-            # A zone that empties loses its place: filled again it goes to the end.
+            # An emptied zone loses its position: if nodes are added again, it goes to the end.
             del self._zones[zone]
         self.node_count -= 1
 
@@ -44,7 +43,7 @@ class NodeTree:
         if old_zone == zone_key(new.metadata.labels):
             return
         if old is not None:
-            # Spec 03 §5.2: a node the tree did not have is simply added.
+            # Spec 03 §5.2: a node that is not in the tree is simply added.
             with suppress(CacheError):
                 self.remove(old)
         self.add(new)

@@ -1,8 +1,8 @@
-"""The objects of the cluster as the scheduler last heard of them, by kind.
+"""The objects of the cluster as last delivered by the informers, by kind.
 
 Plugins look things up here: the claim a pod names, the services of a namespace, the class of a
-volume. Informers keep the stores up to date and call their handlers only afterwards, so whoever
-reacts to an event already sees its object here.
+volume. Informers update the stores first and call their handlers afterwards, so a handler of an
+event finds its object here.
 
 Invariants: a store holds the newest version delivered of each object; `version` grows with every
 change, so an answer computed from a store is good for as long as its version stays the same.
@@ -53,7 +53,7 @@ class ObjectStore(Generic[T]):
     def __init__(self) -> None:
         self.version = 0
         self._namespaces: dict[str, dict[str, T]] = {}
-        # What `list` and `list_namespace` answered since the last change: plugins ask once a cycle.
+        # Results of `list` and `list_namespace` since the last change: plugins ask once a cycle.
         self._listed: tuple[T, ...] | None = None
         self._in_namespace: dict[str, tuple[T, ...]] = {}
         self._subscribers: tuple[Subscriber[T], ...] = ()
@@ -67,13 +67,13 @@ class ObjectStore(Generic[T]):
         return in_namespace.get(namespace_or_name if name is None else name)
 
     def list(self) -> tuple[T, ...]:
-        """All objects: namespaces in the order they were first used, objects as they came."""
+        """All objects: namespaces in order of first use, objects in order of arrival."""
         if self._listed is None:
             self._listed = tuple(self)
         return self._listed
 
     def list_namespace(self, namespace: str) -> tuple[T, ...]:
-        """The objects of one namespace, in the order they came."""
+        """The objects of one namespace, in order of arrival."""
         listed = self._in_namespace.get(namespace)
         if listed is None:
             in_namespace = self._namespaces.get(namespace)
@@ -92,7 +92,7 @@ class ObjectStore(Generic[T]):
         return old
 
     def remove(self, namespace_or_name: str, name: str | None = None, /) -> T | None:
-        """Forget the object; return its last version, None if it was not here."""
+        """Forget the object; return its last version, None if it was not stored."""
         namespace = "" if name is None else namespace_or_name
         in_namespace = self._namespaces.get(namespace)
         if in_namespace is None:
@@ -157,7 +157,7 @@ class ClusterObjects:
         self.device_classes = ObjectStore[DeviceClass]()
         self.resource_slices = ObjectStore[ResourceSlice]()
         self.resource_claims = ObjectStore[ResourceClaim]()
-        # Any: a map from type to store cannot say that key and value speak of the same type.
+        # Any: the type of a dict cannot express that key and value have the same type argument.
         self._stores: dict[type[ApiObject], ObjectStore[Any]] = {
             Pod: self.pods,
             Node: self.nodes,
@@ -179,7 +179,7 @@ class ClusterObjects:
             ResourceSlice: self.resource_slices,
             ResourceClaim: self.resource_claims,
         }
-        # What readers derive from the stores and share between them, by its class.
+        # What readers derive from the stores and share, by its class.
         self.derived: dict[type, Any] = {}
 
     def store(self, cls: type[T]) -> ObjectStore[T]:
@@ -187,11 +187,11 @@ class ClusterObjects:
         return self._stores[cls]
 
     def types(self) -> tuple[type[ApiObject], ...]:
-        """The kinds there is a store for, in a fixed order."""
+        """The kinds that have a store, in a fixed order."""
         return tuple(self._stores)
 
     def put(self, *objects: ApiObject) -> None:
-        """Keep each object in the store of its kind; for those who fill the stores by hand."""
+        """Keep each object in the store of its kind; for stores that no informer fills."""
         for api_object in objects:
             self.store(type(api_object)).put(api_object)
 

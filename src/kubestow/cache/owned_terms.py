@@ -1,8 +1,8 @@
-"""The pod affinity terms that pods on a node bring along, as things to count.
+"""The pod affinity terms of the pods on a node, as items to count.
 
-A running pod's terms matter to every pod that comes after it: its required anti-affinity keeps
-others out, its other terms attract or repel them (spec 06 §6.2). Pods of one controller own equal
-terms, so a node counts terms, not pods, and whoever asks evaluates each distinct term once.
+A running pod's terms affect every later pod: its required anti-affinity excludes others from nodes,
+its other terms change their scores (spec 06 §6.2). Pods of one controller own equal terms, so a
+node counts terms, not pods, and each distinct term is evaluated once.
 """
 
 from typing import Literal, NamedTuple
@@ -15,7 +15,7 @@ TermKind = Literal[
 
 
 class OwnedTerm(NamedTuple):
-    """A term of a pod on a node. `weight` is 0 for required ones, which have none."""
+    """A term of a pod on a node. `weight` is 0 for required terms, which have none."""
 
     kind: TermKind
     term: AffinityTerm
@@ -23,7 +23,7 @@ class OwnedTerm(NamedTuple):
 
 
 def owned_terms(pod: PodInfo) -> tuple[OwnedTerm, ...]:
-    """All terms of the pod; a list with a mistake in it is as good as empty (spec 06 §6.2.2)."""
+    """All terms of the pod; a list with an invalid term counts as empty (spec 06 §6.2.2)."""
     terms = pod.terms
     return (
         *(OwnedTerm("RequiredAffinity", term) for term in terms.required_affinity),

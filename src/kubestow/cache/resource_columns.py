@@ -1,9 +1,8 @@
 """Amounts of every resource on every node, one array per resource.
 
-cpu, memory and ephemeral storage are everywhere, so they lie in one dense block. Any other
-resource may be on a handful of nodes, and there may be thousands of them: only the nodes that have
-some are kept, and the array of a resource is laid out when somebody asks for it. The arrays asked
-for last stay, and are kept up to date.
+Every node has cpu, memory and ephemeral storage, so these are in one dense block. There may be
+thousands of other resources, each on a few nodes: for these only non-zero amounts are kept, and an
+array is built when it is first read. The most recently read arrays are kept up to date.
 """
 
 from collections import OrderedDict
@@ -16,12 +15,12 @@ from kubestow.api.resources import Resources
 from kubestow.arrays import IntArray
 
 BASIC_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
-# How many arrays of other resources are kept laid out.
+# How many arrays of other resources are kept.
 LAID_OUT_MAX: Final = 64
 
 
 class ResourceIndex:
-    """Which column a resource has. Scalars get theirs at first sight."""
+    """Which column a resource has. Scalars get theirs at first use."""
 
     def __init__(self) -> None:
         self._columns: dict[str, int] = {name: i for i, name in enumerate(BASIC_RESOURCES)}
@@ -42,13 +41,13 @@ class ResourceIndex:
 
 
 class ResourceColumns:
-    """Amounts by resource and row; `self[column]` is int64[row], read-only for others."""
+    """Amounts by resource and row; `self[column]` is int64[row], read-only for the caller."""
 
     def __init__(self, resources: ResourceIndex, basic: IntArray) -> None:
         """`basic` is int64[3, row], where the basic resources are kept."""
         self._resources = resources
         self._basic = basic
-        # Column → row → amount, and row → its columns: where there is some of it.
+        # Non-zero amounts: column → row → amount, and row → its columns.
         self._scattered: dict[int, dict[int, int]] = {}
         self._columns_of_row: dict[int, tuple[int, ...]] = {}
         self._laid_out: OrderedDict[int, IntArray] = OrderedDict()
@@ -64,7 +63,7 @@ class ResourceColumns:
         return array
 
     def write(self, row: int, amounts: Resources) -> None:
-        """Put down all amounts of one node."""
+        """Copy all amounts of one node."""
         self._basic[0, row] = amounts.milli_cpu
         self._basic[1, row] = amounts.memory
         self._basic[2, row] = amounts.ephemeral_storage
@@ -72,10 +71,7 @@ class ResourceColumns:
             self._write_scattered(row, amounts.scalar)
 
     def reorder(self, source: npt.NDArray[np.intp], basic: IntArray) -> None:
-        """Row i becomes what was row `source[i]`; -1 leaves rubbish to overwrite.
-
-        `basic` holds the basic resources in their new order already.
-        """
+        """As `Columns.reorder`; `basic` is in the new order already."""
         self._basic = basic
         before = self._columns_of_row
         rows: list[int] = source.tolist()
@@ -91,7 +87,7 @@ class ResourceColumns:
         self._laid_out.clear()
 
     def renumber(self, resources: ResourceIndex) -> None:
-        """Go over to another index, which gets the resources that some node has."""
+        """Switch to another index, which gets the resources that some node has."""
         names = self._resources.names
         numbers = {
             column: resources.ensure(names[column])

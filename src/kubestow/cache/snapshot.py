@@ -1,8 +1,7 @@
-"""The picture of the cluster that one scheduling cycle decides on (spec 03 §6).
+"""The state of the cluster that one scheduling cycle decides on (spec 03 §6).
 
-The live cache changes with every event; a decision must not. `Snapshot.refresh` copies only the
-rows whose generation moved since the last cycle: a cycle pays for what changed, not for what
-exists.
+The live cache changes with every event; a decision needs fixed data. `Snapshot.refresh` copies only
+the rows whose generation changed: the cost of a cycle depends on the changes, not on the cluster.
 
 A scheduling cycle is a plain function that never waits, so nothing can change the cache while it
 runs. Therefore only the numbers are copied into arrays; `node_infos` refers to the live entries,
@@ -43,7 +42,7 @@ class Snapshot:
         self.generation = 0
         self.columns = Columns()
         self.log = ChangeLog()
-        # Replaced when rows move, never changed in place: frozen decisions refer to it.
+        # Replaced when rows are reordered, never changed in place: frozen decisions refer to it.
         self.names: list[str] = []
         self.nodes: list[Node] = []
         self.node_infos: list[NodeInfo] = []
@@ -73,7 +72,7 @@ class Snapshot:
         return key in self.used_pvcs
 
     def derived(self, make: "Callable[[Snapshot], T]") -> T:
-        """What `make` derives from this snapshot, made when first asked for and kept with it."""
+        """What `make` derives from this snapshot, made at first use and kept with it."""
         found = self._derived.get(make)
         if found is None:
             found = self._derived[make] = make(self)
@@ -85,7 +84,7 @@ class Snapshot:
         """Make the snapshot show the cache as it is now.
 
         Raises CacheError when the node tree and the cache contradict each other; the snapshot has
-        then been rebuilt as well as it could be, and the next refresh may succeed.
+        then been rebuilt from both, and the next refresh may succeed.
         """
         changed, is_list_stale = self._collect_changes(cache)
         tree = cache.node_tree
@@ -120,7 +119,7 @@ class Snapshot:
         return (row for row, listed in enumerate(self.names) if listed == name)
 
     def _collect_changes(self, cache: Cache) -> tuple[list[NodeInfo], bool]:
-        """Entries changed since the last refresh, and whether one of them is new to us."""
+        """Entries changed since the last refresh, and whether one of them is new."""
         changed: list[NodeInfo] = []
         has_new = False
         seen, newest = self.generation, -1
@@ -136,7 +135,7 @@ class Snapshot:
             self._infos[info.name] = info
             changed.append(info)
         if newest >= 0:
-            # May go down, when the entry that changed last is gone; harmless.
+            # May decrease, when the entry that changed last is deleted; harmless.
             self.generation = newest
         return changed, has_new
 
@@ -151,7 +150,7 @@ class Snapshot:
             del self._infos[name]
 
     def _rebuild(self, cache: Cache, changed: list[NodeInfo]) -> None:
-        """Lay the rows in the order of the node tree; rows that did not change are only moved."""
+        """Put the rows in the order of the node tree; rows that did not change are only moved."""
         names = [name for name in cache.node_tree.list() if self._can_show(name)]
         source = np.array([self._row_of.get(name, -1) for name in names], np.intp)
         old_count = len(self.names)
@@ -171,10 +170,10 @@ class Snapshot:
                 self._write(row, self.node_infos[row], cache)
 
     def _can_show(self, name: str) -> bool:
-        """Whether there is anything to put into a row of that name.
+        """Whether a node of the tree gets a row.
 
         A node that was removed under another zone than it was added is still in the tree. It keeps
-        the row it has; without one, nothing is left of it to show.
+        its row if it has one, and gets no new one.
         """
         info = self._infos.get(name)
         return info is not None and (info.node is not None or name in self._row_of)
@@ -193,7 +192,7 @@ class Snapshot:
         if node is not None and node is not self.nodes[row]:
             self.nodes[row] = node
             self.columns.write_node(row, info, node)
-            # Its table of images is another one now, even if no record of the cluster changed.
+            # The node has a new table of images, even if no record of the cluster changed.
             self._image_versions[row] = -1
             depends = Depends.NODE
         if self._image_versions[row] != cache.image_states.version:
@@ -205,10 +204,10 @@ class Snapshot:
         self.log.note(row, depends)
 
     def _freeze_images(self, row: int, info: NodeInfo) -> bool:
-        """Copy sizes and node counts as they are at this moment; tells whether anything differs.
+        """Copy sizes and node counts as of now; return whether they differ from the last copy.
 
-        Other nodes that gain or lose an image later do not touch this row: scores must go on using
-        the number of nodes as of this copy (spec 01 §10, the bit-exactness trap).
+        Other nodes that gain or lose an image later do not change this row: scores must use the
+        number of nodes as of this copy (spec 01 §10, the bit-exactness trap).
         """
         frozen: FrozenImages = {
             name: (record.size, len(record.nodes)) for name, record in info.image_states.items()

@@ -1,8 +1,8 @@
-"""Nodes as if no pods were on them: how scores see nodes that an extender sent back as objects.
+"""Nodes without their pods: how nodes that an extender returned as objects are scored.
 
-Such an object says nothing about pods, and none are added to it (spec 04 §13.3): everything that
-sums over pods is zero, and so is everything known of images, which only the cache counts. Labels,
-taints and amounts are those of the snapshot.
+Such an object contains no pods, and none are added to it (spec 04 §13.3): every sum over pods is
+zero, and so are the counts of images, which only the cache has. Labels, taints and amounts are
+those of the snapshot.
 """
 
 from collections.abc import Callable, Hashable
@@ -58,5 +58,5 @@ class BareNodes(Nodes):
     def tracked(
         self, key: Hashable, depends: Depends, compute: Callable[[Nodes], npt.NDArray[Any]]
     ) -> npt.NDArray[Any]:
-        # What is kept shows pods and images.
+        # The kept array includes pods and images.
         return compute(self)

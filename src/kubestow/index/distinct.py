@@ -17,8 +17,8 @@ def per_distinct(
 ) -> npt.NDArray[S]:
     """`rule(values[id])` for each id, as an array of that type.
 
-    Asks the rule once per value, or, where there are fewer nodes than values, once per node: a
-    single changed node must not cost a walk over all host names.
+    Calls the rule once per value, or, where there are fewer nodes than values, once per node: a
+    single changed node must not cost a loop over all host names.
     """
     if len(ids) < len(values):
         numbers: list[int] = ids.tolist()

@@ -1,16 +1,16 @@
-"""The one reader of a snapshot's changes: what everything derived from a snapshot is built on.
+"""The one reader of a snapshot's changes: the base of everything derived from a snapshot.
 
 A follower is brought up to date when it is read, not when the snapshot changes: what no cycle reads
 costs nothing. `catch_up` reads the log from where it last ended and calls, in this order:
 
-    relaid(sources)       nodes came or went, so rows moved: row i is what was row `source[i]`, or
-                          new where that is -1; one source for each time it happened, oldest first
-    relaid(None)          the log does not reach back that far: everything has to be read anew
+    relaid(sources)       nodes were added or deleted: row i is what was row `source[i]`, or new
+                          where that is -1; one source for each reordering, oldest first
+    relaid(None)          the log does not reach back that far: everything has to be read again
     nodes_changed(rows)   Node objects of these rows changed
     pods_changed(rows)    anything on these rows changed, the Node objects included
 
 Rows that are new after `relaid` are among the changed ones. A row is listed as often as it changed.
-What a call raised is called again with the next `catch_up`.
+A call that raised is repeated by the next `catch_up`.
 """
 
 from array import array
@@ -27,7 +27,7 @@ Sources = Sequence[npt.NDArray[np.intp]]
 class Follower:
     """Base of what follows a snapshot, derived from Node objects alone or from pods as well.
 
-    A new one counts as up to date, so its maker reads everything once.
+    A new one counts as up to date: its constructor has to read everything once.
     """
 
     __slots__ = ("_epoch", "_log", "_node_end", "_pod_end", "_reads_pods")
@@ -40,7 +40,7 @@ class Follower:
     # --- what followers do about changes ---
 
     def relaid(self, sources: Sources | None) -> None:
-        """Rows moved; with None everything has to be read anew."""
+        """Rows were reordered; with None everything has to be read again."""
         raise NotImplementedError
 
     def nodes_changed(self, rows: "array[int]") -> None:

@@ -1,6 +1,6 @@
-"""Which nodes hold a thing: a disk, a volume, an object that was read for them.
+"""Which nodes hold an item: a disk, a volume, an object that was read for them.
 
-By node name, because rows are laid anew when nodes come and go.
+By node name, because rows are reordered when nodes are added or deleted.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,7 +23,7 @@ class NodesByItem(Generic[K, V]):
         self._nodes: dict[K, dict[str, V]] = {}
 
     def put(self, node_name: str, items: Mapping[K, V]) -> None:
-        """Say what the node holds now."""
+        """Replace what the node holds."""
         for item in self._items.pop(node_name, {}):
             holders = self._nodes[item]
             del holders[node_name]
@@ -35,7 +35,7 @@ class NodesByItem(Generic[K, V]):
                 self._nodes.setdefault(item, {})[node_name] = value
 
     def keep_only(self, node_names: Collection[str]) -> None:
-        """Forget the nodes that are not among these."""
+        """Forget all other nodes."""
         for name in [name for name in self._items if name not in node_names]:
             self.put(name, {})
 

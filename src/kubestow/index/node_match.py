@@ -1,9 +1,9 @@
 """Node selectors over all nodes at once.
 
-A requirement looks at one label, so it is asked once per distinct value of that label. The mask of
+A requirement reads one label, so it is evaluated once per distinct value of that label. The mask of
 a list of requirements is kept by the snapshot and follows label changes row by row; pods of one
 controller, and different selectors with a term in common, share it. Names are compared by row and
-never kept: every pod of a DaemonSet names another node.
+not kept: every pod of a DaemonSet names another node.
 """
 
 import numpy as np

@@ -1,9 +1,8 @@
-"""Views on some rows of a snapshot: what a plugin gets to see.
+"""Views on some rows of a snapshot: what a plugin reads.
 
-A plugin never knows how many nodes it is asked about, or which: all of them, a stretch of the
-visiting order, the rows that changed since the last pod of the same shape, or one node with pods
-added and removed in a thought experiment. It reads columns and answers with an array of the same
-length.
+A plugin is asked about any set of nodes: all of them, a range of the visiting order, the rows that
+changed since the last pod of the same shape, or one node with pods added and removed in a
+simulation. It reads columns and answers with an array of the same length.
 """
 
 from collections.abc import Callable, Hashable
@@ -60,8 +59,7 @@ class Nodes:
         return self._columns.allocatable[column][self.rows]
 
     def non_zero_requested(self, column: int) -> IntArray:
-        """int64[node]: cpu (0) or memory (1) requested, with the defaults for pods that say
-        nothing."""
+        """int64[node]: cpu (0) or memory (1), with defaults for pods that request none."""
         return self._columns.non_zero[column][self.rows]
 
     @property
@@ -127,7 +125,7 @@ class Nodes:
         """Per node: image name → (size, number of nodes that had it when the row was copied)."""
         return pick(self.snapshot.images, self.rows)
 
-    # --- what sits on the nodes ---
+    # --- the pods on the nodes ---
 
     def infos(self) -> list[NodeInfo]:
         return pick(self.snapshot.node_infos, self.rows)
@@ -145,8 +143,7 @@ class Nodes:
     def tracked(
         self, key: Hashable, depends: Depends, compute: "Callable[[Nodes], npt.NDArray[Any]]"
     ) -> npt.NDArray[Any]:
-        """An array derived from these nodes, kept by the snapshot and computed for changed rows
-        only.
+        """An array derived from these nodes, kept by the snapshot, computed for changed rows only.
 
         The key must name everything `compute` depends on besides the nodes.
         """
@@ -157,7 +154,7 @@ class Nodes:
 
 
 class SnapshotNodes(Nodes):
-    """Nodes as the snapshot shows them; their basic numbers are picked out together."""
+    """Nodes as in the snapshot; their basic numbers are gathered in one operation."""
 
     __slots__ = ("_block",)
 
@@ -213,7 +210,7 @@ def nodes_of(snapshot: Snapshot, rows: Rows = ALL_ROWS) -> Nodes:
 class SimulatedNode(Nodes):
     """One node as it would be with other pods on it: for nominated pods and preemption.
 
-    `info` is the snapshot's own until a pod comes or goes, and a copy from then on.
+    `info` is the snapshot's own until a pod is added or removed, and a copy from then on.
     """
 
     __slots__ = ("_is_copy", "info", "row")
@@ -233,7 +230,7 @@ class SimulatedNode(Nodes):
         return copy
 
     def subset(self, positions: npt.NDArray[np.intp]) -> Nodes:
-        return self  # There is one node, and whoever asks about none does not ask.
+        return self  # There is one node, and nothing asks for an empty subset.
 
     def add_pod(self, pod: PodInfo) -> None:
         self._copied().add_pod(pod)
@@ -287,5 +284,5 @@ class SimulatedNode(Nodes):
     ) -> npt.NDArray[Any]:
         if depends is Depends.NODE:
             return super().tracked(key, depends, compute)
-        # The kept array shows the pods that are there, not the ones thought of.
+        # The kept array has the pods of the snapshot, not the simulated ones.
         return compute(self)

@@ -1,10 +1,9 @@
 """Which of very many selectors each node matches.
 
-A mask per selector is right for a few selectors. Local disks come with a selector of their own for
-every node, and storage capacity is reported per node: thousands of selectors, of which a node
-matches one or two. So it is done the other way round: each node looks up the few selectors its
-label values can satisfy, and the list of those that match is its pattern. Nodes with equal patterns
-are equal to whoever asks, who then works per pattern instead of per node.
+A mask per selector is right for a few selectors. Local disks have a different selector for every
+node, and storage capacity is reported per node: thousands of selectors, of which a node matches one
+or two. So the few selectors that a node's label values can satisfy are looked up per node; the list
+of those that match is its pattern. Callers then work per pattern instead of per node.
 
 Not here: what is done with a pattern (`volume_binding`).
 """
@@ -25,7 +24,7 @@ from kubestow.index.tracked import LabelColumns, Tracked
 Labels = Mapping[str, str]
 # Positions of the selectors that match, ascending.
 Pattern = tuple[int, ...]
-# A selector of labels, one of nodes (of which only the labels are looked at), or none: all match.
+# A label selector, a node selector (only its label requirements are read), or none: all match.
 AnySelector = Selector | CompiledNodeSelector | None
 
 # Selectors that are no longer used are kept until there are this many more than those in use.
@@ -35,8 +34,8 @@ UNUSED_SELECTORS_MAX: Final = 1024
 class SelectorPatterns:
     """A growing list of selectors and, for every node, which of them it matches.
 
-    Positions and pattern numbers are given in the order of first sight and never change. A list
-    that has too many selectors out of use is replaced by a shorter one (`restarted`).
+    Positions and pattern numbers are given in order of first use and never change. A list with too
+    many unused selectors is replaced by a shorter one (`restarted`).
     """
 
     def __init__(self) -> None:
@@ -44,11 +43,11 @@ class SelectorPatterns:
         self._numbers: dict[Pattern, int] = {}
         self._patterns_with: list[list[int]] = []
         self._positions: dict[AnySelector, int] = {}
-        # Requirements that name values are found by the node's value; the others are tried.
+        # Requirements that name values are found by the node's value; all others are evaluated.
         self._by_value: dict[str, dict[str, list[_Candidate]]] = {}
-        self._tried: list[_Candidate] = []
-        # What was added since the arrays were last looked at: None stands for any node.
-        self._news: list[Requirement | None] = []
+        self._unindexed: list[_Candidate] = []
+        # What was added since the array was last read; None: it may match any node.
+        self._added: list[Requirement | None] = []
         self._snapshot: Snapshot | None = None
         self._array: Tracked[np.int64] | None = None
 
@@ -62,11 +61,11 @@ class SelectorPatterns:
             position = self._positions[selector] = len(self._positions)
             self._patterns_with.append([])
             for requirements in _alternatives(selector):
-                self._file(position, requirements)
+                self._index(position, requirements)
         return position
 
     def has_many_unused(self, used_count: int) -> bool:
-        """Whether it is time for a new list, where so many selectors are in use."""
+        """Whether a new list is due, where `used_count` selectors are in use."""
         return len(self) > used_count + UNUSED_SELECTORS_MAX
 
     def restarted(self, positions: Iterable[int]) -> "SelectorPatterns":
@@ -82,14 +81,14 @@ class SelectorPatterns:
             self._follow(nodes.snapshot)
         assert self._array is not None
         values = self._array.values()
-        if self._news:
-            self._array.recompute(self._concerned(nodes.snapshot))
-            self._news.clear()
+        if self._added:
+            self._array.recompute(self._affected_rows(nodes.snapshot))
+            self._added.clear()
         return values[nodes.rows]
 
     def pattern_of(self, labels: Labels) -> Pattern:
         """The positions of the selectors that these labels satisfy."""
-        found = {position for position, others in self._tried if _all_match(others, labels)}
+        found = {position for position, others in self._unindexed if _all_match(others, labels)}
         for key, by_value in self._by_value.items():
             value = labels.get(key)
             for position, others in by_value.get(value, ()) if value is not None else ():
@@ -98,12 +97,12 @@ class SelectorPatterns:
         return tuple(sorted(found))
 
     def patterns_with(self, position: int) -> Sequence[int]:
-        """The numbers of the patterns seen so far in which the selector matches."""
+        """The numbers of the known patterns in which the selector matches."""
         return self._patterns_with[position]
 
     def _follow(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._news.clear()
+        self._added.clear()
         self._array = Tracked[np.int64](
             snapshot.log, Depends.NODE, lambda rows: self._compute(snapshot, rows)
         )
@@ -123,22 +122,22 @@ class SelectorPatterns:
                 self._patterns_with[position].append(number)
         return number
 
-    def _file(self, position: int, requirements: tuple[Requirement, ...]) -> None:
+    def _index(self, position: int, requirements: tuple[Requirement, ...]) -> None:
         for index, requirement in enumerate(requirements):
             if requirement.operator == "In":
                 others = (*requirements[:index], *requirements[index + 1 :])
                 by_value = self._by_value.setdefault(requirement.key, {})
                 for value in requirement.values:
                     by_value.setdefault(value, []).append((position, others))
-                self._news.append(requirement)
+                self._added.append(requirement)
                 return
-        self._tried.append((position, requirements))
-        self._news.append(None)
+        self._unindexed.append((position, requirements))
+        self._added.append(None)
 
-    def _concerned(self, snapshot: Snapshot) -> Rows:
-        """Rows whose pattern the selectors added since may change."""
+    def _affected_rows(self, snapshot: Snapshot) -> Rows:
+        """Rows whose pattern the added selectors may change."""
         values_by_key: dict[str, set[str]] = {}
-        for requirement in self._news:
+        for requirement in self._added:
             if requirement is None:
                 return slice(None)
             values_by_key.setdefault(requirement.key, set()).update(requirement.values)
@@ -151,7 +150,7 @@ class SelectorPatterns:
         return np.flatnonzero(mask)
 
 
-# A selector's position and what must hold besides what it was filed under.
+# A selector's position, and its requirements besides the one it is indexed by.
 _Candidate = tuple[int, tuple[Requirement, ...]]
 _EVERY_NODE: Final[Iterable[tuple[Requirement, ...]]] = ((),)
 
@@ -166,7 +165,7 @@ def _alternatives(selector: AnySelector) -> Iterable[tuple[Requirement, ...]]:
 
 
 def _all_match(requirements: tuple[Requirement, ...], labels: Labels) -> bool:
-    # A loop, not all(...): nearly always there is nothing to loop over.
+    # A loop, not all(...): it is faster for the usual empty tuple.
     for requirement in requirements:  # noqa: SIM110
         if not requirement.matches(labels):
             return False

@@ -1,8 +1,7 @@
-"""Arrays over the rows of a snapshot that are kept up to date only when they are read.
+"""Arrays over the rows of a snapshot that are brought up to date only when they are read.
 
-A label key, a selector, a host port or an image matters to some pods only. Its array is made when
-it is first asked for; later only the rows that changed since the last read are computed again, by
-the same function that made it.
+A label key, a selector, a host port or an image matters to some pods only. Its array is made at the
+first read; later reads compute only the changed rows again, by the same function.
 """
 
 from array import array
@@ -21,16 +20,15 @@ from kubestow.index.follow import Follower, Sources
 
 A = TypeVar("A", bound=np.generic)
 
-# How many arrays are kept for selectors, ports, images and the like; the least recently used goes.
+# How many arrays are kept for selectors, ports and images, the most recently used ones.
 TRACKED_MAX: Final = 2048
 
-# How many label keys have a column; the least recently used goes. Any pod may name a key.
+# How many label keys have a column, the most recently used ones. Any pod may name a key.
 LABEL_COLUMNS_MAX: Final = 512
 
 
 class Tracked(Follower, Generic[A]):
-    """One such array. `compute(rows)` gives the values of these rows as they are now, in a new
-    array.
+    """One such array. `compute(rows)` returns the current values of these rows in a new array.
 
     The last axis is the row; there may be others before it.
     """
@@ -53,14 +51,13 @@ class Tracked(Follower, Generic[A]):
         return self._values
 
     def recompute(self, rows: Rows) -> None:
-        """Compute these rows again, in place. Changes of the snapshot are followed by themselves:
-        this is for changes of what else `compute` reads."""
+        """Compute these rows again, in place: for changes of what `compute` reads elsewhere."""
         self._values[..., rows] = self._compute(rows)
 
     def relaid(self, sources: Sources | None) -> None:
         for source in sources or ():
             if self._values.shape[-1] == 0:
-                sources = None  # There is no row to stand in for the new ones until they are read.
+                sources = None  # There is no value to gather for the new rows.
                 break
             self._values = self._values[..., source]
         if sources is None:
@@ -81,7 +78,7 @@ class Tracked(Follower, Generic[A]):
 
 
 def are_most(rows: "array[int]", row_count: int) -> bool:
-    """Whether so many rows changed that computing all of them is quicker."""
+    """Whether enough rows changed that computing all of them is faster."""
     return len(rows) * 2 > row_count
 
 
@@ -95,7 +92,7 @@ class TrackedArrays:
     def values(
         self, key: Hashable, depends: Depends, compute: Callable[[Rows], npt.NDArray[Any]]
     ) -> npt.NDArray[Any]:
-        """The array under this key over all rows, made by `compute` and caught up."""
+        """The array under this key over all rows, made by `compute`, up to date."""
         tracked = self._arrays.get(key)
         if tracked is None:
             tracked = self._arrays[key] = Tracked[Any](self._log, depends, compute)
@@ -153,9 +150,9 @@ class LabelColumns:
         """The column of a label key, up to date."""
         column = self._columns.get(key)
         if column is not None:
-            # Before the check: values come with it, and a reader's ids must fit its values.
+            # Before the check: it may add values, and a reader's ids must fit its values.
             column.catch_up()
-            # Autoscaled clusters see ever new hostnames.
+            # In autoscaled clusters hostnames keep changing.
             if len(column.values) <= numbered_max(len(self._snapshot)):
                 self._columns.move_to_end(key)
                 return column

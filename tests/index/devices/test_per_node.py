@@ -73,7 +73,7 @@ def test_only_what_changed_is_missing() -> None:
     lab.slots.note("unknown")
     assert kept.missing(both) == [1]
     kept.is_known[:] = True
-    lab.slots.log.lose()
+    lab.slots.log.invalidate()
     assert kept.missing(both) == [0, 1]
     lab.cache.add_node(make_node("n3"))
     lab.slots_of()

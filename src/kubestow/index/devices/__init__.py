@@ -1,6 +1,6 @@
-"""What is known of devices across the cluster: published, claimed, allocated.
+"""The devices of the cluster: published, claimed, allocated.
 
-Shared because two plugins read it: DynamicResources, which gives devices to pods, and
+Shared because two plugins read it: DynamicResources, which allocates devices, and
 NodeResourcesFit, which scores nodes by how many are left.
 """
 

@@ -1,7 +1,7 @@
-"""Which devices are given away, and how much of those that are shared (spec 08 B3).
+"""Which devices are allocated, and how much of those that are shared (spec 08 B3).
 
-Invariant: what a claim took is remembered when it is counted and given back as remembered, so a
-claim that changed meanwhile cannot unbalance the books.
+Invariant: what a claim took is recorded when it is counted, and exactly that is given back, so a
+claim that changed in between cannot make the counts wrong.
 Not here: which claims count (`claims`).
 """
 
@@ -26,7 +26,7 @@ class AllocatedDevices:
     def __init__(
         self, on_change: Callable[[PoolKey], None], *, consumable_capacity: bool = True
     ) -> None:
-        """`on_change` hears of every pool in which a device is taken or given back.
+        """`on_change` is called with every pool in which a device is taken or given back.
 
         `consumable_capacity` is the gate: without it no device is shared.
         """
@@ -35,7 +35,7 @@ class AllocatedDevices:
         self._dedicated: dict[DeviceId, int] = {}
         self._shared: dict[DeviceId, int] = {}
         self._consumed: dict[DeviceId, Consumed] = {}
-        # By UID: a claim may be counted for two reasons at once, and counts once.
+        # By UID, with the number of reasons to count it: a claim counts once.
         self._claims: dict[str, tuple[_Results, int]] = {}
 
     def is_dedicated(self, device: DeviceId) -> bool:
@@ -49,7 +49,7 @@ class AllocatedDevices:
         return self._consumed.get(device, _NOTHING)
 
     def count(self, claim: ResourceClaim) -> None:
-        """The claim's devices are taken, for one more reason."""
+        """Count the claim's devices as taken, for one more reason."""
         allocation = claim.status.allocation
         assert allocation is not None, claim.metadata.name
         uid = claim.metadata.uid
@@ -59,7 +59,7 @@ class AllocatedDevices:
             self._change(results, 1)
 
     def uncount(self, uid: str) -> None:
-        """One reason less; with the last one the devices are free."""
+        """Remove one reason; after the last one the devices are free."""
         results, reasons = self._claims.pop(uid)
         if reasons > 1:
             self._claims[uid] = results, reasons - 1

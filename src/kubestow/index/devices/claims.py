@@ -1,11 +1,11 @@
-"""Claims as the scheduler sees them: ahead of the informer by what it has just written itself.
+"""Claims as the scheduler sees them: the informer's, or newer ones it has just written itself.
 
     informer ──►  store  ──►  claims ──►  plugins, queue
                                 ▲
        own writes ── assume ────┘     until the informer has caught up, or `restore`
 
 A claim for which devices were chosen but nothing is written yet is *in flight*: its devices are
-taken, and no other pod may choose some for it.
+taken, and no other pod may choose devices for it.
 
 Invariant: `allocated` covers every allocated claim known here and every one in flight, once.
 """
@@ -41,22 +41,22 @@ class Claims:
         store.subscribe(self._informed)
 
     def subscribe(self, subscriber: ClaimSubscriber) -> None:
-        """Tell of every change; this, not the store, is what the queue should hear of."""
+        """Call it after every change. The queue needs these changes, not those of the store."""
         self._subscribers.append(subscriber)
 
     def get(self, namespace: str, name: str) -> ResourceClaim | None:
         return self._latest.get((namespace, name))
 
     def made_for(self, pod_uid: str) -> Iterator[ResourceClaim]:
-        """Claims made for the extended resources of a pod, by what they say of themselves."""
+        """Claims made for the extended resources of a pod, by their annotation and owner."""
         return (self._latest[key] for key in self._made_for.get(pod_uid, ()))
 
     # --- assumed versions ---
 
     def assume(self, claim: ResourceClaim) -> None:
-        """Go on with this version, which the API server has just confirmed.
+        """Use this version, which the API server has just confirmed.
 
-        Unless a newer one, or the claim's end, was heard of meanwhile.
+        No effect if the informer has delivered a newer one, or the deletion, meanwhile.
         """
         key = _key(claim)
         known = self._latest.get(key)
@@ -67,7 +67,7 @@ class Claims:
             self._take(key, claim)
 
     def restore(self, namespace: str, name: str) -> None:
-        """Go back to what the informer knows."""
+        """Go back to the informer's version."""
         key = (namespace, name)
         informed = self._store.get(namespace, name)
         if self._latest.get(key) is not informed:
@@ -76,9 +76,9 @@ class Claims:
     # --- in flight ---
 
     def start_allocation(self, claim: ResourceClaim) -> None:
-        """Devices were chosen for the claim: this copy of it says which.
+        """Devices were chosen for the claim: this copy of it contains them.
 
-        A second pod that shares the claim only adds itself.
+        A second pod that shares the claim only adds to the number of sharers.
         """
         entry = self._in_flight.get(claim.metadata.uid)
         if entry is None:
@@ -92,7 +92,7 @@ class Claims:
         return None if entry is None else entry.claim
 
     def end_allocation(self, uid: str, *, force: bool = False) -> bool:
-        """One sharer less, or with `force` all of them; whether that took it out of flight."""
+        """Remove one sharer, or with `force` all; return whether that ended the flight."""
         entry = self._in_flight.get(uid)
         if entry is None:
             return False
@@ -112,7 +112,7 @@ class Claims:
             return
         key = _key(new)
         known = self._latest.get(key)
-        # A claim deleted and made again under its name starts over, whatever its version.
+        # A claim deleted and created again under its name is taken whatever its version.
         if known is None or known.metadata.uid != new.metadata.uid or is_newer(new, known):
             self._take(key, new)
 
@@ -175,7 +175,7 @@ def pod_made_for(claim: ResourceClaim) -> str:
 
 
 def is_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
-    """Versions are numbers that grow; where they are none, what comes later is newer."""
+    """Versions are growing numbers; if they are not numeric, the later claim is newer."""
     new, old = claim.metadata.resource_version, known.metadata.resource_version
     if new.isdecimal() and old.isdecimal():
         return int(new) > int(old)

@@ -12,7 +12,7 @@ _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class DeviceClassMap:
-    """Finds the class behind a resource name; keeps its table until the store changes."""
+    """Finds the class of a resource name; keeps its table until the store changes."""
 
     def __init__(self, store: ObjectStore[DeviceClass]) -> None:
         self._store = store
@@ -37,11 +37,11 @@ class DeviceClassMap:
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    """Resource name → class, for classes in the order in which they came.
+    """Resource name → class, for classes in order of arrival.
 
-    Of two classes that claim a name the later made wins, then the one with the smaller name.
-    Spec 08 B11: one that comes and loses is not served under the name of the class either; one that
-    was there before keeps that.
+    Of two classes with one resource name the later created wins, then the one with the smaller
+    name. Spec 08 B11: a class that arrives later and loses is not served under its class name
+    either; one that arrived before keeps its class name.
     """
     found: dict[str, DeviceClass] = {}
     for each in classes:

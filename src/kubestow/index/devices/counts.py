@@ -1,7 +1,7 @@
 """How many devices of a class a node has, and how many of them are in use (spec 05 §8.6).
 
-Scores of extended resources that devices serve are made of these numbers. Drivers, generations of
-pools and counters do not matter here: it is an estimate, not an allocation.
+Scores of extended resources that devices serve are computed from these numbers. Drivers,
+generations of pools and counters do not matter here: it is an estimate, not an allocation.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class DeviceCounts:
         self._kept: dict[str, tuple[DeviceClass, _CountsOfClass]] = {}
 
     def of_resource(self, resource: str, nodes: Nodes) -> tuple[IntArray, IntArray] | None:
-        """int64[node] devices there are, int64[node] in use; None if no class serves it."""
+        """int64[node] existing devices, int64[node] in use; None if no class serves it."""
         if not is_dra_extended(resource):
             return None
         device_class = self._known.class_map.class_of(resource)
@@ -62,7 +62,7 @@ class DeviceCounts:
 
 
 class _CountsOfClass(KeptPerNode):
-    """int64[slot] of one class: the devices there are, and those in use."""
+    """int64[slot] of one class: existing devices, and those in use."""
 
     def __init__(self, slots: NodeSlots) -> None:
         super().__init__(slots)
@@ -76,7 +76,7 @@ class _CountsOfClass(KeptPerNode):
 def _devices_of(
     inventory: DeviceInventory, device_class: DeviceClass, node: Node
 ) -> tuple[PublishedDevice, ...]:
-    """The devices of the class on the node; none at all where one cannot be told."""
+    """The devices of the class on the node; none at all if a selector fails for one."""
     expressions = [each.cel.expression for each in device_class.spec.selectors if each.cel]
     try:
         return tuple(

@@ -1,11 +1,10 @@
 """The devices that drivers have published, found by node and by pool.
 
-A slice belongs to a pool, and a pool may stretch over many slices and nodes. Which pools a node
-sees is worked out per node and kept (`dynamic_resources.pools`); `stamp_of` says for how long that
-holds.
+A slice belongs to a pool, and a pool may have many slices and nodes. The pools that a node can
+reach are computed per node and kept until `stamp_of` changes (`dynamic_resources.pools`).
 
 Invariants: a `PublishedSlice` and its devices never change, a new version of a slice makes new
-ones; so whatever is remembered on a device is forgotten together with it.
+ones; so what is cached on a device is forgotten together with it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +22,7 @@ K = TypeVar("K")
 
 
 class PublishedDevice:
-    """One device, with what was found out about it."""
+    """One device, with what was computed for it."""
 
     __slots__ = ("cel_value", "device", "id", "matches", "of", "pool", "reach")
 
@@ -32,7 +31,7 @@ class PublishedDevice:
         self.of = of
         self.pool = of.pool
         self.id: DeviceId = (*of.pool, device.name)
-        # Only asked with per-device node selection.
+        # Only used with per-device node selection.
         self.reach = Reach(device.node_name, device.all_nodes, device.node_selector)
         # These two belong to `selectors`, which limits how many expressions it keeps.
         self.cel_value: Value | CelError | None = None
@@ -67,7 +66,7 @@ class PublishedSlice:
         self.has_counters = bool(spec.shared_counters)
         self.per_device = bool(spec.per_device_node_selection)
         self.reach = Reach(spec.node_name, spec.all_nodes, spec.node_selector)
-        # Counters are for the whole pool, wherever the slice says it lives.
+        # Counters are for the whole pool, whatever node the slice names.
         self.is_local = bool(spec.node_name) and not self.has_counters
         self.devices = tuple(PublishedDevice(device, self) for device in spec.devices)
 
@@ -93,7 +92,7 @@ class DeviceInventory:
         return iter(self._slices.values())
 
     def candidates(self, node_name: str) -> Iterator[PublishedSlice]:
-        """The slices that may have something for the node: its own, and those of no node."""
+        """The slices that may have devices for the node: its own, and those of no node."""
         yield from self._local.get(node_name, {}).values()
         yield from self._elsewhere.values()
 
@@ -101,14 +100,14 @@ class DeviceInventory:
         return self._pools.get(pool, {}).values()
 
     def stamp_of(self, node_name: str) -> tuple[int, int]:
-        """Changes whenever a slice changes in a pool that the node may see."""
+        """Changes whenever a slice changes in a pool that the node may reach."""
         return self._local_stamps.get(node_name, 0), self._common_stamp
 
     def note_change(self, pool: PoolKey) -> None:
-        """Something changed in the pool, so for all nodes that may see it."""
+        """Something changed in the pool, so for all nodes that may reach it."""
         for published in self.of_pool(pool):
             if not published.is_local:
-                self._slots.log.lose()
+                self._slots.log.invalidate()
                 return
         for published in self.of_pool(pool):
             self._slots.note(published.reach.node_name)
@@ -142,7 +141,7 @@ class DeviceInventory:
             del self._elsewhere[name]
 
     def _stamp(self, pool: PoolKey) -> None:
-        """Whether a pool is complete depends on all its slices, so all its nodes are told."""
+        """Whether a pool is complete depends on all its slices, so all its nodes get new stamps."""
         self.note_change(pool)
         for published in self._pools[pool].values():
             if published.is_local:

@@ -1,4 +1,4 @@
-"""One picture of the devices per cluster, whichever plugin of whichever profile looks at it.
+"""The device data of one cluster, shared by all plugins and profiles.
 
 What one profile has in flight must be taken for the others too, so this cannot belong to a plugin
 object: it belongs to the stores that plugins are given.
@@ -32,7 +32,7 @@ class KnownDevices:
 
     @classmethod
     def of(cls, objects: ClusterObjects, gates: FeatureGates) -> "KnownDevices":
-        """The picture that goes with these stores, made when first asked for."""
+        """The device data of these stores, made at first use."""
         known = cls.existing(objects)
         if known is None:
             known = objects.derived[cls] = cls(objects, gates)
@@ -42,5 +42,5 @@ class KnownDevices:
 
     @classmethod
     def existing(cls, objects: ClusterObjects) -> "KnownDevices | None":
-        """The same, None if no plugin has asked for it."""
+        """The same, None if no plugin has used it."""
         return objects.derived.get(cls)

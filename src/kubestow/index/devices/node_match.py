@@ -7,7 +7,7 @@ from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelector
 
 
 class NodeSelectionError(Exception):
-    """A node selector that does not parse; the text shows it and says why."""
+    """A node selector that does not parse; the text contains it and the reason."""
 
 
 class Reach:
@@ -31,7 +31,7 @@ class Reach:
         return bool(self.node_name) or self.all_nodes or self.selector is not None
 
     def includes(self, node: Node) -> bool:
-        """Whether that node is among them; raises NodeSelectionError."""
+        """Whether the node is one of them; raises NodeSelectionError."""
         if self.node_name:
             return self.node_name == node.metadata.name
         if self.all_nodes:

@@ -1,7 +1,7 @@
-"""Things found out once per node, that hold until the node or its devices change.
+"""Values computed once per node, that hold until the node or its devices change.
 
-Nodes have a number here, their slot, which stays the same when the rows of the snapshot are laid
-anew; so what is kept in arrays by slot needs no moving.
+Nodes have a number here, their slot, which stays the same when the rows of the snapshot are
+reordered; so arrays by slot stay as they are.
 """
 
 from array import array
@@ -20,14 +20,14 @@ from kubestow.index.nodes import Nodes
 S = TypeVar("S", bound=np.generic)
 
 
-NOTED_MAX: Final = 65_536  # changes remembered; what is further behind looks at all nodes again
+NOTED_MAX: Final = 65_536  # changes kept; a reader that is further behind reads all nodes again
 
 
 class NodeSlots:
-    """The numbers of nodes. A node that is gone keeps its number, in case it comes back, until
-    there are many of them: then all numbers are given anew, and nothing that is kept holds.
+    """The numbers of nodes. A deleted node keeps its number, in case it is added again, until there
+    are many of them: then all nodes are renumbered, and nothing that is kept holds.
 
-    `log` says which slots' nodes or devices changed.
+    `log` has the slots whose node or devices changed.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class NodeSlots:
         return self._by_name.get(name)
 
     def note(self, name: str) -> None:
-        """Devices of the node changed. Nothing is kept for a node without a slot."""
+        """Devices of the node changed; a node without a slot has nothing to recompute."""
         slot = self._by_name.get(name)
         if slot is not None:
             self.log.note(slot, Depends.NODE)
@@ -60,7 +60,7 @@ class NodeSlots:
             self._by_name.clear()
             self._nodes.clear()
             self._numbering += 1
-            self.log.lose()
+            self.log.invalidate()
             slots = self._tracked(nodes)
         return slots
 
@@ -86,7 +86,7 @@ class NodeSlots:
 
 
 def _differ(first: Node, second: Node) -> bool:
-    """Whether devices could tell the two apart: by labels, or by what a device plugin offers."""
+    """Whether they differ in what device rules read: labels, or what a device plugin offers."""
     return (
         first.metadata.labels != second.metadata.labels
         or first.status.allocatable != second.status.allocatable
@@ -94,7 +94,7 @@ def _differ(first: Node, second: Node) -> bool:
 
 
 class KeptPerNode(Follower):
-    """Base of what is kept in arrays by slot: knows for which nodes it still holds."""
+    """Base of arrays by slot: `is_known` marks the nodes for which they still hold."""
 
     def __init__(self, slots: NodeSlots) -> None:
         super().__init__(slots.log, Depends.NODE)
@@ -102,7 +102,7 @@ class KeptPerNode(Follower):
         self.is_known: BoolArray = np.zeros(0, np.bool_)
 
     def missing(self, slots: IntArray) -> list[int]:
-        """Those of the slots that have to be looked at (again)."""
+        """Those of the slots that have to be computed (again)."""
         self.catch_up()
         if len(self.is_known) < len(self._slots):
             self.is_known = grown(self.is_known, len(self._slots))
@@ -117,7 +117,7 @@ class KeptPerNode(Follower):
         self.is_known[slots[slots < len(self.is_known)]] = False
 
     def _grow(self, size: int) -> None:
-        """Make room for so many slots in all other arrays."""
+        """Extend all other arrays to `size` slots."""
 
 
 def grown(values: npt.NDArray[S], size: int) -> npt.NDArray[S]:

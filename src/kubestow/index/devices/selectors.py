@@ -1,7 +1,7 @@
 """Which devices a CEL expression selects (spec 08 B8).
 
-Compiling is dear and expressions are few, so programs are kept. An answer depends on the expression
-and the device alone, so it is kept with the device, errors included.
+Compiling is expensive and expressions are few, so programs are kept. An answer depends on the
+expression and the device alone, so it is kept with the device, errors included.
 """
 
 from functools import lru_cache
@@ -26,8 +26,8 @@ from kubestow.cel.values import CelMap, DefaultMap, equal, type_name
 from kubestow.index.devices.inventory import PublishedDevice
 
 PROGRAMS_MAX: Final = 1024
-# Expressions whose answers are kept with each device; beyond it, all are asked anew. Any claim may
-# bring one of its own.
+# Expressions whose answers are kept with each device; beyond it, all are evaluated again. Any claim
+# may have a different one.
 MATCHES_MAX: Final = 64
 
 
@@ -54,7 +54,7 @@ _ENVIRONMENT: Final = Environment(
 
 
 class SelectorFailure(Exception):
-    """An expression gave no answer for a device; the text says at which stage and why."""
+    """An expression gave no answer for a device; the text has the stage and the reason."""
 
 
 def selects(expression: str, published: PublishedDevice) -> bool:
@@ -64,13 +64,13 @@ def selects(expression: str, published: PublishedDevice) -> bool:
     if answer is None:
         if len(matches) >= MATCHES_MAX:
             matches.clear()
-        answer = matches[expression] = _ask(expression, published)
+        answer = matches[expression] = _evaluate(expression, published)
     if isinstance(answer, bool):
         return answer
     raise answer
 
 
-def _ask(expression: str, published: PublishedDevice) -> bool | SelectorFailure:
+def _evaluate(expression: str, published: PublishedDevice) -> bool | SelectorFailure:
     program = _program(expression)
     if isinstance(program, CompileError):
         return SelectorFailure(f"CEL compile error: {program}")
@@ -106,7 +106,7 @@ def _not_bool(result: Value) -> SelectorFailure:
     )
 
 
-# --- The device as an expression sees it ------------------------------------------------------
+# --- The device as a CEL value ------------------------------------------------------
 
 
 def cel_value(published: PublishedDevice) -> Value:
@@ -147,7 +147,7 @@ def _by_domain(entries: dict[str, Value], driver: str) -> DefaultMap:
 
 
 def _attribute(name: str, attribute: DeviceAttribute) -> Value:
-    # A bool is asked for before an int: Python takes it for one.
+    # The bool comes before the int: in Python a bool is an int.
     for value in (attribute.bool_value, attribute.int_value, attribute.string_value):
         if value is not None:
             return value

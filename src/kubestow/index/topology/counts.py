@@ -1,7 +1,7 @@
 """The counts of one snapshot, as both topology plugins and all profiles read them.
 
-They are brought up to date by the first reader of a cycle, by comparing the rows that changed with
-what is on record for them.
+The first reader of a cycle brings them up to date, by comparing the rows that changed with what is
+recorded for them.
 """
 
 from collections import OrderedDict
@@ -29,8 +29,8 @@ from kubestow.index.topology.measures import Measure
 
 _NO_NODE: Final = Node()
 
-# How many topology keys are kept; the least recently used goes with all its columns. Any pod may
-# name a key, and clusters have a handful.
+# How many topology keys are kept; the least recently used is dropped with all its columns. Any pod
+# may name a key, and clusters use few.
 KEYS_MAX: Final = 64
 
 
@@ -40,7 +40,7 @@ class TopologyCounts(Follower):
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot.log, Depends.PODS)
         self._snapshot = snapshot
-        # The Node objects as last seen: many updates of a node change neither labels nor taints.
+        # The Node objects as last read: many updates of a node change neither labels nor taints.
         self._nodes: list[Node] = list(snapshot.nodes)
         self._keys: OrderedDict[str, TopologyKey] = OrderedDict()
         self._pods = PodLedger(_class_counts)
@@ -94,7 +94,7 @@ class TopologyCounts(Follower):
 
     def relaid(self, sources: Sources | None) -> None:
         if sources is None:
-            self._start_anew()
+            self._read_all()
             return
         for source in sources:
             for ledger in self._ledgers:
@@ -103,13 +103,13 @@ class TopologyCounts(Follower):
                 topology.reorder(source)
             self._nodes = [self._nodes[row] if row >= 0 else _NO_NODE for row in source.tolist()]
 
-    def _start_anew(self) -> None:
+    def _read_all(self) -> None:
         row_count = len(self._snapshot)
-        everywhere_new = np.full(row_count, -1, np.intp)
+        all_new = np.full(row_count, -1, np.intp)
         for ledger in self._ledgers:
             ledger.reset(self._infos)
         for topology in self._keys.values():
-            topology.reorder(everywhere_new)
+            topology.reorder(all_new)
         self._nodes = [_NO_NODE] * row_count
         self.nodes_changed(range(row_count))
 
@@ -130,7 +130,7 @@ class TopologyCounts(Follower):
                 ledger.update(row, infos[row])
 
     def _is_changed(self, row: int, node: Node) -> bool:
-        """Whether the row's node has other labels, taints or name than on record; records it."""
+        """Whether the row's node has other labels, taints or name than recorded; records it."""
         old = self._nodes[row]
         self._nodes[row] = node
         return (

@@ -3,15 +3,15 @@
 A topology key divides the nodes into domains, one per value of the label. Domains are numbered per
 key, and a column holds every row's number, so that "how many such pods are in this node's zone" is
 one gather over all nodes. Sums per domain are corrected when a row's count or its label changes,
-and not summed up anew as long as rows stay where they are.
+and summed again only when rows are reordered.
 
     column.ids     2 2 3 0 3       rows: two nodes in z1, two in z2, one without the label
     row counts     1 0 4 9 1
-    sums.values    0 0 1 5         by number; what is in no domain counts nowhere
+    sums.values    0 0 1 5         by number; rows in no domain are left out
 
 Invariants: `sums.values[d]` is the sum of the counts of the rows with number d, for every d but
-ABSENT, where it is 0; a number in use belongs to one value, and is given away again once no node
-has the value.
+ABSENT, where it is 0; a number in use belongs to one value, and is free again once no node has the
+value.
 Not here: what is counted (`ledger`), when a row has changed (`counts`).
 """
 
@@ -30,21 +30,21 @@ from kubestow.index.node_match import matches_required
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import untolerated
 
-# Not IdArray: NumPy would widen narrower numbers anew for every gather.
+# Not IdArray: NumPy would widen narrower numbers in every gather.
 DomainIds = npt.NDArray[np.intp]
 
 ABSENT: Final = 0  # The row is in no domain: it lacks the label, or does not count.
 EMPTY: Final = 1  # The value "", numbered whether a node has it or not (see `Eligibility`).
 _FIRST_FREE: Final = 2
 
-# Per key. The least recently used goes; making one again costs a pass over the nodes.
+# Per key. The least recently used is dropped; making one again costs a pass over the nodes.
 VARIANTS_MAX: Final = 128
 
 
 class Eligibility(NamedTuple):
-    """Which nodes count for a domain (spec 06 §6.3.4); the default lets every node count.
+    """Which nodes count for a domain (spec 06 §6.3.4); by default every node counts.
 
-    `keys` are labels a node must have, `tolerations` None means that taints do not matter. With
+    `keys` are labels a node must have, `tolerations` None means that taints are ignored. With
     `counts_unlabelled` a node without the topology key counts for the value "" (spec 06 §6.3.7).
     """
 
@@ -74,7 +74,7 @@ EVERY_NODE: Final = Eligibility()
 
 
 class RowCounts:
-    """A count per row, with the sums over columns that somebody asked for.
+    """A count per row, with the sums over the columns that are in use.
 
     rows   int64[row]
     """
@@ -102,7 +102,7 @@ class RowCounts:
         del self._sums[column]
 
     def detach(self) -> None:
-        """Let go of all columns, so that they no longer keep sums for these counts."""
+        """Leave all columns, so that they no longer keep sums for these counts."""
         for column in self._sums:
             del column.counts[self]
         self._sums.clear()
@@ -138,7 +138,7 @@ class DomainColumn:
     ids           intp[row], ABSENT where the row does not count
     populations   int64[domain], how many rows have each number
     domain_count  how many numbers other than ABSENT have rows
-    counts        whose sums over this column are kept; theirs to fill
+    counts        the row counts with sums over this column; filled by `RowCounts`
     is_kept       whether it is still kept up to date; an attempt may hold one that is not
     """
 
@@ -150,7 +150,7 @@ class DomainColumn:
         self.lay(ids, capacity)
 
     def lay(self, ids: DomainIds, capacity: int) -> None:
-        """Give every row its number anew. Sums are made again when somebody asks for them."""
+        """Replace the numbers of all rows. Sums are made again when they are next read."""
         self.detach()
         self.ids = ids
         self.populations = np.bincount(ids, minlength=capacity)
@@ -158,7 +158,7 @@ class DomainColumn:
         self._registered: Rows | None = None
 
     def move(self, row: int, domain: int) -> None:
-        """The row is in another domain now, and takes its counts along."""
+        """Put the row, with its counts, into another domain."""
         old = int(self.ids[row])
         if old == domain:
             return
@@ -177,18 +177,18 @@ class DomainColumn:
             sums.grow(capacity)
 
     def detach(self) -> None:
-        """Let go of all counts, so that they no longer keep sums over this column."""
+        """Leave all counts, so that they no longer keep sums over this column."""
         for counts in self.counts:
             counts.forget(self)
         self.counts.clear()
 
     def drop(self) -> None:
-        """Make room: from now on the column stays as it is."""
+        """Stop keeping the column up to date."""
         self.is_kept = False
         self.detach()
 
     def lowest(self, values: IntArray) -> int:
-        """The smallest of the domains' values, of those that have rows; there must be one."""
+        """The smallest value of a domain that has rows; there must be one."""
         if self._registered is None:
             self._registered = _as_slice(np.flatnonzero(self.populations[EMPTY:]) + EMPTY)
         return int(values[self._registered].min())
@@ -235,7 +235,7 @@ class TopologyKey:
         return column
 
     def drop(self) -> None:
-        """Make room: from now on all columns stay as they are."""
+        """Stop keeping the columns up to date."""
         for column in (self.every_node, *self._variants.values()):
             column.drop()
 
@@ -293,7 +293,7 @@ class TopologyKey:
         return number
 
     def _free_if_vacant(self, number: int) -> None:
-        """Autoscaled clusters see ever new hostnames; numbers must not grow with them."""
+        """In autoscaled clusters hostnames keep changing; numbers must not grow with them."""
         if number < _FIRST_FREE or self.every_node.populations[number]:
             return
         value = self._values[number]
@@ -323,7 +323,7 @@ def _grown(values: npt.NDArray[np.int64], capacity: int) -> npt.NDArray[np.int64
 
 
 def _as_slice(numbers: DomainIds) -> Rows:
-    """A slice where the numbers follow each other: it spares a copy."""
+    """A slice where the numbers are consecutive: it avoids a copy."""
     if len(numbers) and numbers[-1] - numbers[0] == len(numbers) - 1:
         return slice(int(numbers[0]), int(numbers[-1]) + 1)
     return numbers

@@ -1,10 +1,10 @@
 """What each row holds, counted by differences.
 
-A tally's measure is asked once per distinct item; after that, a pod that comes or goes changes one
-number in each tally that counts it, and no other.
+A tally's measure is called once per distinct item; after that, a pod that is added or removed
+changes one number in each tally that counts it.
 
 Invariants: `tally.rows[r]` is the sum over what row r holds of amount times weight; an item no row
-holds is forgotten, and measured again when it comes back.
+holds is forgotten, and measured again when a row holds it again.
 Not here: domains (`domains`), when a row is compared (`counts`), particular measures (`measures`).
 """
 
@@ -29,12 +29,11 @@ from kubestow.index.topology.measures import (
 
 T = TypeVar("T")
 
-# How many tallies a ledger keeps. The least recently used goes; making one costs a pass over the
-# rows.
+# How many tallies a ledger keeps: making one again costs a pass over the rows.
 TALLIES_MAX: Final = 1024
 
 # How many tallies a new one is compared with, to copy the counts of an equal one.
-TWINS_ASKED: Final = 8
+TWINS_COMPARED: Final = 8
 
 
 class Tally(RowCounts, Generic[T]):
@@ -59,16 +58,13 @@ class Page(Generic[T]):
 
 
 class Ledger(Generic[T]):
-    """What each row holds, and the tallies over it.
-
-    Holds nothing until the first tally is asked for.
-    """
+    """What each row holds, and the tallies over it. Empty until it is opened."""
 
     def __init__(self, read: Callable[[NodeInfo], Mapping[T, int]]) -> None:
         self._read = read
         self._is_open = False
         self._pages: list[Page[T]] = []
-        # Every thing some row holds, and on which pages it is.
+        # Every item that some row holds, and the pages it is on.
         self._holders: dict[T, dict[Page[T], None]] = {}
         self._tallies: OrderedDict[Measure[T], Tally[T]] = OrderedDict()
         self._tallies_of: dict[T, list[Tally[T]]] = {}
@@ -77,7 +73,7 @@ class Ledger(Generic[T]):
         return item in self._holders
 
     def open(self, infos: Sequence[NodeInfo]) -> None:
-        """Read all rows, unless that has been done."""
+        """Read all rows at the first call."""
         if not self._is_open:
             self._is_open = True
             self.reset(infos)
@@ -90,7 +86,7 @@ class Ledger(Generic[T]):
             return tally
         tally = self._tallies[measure] = Tally(measure, len(self._pages))
         for item in self._items_for(measure):
-            self._enrol(item, tally)
+            self._weigh(item, tally)
         if tally.weights:
             twin = self._twin(tally)
             tally.rows = self._counted(tally) if twin is None else twin.rows.copy()
@@ -119,11 +115,11 @@ class Ledger(Generic[T]):
     def reorder(self, source: DomainIds) -> None:
         """Row i is now what was row `source[i]`; new rows (-1) hold nothing until updated.
 
-        Columns have to be laid anew as well: sums per domain are not touched here.
+        Columns have to be replaced as well: sums per domain are not changed here.
         """
         if not self._is_open:
             return
-        # A row may be gone, and a node that is listed twice may have gained a second one.
+        # A row may be deleted, and a node that is listed twice may have a second one now.
         copies = np.bincount(source[source >= 0], minlength=len(self._pages))
         for row in np.flatnonzero(copies == 0).tolist():
             for item in self._pages[row].amounts:
@@ -145,7 +141,7 @@ class Ledger(Generic[T]):
                 tally.rows = np.zeros(len(source), np.int64)
 
     def reset(self, infos: Sequence[NodeInfo]) -> None:
-        """Forget everything and read all rows anew; tallies stay, sums as in `reorder`."""
+        """Forget everything and read all rows again; tallies stay, sums as in `reorder`."""
         if not self._is_open:
             return
         for item in list(self._holders):
@@ -160,21 +156,21 @@ class Ledger(Generic[T]):
         for tally in self._tallies.values():
             tally.rows = self._counted(tally)
 
-    # --- for ledgers that know which items and measures can meet at all ---
+    # --- for ledgers that can exclude pairs of item and measure early ---
 
     def _items_for(self, measure: Measure[T]) -> Iterable[T]:
-        """The items worth weighing for a new measure."""
+        """The items to weigh for a new measure."""
         return self._holders
 
     def _tallies_for(self, item: T) -> Iterable[Tally[T]]:
-        """The tallies whose measures are worth asking about a new item."""
+        """The tallies whose measures have to weigh a new item."""
         return self._tallies.values()
 
     def _on_new_tally(self, tally: Tally[T]) -> None:
         """A tally has been added."""
 
     def _on_dropped_tally(self, tally: Tally[T]) -> None:
-        """A tally is gone."""
+        """A tally has been dropped."""
 
     def _on_new_item(self, item: T) -> None:
         """A row holds the item, and none did before."""
@@ -185,7 +181,7 @@ class Ledger(Generic[T]):
     # --- inside ---
 
     def _apply(self, page: Page[T], item: T, change: int) -> None:
-        """The page, which shows it already, holds so much more of the item than before."""
+        """Count a change of the item that `page.amounts` includes already."""
         if item not in self._holders:
             self._introduce(item)
         for tally in self._tallies_of[item]:
@@ -210,7 +206,7 @@ class Ledger(Generic[T]):
         self._holders[item] = {}
         self._tallies_of[item] = []
         for tally in self._tallies_for(item):
-            self._enrol(item, tally)
+            self._weigh(item, tally)
         self._on_new_item(item)
 
     def _retire(self, item: T) -> None:
@@ -219,26 +215,25 @@ class Ledger(Generic[T]):
             del tally.weights[item]
         self._on_retired_item(item)
 
-    def _enrol(self, item: T, tally: Tally[T]) -> None:
+    def _weigh(self, item: T, tally: Tally[T]) -> None:
         weight = tally.measure.weigh(item)
         if weight:
             tally.weights[item] = weight
             self._tallies_of[item].append(tally)
 
     def _twin(self, tally: Tally[T]) -> Tally[T] | None:
-        """Another tally that counts just the same, if there is one among the latest.
+        """Another tally with equal weights, if there is one among the latest.
 
-        Pods with labels of their own each have their own exposure to the terms of others, and
-        mostly the same terms mean them.
+        Pods with different labels have different exposures, but mostly the same terms select them.
         """
         item = next(iter(tally.weights))
-        for other in self._tallies_of[item][-TWINS_ASKED:]:
+        for other in self._tallies_of[item][-TWINS_COMPARED:]:
             if other is not tally and other.weights == tally.weights:
                 return other
         return None
 
     def _counted(self, tally: Tally[T]) -> IntArray:
-        """int64[row], from the pages that hold something of what counts."""
+        """int64[row], from the pages that hold an item with a weight."""
         rows = np.zeros(len(self._pages), np.int64)
         for item, weight in tally.weights.items():
             for page in self._holders[item]:
@@ -256,8 +251,8 @@ class Ledger(Generic[T]):
 class PodLedger(Ledger[PodClass]):
     """Pods by class on every row.
 
-    Where every pod has labels of its own, each brings a new class. It is measured only by tallies
-    that ask for one of its labels, and by the few that ask for no label in particular.
+    Where every pod has different labels, each adds a new class. It is measured only by tallies that
+    require one of its labels, and by the few that require no particular label.
     """
 
     def __init__(self, read: Callable[[NodeInfo], Mapping[PodClass, int]]) -> None:
@@ -295,24 +290,24 @@ class PodLedger(Ledger[PodClass]):
 
 
 class TermLedger(Ledger[OwnedTerm]):
-    """Terms on every row. Terms that ask for a label are weighed only for pods that have it."""
+    """Terms on every row. Terms that require a label are weighed only for pods that have it."""
 
     def __init__(self) -> None:
         super().__init__(_term_counts)
         self._anchored: dict[Anchor | None, dict[OwnedTerm, None]] = {}
         self._key_counts: dict[TermKind, dict[str, int]] = {}
-        # Grows whenever a term comes up that nobody had, or goes with its last owner.
+        # Grows whenever a term gets its first owner or loses its last one.
         self.version = 0
 
-    def concern(self, pod_class: PodClass, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether any term, of whatever kind, means pods of this class."""
+    def select(self, pod_class: PodClass, namespace_labels: Mapping[str, str]) -> bool:
+        """Whether any term, of whatever kind, selects pods of this class."""
         return any(
             item.term.matches(pod_class.namespace, pod_class.labels, namespace_labels)
             for item in self._items_about(pod_class)
         )
 
     def topology_keys(self, *kinds: TermKind) -> Iterable[str]:
-        """The keys of the terms of these kinds that pods own right now."""
+        """The keys of the terms of these kinds that pods own."""
         if len(kinds) == 1:
             return self._key_counts.get(kinds[0], ())
         return dict.fromkeys(key for kind in kinds for key in self._key_counts.get(kind, ()))

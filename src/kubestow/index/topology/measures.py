@@ -1,8 +1,8 @@
-"""What is counted: pods that a selector means, and terms of running pods that mean a pod.
+"""What is counted: pods that a selector matches, and terms of running pods that select a pod.
 
-A measure says how much one item counts. It is a value: two pods that ask for the same thing share
-the tally. Items are asked about once, not once per pod: pods with the same namespace and labels are
-one item, and so are equal terms.
+A measure is how much one item counts. It is a value: two pods with equal measures share a tally.
+Items are measured once, not once per pod: pods with the same namespace and labels are one item, and
+so are equal terms.
 """
 
 from collections.abc import Mapping
@@ -95,7 +95,7 @@ class Pull(NamedTuple):
 
 
 class Exposure:
-    """Counts the terms of one topology key that mean a pod of this class."""
+    """Counts the terms of one topology key that select a pod of this class."""
 
     __slots__ = ("_hash", "_namespace_labels", "_pull", "_topology_key", "pod_class")
 
@@ -121,8 +121,8 @@ class Exposure:
         if amount == 0:
             return 0
         pod_class = self.pod_class
-        is_meant = term.matches(pod_class.namespace, pod_class.labels, self._namespace_labels)
-        return amount if is_meant else 0
+        is_selected = term.matches(pod_class.namespace, pod_class.labels, self._namespace_labels)
+        return amount if is_selected else 0
 
     def __eq__(self, other: object) -> bool:
         return (

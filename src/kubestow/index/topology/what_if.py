@@ -1,7 +1,7 @@
-"""Counts per domain as one scheduling attempt sees them.
+"""Counts per domain of one scheduling attempt.
 
-An attempt may think pods onto a node or away from it (nominated pods, preemption). It then changes
-its own copy of the counts, made at the first change; what others read is never written to.
+An attempt may simulate pods added to or removed from a node (nominated pods, preemption). It then
+changes its own copy of the counts, made at the first change; the shared counts stay as they are.
 """
 
 from kubestow.arrays import IntArray, Rows
@@ -11,8 +11,8 @@ from kubestow.index.topology.domains import ABSENT, DomainColumn
 class DomainCounts:
     """How much is in each domain.
 
-    `column` says which domain a node asks about. `counted` says which domain a pod on it counts
-    for: the same one, or none where the node does not count (spec 06 §6.3.5).
+    `column` has the domain whose count a node reads, `counted` the domain in which a pod on it is
+    counted: the same one, or none where the node does not count (spec 06 §6.3.5).
     """
 
     __slots__ = ("_is_shared", "column", "counted", "values")
@@ -30,7 +30,7 @@ class DomainCounts:
         return self.values.take(self.column.ids[rows])
 
     def add(self, row: int, amount: int) -> None:
-        """Count so much more on that row, in this attempt."""
+        """Add the amount to the count of that row, in this attempt."""
         domain = self.counted.ids[row]
         if domain == ABSENT:
             return

@@ -136,7 +136,7 @@ class InterPodAffinity:
         if pod.has_affinity:
             return True
         terms = TopologyCounts.at(self._snapshot).terms
-        return terms.concern(pod.pod_class, self._namespace_labels(pod))
+        return terms.select(pod.pod_class, self._namespace_labels(pod))
 
     def _namespace_labels(self, pod: PodInfo) -> Mapping[str, str]:
         """The labels of the pod's Namespace object; none if there is no such object."""
