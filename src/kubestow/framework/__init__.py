@@ -1,5 +1,5 @@
 """The contract between the scheduler and its plugins.
 
-Extension points, status codes, the state of one cycle, the registry, profiles, and the runner that
-combines what the plugins of a profile say. Knows no plugin by name.
+Extension points, status codes, the state of one cycle, profiles, and the runner that combines the
+answers of a profile's plugins. No plugin is named here.
 """

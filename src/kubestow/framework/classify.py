@@ -42,7 +42,7 @@ def classify_node_update(
     `declared_features` is the gate NodeDeclaredFeatures.
     """
     events: list[ClusterEvent] = []
-    # Cordoning is no news for waiting pods, and it may make a second taint event with the taints.
+    # Only uncordoning may help a waiting pod. It may be a second taint event beside the one below.
     if old.spec.unschedulable and not new.spec.unschedulable:
         events.append(_NODE_TAINT)
     if old.status.allocatable != new.status.allocatable:

@@ -1,4 +1,4 @@
-"""What the plugins of one profile remember during one scheduling attempt (spec 04 §2.3)."""
+"""What the plugins of one profile store during one scheduling attempt (spec 04 §2.3)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +9,7 @@ from kubestow.framework.metrics import NO_METER, CycleMeter
 
 
 class CycleState:
-    """Storage of one attempt, carried into the pod's binding cycle.
+    """Storage of one attempt, used in the pod's binding cycle as well.
 
     A plugin keeps its data under its own key. A stored value that changes in simulations (nominated
     pods, preemption dry runs) must have a `clone()` method; others are shared between copies.

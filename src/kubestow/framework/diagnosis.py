@@ -1,7 +1,7 @@
 """Why a pod fits nowhere: a verdict per node, and the text made of them (spec 04 §3.2, §14.2).
 
-Verdicts are kept as numbers (which filter, which of its codes); words are looked up per distinct
-number, never per node, so a failure over 50,000 nodes costs no more words than one over five.
+Verdicts are kept as numbers (which filter, which of its codes). Texts are made once per distinct
+pair, never per node, so their cost does not depend on the number of nodes.
 """
 
 from collections import Counter
@@ -19,9 +19,9 @@ from kubestow.framework.status import Code, Status
 
 # Instead of the index of the filter that rejected a node.
 PASSED = -1
-UNKNOWN = -2  # not looked at, so the node has the status of absent nodes
+UNKNOWN = -2  # not filtered, so the node has the status of absent nodes
 
-# How many distinct verdicts are counted by going over the nodes once for each.
+# How many distinct verdicts are counted with one pass over the nodes for each.
 PAIRS_FEW: Final = 16
 
 NO_STATUS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -70,7 +70,7 @@ class Diagnosis:
         return self._failed_by, self._codes
 
     def record(self, rows: Rows, failed_by: IntArray, codes: IntArray) -> None:
-        """Take note of the filters' verdicts on nodes that were not looked at before.
+        """Record the filters' verdicts on nodes that were not filtered before.
 
         They are entered on demand. The arrays may be overwritten by the next cycle, so a diagnosis
         is valid within its cycle only (see `Decision.freeze`).
@@ -107,7 +107,7 @@ class Diagnosis:
         return len(self.node_names)
 
     def attach(self, state: CycleState, filters: Sequence[FilterPlugin]) -> None:
-        """Remember who can put the numbers into words."""
+        """Set what `filter_status` is called with to decode the codes."""
         self._state = state
         self._filters = filters
 
@@ -120,7 +120,7 @@ class Diagnosis:
             self.pending_plugins.add(status.plugin)
 
     def note_rejecting_plugins(self) -> None:
-        """Blame every filter that rejected some node."""
+        """Add every filter that rejected some node."""
         for filter_index, code in self._distinct():
             self.add_plugin_of(self._decode(filter_index, code))
 
@@ -187,7 +187,7 @@ class Diagnosis:
         return sorted(groups, key=lambda group: int(group[1][0]))
 
     def reason_counts(self) -> Counter[str]:
-        """How many nodes gave each reason, those without a verdict of their own included."""
+        """How many nodes have each reason, those without a verdict of their own included."""
         counts: Counter[str] = Counter()
         own_count = len(self.explicit)
         for (filter_index, code), node_count in self._distinct().items():
@@ -220,7 +220,7 @@ class Diagnosis:
     def _count_distinct(self) -> dict[tuple[int, int], int]:
         filters, codes = self._entered()
         if len(filters) and (filters == filters[0]).all() and (codes == codes[0]).all():
-            # What a pod that is too large comes to.
+            # The usual result for a pod that is too large.
             return {(int(filters[0]), int(codes[0])): len(filters)} if filters[0] >= 0 else {}
         rejected = np.flatnonzero(filters >= 0)
         filters, codes = filters[rejected], codes[rejected]
@@ -246,8 +246,7 @@ class Diagnosis:
 
 
 def decode_status(plugin: FilterPlugin, state: CycleState, code: int) -> Status:
-    """A filter's number in words, with the plugin's name on it; failures get the framework's
-    prefix."""
+    """The status of a filter's code, with the plugin's name; failures get a prefix."""
     name = plugin_name(plugin)
     try:
         status = plugin.filter_status(state, code)
@@ -261,7 +260,7 @@ def decode_status(plugin: FilterPlugin, state: CycleState, code: int) -> Status:
 def filter_failure(plugin_name: str, status: Status) -> Status:
     """An Error of a Filter plugin as the attempt reports it (spec 04 §2.2)."""
     error = status.as_error()
-    # A status that stands for no error, such as Wait, prints as Go prints a missing one.
+    # A status without an error, such as Wait, prints as Go prints a nil error.
     text = str(error) if error is not None else "%!w(<nil>)"
     return Status(
         Code.ERROR,

@@ -1,7 +1,7 @@
-"""Cluster events and what plugins make of them (spec 02 §6 and §7.1).
+"""Cluster events and their registration by plugins (spec 02 §6 and §7.1).
 
-An event says that something of a resource changed in a certain way. Plugins register the events
-that may help a pod they rejected, each with an optional hint function that looks at the objects.
+An event is one kind of change to an object of a resource. Plugins register the events that may help
+a pod they rejected, each with an optional hint function that examines the objects.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ class Action(IntFlag):
 
 
 class Resource:
-    """Names of the resources events speak of; any other name is a custom `plural.version.group`."""
+    """Resource names in events; any other name is a custom `plural.version.group`."""
 
     POD: Final = "Pod"
     ASSIGNED_POD: Final = "AssignedPod"  # only ever emitted, never registered
@@ -88,10 +88,10 @@ class ClusterEvent(NamedTuple):
         return self.resource == Resource.WILDCARD and self.action == Action.ALL
 
     def matches(self, incoming: "ClusterEvent") -> bool:
-        """Whether this registration wants to hear of that event (§6.1).
+        """Whether this registration includes that event (§6.1).
 
-        The masks are also compared as integers, so that a general Update (8188) reaches only those
-        who registered for every kind of update.
+        The masks are also compared as integers, so that a general Update (8188) matches only
+        registrations for every kind of update.
         """
         if self.is_wildcard:
             return True
@@ -120,20 +120,19 @@ FORCE_ACTIVATE: Final = ClusterEvent(Resource.WILDCARD, Action.ALL, "ForceActiva
 
 
 class Hint(Enum):
-    """What a plugin thinks of an event: worth another try, or no help."""
+    """What a hint function returns: the event may help the pod, or it cannot."""
 
     QUEUE = "Queue"
     SKIP = "QueueSkip"
 
 
 # A hint function gets the waiting pod and the object before and after the event (None where there
-# is none). Raising any exception counts as QUEUE: better one try too many than a pod that never
-# wakes.
+# is none). Any exception counts as QUEUE: a useless attempt is better than a pod that is lost.
 HintFunction = Callable[[Pod, Any, Any], Hint]
 
 
 class EventRegistration(NamedTuple):
-    """An event that may help pods a plugin rejected; without a function every such event does."""
+    """An event that may help pods a plugin rejected; without a hint it counts as Queue."""
 
     event: ClusterEvent
     hint: HintFunction | None = None

@@ -1,4 +1,4 @@
-"""What the framework asks of an extender, a scheduler's helper behind HTTP (spec 04 §13).
+"""How preemption calls an extender, an HTTP service that takes part in decisions (spec 04 §13).
 
 Not here: configuration and HTTP (`engine`).
 """
@@ -10,7 +10,7 @@ from kubestow.api.pod import Pod
 
 
 class Victims(NamedTuple):
-    """Pods to evict from one node, and how many of them break a disruption budget."""
+    """Pods to evict from one node, and how many of them violate a disruption budget."""
 
     pods: Sequence[Pod]
     violation_count: int
@@ -24,7 +24,7 @@ class MetaVictims(NamedTuple):
 
 
 class PreemptExtender(Protocol):
-    """An extender as preemption sees it."""
+    """An extender as preemption uses it."""
 
     @property
     def name(self) -> str:
@@ -33,7 +33,7 @@ class PreemptExtender(Protocol):
 
     @property
     def is_ignorable(self) -> bool:
-        """Whether its failures are overlooked."""
+        """Whether its failures are ignored."""
         ...
 
     @property
@@ -42,5 +42,5 @@ class PreemptExtender(Protocol):
     def is_interested(self, pod: Pod) -> bool: ...
 
     def preempt(self, pod: Pod, victims: Mapping[str, Victims]) -> Mapping[str, MetaVictims]:
-        """What is left of the candidates, by node name. May raise anything."""
+        """The remaining candidates, by node name. May raise anything."""
         ...

@@ -1,4 +1,4 @@
-"""What a plugin may reach for: the cluster as it is known, the clock, the client (spec 04 §2.7)."""
+"""What a plugin may use: the objects of the cluster, the clock, the client (spec 04 §2.7)."""
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from kubestow.framework.waiting import PodInPreBind, WaitingPods
 
 
 class Nominator(Protocol):
-    """Which pods are promised which node, though they do not run there yet."""
+    """Which pods are nominated to which node, though they do not run there yet."""
 
     def nominated_nodes(self) -> Sequence[str]:
         """The nodes that have nominated pods."""
@@ -49,7 +49,7 @@ class EventSink(Protocol):
 
 
 class NoEvents:
-    """An event sink for runs of which no events are read."""
+    """An event sink that records nothing."""
 
     def record(self, regarding: Pod, **details: Any) -> None: ...
 
@@ -58,8 +58,8 @@ class NoEvents:
 class Handle:
     """Given to every plugin when it is made.
 
-    `snapshot` is valid during a scheduling cycle only. `objects` are the informers' stores: always
-    the newest known, also outside a cycle.
+    `snapshot` is valid during a scheduling cycle only. `objects` are the informers' stores, which
+    are up to date outside a cycle, too.
     """
 
     profile_name: str
@@ -70,8 +70,7 @@ class Handle:
     events: EventSink
     # Runs something beside the scheduling loop.
     spawn: Callable[[Coroutine[Any, Any, None]], None]
-    # The profile the plugin is part of, for plugins that run the others in thought; it exists once
-    # all its plugins do.
+    # The plugin's profile, for plugins that simulate the others; set once all its plugins exist.
     profile: Profile = field(init=False)
     # These two belong to the queue, which is made after the plugins.
     nominator: Nominator = field(init=False)

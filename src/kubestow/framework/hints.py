@@ -1,8 +1,8 @@
 """Which events wake the pods a plugin rejected: the hint map of a profile (spec 02 §7.1).
 
-The queue and the informers only ever see the result, a flat list of registrations in the order of
-the plugins. A plugin that says nothing on events has its pods woken by nearly everything; one that
-says it needs none, by nothing.
+The queue and the informers read only the result, a flat list of registrations in the order of the
+plugins. A plugin without `events` is registered for nearly every event; one that returns none, for
+no event.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,11 +21,10 @@ from kubestow.framework.plugin import EventPlugin, Plugin
 
 EXTENDER: Final = "Extender"
 
-# Only a plugin with one of these can reject a pod and so has to say what may help it.
+# Only a plugin with one of these can reject a pod and so needs registrations.
 _REJECTING_POINTS: Final = ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
 
-# For a plugin that does not say which events help. VolumeAttachment and ResourceSlice are missing
-# on purpose.
+# For a plugin without `events`. VolumeAttachment and ResourceSlice are missing on purpose.
 _DEFAULT_EVENTS: Final[Registrations] = tuple(
     on(resource, Action.ALL)
     for resource in (
@@ -45,7 +44,7 @@ _ANY_NODE_TAINT: Final = on(Resource.NODE, Action.UPDATE_NODE_TAINT)
 
 
 class HintRegistration(NamedTuple):
-    """One plugin's interest in one event; without a hint every such event counts as Queue."""
+    """One plugin's registration for one event; without a hint every such event counts as Queue."""
 
     event: ClusterEvent
     plugin: str
@@ -58,9 +57,9 @@ HintMap = Sequence[HintRegistration]
 def build_hint_map(plugins: Iterable[Plugin], *, has_extenders: bool = False) -> HintMap:
     """The registrations of one profile, in the order of its plugins.
 
-    Whatever a plugin's `events` raises aborts the start-up.
+    Any exception from a plugin's `events` aborts the start-up.
     """
-    # Extenders come first. They cannot say which events help, so that nearly all do.
+    # Extenders come first. They cannot register events, so they get the default ones.
     hint_map = _registered(EXTENDER, _DEFAULT_EVENTS) if has_extenders else []
     for plugin in plugins:
         if can_reject(plugin):
@@ -81,10 +80,10 @@ def _registered(plugin: str, events: Registrations) -> list[HintRegistration]:
 
 
 def _automatic_taint_entry(events: Registrations) -> Sequence[EventRegistration]:
-    """What a plugin that waits for new nodes gets in addition.
+    """The additional registration of a plugin that is registered for new nodes.
 
-    A new node may come with taints that are taken away only later. Pods this plugin rejected before
-    may fit there then, so it hears of every taint change.
+    A new node may have taints that are removed only later. Pods that this plugin rejected may fit
+    there then, so every taint change counts.
     """
     node_actions = Action.NONE
     for event, _ in events:

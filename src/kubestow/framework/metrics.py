@@ -1,13 +1,13 @@
 """What the framework and the plugins report to the metrics (spec 04 §2.9, 09 §8.1).
 
-Each attempt at a pod that is counted has a `CycleMeter`, a stopwatch that travels with the attempt
-in its `CycleState`: through the scheduling cycle and, in a task of its own, the binding cycle.
+Each measured attempt has a `CycleMeter` in its `CycleState`, a stopwatch for the scheduling cycle
+and for the binding cycle, which is a task of its own.
 
     state.meter      measures the extension points of every attempt
     state.sampler    the same meter, in one attempt of ten: single plugin calls as well
 
-Both are `NO_METER` where nothing is counted. A meter takes statuses and works out their labels,
-so that an attempt that is not measured pays for one empty call per measurement.
+Both are `NO_METER` where nothing is measured. A meter takes statuses and derives their labels, so
+that an attempt without measurement costs one empty call per measurement.
 
 Not here: names of metrics, buckets, how they are published (`service.metrics`); what the engine
 reports of attempts and events (`engine.metrics`).
@@ -45,7 +45,7 @@ class Timing(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class CycleMeter(Protocol):
-    """The stopwatch of one attempt. Each `…_ended` measures from where the last one stopped."""
+    """The stopwatch of one attempt. Each `…_ended` measures from the previous one."""
 
     @property
     def is_sampled(self) -> bool:
@@ -54,7 +54,7 @@ class CycleMeter(Protocol):
 
     @property
     def timings(self) -> Sequence[Timing]:
-        """What was measured so far, in the order in which it ended; empty where it is not kept."""
+        """The measurements so far, in the order in which they ended; empty if they are not kept."""
         ...
 
     def resume(self) -> None:
@@ -66,12 +66,11 @@ class CycleMeter(Protocol):
         ...
 
     def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:
-        """One plugin was called, for one node or for many; `label_of` says what `answer` counts
-        as."""
+        """One plugin was called; `label_of(answer)` is its label."""
         ...
 
     def wait_ended(self, status: Status) -> None:
-        """A pod that was held back at Permit goes on, or not."""
+        """The wait of a pod at Permit has ended."""
         ...
 
     def algorithm_ended(self) -> None:
@@ -106,7 +105,7 @@ NO_METER: Final = NoMeter()
 
 
 def label_of(answer: object) -> str:
-    """How metrics call an answer: the code of a status; anything else is a success."""
+    """The metric label of an answer: the code of a status; anything else is a success."""
     return answer.code.label if isinstance(answer, Status) else _SUCCESS
 
 
@@ -114,7 +113,7 @@ _SUCCESS: Final = Code.SUCCESS.label
 
 
 class PluginMetrics(Protocol):
-    """What plugins count themselves."""
+    """What plugins report themselves."""
 
     def preemption_attempted(self) -> None: ...
 
@@ -137,8 +136,7 @@ class PluginMetrics(Protocol):
     def device_conditions_ended(
         self, profile_name: str, driver: str, status: str, duration_s: float
     ) -> None:
-        """Waiting for binding conditions of a device ended with `success`, `failure`, `timeout` or
-        `error`."""
+        """Waiting for binding conditions ended: `success`, `failure`, `timeout` or `error`."""
         ...
 
 

@@ -1,5 +1,4 @@
-"""Plugins that look at one node at a time: the loop and the bookkeeping around a user's ten
-lines.
+"""Plugins that answer for one node at a time; the loop over the nodes is here.
 
 Such a plugin is asked only about nodes that no earlier filter rejected. It is asked in every cycle,
 unless it allows its answers to be reused for pods of the same shape:
@@ -35,7 +34,7 @@ class NodePlugin:
     reuse: ClassVar[Reuse] = Reuse(per_node=True)
 
     def __init__(self, args: object = None, handle: object = None) -> None:
-        """Plugins with arguments, or in need of the handle, have a constructor of their own."""
+        """Plugins that use their arguments or the handle override the constructor."""
 
 
 class NodeFilter(NodePlugin):
@@ -77,7 +76,7 @@ class NodeFilter(NodePlugin):
             return answer
         if isinstance(answer, str) and answer:
             return Status.unschedulable(answer)
-        # Any truth will do: what comes out of a comparison of arrays is no bool.
+        # Any truth value counts: a comparison of NumPy values does not return a bool.
         if answer is None or answer:
             return None
         return Status.unschedulable(f"node(s) didn't satisfy plugin {self.name}")

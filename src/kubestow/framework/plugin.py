@@ -1,17 +1,16 @@
 """The contract between the scheduler and its plugins: what a plugin may implement (spec 04 §2.2).
 
-A plugin is any object with a `name` that has some of the methods below; having the method is all it
-takes to be called at that point. Filters and scores answer for many nodes at once:
+A plugin is any object with a `name` and some of the methods below; it is called at the extension
+points whose methods it has. Filters and scores answer for many nodes at once:
 
     filter(state, pod, nodes) -> int64[len(nodes)]     0 passes, above 0 rejected, below 0 failed;
                                                        None when every node passes
-    filter_status(state, code) -> Status               such a number in words, when somebody asks
+    filter_status(state, code) -> Status               what such a number means
     score(state, pod, nodes)  -> int64[len(nodes)], or one int when all nodes score the same
 
-A rule that is easier to write for one node is written as a `NodePlugin`; the framework does the
-loop. Where a method returns `Status | None`, None means Success. A plugin that cannot do its work
-raises `PluginError`; any other exception is treated alike, so that a faulty plugin fails one
-attempt only.
+A rule that is easier to write for one node is written as a `NodePlugin`. Where a method returns
+`Status | None`, None means Success. A plugin that cannot do its work raises `PluginError`; any
+other exception is treated alike, so that a faulty plugin fails one attempt only.
 """
 
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -32,14 +31,14 @@ MIN_NODE_SCORE = 0
 
 
 class Plugin(Protocol):
-    """What every plugin has. The name is how configurations and messages speak of it."""
+    """What every plugin has: its name in configurations and messages."""
 
     name: ClassVar[str]
 
 
 @runtime_checkable
 class EventPlugin(Protocol):
-    """Says which cluster events may help a pod this plugin rejected (spec 02 §7)."""
+    """Registers the cluster events that may help a pod this plugin rejected (spec 02 §7)."""
 
     def events(self) -> Registrations: ...
 
@@ -52,7 +51,7 @@ class PreEnqueuePlugin(Protocol):
 
 
 class QueueEntry(Protocol):
-    """What a sort order may look at: the pod and when it entered the queue."""
+    """What a sort order may read: the pod and when it entered the queue."""
 
     pod_info: PodInfo
     timestamp_ns: int
@@ -66,13 +65,13 @@ class QueueSortPlugin(Protocol):
 
 
 class Restriction(NamedTuple):
-    """PreFilter's answer that only these nodes need to be looked at."""
+    """PreFilter's answer that only these nodes have to be filtered."""
 
     node_names: frozenset[str]
 
 
-# None: go on with all nodes. A Status other than Success rejects the pod, fails, or (Skip) takes
-# the plugin's Filter out of this attempt.
+# None: continue with all nodes. A Status other than Success rejects the pod, fails the attempt, or
+# (Skip) leaves the plugin's Filter out of it.
 PreFilterResult = Restriction | Status | None
 
 
@@ -85,7 +84,7 @@ class PreFilterPlugin(Protocol):
 
 @runtime_checkable
 class PreFilterExtensions(Protocol):
-    """Keeps the state right when pods are thought to be on, or gone from, one node."""
+    """Updates the state when pods are added to or removed from one node in a simulation."""
 
     def add_pod(
         self, state: CycleState, pod: PodInfo, added: PodInfo, row: int
@@ -104,8 +103,7 @@ class FilterPlugin(Protocol):
 
 
 class PostFilterResult(NamedTuple):
-    """A nomination: the node's name, or "" to clear the one the pod has; and the pods that are
-    evicted from the node to make room."""
+    """A nomination, or "" to clear the pod's own, and the pods to evict from that node."""
 
     nominated_node_name: str
     victims: tuple[PodInfo, ...] = ()
@@ -116,14 +114,14 @@ class PostFilterPlugin(Protocol):
     def post_filter(
         self, state: CycleState, pod: PodInfo, diagnosis: "Diagnosis"
     ) -> tuple[PostFilterResult | None, Status]:
-        """The pod fits nowhere: can something be done about it? No result keeps the nomination."""
+        """Try to make the pod schedulable. No result keeps its nomination."""
         ...
 
 
 @runtime_checkable
 class PreScorePlugin(Protocol):
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Prepare to score the feasible nodes. Skip takes the plugin out of scoring."""
+        """Prepare to score the feasible nodes. Skip leaves the plugin out of scoring."""
         ...
 
 
@@ -151,12 +149,12 @@ class PermitPlugin(Protocol):
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status | None, float]:
-        """Success, a rejection, or Wait together with how many seconds at most."""
+        """Success, a rejection, or Wait together with the timeout in seconds."""
         ...
 
 
 class PreFlight(NamedTuple):
-    """What PreBind will do: nothing (Skip) or something, and whether beside others."""
+    """Whether PreBind has work to do (Skip: none), and whether it may run beside others."""
 
     status: Status | None
     allow_parallel: bool = False
@@ -183,8 +181,8 @@ class StatusCodes:
     """Numbers for statuses whose texts are not known beforehand.
 
     Filters with free-form messages (volumes, devices, plugins of users) keep one of these in the
-    cycle state; equal statuses share a number, errors get negative ones. A state outlives its
-    attempt where answers are reused: it is dropped when there are many more statuses than nodes.
+    cycle state; equal statuses share a number, errors get negative ones. Where answers are reused
+    a state is kept after its attempt, until there are many more statuses than nodes.
     """
 
     __slots__ = ("_codes", "_statuses")

@@ -1,5 +1,4 @@
-"""A profile: which plugins run at which point, in which order and with which weight (spec 04
-§2.5)."""
+"""A profile: which plugins run at which point, in which order and weight (spec 04 §2.5)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -66,7 +65,7 @@ class RowForm(NamedTuple):
     score: Callable[[Any, CycleState], RowFunction] | None = None
 
 
-# By the plugin's class: a plugin of a user may have taken the name.
+# By the plugin's class: a plugin of a user may have the same name.
 RowForms = Mapping[type, RowForm]
 _NO_ROW_FORM: Final = RowForm()
 
@@ -168,7 +167,7 @@ def plugin_name(plugin: object) -> str:
 
 def _plugin_lists(plugins: Plugins, instances: Mapping[str, Plugin]) -> dict[str, list[Plugin]]:
     """The final list of every extension point."""
-    # What is enabled for single points is checked before multiPoint is looked at.
+    # What is enabled for single points is checked before multiPoint is expanded.
     enabled = {
         field: _check_enabled(getattr(plugins, field).enabled, type_name, interface, instances)
         for field, type_name, interface in _POINTS
@@ -187,7 +186,7 @@ def _expand(
     interface: type,
     instances: Mapping[str, Plugin],
 ) -> list[Plugin]:
-    """The list of one extension point: what was enabled for it, and what multiPoint brings."""
+    """The list of one extension point: what was enabled for it, and what multiPoint adds."""
     point: PluginSet = getattr(plugins, field)
     disabled = {ref.name for ref in point.disabled}
     if not plugins.multi_point.enabled or "*" in disabled:
@@ -233,8 +232,7 @@ def _check_enabled(
 
 
 def _weights(plugins: Plugins, instances: Mapping[str, Plugin]) -> dict[str, int]:
-    """Weight of every plugin that can score, disabled there or not: the first mention counts, and
-    0 means 1."""
+    """Weight of every plugin that can score, disabled or not: the first counts, 0 means 1."""
     weights: dict[str, int] = {}
     total = 0
     for ref in (*plugins.score.enabled, *plugins.multi_point.enabled):

@@ -1,4 +1,4 @@
-"""What a plugin may say about reuse: which of its answers for one pod hold for the next equal pod.
+"""What a plugin declares about reuse: which of its answers for one pod hold for the next equal pod.
 
 Pods of one shape (`api.pod_shape`) differ in nothing that a rule about one node reads, so a verdict
 or a raw score may be kept for the shape and computed again only for nodes that changed. A plugin
@@ -7,7 +7,7 @@ that allows it declares one value:
     reuse = Reuse(filter=Reads.NODE, score=Reads.PODS)
 
 Without a declaration a plugin is asked in every cycle, which is always right.
-Not here: what is made of it (`engine.equivalence`, `plugins.default_preemption`).
+Not here: the reuse itself (`engine.equivalence`, `plugins.default_preemption`).
 """
 
 from collections.abc import Callable, Hashable
@@ -31,14 +31,14 @@ class Reuse(NamedTuple):
 
     filter         what of the node a verdict reads; None: verdicts are not reused
     score          the same for the raw score
-    unless         pods that this does not hold for: their answers depend on more than the shape and
-                   the node, such as claims, or pods on other nodes. The answer is kept for a shape
+    unless         pods whose answers are not reused: they depend on more than the shape and the
+                   node, such as claims, or pods on other nodes. The result is kept for a shape
                    until `version` changes
     version        differs from its last value whenever `unless` may answer differently for some
                    shape; called in every cycle
-    ignores_pods   attempts in which the filter reads no pods though `filter` says it may
-    per_node       the work is done node by node, so that it pays to leave out nodes that an earlier
-                   filter rejected
+    ignores_pods   attempts in which the filter reads no pods although `filter` allows it
+    per_node       the work is done node by node, so nodes that an earlier filter rejected are left
+                   out
     """
 
     filter: Reads | None = None

@@ -1,9 +1,9 @@
-"""Runs the plugins of a profile at one extension point and combines what they say (spec 04 §2.2,
-§4, §8).
+"""Runs the plugins of a profile at one extension point, combines their answers (spec 04 §2.2, §4,
+§8).
 
 Everything here is a plain function of a profile, the state of one attempt and the nodes. A plugin
-that raises fails the attempt with a status of code Error and the framework's words in front; it
-never takes the scheduler down.
+that raises fails the attempt with a status of code Error and the framework's prefix; it never stops
+the scheduler.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ def guarded(call: Callable[[], T]) -> T | Status:
 
 
 def failure(prefix: str, plugin: str, status: Status) -> Status:
-    """An Error status with the framework's words in front of the plugin's."""
+    """An Error status with the framework's prefix before the plugin's text."""
     error = status.as_error()
     text = str(error) if error is not None else "%!w(<nil>)"
     return Status(Code.ERROR, error=PluginError(f'{prefix} "{plugin}": {text}'), plugin=plugin)
@@ -61,7 +61,7 @@ def failure(prefix: str, plugin: str, status: Status) -> Status:
 
 
 class PreFilterOutcome(NamedTuple):
-    """`node_names` None means all nodes; `restricting` are the plugins that narrowed them down."""
+    """`node_names` None means all nodes; `restricting` are the plugins that restricted them."""
 
     node_names: frozenset[str] | None
     status: Status | None
@@ -117,7 +117,7 @@ def _empty_restriction(restricting: Sequence[str]) -> Status:
 def run_add_pod(
     profile: Profile, state: CycleState, pod: PodInfo, added: PodInfo, row: int
 ) -> Status | None:
-    """Tell every plugin that a pod is thought to be on that node."""
+    """Add a pod to that node in the state of every plugin, for a simulation."""
     for plugin in profile.pre_filter_extensions:
         if plugin_name(plugin) in state.skip_filter:
             continue
@@ -130,7 +130,7 @@ def run_add_pod(
 def run_remove_pod(
     profile: Profile, state: CycleState, pod: PodInfo, removed: PodInfo, row: int
 ) -> Status | None:
-    """Tell every plugin that a pod is thought to be gone from that node."""
+    """Remove a pod from that node in the state of every plugin, for a simulation."""
     for plugin in profile.pre_filter_extensions:
         if plugin_name(plugin) in state.skip_filter:
             continue
@@ -144,7 +144,7 @@ def run_remove_pod(
 
 
 class Verdicts(NamedTuple):
-    """What the filters say of some nodes.
+    """The filters' verdicts on some nodes.
 
     failed_by   int64[node]   index of the first filter that rejected the node, or PASSED
     codes       int64[node]   that filter's code
@@ -159,7 +159,7 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
     count = len(nodes)
     failed_by = np.full(count, PASSED, np.int64)
     codes = np.zeros(count, np.int64)
-    # Positions of the nodes that passed so far, once some did not.
+    # Positions of the nodes that passed so far; None while all did.
     passing: npt.NDArray[np.intp] | None = None
     for index, name, plugin, reuse, _ in profile.filter_steps:
         if name in state.skip_filter:
@@ -172,7 +172,7 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
         if result is None:
             continue
         if passing is None:
-            # The first to reject anything: its answer is the verdict.
+            # The first filter that rejects a node: its codes are the verdicts so far.
             is_rejected = result != 0
             failed_by[is_rejected] = index
             codes[:] = result
@@ -196,7 +196,7 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
 def filter_of(
     plugin: FilterPlugin, name: str, state: CycleState, pod: PodInfo, nodes: Nodes
 ) -> IntArray | None:
-    """One plugin's codes, one per node; FilterError when it cannot say."""
+    """One plugin's codes, one per node; FilterError when it fails."""
     try:
         result = plugin.filter(state, pod, nodes)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
@@ -213,7 +213,7 @@ def filter_of(
 
 def _array_fault(name: str, what: str, answer: object, count: int) -> PluginError | None:
     """What is wrong with an answer that should be one whole number per node; None if nothing is."""
-    # Looked at as anything at all: a plugin of a user may not have gone through a type checker.
+    # The declared type is not trusted: a plugin of a user may not have been type-checked.
     array = cast("npt.NDArray[np.generic]", answer)
     if not isinstance(answer, np.ndarray):
         got = f"an object of type {type(answer).__name__}"
@@ -278,20 +278,20 @@ def run_filters_with_nominated(
 ) -> Status | None:
     """Filter one node, with the pods nominated to it counted in and without them (spec 04 §7).
 
-    Only nominated pods that would go first (equal or higher priority) are counted in. The pod must
-    fit either way: they may come, or they may not.
+    Only nominated pods of equal or higher priority are counted in. The pod must fit in both cases:
+    nominated pods may come, or they may not.
     """
     ahead = [
         other for other in nominated if other.priority >= pod.priority and other.uid != pod.uid
     ]
     if ahead:
-        crowded, crowded_state = node.clone(), state.clone()
+        with_nominated, its_state = node.clone(), state.clone()
         for other in ahead:
-            crowded.add_pod(other)
-            status = run_add_pod(profile, crowded_state, pod, other, node.row)
+            with_nominated.add_pod(other)
+            status = run_add_pod(profile, its_state, pod, other, node.row)
             if status is not None:
                 return status
-        status = run_filters_on_one(profile, crowded_state, pod, crowded)
+        status = run_filters_on_one(profile, its_state, pod, with_nominated)
         if status is not None:
             return status
     return run_filters_on_one(profile, state, pod, node)
@@ -303,7 +303,7 @@ def run_filters_with_nominated(
 def run_post_filter(
     profile: Profile, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
 ) -> tuple[PostFilterResult | None, Status]:
-    """All PostFilter plugins until one has an answer (spec 04 §9)."""
+    """All PostFilter plugins until one succeeds or ends the attempt (spec 04 §9)."""
     if state.skip_post_filter:
         return None, Status.unschedulable("All PostFilter plugins are skipped")
     kept: PostFilterResult | None = None
@@ -337,10 +337,7 @@ class PluginScores(NamedTuple):
 
 
 class Scores:
-    """Totals of the feasible nodes, and each plugin's part in them.
-
-    The parts may be worked out only when somebody asks: `find_parts` does it then.
-    """
+    """Totals of the feasible nodes, and each plugin's part in them, computed at the first read."""
 
     __slots__ = ("_find_parts", "_parts", "total")
 
@@ -365,13 +362,12 @@ class ScoreError(Exception):
 
 
 def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> Scores:
-    """PreScore, Score and Normalize over the feasible nodes, and their weighted sum (spec 04
-    §8)."""
+    """PreScore, Score and Normalize over the feasible nodes; the weighted sum (spec 04 §8)."""
     run_pre_score(profile, state, pod, nodes)
     state.meter.point_ended(PRE_SCORE)
     steps = [step for step in profile.score_steps if step.name not in state.skip_score]
     # All plugins score before the first normalizes, and all normalize before any range is checked:
-    # which failure is told depends on it.
+    # which failure is reported depends on it.
     raw = [score_of(step, state, pod, nodes) for step in steps]
     normalized = [
         normalize_of(step, state, pod, scores) for step, scores in zip(steps, raw, strict=True)
@@ -443,7 +439,7 @@ def _score_error(prefix: str, name: str, error: Exception) -> ScoreError:
 
 
 def _check_ranges(steps: Sequence[ScoreStep], normalized: Sequence[IntArray]) -> None:
-    """Tell of the first node with a score out of range, and there of the first plugin."""
+    """Raise for the first node with a score out of range, and there for the first plugin."""
     first: tuple[int, str, int] | None = None
     for step, scores in zip(steps, normalized, strict=True):
         if len(scores) == 0 or (scores.min() >= MIN_NODE_SCORE and scores.max() <= MAX_NODE_SCORE):
@@ -480,14 +476,14 @@ def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: st
 
 
 def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
-    """Undo every Reserve, last first, also those that never ran."""
+    """Undo every Reserve, last first, including those that did not run."""
     for name, plugin in reversed(profile.reserve_steps):
         answer = guarded(lambda plugin=plugin: plugin.unreserve(state, pod, node_name))
         state.sampler.plugin_ended(name, UNRESERVE, answer)
 
 
 class PermitOutcome(NamedTuple):
-    """None lets the pod go on; Wait comes with how long each plugin waits at most."""
+    """Status None: the pod is permitted. Wait comes with each plugin's timeout."""
 
     status: Status | None
     timeouts_s: dict[str, float]

@@ -1,4 +1,4 @@
-"""What a plugin, an extension point or an attempt says of its outcome (spec 04 §2.1)."""
+"""The outcome of a plugin call, an extension point or an attempt (spec 04 §2.1)."""
 
 from enum import IntEnum
 from typing import Final
@@ -34,11 +34,10 @@ _REJECTED: Final = frozenset(
 
 
 class Status:
-    """An outcome: code, reasons for people, the error behind it if any, and the plugin it came
-    from.
+    """An outcome: code, reasons for people, its error if any, and the plugin it came from.
 
-    Immutable by convention; `with_plugin` and `with_reasons` give changed copies. Where a function
-    returns `Status | None`, None means Success.
+    Immutable by convention; `with_plugin` and `with_reasons` return changed copies. Where a
+    function returns `Status | None`, None means Success.
     """
 
     __slots__ = ("code", "error", "plugin", "reasons")
@@ -94,7 +93,7 @@ class Status:
         return ", ".join(self.all_reasons)
 
     def as_error(self) -> Exception | None:
-        """The error this status stands for; nothing for Success, Wait and Skip."""
+        """This status as an error; None for Success, Wait and Skip."""
         if self.code in (Code.SUCCESS, Code.WAIT, Code.SKIP):
             return None
         return self.error if self.error is not None else StatusText(self.message)

@@ -1,6 +1,6 @@
 """Pods held back at Permit, and pods whose PreBind runs (spec 04 §11, §12.4).
 
-reserved -- Permit says Wait --> waiting -- allowed by every plugin --> goes on to bind
+reserved -- Permit: Wait ------> waiting -- allowed by every plugin --> continues to bind
                                     |
                                     +-- rejected, preempted or timed out --> fails
 """
@@ -13,13 +13,12 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.errors import PluginError
 from kubestow.framework.status import SUCCESS, Code, Status
 
-# A plugin may ask for longer; this is all it gets.
+# Longer timeouts of plugins are cut to this.
 PERMIT_WAIT_S_MAX: Final = 15 * 60.0
 
 
 class WaitingPod:
-    """One pod held back by one or more Permit plugins. The first outcome counts, later ones do
-    nothing."""
+    """One pod held back by one or more Permit plugins. The first outcome counts."""
 
     def __init__(self, pod: PodInfo, timeouts_s: Mapping[str, float]) -> None:
         self.pod = pod
@@ -43,11 +42,11 @@ class WaitingPod:
             self._decide(SUCCESS)
 
     def reject(self, plugin: str, message: str) -> bool:
-        """End the wait with a rejection; tells whether the pod had no outcome yet."""
+        """End the wait with a rejection; return whether the pod had no outcome yet."""
         return self._decide(Status(Code.UNSCHEDULABLE, message, plugin=plugin))
 
     def preempt(self, plugin: str, message: str) -> bool:
-        """End the wait because the pod is to make room for another one."""
+        """End the wait because the pod is evicted for another one."""
         return self._decide(Status(Code.ERROR, error=PluginError(message), plugin=plugin))
 
     async def wait_outcome(self) -> Status:
@@ -119,7 +118,7 @@ class PodInPreBind:
 
 
 def go_duration(seconds: float) -> str:
-    """A duration the way Go prints it: `100ms`, `1.5s`, `10s`, `5m0s`, `1h0m0s`."""
+    """A duration as Go prints it: `100ms`, `1.5s`, `10s`, `5m0s`, `1h0m0s`."""
     nanoseconds = round(seconds * 1e9)
     if nanoseconds == 0:
         return "0s"
