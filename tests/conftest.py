@@ -26,7 +26,7 @@ from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import DomainColumn, DomainSums, RowCounts
 from kubestow.index.topology.ledger import Ledger
 from kubestow.index.tracked import Tracked
-from kubestow.plugins.default_preemption.thinned import ThinnedNodes
+from kubestow.plugins.default_preemption.reduced_nodes import ReducedNodes
 from kubestow.testing.clock import ManualClock
 
 # Neither deadlines nor complaints about slow drawing: on a busy machine they would fail tests that
@@ -154,7 +154,7 @@ def unlocks(owner: type, method: str, *arrays: str) -> None:
 
 unlocks(Tracked, "recompute", "_values")
 locks(Tracked, "values", "_values", returned=False)
-for views in (Nodes, SnapshotNodes, SimulatedNode, BareNodes, ThinnedNodes):
+for views in (Nodes, SnapshotNodes, SimulatedNode, BareNodes, ReducedNodes):
     returns_read_only(views)
 unlocks(RowCounts, "add", "rows")
 unlocks(DomainSums, "add", "values")

@@ -14,7 +14,7 @@ from kubestow.framework.status import Code, Status
 from kubestow.plugins.default_preemption.dry_run import (
     NO_VICTIMS,
     DryRun,
-    Stretch,
+    TrialResults,
     candidate_count,
 )
 from kubestow.testing import make_node, make_pod, make_snapshot
@@ -48,7 +48,7 @@ class Recorded:
         self.missing: list[int | None] = []
         self.statuses = StatusCodes()
 
-    def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
+    def evaluate(self, rows: IntpArray, missing: int | None) -> TrialResults:
         self.missing.append(missing)
         rows = rows[: self._size]
         codes = np.zeros(len(rows), np.int64)
@@ -61,7 +61,7 @@ class Recorded:
                 violations.append(outcome)
         ranks = np.zeros((5, len(violations)), np.int64)
         ranks[0] = violations
-        return Stretch(codes, ranks, lambda row: [VICTIM])
+        return TrialResults(codes, ranks, lambda row: [VICTIM])
 
 
 def run(

@@ -88,8 +88,8 @@ def test_pods_that_violate_a_budget_are_spared_first() -> None:
     found = node_with(PODS).below(9, budgets, NOW_NS)
     assert names(found) == ["low", "early", "late", "unstarted"]
     assert found.violating_count == 1
-    assert [figures[3] for figures in found.figures] == [0, 1, 1, 1]
-    assert found.figures[3][4] == NOT_STARTED
+    assert [values[3] for values in found.values] == [0, 1, 1, 1]
+    assert found.values[3][4] == NOT_STARTED
 
 
 def test_sums_of_lower_pods() -> None:

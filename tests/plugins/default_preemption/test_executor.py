@@ -300,7 +300,7 @@ def test_an_unexpected_fault_wakes_the_preemptor_too(caplog: pytest.LogCaptureFi
     setting.client.failures["delete", "v1"] = RuntimeError("bug")
     setting.run()
     assert setting.cluster.activated == [P]
-    assert "cannot make all room for pod default/p on node n1: bug" in caplog.text
+    assert "cannot evict all victims for pod default/p on node n1: bug" in caplog.text
 
 
 # --- without the gate SchedulerAsyncPreemption ---

@@ -33,7 +33,7 @@ from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
-from kubestow.plugins.default_preemption.dry_run import DryRun, Evaluator, Question
+from kubestow.plugins.default_preemption.dry_run import DryRun, Evaluator, TrialInputs
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES
 from kubestow.plugins.default_preemption.filters import FilterTable
 from kubestow.plugins.default_preemption.many_nodes import ManyNodes
@@ -53,11 +53,11 @@ PLUGINS = (
 )
 
 
-def question_of(cluster: SmallCluster, pod: Pod) -> Question:
+def inputs_of(cluster: SmallCluster, pod: Pod) -> TrialInputs:
     info, state = PodInfo(pod), CycleState()
     run_pre_filter(cluster.profile, state, info, nodes_of(cluster.snapshot))
     budgets = cluster.objects.pod_disruption_budgets
-    return Question(
+    return TrialInputs(
         cluster.profile,
         state,
         info,
@@ -70,10 +70,10 @@ def question_of(cluster: SmallCluster, pod: Pod) -> Question:
     )
 
 
-def outcome(evaluator: Evaluator, question: Question, wanted: int | None) -> object:
+def outcome(evaluator: Evaluator, inputs: TrialInputs, wanted: int | None) -> object:
     """Everything a dry run says, in a form to compare."""
-    dry_run = DryRun(question.snapshot)
-    dry_run.search(evaluator, np.arange(len(question.snapshot)), wanted)
+    dry_run = DryRun(inputs.snapshot)
+    dry_run.search(evaluator, np.arange(len(inputs.snapshot)), wanted)
     found = dry_run.candidates()
     return (
         [
@@ -89,10 +89,10 @@ def outcome(evaluator: Evaluator, question: Question, wanted: int | None) -> obj
 
 
 def assert_equal_outcomes(cluster: SmallCluster, pod: Pod) -> None:
-    question = question_of(cluster, pod)
+    inputs = inputs_of(cluster, pod)
     for wanted in (None, 1, 2, 5):
-        many = outcome(ManyNodes(question), question, wanted)
-        assert many == outcome(OneNode(question), question, wanted)
+        many = outcome(ManyNodes(inputs), inputs, wanted)
+        assert many == outcome(OneNode(inputs), inputs, wanted)
 
 
 # --- random clusters ---
@@ -374,8 +374,8 @@ def test_node_by_node_only_as_many_as_are_needed() -> None:
         plugins=("Outside", "NodeResourcesFit"),
         registry={**REGISTRY, "Outside": Counting},
     )
-    question = question_of(cluster, make_pod("p", priority=10, cpu="4"))
+    inputs = inputs_of(cluster, make_pod("p", priority=10, cpu="4"))
     dry_run = DryRun(cluster.snapshot)
-    dry_run.search(ManyNodes(question), np.arange(20), 2)
+    dry_run.search(ManyNodes(inputs), np.arange(20), 2)
     assert dry_run.candidates().rows.tolist() == [0, 1]
     assert set(asked) == {"n0", "n1"}

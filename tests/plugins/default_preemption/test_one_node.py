@@ -23,7 +23,7 @@ from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.default_preemption.candidates import Candidate
-from kubestow.plugins.default_preemption.dry_run import NO_VICTIMS, Question
+from kubestow.plugins.default_preemption.dry_run import NO_VICTIMS, TrialInputs
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES, VictimRules
 from kubestow.plugins.default_preemption.filters import FilterTable
 from kubestow.plugins.default_preemption.one_node import select_victims
@@ -59,7 +59,7 @@ def select(
     )
     info, state = PodInfo(pod), CycleState()
     run_pre_filter(cluster.profile, state, info, nodes_of(cluster.snapshot))
-    question = Question(
+    inputs = TrialInputs(
         cluster.profile,
         state,
         info,
@@ -70,7 +70,7 @@ def select(
         cluster.clock.now_ns(),
         FilterTable(cluster.profile).of_attempt(state, info),
     )
-    return select_victims(question, 0)
+    return select_victims(inputs, 0)
 
 
 def names(found: Candidate | Status) -> list[str]:

@@ -11,7 +11,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 from kubestow.plugins.default_preemption.evictable import evictable_pods
-from kubestow.plugins.default_preemption.thinned import Slots, ThinnedNodes
+from kubestow.plugins.default_preemption.reduced_nodes import PodSlots, ReducedNodes
 from kubestow.testing import make_node, make_pod, make_snapshot
 
 PRIORITY = 5
@@ -39,9 +39,9 @@ def snapshot_of(counts: list[int]) -> Snapshot:
     )
 
 
-def thinned(snapshot: Snapshot) -> ThinnedNodes:
+def reduced(snapshot: Snapshot) -> ReducedNodes:
     evictable = evictable_pods(nodes_of(snapshot), PRIORITY, None, 0)
-    return ThinnedNodes(snapshot, np.arange(len(snapshot)), PRIORITY, Slots.of(evictable))
+    return ReducedNodes(snapshot, np.arange(len(snapshot)), PRIORITY, PodSlots.of(evictable))
 
 
 def simulated(snapshot: Snapshot) -> list[SimulatedNode]:
@@ -52,7 +52,7 @@ def simulated(snapshot: Snapshot) -> list[SimulatedNode]:
     return nodes
 
 
-def assert_same_numbers(view: ThinnedNodes, nodes: list[SimulatedNode]) -> None:
+def assert_same_numbers(view: ReducedNodes, nodes: list[SimulatedNode]) -> None:
     assert view.pod_count.tolist() == [int(node.pod_count[0]) for node in nodes]
     for column in range(4):
         expected = [int(node.requested(column)[0]) for node in nodes]
@@ -62,7 +62,7 @@ def assert_same_numbers(view: ThinnedNodes, nodes: list[SimulatedNode]) -> None:
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.data())
 def test_numbers_are_those_of_simulated_nodes(counts: list[int], data: st.DataObject) -> None:
     snapshot = snapshot_of(counts)
-    view, nodes = thinned(snapshot), simulated(snapshot)
+    view, nodes = reduced(snapshot), simulated(snapshot)
     evictable = evictable_pods(nodes_of(snapshot), PRIORITY, None, 0)
     if data.draw(st.booleans(), label="numbers are asked for before pods come back"):
         assert_same_numbers(view, nodes)
@@ -85,17 +85,17 @@ def test_numbers_are_those_of_simulated_nodes(counts: list[int], data: st.DataOb
 
 def test_a_crowd_is_counted_in() -> None:
     snapshot = snapshot_of([3, 3, 3])
-    view, nodes = thinned(snapshot), simulated(snapshot)
+    view, nodes = reduced(snapshot), simulated(snapshot)
     extra = PodInfo(make_pod(cpu="1", requests={"x/gpu": 2, "ephemeral-storage": 3}))
     view.put_back(0)
-    crowded = view.crowded(np.array([2, 0]), [[extra], [extra, extra]])
+    with_nominated = view.with_nominated(np.array([2, 0]), [[extra], [extra, extra]])
     evictable = evictable_pods(nodes_of(snapshot), PRIORITY, None, 0)
     for row, count in ((0, 2), (2, 1)):
         nodes[row].add_pod(evictable[row].pods[0])
         for _ in range(count):
             nodes[row].add_pod(extra)
-    assert_same_numbers(crowded, [nodes[2], nodes[0]])
-    assert_same_numbers(crowded.subset(np.array([1])), [nodes[0]])
+    assert_same_numbers(with_nominated, [nodes[2], nodes[0]])
+    assert_same_numbers(with_nominated.subset(np.array([1])), [nodes[0]])
 
 
 # --- what the view answers, and what it does not ---
@@ -125,7 +125,7 @@ AS_THEY_ARE = {"rows", "snapshot"}
 
 
 def test_everything_a_view_can_be_asked_for_has_its_place() -> None:
-    """What is added to `Nodes` needs a place here: what does a thinned view make of it?"""
+    """What is added to `Nodes` needs a place here: what does a reduced view make of it?"""
     known = {
         *SAME_AS_PLAIN,
         *PLAIN_CALLS,
@@ -141,7 +141,7 @@ def test_everything_a_view_can_be_asked_for_has_its_place() -> None:
 
 def test_what_node_objects_say_is_the_same() -> None:
     snapshot = snapshot_of([2, 2])
-    view, plain = thinned(snapshot), nodes_of(snapshot)
+    view, plain = reduced(snapshot), nodes_of(snapshot)
     for name in SAME_AS_PLAIN:
         assert np.array_equal(getattr(view, name), getattr(plain, name)), name
     for name, arguments in PLAIN_CALLS.items():
@@ -154,12 +154,12 @@ def test_what_node_objects_say_is_the_same() -> None:
 
 @pytest.mark.parametrize("name", sorted(REFUSED | REFUSED_CALLS.keys()))
 def test_more_than_numbers_is_refused(name: str) -> None:
-    part = thinned(snapshot_of([2, 2])).subset(np.array([1]))
+    part = reduced(snapshot_of([2, 2])).subset(np.array([1]))
     with pytest.raises(PluginError, match=r"declares Reads\.NUMBERS"):
         getattr(part, name)(*REFUSED_CALLS.get(name, ()))
 
 
 def test_arrays_over_pods_are_refused() -> None:
-    view = thinned(snapshot_of([2]))
+    view = reduced(snapshot_of([2]))
     with pytest.raises(PluginError, match=r"declares Reads\.NUMBERS"):
         view.tracked("pods", Depends.PODS, lambda nodes: nodes.pod_count)

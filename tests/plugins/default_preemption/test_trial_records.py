@@ -34,8 +34,8 @@ from kubestow.plugins.default_preemption import trial_records
 from kubestow.plugins.default_preemption.dry_run import (
     DryRun,
     Evaluator,
-    Question,
-    Stretch,
+    TrialInputs,
+    TrialResults,
 )
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES
 from kubestow.plugins.default_preemption.filters import FilterTable
@@ -73,12 +73,12 @@ class Searches:
         self._table: BudgetTable | None = None
         self._version = -1
 
-    def question(self, pod: Pod) -> Question:
+    def inputs(self, pod: Pod) -> TrialInputs:
         cluster = self.cluster
         info, state = PodInfo(pod), CycleState()
         outcome = run_pre_filter(cluster.profile, state, info, nodes_of(cluster.snapshot))
         assert outcome.status is None, outcome.status
-        return Question(
+        return TrialInputs(
             cluster.profile,
             state,
             info,
@@ -91,9 +91,9 @@ class Searches:
         )
 
     def check(self, pod: Pod, wanted: int | None) -> None:
-        question = self.question(pod)
-        kept = outcome(self.records.evaluator(question), question, wanted)
-        assert kept == outcome(OneNode(question), question, wanted)
+        inputs = self.inputs(pod)
+        kept = outcome(self.records.evaluator(inputs), inputs, wanted)
+        assert kept == outcome(OneNode(inputs), inputs, wanted)
 
     def _budgets(self) -> BudgetTable | None:
         budgets = self.cluster.objects.pod_disruption_budgets
@@ -103,10 +103,10 @@ class Searches:
         return self._table
 
 
-def outcome(evaluator: Evaluator, question: Question, wanted: int | None) -> object:
+def outcome(evaluator: Evaluator, inputs: TrialInputs, wanted: int | None) -> object:
     """Everything a dry run says, in a form to compare."""
-    dry_run = DryRun(question.snapshot)
-    dry_run.search(evaluator, np.arange(len(question.snapshot)), wanted)
+    dry_run = DryRun(inputs.snapshot)
+    dry_run.search(evaluator, np.arange(len(inputs.snapshot)), wanted)
     found = dry_run.candidates()
     return (
         [
@@ -314,9 +314,9 @@ def test_pods_are_kept_apart_only_as_far_as_needed(
     tried: list[int] = []
     keep = TrialRecord.keep
 
-    def noted(record: TrialRecord, rows: IntpArray, stretch: Stretch) -> None:
+    def noted(record: TrialRecord, rows: IntpArray, results: TrialResults) -> None:
         tried.extend(rows.tolist())
-        keep(record, rows, stretch)
+        keep(record, rows, results)
 
     monkeypatch.setattr(TrialRecord, "keep", noted)
     cluster = SmallCluster(
@@ -329,9 +329,9 @@ def test_pods_are_kept_apart_only_as_far_as_needed(
 
     def search(pod: Pod) -> list[int]:
         tried.clear()
-        question = searches.question(pod)
+        inputs = searches.inputs(pod)
         dry_run = DryRun(cluster.snapshot)
-        dry_run.search(searches.records.evaluator(question), np.arange(6), 2)
+        dry_run.search(searches.records.evaluator(inputs), np.arange(6), 2)
         assert len(dry_run.candidates()) == 2
         return sorted(tried)
 
@@ -383,12 +383,12 @@ def test_faults_are_told_and_not_collected(plugin: type[FailsOnN1]) -> None:
     )
     for wanted in (None, 1, 3):
         searches.check(PREEMPTORS[0], wanted)
-    question = searches.question(PREEMPTORS[0])
-    first = searches.records.evaluator(question)
+    inputs = searches.inputs(PREEMPTORS[0])
+    first = searches.records.evaluator(inputs)
     assert isinstance(first, RecordedTrials)
     first.evaluate(np.arange(3), None)
     if plugin is FailsOnN1:
-        assert searches.records.evaluator(question).statuses is not first.statuses
+        assert searches.records.evaluator(inputs).statuses is not first.statuses
 
 
 class NamesTheLoad(NodeFilter):
@@ -415,8 +415,8 @@ def test_reasons_that_are_no_longer_given_are_forgotten() -> None:
         cluster.cache.update_node(before, node)
         before = node
         cluster.snapshot.refresh(cluster.cache)
-        question = searches.question(PREEMPTORS[0])
-        evaluator = searches.records.evaluator(question)
+        inputs = searches.inputs(PREEMPTORS[0])
+        evaluator = searches.records.evaluator(inputs)
         (code,) = evaluator.evaluate(np.arange(1), None).codes
         assert evaluator.statuses.status_of(code).message == f"load is {load}"
         assert len(evaluator.statuses) <= numbered_max(1) + 1
@@ -443,7 +443,7 @@ def test_a_filter_that_counts_other_pods_keeps_nothing() -> None:
         objects=[*VOLUMES, make_csi_node("n0", {DRIVER: 1})],
     )
     searches = Searches(cluster)
-    plain = searches.question(make_pod("plain", priority=3))
-    counted = searches.question(make_pod("counted", priority=3, pvcs=["c3"]))
+    plain = searches.inputs(make_pod("plain", priority=3))
+    counted = searches.inputs(make_pod("counted", priority=3, pvcs=["c3"]))
     assert isinstance(searches.records.evaluator(plain), RecordedTrials)
     assert isinstance(searches.records.evaluator(counted), ManyNodes)

@@ -3,11 +3,11 @@
     eligibility ─► dry run: which nodes, which victims ─► extenders ─► pick one ─► executor evicts
                      ├── one_node        exactly, on a simulated node
                      ├── many_nodes      the same for many nodes in step
-                     └── trial_records   what these two found for pods alike, as long as it holds
+                     └── trial_records   results of these two, reused for pods of the same shape
 
-`filters` says what each filter looks at, `evictable` knows the pods of a node in order of
-importance, `thinned` shows many nodes without them, `asking` asks filters about those, `candidates`
-holds what was found and ranks it; `plugin` ties it to the framework.
+`filters`: what each filter reads. `evictable`: the pods of a node in order of importance.
+`reduced_nodes`: a view of many nodes without these pods. `filter_runner`: filters on that view.
+`candidates`: the results and their order. `plugin`: what the framework calls.
 """
 
 from kubestow.plugins.default_preemption.plugin import DefaultPreemption

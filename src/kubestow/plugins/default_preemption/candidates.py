@@ -1,7 +1,7 @@
-"""Nodes on which evicting pods helps, and which of them to take (spec 08 A8).
+"""Nodes on which evicting pods helps, and the choice among them (spec 08 A8).
 
-The choice looks at five numbers per node; for all of them less is better. A table keeps them as
-arrays and the victims as something to ask for: of hundreds of candidates only one evicts anybody.
+The choice compares five numbers per node; for all of them less is better. They are kept as arrays.
+Victims are computed on request: of hundreds of candidates only one is used.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,14 +22,14 @@ VICTIM_COUNT: Final = 3
 YOUNGEST: Final = 4
 CRITERIA: Final = 5
 
-# Added to every priority in the sum, so that one victim more weighs more than any priority.
+# Added to every priority in the sum, so that one more victim counts more than any priority.
 PRIORITY_SHIFT: Final = 2**31
 
 VictimsOf = Callable[[int], Sequence[PodInfo]]
 
 
 class Candidate(NamedTuple):
-    """A node, whom to evict there in order of importance, and how many of them break a budget."""
+    """A node, its victims in order of importance, and how many of them violate a budget."""
 
     row: int
     victims: Sequence[PodInfo]
@@ -39,17 +39,17 @@ class Candidate(NamedTuple):
         priorities = [victim.priority for victim in self.victims]
         return (
             self.violation_count,
-            # The first is the most important, unless an extender gave them another order.
+            # The first is the most important, unless an extender changed the order.
             priorities[0],
             sum(priority + PRIORITY_SHIFT for priority in priorities),
             len(priorities),
-            # Pods that started late lose little: the latest of the earliest starts wins.
+            # Pods that started late lose little work: the latest of the earliest starts wins.
             -earliest_start_ns(self.victims, now_ns),
         )
 
 
 class Candidates:
-    """Candidates in order of preference among equals.
+    """Candidates; among equal ones the first is preferred.
 
     rows    intp[candidate]
     ranks   int64[criterion, candidate]   less is better, the first criterion decides first
@@ -98,7 +98,7 @@ class Candidates:
         kept = np.arange(len(self), dtype=np.intp)
         if len(kept) < 2:
             return kept
-        # Most candidates are alike in most respects.
+        # Most candidates are equal in most criteria.
         differing = (self.ranks != self.ranks[:, :1]).any(axis=1)
         for values in self.ranks[differing]:
             values = values[kept]

@@ -1,8 +1,7 @@
-"""The search for nodes on which evicting pods would make room (spec 08 A6).
+"""The search for nodes on which evicting pods would help (spec 08 A6).
 
-Nodes are tried in stretches. How a stretch is tried is the business of `one_node` and `many_nodes`;
-where the search stops, and what is remembered of it, is decided here, node by node in the order of
-the search, as if they had been tried one after the other.
+Nodes are tried in batches, by `one_node` or `many_nodes`. Where the search stops, and which results
+count, is decided here as if the nodes had been tried one after the other.
 """
 
 from collections import Counter
@@ -35,7 +34,7 @@ NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 
 class Nominations(Protocol):
-    """Which pods are promised which node (`framework.handle.Nominator`)."""
+    """Which pods are nominated to which node (`framework.handle.Nominator`)."""
 
     def nominated_nodes(self) -> Sequence[str]: ...
 
@@ -53,10 +52,10 @@ class _NoNominations:
 NO_NOMINATIONS: Final = _NoNominations()
 
 
-class Question(NamedTuple):
-    """What a dry run is about: who wants room, and all that decides on whether there could be some.
+class TrialInputs(NamedTuple):
+    """The input of a dry run: the preemptor, and everything that the result depends on.
 
-    `filters` are those of the profile that take part; `budgets` None stands for a cluster without
+    `filters` are those of the profile that take part; `budgets` None means that the cluster has no
     disruption budgets.
     """
 
@@ -71,8 +70,8 @@ class Question(NamedTuple):
     filters: Sequence[TrialFilter]
 
 
-class Stretch(NamedTuple):
-    """What came of some nodes.
+class TrialResults(NamedTuple):
+    """The results of some nodes.
 
     codes        int64[node]                   0 where evicting helps, else the evaluator's number
                                                of the status
@@ -88,24 +87,24 @@ class Stretch(NamedTuple):
 class Evaluator(Protocol):
     @property
     def statuses(self) -> StatusCodes:
-        """What the codes of its stretches stand for."""
+        """The meaning of the codes of its results."""
         ...
 
-    def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
-        """Try some of these nodes, at least the first and none before another.
+    def evaluate(self, rows: IntpArray, missing: int | None) -> TrialResults:
+        """Try some of these nodes in their order, at least the first.
 
-        As many as seem to be needed for so many candidates, or all of them.
+        As many as are expected to give `missing` candidates; all of them if that is None.
         """
         ...
 
 
 def candidate_count(node_count: int, percentage: int, absolute: int) -> int:
-    """How many candidates are enough, out of so many nodes that may become one."""
+    """How many candidates are enough, out of `node_count` nodes that may become one."""
     return min(max(node_count * percentage // 100, absolute), node_count)
 
 
 class DryRun:
-    """What a search found out. Everything is in the order in which nodes were looked at."""
+    """The results of a search, in the order in which nodes were tried."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -116,15 +115,15 @@ class DryRun:
         self._violating = _Found()
 
     def search(self, evaluator: Evaluator, rows: IntpArray, wanted: int | None) -> None:
-        """Look at the nodes until there are enough candidates; None means all of them."""
+        """Try the nodes until there are enough candidates; None means all of them."""
         self._statuses = evaluator.statuses
         start = 0
         while start < len(rows):
-            stretch = evaluator.evaluate(rows[start:], self._missing(wanted))
-            is_done = self._take(rows[start : start + len(stretch.codes)], stretch, wanted)
+            results = evaluator.evaluate(rows[start:], self._missing(wanted))
+            is_done = self._take(rows[start : start + len(results.codes)], results, wanted)
             if is_done:
                 return
-            start += len(stretch.codes)
+            start += len(results.codes)
 
     def candidates(self) -> Candidates:
         """Those that violate no budget first."""
@@ -136,7 +135,7 @@ class DryRun:
         return candidates.subset(np.argsort(candidates.rows))
 
     def statuses(self) -> Mapping[str, Status]:
-        """By name, the nodes that were looked at and on which evicting does not help."""
+        """By name, the nodes that were tried and on which evicting does not help."""
         names = self._snapshot.names
         return {
             names[row]: self._statuses.status_of(code)
@@ -146,7 +145,7 @@ class DryRun:
         }
 
     def error(self) -> str:
-        """What went wrong, on all nodes together; empty if nothing did."""
+        """The errors of all nodes; empty if there are none."""
         return join_errors(
             self._statuses.status_of(code).message
             for codes in self._codes
@@ -154,7 +153,7 @@ class DryRun:
         )
 
     def message(self) -> str:
-        """Why there is no candidate; nodes that were not looked at cannot be helped."""
+        """Why there is no candidate; on nodes that were not tried preemption cannot help."""
         node_count = len(self._snapshot)
         reasons: Counter[str] = Counter()
         failed_count = 0
@@ -171,12 +170,12 @@ class DryRun:
         if wanted is None:
             return None
         missing = wanted - self._clean.count - self._violating.count
-        # There may be plenty, and still not one that violates no budget.
+        # There may be enough, but not one that violates no budget.
         return missing if missing > 0 else wanted
 
-    def _take(self, rows: IntpArray, stretch: Stretch, wanted: int | None) -> bool:
-        """Remember what came of these nodes up to the one that is enough; tells if there is one."""
-        positions, ranks = (stretch.codes == 0).nonzero()[0], stretch.ranks
+    def _take(self, rows: IntpArray, results: TrialResults, wanted: int | None) -> bool:
+        """Keep the results up to the last candidate needed; return whether there are enough."""
+        positions, ranks = (results.codes == 0).nonzero()[0], results.ranks
         is_clean = ranks[VIOLATIONS] == 0
         last = self._last_needed(is_clean, wanted)
         if last is not None:
@@ -187,21 +186,21 @@ class DryRun:
             )
             rows = rows[: positions[-1] + 1]
         self._rows.append(rows)
-        self._codes.append(stretch.codes[: len(rows)])
+        self._codes.append(results.codes[: len(rows)])
         found_rows = rows[positions]
         if is_clean.all():
-            self._clean.add(found_rows, ranks, stretch.victims_of, wanted)
+            self._clean.add(found_rows, ranks, results.victims_of, wanted)
         else:
             for found, mask in ((self._clean, is_clean), (self._violating, ~is_clean)):
-                found.add(found_rows[mask], ranks[:, mask], stretch.victims_of, wanted)
+                found.add(found_rows[mask], ranks[:, mask], results.victims_of, wanted)
         return last is not None
 
     def _last_needed(self, is_clean: BoolArray, wanted: int | None) -> int | None:
-        """Which of the candidates just found is enough, None if not even all of them are."""
+        """The index of the last candidate needed; None if even all of them are too few."""
         total = self._clean.count + self._violating.count
         if wanted is None or total + len(is_clean) < wanted:
             return None
-        # Spec 08 A6: any number of candidates is too few as long as all of them violate budgets.
+        # Spec 08 A6: any number of candidates is too few while all of them violate budgets.
         first_clean = 0
         if self._clean.count == 0:
             if not is_clean.any():
@@ -225,7 +224,7 @@ class _Found:
     def add(
         self, rows: IntpArray, ranks: IntArray, victims_of: VictimsOf, most: int | None
     ) -> None:
-        """Add these, as long as there are no more than so many."""
+        """Add these, up to `most` in total."""
         left = None if most is None else most - self.count
         self.rows.append(rows[:left])
         self.ranks.append(ranks[:, :left])

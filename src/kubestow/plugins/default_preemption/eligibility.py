@@ -1,4 +1,4 @@
-"""Who may preempt, and whom (spec 08 A2, A4)."""
+"""Which pods may preempt, and which may be evicted (spec 08 A2, A4)."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -19,11 +19,11 @@ TERMINATING_VICTIM: Final = "not eligible due to a terminating pod on the nomina
 
 
 class VictimRules(NamedTuple):
-    """The two rules a plugin built on this one may replace.
+    """The two rules that a derived plugin may replace.
 
     may_evict        whether the preemptor (last) may evict the pod from that node at all; that
-                     its priority is lower is tested beside this
-    importance_key   sorts more important pods first; gets the present time
+                     its priority is lower is checked as well
+    importance_key   sorts more important pods first; gets the current time
     """
 
     may_evict: Callable[[NodeInfo, PodInfo, PodInfo], bool]
@@ -49,7 +49,7 @@ def why_ineligible(
         return ""
     status = diagnosis.status_of(row)
     if status is not None and status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-        # Waiting for victims there is of no use: the pod cannot go there whatever they do.
+        # Waiting for victims there is useless: no eviction makes the pod fit there.
         return ""
     info = snapshot.node_infos[row]
     is_waiting = any(
@@ -62,7 +62,7 @@ def why_ineligible(
 
 
 def is_leaving_for_preemption(victim: PodInfo) -> bool:
-    """Whether the pod is being deleted because a scheduler preempted it, and not by a user."""
+    """Whether the pod is being deleted because a scheduler preempted it, not by a user."""
     if not is_terminating(victim.pod):
         return False
     condition = first_condition(victim.pod.status.conditions, DISRUPTION_TARGET)

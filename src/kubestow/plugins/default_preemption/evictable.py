@@ -1,10 +1,10 @@
-"""The pods a preemptor may evict from each node, in the order in which they are spared.
+"""The pods a preemptor may evict from each node, in the order in which they are reprieved.
 
-What a node's pods are and how they rank changes only when the node does, so it is kept per row by
-the snapshot and made for a row when it is first looked at. Pods of lower priority than some
-preemptor's are the end of the node's list by importance, whoever the preemptor is.
+The pods of a node and their ranking change only when the node does, so they are kept per row by the
+snapshot and computed at first use. Pods of lower priority than the preemptor's are the end of the
+node's list by importance, for every preemptor.
 
-Not here: whether sparing a pod is possible (`one_node`, `many_nodes`).
+Not here: whether a pod can be reprieved (`one_node`, `many_nodes`).
 """
 
 from bisect import bisect_right
@@ -22,56 +22,56 @@ from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.index.nodes import Nodes
 
-# Places in `Evictable.figures`; the first three are the columns of the basic resources.
+# Indices in `Evictable.values`; the first three are the columns of the basic resources.
 PRIORITY: Final = 3
 START: Final = 4
-FIGURES: Final = 5
+VALUE_COUNT: Final = 5
 
 NOT_STARTED: Final = 2**63 - 1
 
-Figures = tuple[int, int, int, int, int]
+PodValues = tuple[int, int, int, int, int]
 
 _SUMS: Final = ("DefaultPreemption", "sums")
 _PODS: Final = ("DefaultPreemption", "pods")
 
 
 class Evictable:
-    """Pods of one node, in the order in which they are spared.
+    """Pods of one node, in the order in which they are reprieved.
 
     pods              first those that would violate a budget, each part most important first
-    figures           per pod: cpu, memory, ephemeral storage, priority, start in nanoseconds or
+    values            per pod: cpu, memory, ephemeral storage, priority, start in nanoseconds or
                       NOT_STARTED
     violating_count   how many would violate a budget
     """
 
-    __slots__ = ("figures", "pods", "violating_count")
+    __slots__ = ("pods", "values", "violating_count")
 
     def __init__(
         self,
         pods: tuple[PodInfo, ...],
-        figures: tuple[Figures, ...],
+        values: tuple[PodValues, ...],
         violating_count: int = 0,
     ) -> None:
         self.pods = pods
-        self.figures = figures
+        self.values = values
         self.violating_count = violating_count
 
     @classmethod
     def of(cls, pods: Sequence[PodInfo]) -> "Evictable":
-        return cls(tuple(pods), tuple([_figures(pod) for pod in pods]))
+        return cls(tuple(pods), tuple([_values_of(pod) for pod in pods]))
 
     def split(self, budgets: BudgetTable) -> "Evictable":
-        """The same pods with those to the front that would violate a budget."""
+        """The same pods, those first whose eviction would violate a budget."""
         split = budgets.split(self.pods)
         if not split.violating:
             return self
-        figures = {pod.uid: figures for pod, figures in zip(self.pods, self.figures, strict=True)}
+        values = {pod.uid: values for pod, values in zip(self.pods, self.values, strict=True)}
         pods = (*split.violating, *split.non_violating)
-        return Evictable(pods, tuple(figures[pod.uid] for pod in pods), len(split.violating))
+        return Evictable(pods, tuple(values[pod.uid] for pod in pods), len(split.violating))
 
 
 class PodsOfNode:
-    """The pods of one node by importance. Good for as long as the node does not change."""
+    """The pods of one node by importance. Valid while the node does not change."""
 
     __slots__ = ("_budgets", "_info", "_kept", "_priority", "_ranked", "_steps", "_until_ns")
 
@@ -80,16 +80,16 @@ class PodsOfNode:
         self._ranked: Evictable | None = None
         # Negated priorities of the ranked pods, ascending.
         self._steps: list[int] = []
-        # Until then the order depends on the hour: a pod that has not started counts as started
-        # now, and some pod claims to have started then.
+        # Until then the order depends on the current time: a pod that has not started counts as
+        # started now, and some pod has this later start time.
         self._until_ns = -1
-        # The last answer, and what it was the answer to.
+        # The last result, and its arguments.
         self._kept: Evictable | None = None
         self._priority = 0
         self._budgets: BudgetTable | None = None
 
     def below(self, priority: int, budgets: BudgetTable | None, now_ns: int) -> Evictable:
-        """The pods of lower priority. `budgets` None stands for a cluster without any."""
+        """The pods of lower priority. `budgets` None means that the cluster has none."""
         ranked = self._ranked or self._rank()
         if now_ns <= self._until_ns:
             lower = [pod for pod in self._info.pods if pod.priority < priority]
@@ -97,7 +97,7 @@ class PodsOfNode:
         kept = self._kept
         if kept is None or priority != self._priority or budgets is not self._budgets:
             first = bisect_right(self._steps, -priority)
-            lower = Evictable(ranked.pods[first:], ranked.figures[first:])
+            lower = Evictable(ranked.pods[first:], ranked.values[first:])
             kept = self._kept = _split(lower, budgets)
             self._priority, self._budgets = priority, budgets
         return kept
@@ -105,7 +105,7 @@ class PodsOfNode:
     def _rank(self) -> Evictable:
         ranked = self._ranked = Evictable.of(by_importance(self._info.pods, NOT_STARTED))
         self._steps = [-pod.priority for pod in ranked.pods]
-        starts = {figures[START] for figures in ranked.figures}
+        starts = {values[START] for values in ranked.values}
         if NOT_STARTED in starts:
             self._until_ns = max(starts - {NOT_STARTED}, default=-1)
         return ranked
@@ -151,7 +151,7 @@ def _split(evictable: Evictable, budgets: BudgetTable | None) -> Evictable:
     return evictable if budgets is None else evictable.split(budgets)
 
 
-def _figures(pod: PodInfo) -> Figures:
+def _values_of(pod: PodInfo) -> PodValues:
     requested = pod.accounted.requested
     return (
         requested.milli_cpu,

@@ -4,12 +4,12 @@
        └────────────── any failure: the preemptor is activated, to try again ──────────┘
 
 While a pod is marked its PreEnqueue holds it back: tried too early, it would find its victims still
-there and preempt elsewhere. The last victim is kept for the end and its name noted: its deletion
-is the event that wakes the pod, which may arrive before the mark is gone.
+there and preempt elsewhere. The last victim is evicted alone and its name noted: its deletion is
+the event that queues the pod again, and may arrive before the mark is removed.
 
 A scheduling cycle never waits. So without SchedulerAsyncPreemption victims are evicted beside the
-loop as well, without a mark and in the order of that mode; a failure then goes to the log, for the
-cycle that would report it is over.
+loop as well, without a mark and in the order of that mode; a failure is then only logged, because
+the cycle that would report it is over.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ IN_MEMORY: Final = " (in kube-scheduler memory)."
 
 
 class Eviction(NamedTuple):
-    """Whom to evict from which node, and for whom. Victims that are leaving anyway are left out."""
+    """Pods to evict from a node, and the preemptor. Victims being deleted already are left out."""
 
     preemptor: Pod
     priority: int
@@ -53,7 +53,7 @@ class Executor:
         self._preempting: dict[str, tuple[str, str] | None] = {}
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
-        """See to it that the victims go; returns at once."""
+        """Start the eviction of the victims; returns at once."""
         staying = [victim.pod for victim in victims if not is_terminating(victim.pod)]
         if staying or not self._is_async:
             self._handle.metrics.preemption_actuated(len(victims))
@@ -65,7 +65,7 @@ class Executor:
             self._handle.spawn(self._evict_in_background(eviction))
 
     def is_preempting(self, pod: Pod) -> bool:
-        """Whether the pod should wait: its victims are not all on their way yet."""
+        """Whether the pod should wait: not all of its victims are being deleted yet."""
         uid = pod.metadata.uid
         if uid not in self._preempting:
             return False
@@ -87,13 +87,13 @@ class Executor:
             self._preempting[uid] = (last.metadata.namespace, last.metadata.name)
             await self._evict_one(eviction, last)
             has_failed = not is_cleared
-        except Exception as error:  # Whatever it was, the preemptor tries again.
+        except Exception as error:  # After any failure the preemptor tries again.
             self._log(eviction, error)
         finally:
             self._preempting.pop(uid, None)
             self._handle.metrics.preemption_task_ended()
         if has_failed:
-            # Nothing else might wake it: some of the pods it waits for are not going.
+            # Some victims stay, so no event may come that would queue the pod again.
             self._handle.activate((eviction.preemptor,))
 
     async def _evict_at_once(self, eviction: Eviction) -> None:
@@ -101,27 +101,27 @@ class Executor:
             await _all_or_first_error(
                 self._evict_one(eviction, victim) for victim in eviction.victims
             )
-        except Exception as error:  # As above, though it is not woken in this mode.
+        except Exception as error:  # As above, but it is not activated in this mode.
             self._log(eviction, error)
         else:
             await self._clear_nominations(eviction)
 
     def _log(self, eviction: Eviction, error: Exception) -> None:
         log.error(
-            "cannot make all room for pod %s on node %s: %s",
+            "cannot evict all victims for pod %s on node %s: %s",
             object_ref(eviction.preemptor.metadata),
             eviction.node_name,
             error,
-            # What the API server refused needs no traceback.
+            # An error from the API server needs no traceback.
             exc_info=None if isinstance(error, KubestowError) else error,
         )
 
     # --- one pod ---
 
     async def _clear_nominations(self, eviction: Eviction) -> bool:
-        """Have less important pods that were promised this node look for another one.
+        """Clear the nominations of less important pods to this node; return whether all succeeded.
 
-        One that cannot be told keeps nobody from being evicted; returns whether all were.
+        A failed patch does not stop the other evictions.
         """
         nominated = self._handle.nominator.nominated_pods_for_node(eviction.node_name)
         less_important = [pod.pod for pod in nominated if pod.priority < eviction.priority]
@@ -148,7 +148,7 @@ class Executor:
         )
 
     def _stop_placing(self, victim: Pod) -> bool:
-        """Turn back a pod that is on its way to the node but not bound; False if it is too late."""
+        """Stop a pod that is being placed but not bound; False if it is too late."""
         uid = victim.metadata.uid
         waiting = self._handle.waiting_pods.get(uid)
         if waiting is not None:
@@ -157,7 +157,7 @@ class Executor:
         return in_pre_bind is not None and in_pre_bind.cancel(f"preempted by {self._plugin_name}")
 
     async def _delete(self, preemptor: Pod, victim: Pod) -> bool:
-        """Say why on the pod, then delete it; False if it is gone already."""
+        """Set the disruption condition, then delete the pod; False if it is gone already."""
         condition = Condition(
             type=DISRUPTION_TARGET,
             status="True",
@@ -177,7 +177,7 @@ class Executor:
         return True
 
     def _now(self) -> datetime:
-        # The API counts in whole seconds.
+        # Times in the API have whole seconds.
         return datetime.fromtimestamp(self._handle.clock.now_ns() // NANOSECONDS, UTC)
 
 

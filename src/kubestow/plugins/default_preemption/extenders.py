@@ -1,4 +1,4 @@
-"""Lets extenders have their say on candidates (spec 08 A7, spec 04 §13.5)."""
+"""Lets extenders filter the candidates (spec 08 A7, spec 04 §13.5)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,8 +17,7 @@ def ask_extenders(
     snapshot: Snapshot,
     now_ns: int,
 ) -> Candidates:
-    """The candidates that are left, with the victims that are left. Raises what an extender raised
-    that must not fail."""
+    """The remaining candidates and victims; raises errors of extenders that are not ignorable."""
     asked = [
         extender
         for extender in extenders
@@ -33,7 +32,7 @@ def ask_extenders(
             kept = [
                 _candidate(extender, name, victims, snapshot) for name, victims in answer.items()
             ]
-        except Exception:  # Whatever an ignorable extender does wrong is overlooked.
+        except Exception:  # Any failure of an ignorable extender is ignored.
             if not extender.is_ignorable:
                 raise
             continue

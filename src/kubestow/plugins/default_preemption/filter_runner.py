@@ -1,4 +1,4 @@
-"""Asks filters about many nodes in thought, as few times as possible (`filters` says how often).
+"""Runs filters on many simulated nodes, as few times as `filters` allows.
 
 A filter answers for each node by itself, so one that reads neither pods nor numbers gives the same
 answer at every step of a trial.
@@ -17,13 +17,13 @@ from kubestow.framework.plugin import FilterPlugin, StatusCodes
 from kubestow.framework.reuse import Reads
 from kubestow.framework.runner import FilterError, code_of_one
 from kubestow.index.nodes import Nodes, SimulatedNode
-from kubestow.plugins.default_preemption.dry_run import Question
+from kubestow.plugins.default_preemption.dry_run import TrialInputs
 from kubestow.plugins.default_preemption.filters import TrialFilter
-from kubestow.plugins.default_preemption.thinned import ThinnedNodes
+from kubestow.plugins.default_preemption.reduced_nodes import ReducedNodes
 
 
 class TrialNode(NamedTuple):
-    """One node in thought, and what the plugins' state would be."""
+    """One simulated node, and the plugins' state for it."""
 
     node: SimulatedNode
     state: CycleState
@@ -34,79 +34,83 @@ TrialNodeAt = Callable[[int], TrialNode]
 
 
 class FilterFault(Exception):
-    """A filter failed, and not for one node alone."""
+    """A filter failed as a whole, not for one node."""
 
 
-class Asker:
-    """Asks the filters of one attempt."""
+class FilterRunner:
+    """Runs the filters of one attempt."""
 
-    def __init__(self, question: Question, statuses: StatusCodes) -> None:
-        self._state = question.state
-        self._pod = question.pod
+    def __init__(self, inputs: TrialInputs, statuses: StatusCodes) -> None:
+        self._state = inputs.state
+        self._pod = inputs.pod
         self._statuses = statuses
-        self._filters = question.filters
+        self._filters = inputs.filters
 
-    def first_failures(self, view: ThinnedNodes, node_at: TrialNodeAt) -> IntArray:
+    def first_failures(self, view: ReducedNodes, node_at: TrialNodeAt) -> IntArray:
         """int64[node]: the status of the first filter that fails, as a number; 0 if none does."""
         failures = np.zeros(len(view), np.int64)
         passing = everything = np.arange(len(view))
-        for asked in self._filters:
-            if asked.reads is Reads.PODS:
-                numbers = self._ask_each(asked, passing, node_at)
+        for each in self._filters:
+            if each.reads is Reads.PODS:
+                numbers = self._run_by_node(each, passing, node_at)
             else:
-                is_narrowed = asked.step.reuse.per_node and passing is not everything
+                is_narrowed = each.step.reuse.per_node and passing is not everything
                 nodes = view.subset(passing) if is_narrowed else view
-                codes = self._ask_all(asked, nodes)
+                codes = self._run_on_all(each, nodes)
                 if codes is None:
                     continue
                 codes = codes if is_narrowed else codes[passing]
-                numbers = status_numbers(asked.plugin, self._state, codes, self._statuses)
+                numbers = status_numbers(each.plugin, self._state, codes, self._statuses)
             failures[passing] = numbers
             passing = passing[numbers == 0]
             if len(passing) == 0:
                 break
         return failures
 
-    def fails(self, view: ThinnedNodes, node_at: TrialNodeAt, mask: BoolArray) -> BoolArray:
-        """bool[node]: where some filter fails by now, of those nodes in the mask.
+    def fails(self, view: ReducedNodes, node_at: TrialNodeAt, mask: BoolArray) -> BoolArray:
+        """bool[node]: the nodes of the mask where some filter fails now.
 
-        All filters must have been asked about these nodes before, and have passed them.
+        All filters must have passed these nodes before.
         """
         fails = np.zeros(len(mask), np.bool_)
-        for asked in self._filters:
-            if asked.reads is Reads.NUMBERS:
-                codes = self._ask_all(asked, view)
+        for each in self._filters:
+            if each.reads is Reads.NUMBERS:
+                codes = self._run_on_all(each, view)
                 if codes is not None:
                     fails |= codes != 0
         fails &= mask
-        for asked in self._filters:
-            if asked.reads is Reads.PODS:
+        for each in self._filters:
+            if each.reads is Reads.PODS:
                 fitting = np.flatnonzero(mask & ~fails)
-                fails[fitting] = self._ask_each(asked, fitting, node_at) != 0
+                fails[fitting] = self._run_by_node(each, fitting, node_at) != 0
         return fails
 
-    def _ask_all(self, asked: TrialFilter, view: ThinnedNodes) -> IntArray | None:
-        nodes = view.as_they_are if asked.reads is Reads.NODE else view
-        return ask(asked.plugin, self._state, self._pod, nodes)
+    def _run_on_all(self, each: TrialFilter, view: ReducedNodes) -> IntArray | None:
+        nodes = view.unchanged if each.reads is Reads.NODE else view
+        return codes_of(each.plugin, self._state, self._pod, nodes)
 
-    def _ask_each(self, asked: TrialFilter, positions: IntpArray, node_at: TrialNodeAt) -> IntArray:
-        """The statuses of the nodes at these positions as numbers, found one by one."""
+    def _run_by_node(
+        self, each: TrialFilter, positions: IntpArray, node_at: TrialNodeAt
+    ) -> IntArray:
+        """The statuses of the nodes at these positions as numbers, one node after the other."""
         numbers = np.zeros(len(positions), np.int64)
         listed: list[int] = positions.tolist()
         for index, position in enumerate(listed):
             node, state = node_at(position)
             try:
-                code = code_of_one(asked.step, state, self._pod, node)
+                code = code_of_one(each.step, state, self._pod, node)
             except FilterError as error:
                 raise FilterFault from error
             if code:
-                status = decode_status(asked.plugin, state, code)
+                status = decode_status(each.plugin, state, code)
                 numbers[index] = self._statuses.code_of(status)
         return numbers
 
 
-def ask(plugin: FilterPlugin, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
-    """The filter's codes, one per node; FilterFault if it has none."""
+def codes_of(
+    plugin: FilterPlugin, state: CycleState, pod: PodInfo, nodes: Nodes
+) -> IntArray | None:
+    """The filter's codes, one per node; FilterFault if it fails."""
     try:
         codes = plugin.filter(state, pod, nodes)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
@@ -119,7 +123,7 @@ def ask(plugin: FilterPlugin, state: CycleState, pod: PodInfo, nodes: Nodes) -> 
 def status_numbers(
     plugin: FilterPlugin, state: CycleState, codes: IntArray, statuses: StatusCodes
 ) -> IntArray:
-    """The numbers of the statuses these codes of the filter stand for."""
+    """The numbers of the statuses that these codes of the filter mean."""
     numbers = np.zeros(len(codes), np.int64)
     left = np.flatnonzero(codes)
     while len(left):

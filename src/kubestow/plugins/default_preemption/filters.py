@@ -1,12 +1,12 @@
 """The filters that take part in a trial, and what their verdicts depend on.
 
-A trial moves pods off nodes and back again. What a filter declares (`framework.reuse`) says how
-often it has to be asked:
+A trial removes pods from nodes and puts some back. How often a filter is called depends on what it
+declares (`framework.reuse`):
 
     Reads.NODE      once: pods do not change its answer
     Reads.NUMBERS   at every step, for all nodes at once
-    Reads.PODS      at every step, node by node; so is a filter that declares nothing, or whose
-                    state follows pods that are added and removed
+    Reads.PODS      at every step, node by node; the same for a filter that declares nothing, or
+                    whose state follows pods that are added and removed
 """
 
 from typing import NamedTuple
@@ -21,8 +21,8 @@ from kubestow.framework.reuse import Reads
 class TrialFilter(NamedTuple):
     """One filter in one attempt.
 
-    follows_pods   its state has to be changed when pods are thought to come or go
-    is_reused      what it says of a node holds for all pods of the shape
+    follows_pods   its state has to be changed when pods are added or removed in the simulation
+    is_reused      its verdict on a node holds for all pods of the shape
     """
 
     step: FilterStep

@@ -1,8 +1,8 @@
-"""Whom to evict from many nodes at once (spec 08 A6, A11 hints).
+"""The victims on many nodes at once (spec 08 A6, A11 hints).
 
-The same trial as in `one_node`, in step on all nodes: all less important pods off, then the first
-pod of every node put back, then the second of every node, and so on. Each step asks the filters
-once for all nodes where numbers decide, and node by node only where they do not (`asking`).
+The same trial as in `one_node`, in step on all nodes: all less important pods are removed, then the
+first pod of every node is put back, then the second, and so on. Each step calls a filter once for
+all nodes if it reads numbers only, and node by node otherwise (`filter_runner`).
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,6 @@ from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reads
 from kubestow.framework.runner import run_add_pod, run_remove_pod
 from kubestow.index.nodes import SimulatedNode, nodes_of
-from kubestow.plugins.default_preemption.asking import Asker, FilterFault, TrialNode
 from kubestow.plugins.default_preemption.candidates import (
     CRITERIA,
     HIGHEST_PRIORITY,
@@ -29,8 +28,8 @@ from kubestow.plugins.default_preemption.candidates import (
 )
 from kubestow.plugins.default_preemption.dry_run import (
     NO_VICTIMS,
-    Question,
-    Stretch,
+    TrialInputs,
+    TrialResults,
 )
 from kubestow.plugins.default_preemption.evictable import (
     NOT_STARTED,
@@ -39,65 +38,66 @@ from kubestow.plugins.default_preemption.evictable import (
     evictable_pods,
     lower_sums,
 )
+from kubestow.plugins.default_preemption.filter_runner import FilterFault, FilterRunner, TrialNode
 from kubestow.plugins.default_preemption.one_node import OneNode, no_victim_needed
-from kubestow.plugins.default_preemption.thinned import Slots, ThinnedNodes
+from kubestow.plugins.default_preemption.reduced_nodes import PodSlots, ReducedNodes
 
-# How many nodes are asked about at once before it is known how many of them could help.
+# How many nodes are filtered at once before it is known how many of them could help.
 SCREENED_MAX: Final = 4096
 LOWEST: Final = np.iinfo(np.int64).min
 
 
 class ManyNodes:
-    """Tries nodes by the hundred. Only for the default rules on victims."""
+    """Tries hundreds of nodes together. Only for the default rules on victims."""
 
-    def __init__(self, question: Question, statuses: StatusCodes | None = None) -> None:
-        self._question = question
+    def __init__(self, inputs: TrialInputs, statuses: StatusCodes | None = None) -> None:
+        self._inputs = inputs
         self.statuses = StatusCodes() if statuses is None else statuses
-        self._goes_by_node = any(asked.reads is Reads.PODS for asked in question.filters)
+        self._is_per_node = any(trial_filter.reads is Reads.PODS for trial_filter in inputs.filters)
 
-    def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
+    def evaluate(self, rows: IntpArray, missing: int | None) -> TrialResults:
         if missing is not None:
-            tried = rows[: missing if self._goes_by_node else SCREENED_MAX]
+            tried = rows[: missing if self._is_per_node else SCREENED_MAX]
         else:
             tried = rows
         try:
             return self._try(tried, missing)
         except FilterFault:
-            # A filter failed for all nodes together. Only one by one can it say which it means.
-            return OneNode(self._question, self.statuses).evaluate(rows, missing)
+            # A filter failed for all nodes together. One by one shows which node it fails on.
+            return OneNode(self._inputs, self.statuses).evaluate(rows, missing)
 
-    def _try(self, rows: IntpArray, missing: int | None) -> Stretch:
-        question, statuses = self._question, self.statuses
+    def _try(self, rows: IntpArray, missing: int | None) -> TrialResults:
+        inputs, statuses = self._inputs, self.statuses
         codes = np.full(len(rows), statuses.code_of(NO_VICTIMS), np.int64)
-        sums = lower_sums(nodes_of(question.snapshot, rows), question.pod.priority)
+        sums = lower_sums(nodes_of(inputs.snapshot, rows), inputs.pod.priority)
         positions = np.flatnonzero(sums[0])
-        asker = Asker(question, statuses)
+        runner = FilterRunner(inputs, statuses)
         if len(positions):
-            screened = _Thought(question, rows[positions])
-            codes[positions] = screened.first_failures(asker)
+            screened = _SimulatedNodes(inputs, rows[positions])
+            codes[positions] = screened.first_failures(runner)
         fitting = np.flatnonzero(codes == 0)
         if missing is not None and len(fitting) > missing:
-            # The others are most likely not needed. If they are, they will be asked about again.
+            # The others are most likely not needed. If they are, they are tried again.
             fitting = fitting[:missing]
             codes = codes[: fitting[-1] + 1]
         if len(fitting) == 0:
-            return Stretch(codes, np.zeros((CRITERIA, 0), np.int64), _no_victims)
-        victims = _reprieve(question, rows[fitting], asker)
+            return TrialResults(codes, np.zeros((CRITERIA, 0), np.int64), _no_victims)
+        victims = _reprieve(inputs, rows[fitting], runner)
         ranks = victims.ranks()
         has_victims = victims.mask.any(axis=0)
         if not has_victims.all():
             ranks = ranks[:, has_victims]
             for position in fitting[~has_victims].tolist():
-                name = question.snapshot.names[rows[position]]
+                name = inputs.snapshot.names[rows[position]]
                 codes[position] = statuses.code_of(no_victim_needed(name))
-        return Stretch(codes, ranks, victims.of_row)
+        return TrialResults(codes, ranks, victims.of_row)
 
 
 class _Victims(NamedTuple):
-    """mask   bool[slot, node]: the pods that cannot be spared."""
+    """mask   bool[slot, node]: the pods that cannot be reprieved."""
 
     rows: IntpArray
-    slots: Slots
+    slots: PodSlots
     mask: BoolArray
     now_ns: int
 
@@ -110,12 +110,12 @@ class _Victims(NamedTuple):
     def ranks(self) -> IntArray:
         """int64[criterion, node], as `Candidate.ranks` has them."""
         mask, slots = self.mask, self.slots
-        priorities, starts = slots.figures[PRIORITY], slots.figures[START]
+        priorities, starts = slots.values[PRIORITY], slots.values[START]
         starts = np.where(starts == NOT_STARTED, self.now_ns, starts)
         ranks = np.zeros((CRITERIA, len(self.rows)), np.int64)
         is_violating = slots.is_violating()
         if is_violating is None:
-            # Pods lie in order of importance, so the first victim says it for all.
+            # Pods are in order of importance, so the first victim has the highest priority.
             firsts, nodes = mask.argmax(axis=0), np.arange(len(self.rows))
             highest, earliest = priorities[firsts, nodes], starts[firsts, nodes]
         else:
@@ -130,56 +130,56 @@ class _Victims(NamedTuple):
         return ranks
 
 
-def _reprieve(question: Question, rows: IntpArray, asker: Asker) -> _Victims:
-    """Put pods back where there is room; returns those that have to go."""
+def _reprieve(inputs: TrialInputs, rows: IntpArray, runner: FilterRunner) -> _Victims:
+    """Put pods back where the preemptor still fits; returns the others."""
     evictable = evictable_pods(
-        nodes_of(question.snapshot, rows), question.pod.priority, question.budgets, question.now_ns
+        nodes_of(inputs.snapshot, rows), inputs.pod.priority, inputs.budgets, inputs.now_ns
     )
-    slots = Slots.of(evictable)
-    thought = _Thought(question, rows, slots)
+    slots = PodSlots.of(evictable)
+    simulated = _SimulatedNodes(inputs, rows, slots)
     victims = np.zeros_like(slots.exists)
     for slot in range(len(slots)):
-        thought.put_back(slot)
-        rejected = thought.fails(asker, slots.exists[slot])
+        simulated.put_back(slot)
+        rejected = simulated.fails(runner, slots.exists[slot])
         if rejected.any():
-            thought.take_away(slot, rejected)
+            simulated.take_away(slot, rejected)
             victims[slot] = rejected
-    return _Victims(rows, slots, victims, question.now_ns)
+    return _Victims(rows, slots, victims, inputs.now_ns)
 
 
-class _Thought:
-    """Some nodes without their less important pods, in every form filters may ask for."""
+class _SimulatedNodes:
+    """Some nodes without their less important pods, as arrays and as single nodes."""
 
-    def __init__(self, question: Question, rows: IntpArray, slots: Slots | None = None) -> None:
-        self._question = question
+    def __init__(self, inputs: TrialInputs, rows: IntpArray, slots: PodSlots | None = None) -> None:
+        self._inputs = inputs
         self._rows = rows
         self._slots = slots
-        self._view = ThinnedNodes(question.snapshot, rows, question.pod.priority, slots)
-        self._crowd = _Crowd.of(question, rows)
+        self._view = ReducedNodes(inputs.snapshot, rows, inputs.pod.priority, slots)
+        self._nominated = _Nominated.of(inputs, rows)
         self._trial_nodes: dict[int, TrialNode] = {}
 
-    # --- asking about them, with and without nominated pods (spec 04 §7) ---
+    # --- filtering them, with and without nominated pods (spec 04 §7) ---
 
-    def first_failures(self, asker: Asker) -> IntArray:
-        failures = asker.first_failures(self._view, self._trial_node_at)
-        crowd = self._crowd
-        if crowd is not None:
-            crowded = self._view.crowded(crowd.positions, crowd.pods)
-            found = asker.first_failures(crowded, self._crowded_node_at)
-            # Nominated pods are counted in first, so what fails with them is what is said.
-            failures[crowd.positions[found != 0]] = found[found != 0]
+    def first_failures(self, runner: FilterRunner) -> IntArray:
+        failures = runner.first_failures(self._view, self._trial_node_at)
+        nominated = self._nominated
+        if nominated is not None:
+            view = self._view.with_nominated(nominated.positions, nominated.pods)
+            found = runner.first_failures(view, self._node_with_nominated)
+            # The run with nominated pods comes first upstream, so its failure is reported.
+            failures[nominated.positions[found != 0]] = found[found != 0]
         return failures
 
-    def fails(self, asker: Asker, mask: BoolArray) -> BoolArray:
-        fails = asker.fails(self._view, self._trial_node_at, mask)
-        crowd = self._crowd
-        if crowd is not None:
-            crowded = self._view.crowded(crowd.positions, crowd.pods)
-            mask = (mask & ~fails)[crowd.positions]
-            fails[crowd.positions] |= asker.fails(crowded, self._crowded_node_at, mask)
+    def fails(self, runner: FilterRunner, mask: BoolArray) -> BoolArray:
+        fails = runner.fails(self._view, self._trial_node_at, mask)
+        nominated = self._nominated
+        if nominated is not None:
+            view = self._view.with_nominated(nominated.positions, nominated.pods)
+            mask = (mask & ~fails)[nominated.positions]
+            fails[nominated.positions] |= runner.fails(view, self._node_with_nominated, mask)
         return fails
 
-    # --- pods that come and go ---
+    # --- adding and removing pods ---
 
     def put_back(self, slot: int) -> None:
         self._view.put_back(slot)
@@ -200,7 +200,7 @@ class _Thought:
         pods = self._slots.of_nodes[position].pods
         return pods[slot] if slot < len(pods) else None
 
-    # --- nodes one by one, made when a filter asks for them ---
+    # --- single nodes, made when a filter needs them ---
 
     def _trial_node_at(self, position: int) -> TrialNode:
         trial_node = self._trial_nodes.get(position)
@@ -209,10 +209,10 @@ class _Thought:
         return trial_node
 
     def _make_trial_node(self, position: int) -> TrialNode:
-        question = self._question
-        node = SimulatedNode(question.snapshot, int(self._rows[position]))
-        trial_node = TrialNode(node, question.state.clone())
-        priority = question.pod.priority
+        inputs = self._inputs
+        node = SimulatedNode(inputs.snapshot, int(self._rows[position]))
+        trial_node = TrialNode(node, inputs.state.clone())
+        priority = inputs.pod.priority
         for pod in [pod for pod in node.info.pods if pod.priority < priority]:
             self._remove(trial_node, pod)
         for slot in self._view.slots_back(position):
@@ -221,50 +221,50 @@ class _Thought:
             self._add(trial_node, pod)
         return trial_node
 
-    def _crowded_node_at(self, position: int) -> TrialNode:
-        assert self._crowd is not None
-        plain = self._trial_node_at(int(self._crowd.positions[position]))
+    def _node_with_nominated(self, position: int) -> TrialNode:
+        assert self._nominated is not None
+        plain = self._trial_node_at(int(self._nominated.positions[position]))
         trial_node = TrialNode(plain.node.clone(), plain.state.clone())
-        for pod in self._crowd.pods[position]:
+        for pod in self._nominated.pods[position]:
             self._add(trial_node, pod)
         return trial_node
 
     def _add(self, trial_node: TrialNode, pod: PodInfo) -> None:
         trial_node.node.add_pod(pod)
-        question, row = self._question, trial_node.node.row
-        if run_add_pod(question.profile, trial_node.state, question.pod, pod, row) is not None:
+        inputs, row = self._inputs, trial_node.node.row
+        if run_add_pod(inputs.profile, trial_node.state, inputs.pod, pod, row) is not None:
             raise FilterFault
 
     def _remove(self, trial_node: TrialNode, pod: PodInfo) -> None:
         trial_node.node.remove_pod(pod)
-        question, row = self._question, trial_node.node.row
-        if run_remove_pod(question.profile, trial_node.state, question.pod, pod, row) is not None:
+        inputs, row = self._inputs, trial_node.node.row
+        if run_remove_pod(inputs.profile, trial_node.state, inputs.pod, pod, row) is not None:
             raise FilterFault
 
 
-class _Crowd(NamedTuple):
-    """Pods nominated to some of the nodes, that come before the pod in question."""
+class _Nominated(NamedTuple):
+    """Pods nominated to some of the nodes, of equal or higher priority than the preemptor."""
 
     positions: IntpArray
     pods: Sequence[Sequence[PodInfo]]
 
     @classmethod
-    def of(cls, question: Question, rows: IntpArray) -> "_Crowd | None":
-        crowds = crowds_by_row(question)
-        if not crowds:
+    def of(cls, inputs: TrialInputs, rows: IntpArray) -> "_Nominated | None":
+        nominated = nominated_by_row(inputs)
+        if not nominated:
             return None
-        positions = np.flatnonzero(np.isin(rows, np.fromiter(crowds, np.intp)))
+        positions = np.flatnonzero(np.isin(rows, np.fromiter(nominated, np.intp)))
         if len(positions) == 0:
             return None
-        return cls(positions, [crowds[row] for row in rows[positions].tolist()])
+        return cls(positions, [nominated[row] for row in rows[positions].tolist()])
 
 
-def crowds_by_row(question: Question) -> dict[int, Sequence[PodInfo]]:
-    """The rows of nodes that other pods are nominated to and come first, with these pods."""
-    nominator, pod = question.nominator, question.pod
-    crowds: dict[int, Sequence[PodInfo]] = {}
+def nominated_by_row(inputs: TrialInputs) -> dict[int, Sequence[PodInfo]]:
+    """By row, the pods nominated to the node that have equal or higher priority."""
+    nominator, pod = inputs.nominator, inputs.pod
+    nominated: dict[int, Sequence[PodInfo]] = {}
     for name in nominator.nominated_nodes():
-        row = question.snapshot.row_of(name)
+        row = inputs.snapshot.row_of(name)
         if row is None:
             continue
         ahead = [
@@ -273,8 +273,8 @@ def crowds_by_row(question: Question) -> dict[int, Sequence[PodInfo]]:
             if other.priority >= pod.priority and other.uid != pod.uid
         ]
         if ahead:
-            crowds[row] = ahead
-    return crowds
+            nominated[row] = ahead
+    return nominated
 
 
 def _no_victims(row: int) -> Sequence[PodInfo]:

@@ -1,9 +1,9 @@
-"""Whom to evict from one node, found by trying (spec 08 A6).
+"""The victims on one node, found by simulation (spec 08 A6).
 
-    all less important pods off ─► does the pod fit? ─► put them back one by one, as long as it fits
+    remove all less important pods ─► does the pod fit? ─► put them back one by one while it fits
 
-Everything the plugins know takes part: the node and the plugins' state are copied and changed
-along. This is the rule; `many_nodes` is a quicker way to the same answers.
+The node and the state of all plugins are copied and changed. This is the reference; `many_nodes` is
+a faster way to the same results.
 """
 
 import numpy as np
@@ -19,50 +19,50 @@ from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.default_preemption.candidates import CRITERIA, Candidate
 from kubestow.plugins.default_preemption.dry_run import (
     NO_VICTIMS,
-    Question,
-    Stretch,
+    TrialInputs,
+    TrialResults,
 )
 
 
 class OneNode:
     """Tries nodes one after the other."""
 
-    def __init__(self, question: Question, statuses: StatusCodes | None = None) -> None:
-        self._question = question
+    def __init__(self, inputs: TrialInputs, statuses: StatusCodes | None = None) -> None:
+        self._inputs = inputs
         self.statuses = StatusCodes() if statuses is None else statuses
 
-    def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
+    def evaluate(self, rows: IntpArray, missing: int | None) -> TrialResults:
         if missing is not None:
             rows = rows[:1]
         codes = np.zeros(len(rows), np.int64)
         ranks: list[tuple[int, ...]] = []
         victims: dict[int, tuple[PodInfo, ...]] = {}
         for position, row in enumerate(rows.tolist()):
-            found = select_victims(self._question, row)
+            found = select_victims(self._inputs, row)
             if isinstance(found, Status):
                 codes[position] = self.statuses.code_of(found)
             else:
-                ranks.append(found.ranks(self._question.now_ns))
+                ranks.append(found.ranks(self._inputs.now_ns))
                 victims[row] = tuple(found.victims)
         table = np.array(ranks, np.int64).reshape(len(ranks), CRITERIA)
-        return Stretch(codes, table.T, victims.__getitem__)
+        return TrialResults(codes, table.T, victims.__getitem__)
 
 
-def select_victims(question: Question, row: int) -> Candidate | Status:
-    """The pods to evict from the node; a status if that cannot help or fails."""
+def select_victims(inputs: TrialInputs, row: int) -> Candidate | Status:
+    """The pods to evict from the node; a status if evicting cannot help or fails."""
     try:
-        candidate = _Trial(question, row).select_victims()
+        candidate = _Trial(inputs, row).select_victims()
     except _Failed as failure:
         return failure.status
     except CacheError as error:
         return Status.from_error(error)
     if candidate.victims:
         return candidate
-    return no_victim_needed(question.snapshot.names[row])
+    return no_victim_needed(inputs.snapshot.names[row])
 
 
 def no_victim_needed(node_name: str) -> Status:
-    """The pod fits though nobody goes: then it should have fitted before."""
+    """The pod fits without any eviction, so it should have fitted before."""
     return Status.from_error(PluginError(f'expected at least one victim pod on node "{node_name}"'))
 
 
@@ -73,19 +73,19 @@ class _Failed(Exception):
 
 
 class _Trial:
-    """One node in thought, with pods coming and going."""
+    """One simulated node, from which pods are removed and put back."""
 
-    def __init__(self, question: Question, row: int) -> None:
-        self._question = question
+    def __init__(self, inputs: TrialInputs, row: int) -> None:
+        self._inputs = inputs
         self._row = row
-        self._node = SimulatedNode(question.snapshot, row)
-        # Nobody changes the state unless a filter follows pods.
-        is_followed = any(taking_part.follows_pods for taking_part in question.filters)
-        self._state = question.state.clone() if is_followed else question.state
-        self._nominated = question.nominator.nominated_pods_for_node(question.snapshot.names[row])
+        self._node = SimulatedNode(inputs.snapshot, row)
+        # The state changes only if a filter follows pods.
+        is_followed = any(trial_filter.follows_pods for trial_filter in inputs.filters)
+        self._state = inputs.state.clone() if is_followed else inputs.state
+        self._nominated = inputs.nominator.nominated_pods_for_node(inputs.snapshot.names[row])
 
     def select_victims(self) -> Candidate:
-        question = self._question
+        inputs = self._inputs
         lower = self._lower_pods()
         for pod in lower:
             self._remove(pod)
@@ -95,14 +95,14 @@ class _Trial:
         if status is not None:
             raise _Failed(status)
         lower = self._by_importance(lower)
-        budgets = question.budgets
+        budgets = inputs.budgets
         split = BudgetSplit([], lower) if budgets is None else budgets.split(lower)
         violating = self._reprieve(split.violating)
         victims = self._by_importance([*violating, *self._reprieve(split.non_violating)])
         return Candidate(self._row, victims, len(violating))
 
     def _lower_pods(self) -> list[PodInfo]:
-        pod, may_evict = self._question.pod, self._question.rules.may_evict
+        pod, may_evict = self._inputs.pod, self._inputs.rules.may_evict
         info = self._node.info
         return [
             other
@@ -111,7 +111,7 @@ class _Trial:
         ]
 
     def _reprieve(self, pods: list[PodInfo]) -> list[PodInfo]:
-        """Put back whom there is room for; returns the others."""
+        """Put pods back while the preemptor still fits; returns the others."""
         victims: list[PodInfo] = []
         for pod in pods:
             self._add(pod)
@@ -121,25 +121,23 @@ class _Trial:
         return victims
 
     def _by_importance(self, pods: list[PodInfo]) -> list[PodInfo]:
-        key, now_ns = self._question.rules.importance_key, self._question.now_ns
+        key, now_ns = self._inputs.rules.importance_key, self._inputs.now_ns
         return sorted(pods, key=lambda pod: key(pod, now_ns))
 
     def _filter(self) -> Status | None:
         return run_filters_with_nominated(
-            self._question.profile, self._state, self._question.pod, self._node, self._nominated
+            self._inputs.profile, self._state, self._inputs.pod, self._node, self._nominated
         )
 
     def _add(self, pod: PodInfo) -> None:
         self._node.add_pod(pod)
-        question = self._question
-        _raise_on_failure(run_add_pod(question.profile, self._state, question.pod, pod, self._row))
+        inputs = self._inputs
+        _raise_on_failure(run_add_pod(inputs.profile, self._state, inputs.pod, pod, self._row))
 
     def _remove(self, pod: PodInfo) -> None:
         self._node.remove_pod(pod)
-        question = self._question
-        _raise_on_failure(
-            run_remove_pod(question.profile, self._state, question.pod, pod, self._row)
-        )
+        inputs = self._inputs
+        _raise_on_failure(run_remove_pod(inputs.profile, self._state, inputs.pod, pod, self._row))
 
 
 def _raise_on_failure(status: Status | None) -> None:

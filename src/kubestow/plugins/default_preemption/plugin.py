@@ -16,7 +16,7 @@ from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PostFilterResult
 from kubestow.framework.status import SUCCESS, Code, Status
-from kubestow.plugins.default_preemption.dry_run import DryRun, Question, candidate_count
+from kubestow.plugins.default_preemption.dry_run import DryRun, TrialInputs, candidate_count
 from kubestow.plugins.default_preemption.eligibility import (
     DEFAULT_RULES,
     VictimRules,
@@ -34,7 +34,7 @@ GATED: Final = Status.unresolvable("waiting for the preemption for this pod to b
 class DefaultPreemption:
     name: ClassVar[str] = "DefaultPreemption"
     args_type: ClassVar[type[DefaultPreemptionArgs]] = DefaultPreemptionArgs
-    # A plugin built on this one may set others.
+    # A derived plugin may set others.
     rules: ClassVar[VictimRules] = DEFAULT_RULES
 
     def __init__(self, args: object, handle: Handle) -> None:
@@ -46,8 +46,8 @@ class DefaultPreemption:
         self._handle = handle
         self._is_async = handle.feature_gates.enabled("SchedulerAsyncPreemption")
         self.executor = Executor(self.name, handle, is_async=self._is_async)
-        # Where the search begins, counted in nodes that may become candidates. Upstream draws it by
-        # lot for every pod; here the same cluster gives the same victims unless somebody sets it.
+        # Where the search begins, counted in nodes that may become candidates. Upstream chooses it
+        # at random for every pod; here the same cluster gives the same victims unless it is set.
         self.offset = 0
         self._budgets: BudgetTable | None = None
         self._budgets_version = -1
@@ -63,8 +63,8 @@ class DefaultPreemption:
         return GATED if self.executor.is_preempting(pod) else None
 
     def events(self) -> Registrations:
-        # Of no help itself: it has pods that wait at PreEnqueue looked at by the hints of those
-        # plugins that rejected them.
+        # The hint never helps. The registration makes the queue call the hints of the plugins that
+        # rejected the pods which wait at PreEnqueue.
         return (on(Resource.POD, Action.DELETE, _never_helps),) if self._is_async else ()
 
     # --- preemption ---
@@ -75,14 +75,14 @@ class DefaultPreemption:
         self._handle.metrics.preemption_attempted()
         try:
             result, status = self._preempt(state, pod, diagnosis)
-        except Exception as error:  # An extender or a rule from outside; fails this attempt only.
+        except Exception as error:  # From an extender or a user's rule; fails this attempt only.
             result, status = None, Status.from_error(error)
         if status.message:
             status = Status(status.code, f"preemption: {status.message}")
         return result, status
 
     def evaluate_all(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> DryRun:
-        """Every node on which evicting might help, without stopping at enough; evicts nobody."""
+        """Try every node on which evicting might help; no pod is evicted."""
         return self._search(state, self._newest(pod), diagnosis, is_exhaustive=True)
 
     def _preempt(
@@ -116,7 +116,7 @@ class DefaultPreemption:
         return PostFilterResult(node_name, victims), SUCCESS
 
     def _newest(self, pod: PodInfo) -> PodInfo:
-        """The pod as the API server last showed it."""
+        """The pod as last delivered by the informer."""
         newest = self._handle.objects.pods.get(pod.namespace, pod.name)
         if newest is None:
             raise PluginError(f'pod "{pod.name}" not found')
@@ -130,7 +130,7 @@ class DefaultPreemption:
         rows = diagnosis.rows_with_code(Code.UNSCHEDULABLE)
         if len(rows) == 0:
             return dry_run
-        question = Question(
+        inputs = TrialInputs(
             handle.profile,
             state,
             pod,
@@ -142,7 +142,7 @@ class DefaultPreemption:
             self._filter_table.of_attempt(state, pod),
         )
         is_default = self.rules is DEFAULT_RULES
-        evaluator = self._records.evaluator(question) if is_default else OneNode(question)
+        evaluator = self._records.evaluator(inputs) if is_default else OneNode(inputs)
         wanted = candidate_count(
             len(rows),
             self._args.min_candidate_nodes_percentage,

@@ -1,15 +1,15 @@
-"""Many nodes as they would be without some of their pods, for filters that read numbers alone.
+"""Many nodes without some of their pods, for filters that read numbers only.
 
-A filter that compares what is requested with what is there gives its answer for hundreds of thinned
-nodes at once. One that reads more of the pods declares so, and is asked about one simulated node
-after the other.
+A filter that compares requested with allocatable amounts answers for hundreds of such nodes at
+once. One that reads more of the pods declares it, and is called for one simulated node after the
+other.
 
-The pods that come and go lie in slots, the same slot of all nodes side by side:
+The pods that are removed and put back are in slots, one row per slot of all nodes:
 
-    slot 0   a0 b0 c0      figures[figure, slot, node], 0 where a node has no pod in a slot
+    slot 0   a0 b0 c0      values[value, slot, node], 0 where a node has no pod in a slot
     slot 1   a1  - c1      exists[slot, node]
 
-Invariant: whatever the view answers is what a `SimulatedNode` with the same pods would answer.
+Invariant: the view gives the same numbers as a `SimulatedNode` with the same pods.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -27,7 +27,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.default_preemption.evictable import (
-    FIGURES,
+    VALUE_COUNT,
     Evictable,
     lower_scalar_sums,
     lower_sums,
@@ -36,35 +36,35 @@ from kubestow.plugins.default_preemption.evictable import (
 BASIC_COUNT: Final = len(BASIC_RESOURCES)
 
 
-class Slots:
-    """The evictable pods of some nodes side by side."""
+class PodSlots:
+    """The evictable pods of some nodes, by slot."""
 
-    __slots__ = ("exists", "figures", "of_nodes")
+    __slots__ = ("exists", "of_nodes", "values")
 
     def __init__(
         self,
         of_nodes: Sequence[Evictable],
-        figures: IntArray,
+        values: IntArray,
         exists: BoolArray,
     ) -> None:
         self.of_nodes = of_nodes
-        self.figures = figures
+        self.values = values
         self.exists = exists
 
     @classmethod
-    def of(cls, of_nodes: Sequence[Evictable]) -> "Slots":
+    def of(cls, of_nodes: Sequence[Evictable]) -> "PodSlots":
         """There must be at least one node, and a pod on each."""
         node_count = len(of_nodes)
         counts = np.array([len(evictable.pods) for evictable in of_nodes], np.intp)
-        # int64[pod, figure], the pods of the first node first.
+        # int64[pod, value], the pods of the first node first.
         listed = np.array(
-            [figures for evictable in of_nodes for figures in evictable.figures], np.int64
+            [values for evictable in of_nodes for values in evictable.values], np.int64
         )
         width = int(counts.max())
         if len(listed) == width * node_count:
-            by_node = listed.reshape(node_count, width, FIGURES)
+            by_node = listed.reshape(node_count, width, VALUE_COUNT)
         else:
-            by_node = np.zeros((node_count, width, FIGURES), np.int64)
+            by_node = np.zeros((node_count, width, VALUE_COUNT), np.int64)
             firsts = np.cumsum(counts) - counts
             slots = np.arange(len(listed)) - np.repeat(firsts, counts)
             by_node[np.repeat(np.arange(node_count), counts), slots] = listed
@@ -74,11 +74,11 @@ class Slots:
             np.arange(width)[:, np.newaxis] < counts,
         )
 
-    def subset(self, positions: IntpArray) -> "Slots":
+    def subset(self, positions: IntpArray) -> "PodSlots":
         listed: list[int] = positions.tolist()
-        return Slots(
+        return PodSlots(
             [self.of_nodes[position] for position in listed],
-            self.figures[:, :, positions],
+            self.values[:, :, positions],
             self.exists[:, positions],
         )
 
@@ -94,7 +94,7 @@ class Slots:
     def amounts(self, column: int, resource: str) -> IntArray:
         """int64[slot, node]: what the pods request of one resource."""
         if column < BASIC_COUNT:
-            return self.figures[column]
+            return self.values[column]
         amounts = np.zeros(self.exists.shape, np.int64)
         for position, evictable in enumerate(self.of_nodes):
             for slot, pod in enumerate(evictable.pods):
@@ -102,12 +102,12 @@ class Slots:
         return amounts
 
 
-class ThinnedNodes(Nodes):
-    """Nodes with all pods of lower priority gone, but for those put back slot by slot."""
+class ReducedNodes(Nodes):
+    """Nodes without the pods of lower priority, except those put back slot by slot."""
 
     __slots__ = (
         "_amounts",
-        "_crowd",
+        "_nominated",
         "_pod_count",
         "_present",
         "_priority",
@@ -122,14 +122,14 @@ class ThinnedNodes(Nodes):
         snapshot: Snapshot,
         rows: IntpArray,
         priority: int,
-        slots: Slots | None = None,
+        slots: PodSlots | None = None,
         *,
         present: BoolArray | None = None,
-        crowd: Sequence[Sequence[PodInfo]] = (),
+        nominated: Sequence[Sequence[PodInfo]] = (),
     ) -> None:
         """Pods can be put back only where there are slots.
 
-        `crowd` are pods thought to be on each node besides its own.
+        `nominated` are pods counted on each node in addition to its own.
         """
         super().__init__(snapshot, rows)
         self._row_numbers = rows
@@ -139,18 +139,18 @@ class ThinnedNodes(Nodes):
         if present is None and slots is not None:
             present = np.zeros_like(slots.exists)
         self._present = present
-        self._crowd = crowd
+        self._nominated = nominated
         self._sums: IntArray | None = None
         self._amounts: dict[int, IntArray] = {}
         self._requested: dict[int, IntArray] = {}
         self._pod_count: IntArray | None = None
 
     @property
-    def as_they_are(self) -> Nodes:
-        """The same nodes with the pods they have."""
+    def unchanged(self) -> Nodes:
+        """The same nodes with all their pods."""
         return nodes_of(self.snapshot, self.rows)
 
-    # --- pods that come and go ---
+    # --- adding and removing pods ---
 
     def put_back(self, slot: int) -> None:
         """Put the pod of this slot back on every node that has one."""
@@ -164,7 +164,7 @@ class ThinnedNodes(Nodes):
             self._pod_count += exists
 
     def take_away(self, slot: int, mask: BoolArray) -> None:
-        """Take the pod of this slot away again where the mask says so."""
+        """Remove the pod of this slot again from the nodes of the mask."""
         assert self._present is not None
         self._present[slot] &= ~mask
         for column, requested in self._requested.items():
@@ -176,21 +176,23 @@ class ThinnedNodes(Nodes):
         """The slots of the pods that are back on the node at this position."""
         return [] if self._present is None else np.flatnonzero(self._present[:, position]).tolist()
 
-    def crowded(self, positions: IntpArray, crowd: Sequence[Sequence[PodInfo]]) -> "ThinnedNodes":
-        """The nodes at these positions as they are now, each with some pods more."""
-        return ThinnedNodes(
+    def with_nominated(
+        self, positions: IntpArray, nominated: Sequence[Sequence[PodInfo]]
+    ) -> "ReducedNodes":
+        """The nodes at these positions in their current state, each with additional pods."""
+        return ReducedNodes(
             self.snapshot,
             self._row_numbers[positions],
             self._priority,
             None if self._slots is None else self._slots.subset(positions),
             present=None if self._present is None else self._present[:, positions],
-            crowd=crowd,
+            nominated=nominated,
         )
 
-    def subset(self, positions: IntpArray) -> "ThinnedNodes":
+    def subset(self, positions: IntpArray) -> "ReducedNodes":
         listed: list[int] = positions.tolist()
-        crowd = [self._crowd[position] for position in listed] if self._crowd else ()
-        return self.crowded(positions, crowd)
+        nominated = [self._nominated[position] for position in listed] if self._nominated else ()
+        return self.with_nominated(positions, nominated)
 
     def _amounts_of(self, column: int) -> IntArray:
         """int64[slot, node]: what the pods in the slots request of one resource."""
@@ -215,16 +217,16 @@ class ThinnedNodes(Nodes):
             requested = requested - self._lower_sums()[column + 1]
         else:
             name = self._columns.resources.names[column]
-            requested = requested - lower_scalar_sums(self.as_they_are, self._priority, name)
+            requested = requested - lower_scalar_sums(self.unchanged, self._priority, name)
         if self._present is not None and self._present.any():
             requested += (self._amounts_of(column) * self._present).sum(axis=0)
-        if self._crowd:
-            requested += [self._requested_by(pods, column) for pods in self._crowd]
+        if self._nominated:
+            requested += [self._requested_by(pods, column) for pods in self._nominated]
         return requested
 
     def _lower_sums(self) -> IntArray:
         if self._sums is None:
-            self._sums = lower_sums(self.as_they_are, self._priority)
+            self._sums = lower_sums(self.unchanged, self._priority)
         return self._sums
 
     def _requested_by(self, pods: Sequence[PodInfo], column: int) -> int:
@@ -247,12 +249,12 @@ class ThinnedNodes(Nodes):
             pod_count = super().pod_count - self._lower_sums()[0]
             if self._present is not None:
                 pod_count += np.count_nonzero(self._present, axis=0)
-            if self._crowd:
-                pod_count += [len(pods) for pods in self._crowd]
+            if self._nominated:
+                pod_count += [len(pods) for pods in self._nominated]
             self._pod_count = pod_count
         return pod_count
 
-    # --- what this view does not have ---
+    # --- not available in this view ---
 
     def non_zero_requested(self, column: int) -> IntArray:
         raise _undeclared("non_zero_requested")

@@ -1,18 +1,18 @@
-"""What trials came to, kept from pod to pod.
+"""Results of trials, reused for later pods.
 
-Pods that have to evict others come in numbers and look alike, and one of them changes one node.
-Where every filter answers from the pod's shape and the node alone, so does the trial: its outcome
-is kept per shape and priority, and found anew only for nodes that changed.
+Many preemptors have the same shape, and each of them changes one node. Where every filter depends
+on the pod's shape and the node alone, so does the trial: its result is kept per shape and priority,
+and computed again only for nodes that changed.
 
-    stale rows     found anew, when a search gets there      `one_node`, `many_nodes`
-    kept rows      read
-    crowded rows   found anew for every pod, never kept: who is nominated to a node is not
-                   part of the node
+    stale rows       computed when a search reaches them      `one_node`, `many_nodes`
+    kept rows        read
+    nominated rows   computed for every pod, never kept: the pods nominated to a node are not part
+                     of the node
 
-Filters that look at each pod by itself but not at other pods (volumes, devices) do not spoil this:
-they are left out of what is kept, and asked once in every search.
+Filters that depend on the single pod but not on other pods (volumes, devices) are left out of what
+is kept, and called once in every search.
 
-Invariant: a search here ends in what `one_node` would say of every node.
+Invariant: a search here gives the result of `one_node` for every node.
 """
 
 from collections import OrderedDict
@@ -33,140 +33,144 @@ from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reads
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import nodes_of
-from kubestow.plugins.default_preemption.asking import FilterFault, ask, status_numbers
 from kubestow.plugins.default_preemption.candidates import CRITERIA, YOUNGEST, VictimsOf
 from kubestow.plugins.default_preemption.dry_run import (
     NO_NOMINATIONS,
     NO_VICTIMS,
     Evaluator,
-    Question,
-    Stretch,
+    TrialInputs,
+    TrialResults,
 )
 from kubestow.plugins.default_preemption.evictable import NOT_STARTED
+from kubestow.plugins.default_preemption.filter_runner import (
+    FilterFault,
+    codes_of,
+    status_numbers,
+)
 from kubestow.plugins.default_preemption.filters import TrialFilter
-from kubestow.plugins.default_preemption.many_nodes import ManyNodes, crowds_by_row
+from kubestow.plugins.default_preemption.many_nodes import ManyNodes, nominated_by_row
 from kubestow.plugins.default_preemption.one_node import OneNode
 
 # How many numbers all records together may hold: the code and the ranks of every node. A record
-# without its arrays takes as much as so many numbers.
+# without its arrays takes as much memory as `_NUMBERS_PER_RECORD` numbers.
 _NUMBERS_MAX: Final = 16_000_000
 _NUMBERS_PER_RECORD: Final = 2_000
 _RECORDS_MIN: Final = 4
 
-# Up to this many nodes, one after the other is quicker.
+# Up to this many nodes, trying one after the other is faster.
 _FEW: Final = 8
 
-# How many candidates beyond those needed are looked for, where all have to be found anew.
+# How many candidates beyond those needed are computed, where no search went further before.
 _AHEAD: Final = 256
 
-# In place of the rank: the victim that decides has not started. It counts as started now, and that
-# is another time for every pod.
+# In place of the rank: the deciding victim has not started. It counts as started now, and the
+# current time differs for every pod.
 _STARTS_NOW: Final = -NOT_STARTED
 
 
 class TrialRecords:
-    """All that is kept; the least recently used goes first."""
+    """All records; the least recently used is dropped first."""
 
     def __init__(self) -> None:
         self._records: OrderedDict[tuple[PodShape, int], TrialRecord] = OrderedDict()
 
-    def evaluator(self, question: Question) -> Evaluator:
+    def evaluator(self, inputs: TrialInputs) -> Evaluator:
         """The cheapest way to try nodes for this pod."""
-        parts = _parts_of(question)
+        parts = _parts_of(inputs)
         if parts is None:
-            return ManyNodes(question)
-        key = (question.pod.shape, question.pod.priority)
+            return ManyNodes(inputs)
+        key = (inputs.pod.shape, inputs.pod.priority)
         record = self._records.get(key)
-        if record is None or not record.is_valid(question, parts):
-            record = self._records[key] = TrialRecord(question, parts)
-            self._make_room(len(question.snapshot))
+        if record is None or not record.is_valid(inputs, parts):
+            record = self._records[key] = TrialRecord(inputs, parts)
+            self._drop_oldest(len(inputs.snapshot))
         else:
             self._records.move_to_end(key)
-            record.prepare(question.now_ns)
-        return RecordedTrials(record, question, parts)
+            record.prepare(inputs.now_ns)
+        return RecordedTrials(record, inputs, parts)
 
-    def _make_room(self, node_count: int) -> None:
+    def _drop_oldest(self, node_count: int) -> None:
         numbers = _NUMBERS_PER_RECORD + (CRITERIA + 1) * node_count
         while len(self._records) > max(_NUMBERS_MAX // numbers, _RECORDS_MIN):
             self._records.popitem(last=False)
 
 
 class _Parts(NamedTuple):
-    """The filters of an attempt: those whose say is kept, and those asked for every pod."""
+    """The filters of an attempt: those whose verdicts are reused, and those called per pod."""
 
     reused: list[TrialFilter]
-    asked: list[TrialFilter]
+    per_pod: list[TrialFilter]
 
     @property
     def reused_names(self) -> list[str]:
-        return [taking_part.name for taking_part in self.reused]
+        return [trial_filter.name for trial_filter in self.reused]
 
 
-def _parts_of(question: Question) -> _Parts | None:
-    """None if what one pod learns does not hold for the next."""
+def _parts_of(inputs: TrialInputs) -> _Parts | None:
+    """None if results for one pod do not hold for the next."""
     parts = _Parts([], [])
-    for taking_part in question.filters:
-        if taking_part.is_reused:
-            parts.reused.append(taking_part)
-        elif taking_part.reads is Reads.NODE:
-            parts.asked.append(taking_part)
+    for trial_filter in inputs.filters:
+        if trial_filter.is_reused:
+            parts.reused.append(trial_filter)
+        elif trial_filter.reads is Reads.NODE:
+            parts.per_pod.append(trial_filter)
         else:
             return None
     return parts
 
 
 class TrialRecord(Follower):
-    """What became of every node for pods of one shape and priority.
+    """The result for every node, for pods of one shape and priority.
 
-    is_stale   bool[row]              nothing is known of the node as it is
-    codes      int64[row]             0 where evicting helps, or might as far as is known; else a
-                                      number of `statuses`
+    is_stale   bool[row]              the current node has no result yet
+    codes      int64[row]             0 where evicting helps, or the row is stale; else a number of
+                                      `statuses`
     ranks      int64[criterion, row]  as in `candidates`, but for victims that have not started
     """
 
-    def __init__(self, question: Question, parts: _Parts) -> None:
-        super().__init__(question.snapshot.log, Depends.PODS)
-        self._snapshot: Snapshot = question.snapshot
-        self._budgets: BudgetTable | None = question.budgets
+    def __init__(self, inputs: TrialInputs, parts: _Parts) -> None:
+        super().__init__(inputs.snapshot.log, Depends.PODS)
+        self._snapshot: Snapshot = inputs.snapshot
+        self._budgets: BudgetTable | None = inputs.budgets
         self._filters = parts.reused_names
-        self._now_ns = question.now_ns
+        self._now_ns = inputs.now_ns
         # Whether a filter failed on some node, rather than reject it.
         self._has_faults = False
-        # Whether another pod than the first has come to use it.
+        # Whether a second pod has used it.
         self.is_in_use = False
         # How far the last search went.
         self.reach = 0
         self.statuses = StatusCodes()
         self.relaid(None)
 
-    def is_valid(self, question: Question, parts: _Parts) -> bool:
+    def is_valid(self, inputs: TrialInputs, parts: _Parts) -> bool:
         return (
             parts.reused_names == self._filters
-            and question.budgets is self._budgets
-            and question.snapshot is self._snapshot
+            and inputs.budgets is self._budgets
+            and inputs.snapshot is self._snapshot
             # Error texts are unbounded, so a record that has some is dropped.
             and not self._has_faults
-            # Reasons may name what changes, a load or a date.
+            # Reasons may contain changing values, such as a load or a date.
             and len(self.statuses) <= numbered_max(len(self._snapshot))
-            # A clock that was set back makes other pods the ones that start in the future.
-            and question.now_ns >= self._now_ns
+            # After a clock was set back, other pods are the ones that start in the future.
+            and inputs.now_ns >= self._now_ns
         )
 
     def prepare(self, now_ns: int) -> None:
-        """Take note of what changed since the last search."""
+        """Apply what changed since the last search."""
         self.is_in_use = True
         self._now_ns = now_ns
         self.catch_up()
-        if self._fleeting:
-            self._forget(self._fleeting)
-            self._fleeting = []
+        if self._time_dependent:
+            self._forget(self._time_dependent)
+            self._time_dependent = []
 
     def relaid(self, sources: Sources | None) -> None:
         row_count = len(self._snapshot)
-        # Filters that no node of the cluster fails; None until asked, and when a Node has changed.
+        # Filters that pass every node; None until called, and when a Node has changed.
         self._passing: frozenset[str] | None = None
         # Rows whose outcome depends on the current time.
-        self._fleeting: list[int] = []
+        self._time_dependent: list[int] = []
         self.is_stale = np.ones(row_count, np.bool_)
         self.codes = np.zeros(row_count, np.int64)
         self._ranks = np.zeros((CRITERIA, row_count), np.int64)
@@ -184,40 +188,40 @@ class TrialRecord(Follower):
         self.codes[numbers] = 0
 
     def passing_everywhere(
-        self, question: Question, filters: Sequence[TrialFilter]
+        self, inputs: TrialInputs, filters: Sequence[TrialFilter]
     ) -> frozenset[str]:
         """Those of the filters that pass all nodes, whatever pods are on them.
 
-        Most do; they need not be asked again until a Node object changes.
+        Most do; they need not be called again until a Node object changes.
         """
         if self._passing is None:
             self._passing = frozenset(
-                asked.name
-                for asked in filters
-                if asked.reads is Reads.NODE and _passes_everywhere(asked, question)
+                trial_filter.name
+                for trial_filter in filters
+                if trial_filter.reads is Reads.NODE and _passes_everywhere(trial_filter, inputs)
             )
         return self._passing
 
-    def keep(self, rows: IntpArray, stretch: Stretch) -> None:
-        """Remember what became of these rows, as of the last `prepare`."""
+    def keep(self, rows: IntpArray, results: TrialResults) -> None:
+        """Keep the results of these rows, as of the last `prepare`."""
         self.is_stale[rows] = False
-        self.codes[rows] = stretch.codes
-        self.note_faults(stretch.codes)
-        if stretch.ranks.shape[1] == 0:
+        self.codes[rows] = results.codes
+        self.note_faults(results.codes)
+        if results.ranks.shape[1] == 0:
             return
-        candidates = rows[stretch.codes == 0]
-        self._ranks[:, candidates] = stretch.ranks
+        candidates = rows[results.codes == 0]
+        self._ranks[:, candidates] = results.ranks
         infos, now_ns = self._snapshot.node_infos, self._now_ns
         listed: list[int] = candidates.tolist()
-        youngest: list[int] = stretch.ranks[YOUNGEST].tolist()
+        youngest: list[int] = results.ranks[YOUNGEST].tolist()
         for row, rank in zip(listed, youngest, strict=True):
-            self._victims_of[row] = stretch.victims_of
+            self._victims_of[row] = results.victims_of
             starts = [start_time_ns(pod.pod, NOT_STARTED) for pod in infos[row].pods]
             if NOT_STARTED not in starts:
                 continue
             if any(now_ns <= start < NOT_STARTED for start in starts):
-                # Which of two pods is said to have started first changes as time goes by.
-                self._fleeting.append(row)
+                # Which of two pods counts as started first depends on the current time.
+                self._time_dependent.append(row)
             elif rank == -now_ns:
                 self._ranks[YOUNGEST, row] = _STARTS_NOW
 
@@ -237,53 +241,53 @@ class TrialRecord(Follower):
         return victims_of(row)
 
 
-def _passes_everywhere(asked: TrialFilter, question: Question) -> bool:
+def _passes_everywhere(trial_filter: TrialFilter, inputs: TrialInputs) -> bool:
     try:
-        codes = ask(asked.plugin, question.state, question.pod, nodes_of(question.snapshot))
+        codes = codes_of(trial_filter.plugin, inputs.state, inputs.pod, nodes_of(inputs.snapshot))
     except FilterFault:
         return False  # It is reported for the node on which it fails.
     return codes is None or not codes.any()
 
 
 class RecordedTrials:
-    """Tries nodes for one pod, with what is known from others."""
+    """Tries nodes for one pod, reusing the results of earlier pods."""
 
-    def __init__(self, record: TrialRecord, question: Question, parts: _Parts) -> None:
+    def __init__(self, record: TrialRecord, inputs: TrialInputs, parts: _Parts) -> None:
         self._record = record
-        self._question = question
+        self._inputs = inputs
         self._parts = parts
-        self._reused: Question | None = None
+        self._reused: TrialInputs | None = None
         self.statuses = record.statuses
-        crowds = crowds_by_row(question)
-        self._crowded = np.fromiter(crowds, np.intp) if crowds else None
+        nominated = nominated_by_row(inputs)
+        self._nominated_rows = np.fromiter(nominated, np.intp) if nominated else None
 
-    def evaluate(self, rows: IntpArray, missing: int | None) -> Stretch:
+    def evaluate(self, rows: IntpArray, missing: int | None) -> TrialResults:
         record = self._record
         fitting = self._fitting(rows, missing)
         if len(fitting) == missing:
-            # The others are most likely not needed. If they are, they are asked for again.
+            # The others are most likely not needed. If they are, they are tried again.
             rows = rows[: fitting[-1] + 1]
         codes = record.codes[rows]
-        if self._parts.asked:
+        if self._parts.per_pod:
             try:
-                for taking_part in self._parts.asked:
-                    self._ask(taking_part, rows, codes)
+                for trial_filter in self._parts.per_pod:
+                    self._run_per_pod(trial_filter, rows, codes)
             except FilterFault:
-                # Only one by one can the filter say which node it means.
-                return OneNode(self._question, self.statuses).evaluate(rows, missing)
+                # One by one shows which node the filter fails on.
+                return OneNode(self._inputs, self.statuses).evaluate(rows, missing)
             fitting = (codes == 0).nonzero()[0]
-        stretch = Stretch(codes, record.ranks(rows[fitting]), record.victims_of)
-        return stretch if self._crowded is None else self._with_crowds(rows, stretch)
+        results = TrialResults(codes, record.ranks(rows[fitting]), record.victims_of)
+        return results if self._nominated_rows is None else self._with_nominated(rows, results)
 
     def _fitting(self, rows: IntpArray, missing: int | None) -> IntpArray:
-        """The positions of the first nodes that help, so many or all; none up to there is stale."""
+        """The positions of the first `missing` nodes that help, or all; none of them is stale."""
         record = self._record
-        # Most searches end where the one before did.
+        # Most searches end where the previous one did.
         within = rows if missing is None else rows[: record.reach + _AHEAD]
         while True:
-            # Stale ones might help.
-            hopeful = (record.codes[within] == 0).nonzero()[0]
-            fitting = hopeful[:missing]
+            # Includes stale rows, which might help.
+            possible = (record.codes[within] == 0).nonzero()[0]
+            fitting = possible[:missing]
             if len(fitting) != missing and len(within) < len(rows):
                 within = rows
                 continue
@@ -293,7 +297,7 @@ class RecordedTrials:
                 record.reach = int(fitting[-1]) if len(fitting) else 0
                 return fitting
             needed = needed[is_stale]
-            ahead = rows[hopeful[len(fitting) :][:_FEW]]
+            ahead = rows[possible[len(fitting) :][:_FEW]]
             if len(needed) > _FEW:
                 self._try_many(rows, None if missing is None else len(needed))
             elif record.is_in_use and len(ahead) and record.is_stale[ahead].all():
@@ -301,79 +305,79 @@ class RecordedTrials:
                 self._try_many(rows, len(needed) + _AHEAD)
             else:
                 record.keep(
-                    needed, OneNode(self._reused_question(), self.statuses).evaluate(needed, None)
+                    needed, OneNode(self._reused_inputs(), self.statuses).evaluate(needed, None)
                 )
 
     def _try_many(self, rows: IntpArray, wanted: int | None) -> None:
-        """Try stale nodes in their order until so many are found that help, or all of them."""
+        """Try stale nodes in their order until `wanted` of them help, or all."""
         stale = rows[self._record.is_stale[rows]]
-        stretch = ManyNodes(self._reused_question(), self.statuses).evaluate(stale, wanted)
-        self._record.keep(stale[: len(stretch.codes)], stretch)
+        results = ManyNodes(self._reused_inputs(), self.statuses).evaluate(stale, wanted)
+        self._record.keep(stale[: len(results.codes)], results)
 
-    def _reused_question(self) -> Question:
-        """The question about the node alone: what its answer depends on is the same for all."""
+    def _reused_inputs(self) -> TrialInputs:
+        """The trial without what depends on the single pod: the same for all pods of the shape."""
         if self._reused is None:
-            passing = self._record.passing_everywhere(self._question, self._parts.reused)
-            taking_part = [other for other in self._parts.reused if other.name not in passing]
-            state = self._question.state.shallow_copy()
-            state.skip_filter.update(passing, (other.name for other in self._parts.asked))
-            self._reused = self._question._replace(
-                state=state, filters=taking_part, nominator=NO_NOMINATIONS
+            passing = self._record.passing_everywhere(self._inputs, self._parts.reused)
+            filters = [other for other in self._parts.reused if other.name not in passing]
+            state = self._inputs.state.shallow_copy()
+            state.skip_filter.update(passing, (other.name for other in self._parts.per_pod))
+            self._reused = self._inputs._replace(
+                state=state, filters=filters, nominator=NO_NOMINATIONS
             )
         return self._reused
 
-    def _ask(self, asked: TrialFilter, rows: IntpArray, codes: IntArray) -> None:
-        """Enter where a filter fails that is asked for every pod."""
-        positions = np.flatnonzero(self._is_undecided(asked.step.filter_index, codes))
+    def _run_per_pod(self, trial_filter: TrialFilter, rows: IntpArray, codes: IntArray) -> None:
+        """Enter the failures of a filter that is called for every pod."""
+        positions = np.flatnonzero(self._is_undecided(trial_filter.step.filter_index, codes))
         if len(positions) == 0:
             return
-        state = self._question.state
-        nodes = nodes_of(self._question.snapshot, rows[positions])
-        found = ask(asked.plugin, state, self._question.pod, nodes)
+        state = self._inputs.state
+        nodes = nodes_of(self._inputs.snapshot, rows[positions])
+        found = codes_of(trial_filter.plugin, state, self._inputs.pod, nodes)
         if found is not None:
-            numbers = status_numbers(asked.plugin, state, found, self.statuses)
+            numbers = status_numbers(trial_filter.plugin, state, found, self.statuses)
             self._record.note_faults(numbers)
             is_failure = numbers != 0
             codes[positions[is_failure]] = numbers[is_failure]
 
     def _is_undecided(self, filter_index: int, codes: IntArray) -> BoolArray:
-        """bool[node]: the nodes that were not rejected before it comes to this filter."""
+        """bool[node]: the nodes that no earlier filter rejected."""
         is_undecided = codes == 0
         rejections = codes[~is_undecided]
         while len(rejections):
             code = int(rejections[0])
-            if self._place_of(code) > filter_index:
+            if self._filter_index_of(code) > filter_index:
                 is_undecided |= codes == code
             rejections = rejections[rejections != code]
         return is_undecided
 
-    def _place_of(self, code: int) -> int:
+    def _filter_index_of(self, code: int) -> int:
         """The index of the filter that rejects a node with this code."""
         status = self.statuses.status_of(code)
         if status == NO_VICTIMS:
-            return -1  # No filter is asked.
-        for taking_part in self._question.filters:
-            if taking_part.name == status.plugin:
-                return taking_part.step.filter_index
-        return len(self._question.profile.filter)  # All filters passed the node.
+            return -1  # No filter is called.
+        for trial_filter in self._inputs.filters:
+            if trial_filter.name == status.plugin:
+                return trial_filter.step.filter_index
+        return len(self._inputs.profile.filter)  # All filters passed the node.
 
-    def _with_crowds(self, rows: IntpArray, stretch: Stretch) -> Stretch:
-        """The same with the nodes tried in full that pods are nominated to."""
-        assert self._crowded is not None
-        positions = np.flatnonzero(np.isin(rows, self._crowded))
+    def _with_nominated(self, rows: IntpArray, results: TrialResults) -> TrialResults:
+        """The same, with nodes that pods are nominated to tried in full."""
+        assert self._nominated_rows is not None
+        positions = np.flatnonzero(np.isin(rows, self._nominated_rows))
         if len(positions) == 0:
-            return stretch
+            return results
         tried = rows[positions]
-        crowded = ManyNodes(self._question, self.statuses).evaluate(tried, None)
-        self._record.note_faults(crowded.codes)
-        codes = stretch.codes.copy()
-        codes[positions] = crowded.codes
+        with_nominated = ManyNodes(self._inputs, self.statuses).evaluate(tried, None)
+        self._record.note_faults(with_nominated.codes)
+        codes = results.codes.copy()
+        codes[positions] = with_nominated.codes
         ranks = np.zeros((CRITERIA, len(codes)), np.int64)
-        ranks[:, stretch.codes == 0] = stretch.ranks
-        ranks[:, positions[crowded.codes == 0]] = crowded.ranks
+        ranks[:, results.codes == 0] = results.ranks
+        ranks[:, positions[with_nominated.codes == 0]] = with_nominated.ranks
         rows_tried = frozenset[int](tried.tolist())
 
         def victims_of(row: int) -> Sequence[PodInfo]:
-            return crowded.victims_of(row) if row in rows_tried else stretch.victims_of(row)
+            return with_nominated.victims_of(row) if row in rows_tried else results.victims_of(row)
 
-        return Stretch(codes, ranks[:, codes == 0], victims_of)
+        return TrialResults(codes, ranks[:, codes == 0], victims_of)
