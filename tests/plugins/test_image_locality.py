@@ -69,7 +69,7 @@ def running(*images: str, init: tuple[str, ...] = (), volumes: tuple[str, ...] =
             running("a:1", init=("a:1",)), [{"a:1": 500 * MB}], [49], id="7-twice-counts-twice"
         ),
         pytest.param(running("a"), [{"a:latest": 500 * MB}, {"a": 500 * MB}], [23, 0], id="latest"),
-        pytest.param(running("a:1"), [{}, {}], [0, 0], id="nobody-has-it"),
+        pytest.param(running("a:1"), [{}, {}], [0, 0], id="no-node-has-it"),
     ],
 )
 def test_sizes_become_scores(

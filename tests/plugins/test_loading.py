@@ -107,7 +107,7 @@ def test_an_entry_point_is_found_by_its_name() -> None:
     assert loaded.registry["RackSpread"].name == "RackSpread"
 
 
-def test_entry_points_nobody_asks_for_are_not_loaded() -> None:
+def test_entry_points_that_are_not_enabled_are_not_loaded() -> None:
     loaded = load_plugins(config("NodeName"), entry_points=[offer("X", "acme_broken:X")])
     assert loaded.registry == REGISTRY
     assert "acme_broken" not in sys.modules
@@ -121,7 +121,7 @@ def test_the_same_class_by_both_ways_is_one_plugin() -> None:
     assert set(loaded.registry) == {*REGISTRY, "RackSpread"}
 
 
-def test_a_plain_name_nobody_offers_is_left_to_whoever_builds_the_profile() -> None:
+def test_a_plain_name_without_entry_point_is_left_to_the_profile() -> None:
     loaded = load_plugins(config("Foo"), entry_points=[])
     assert loaded.config == config("Foo")
     assert loaded.registry == REGISTRY
@@ -211,7 +211,7 @@ def test_two_packages_that_offer_one_name() -> None:
     )
 
 
-def test_an_entry_point_that_is_not_what_it_says() -> None:
+def test_an_entry_point_with_another_name_than_its_class() -> None:
     with pytest.raises(ConfigError) as raised:
         load_plugins(config("Row"), entry_points=[offer("Row", "acme.rack:RackSpread")])
     assert str(raised.value) == (

@@ -43,7 +43,7 @@ def plugin() -> NodePorts:
     [
         pytest.param(["0.0.0.0:80/TCP"], [":80/TCP"], False, id="2-empty-ip-is-any"),
         pytest.param(["127.0.0.1:80"], ["10.0.0.1:80"], True, id="3-other-address"),
-        pytest.param(["127.0.0.1:80"], ["0.0.0.0:80"], False, id="4-any-wants-all"),
+        pytest.param(["127.0.0.1:80"], ["0.0.0.0:80"], False, id="4-any-and-all"),
         pytest.param(["0.0.0.0:80/UDP"], ["0.0.0.0:80/TCP"], True, id="5-other-protocol"),
         pytest.param(["0.0.0.0:80"], ["10.0.0.1:80", "10.0.0.1:81"], False, id="6-one-of-two"),
         pytest.param([":::80"], ["10.0.0.1:80"], True, id="v6-any-is-no-wildcard"),
@@ -72,7 +72,7 @@ def test_7_ports_of_ordinary_init_containers_are_not_held(plugin: NodePorts) -> 
     assert run_filter(plugin, make_pod(host_ports=[91]), snapshot) == {"n1": TAKEN}
 
 
-def test_a_simulated_node_shows_the_pods_thought_of(plugin: NodePorts) -> None:
+def test_a_simulated_node_has_the_simulated_pods(plugin: NodePorts) -> None:
     running = make_pod(node="n1", host_ports=[80])
     snapshot = make_snapshot([make_node("n1")], [running])
     node = SimulatedNode(snapshot, 0)

@@ -74,7 +74,7 @@ def test_evenness(
     assert scores == (None if expected is None else [expected])
 
 
-def test_pods_that_say_nothing_count_for_nothing() -> None:
+def test_pods_without_requests_do_not_count() -> None:
     # Unlike NodeResourcesFit, no defaults: neither for the pod nor for those on the node.
     node = make_node("n", cpu="1", memory="1Gi")
     snapshot = make_snapshot([node], [make_pod(node="n")])

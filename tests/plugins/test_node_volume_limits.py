@@ -333,7 +333,7 @@ def slow_volumes(pod: Pod, stores: ClusterObjects, has_csi_node: bool) -> dict[s
 
 
 def slow_verdict(pod: Pod, on_node: Sequence[Pod], node: str, stores: ClusterObjects) -> bool:
-    """Whether the node has room, counted anew."""
+    """Whether the volumes fit, counted from scratch."""
     csi_node = stores.csi_nodes.get(node)
     if csi_node is None:
         return True
@@ -441,7 +441,7 @@ class World:
 
 
 @given(st.lists(steps, max_size=25), st.sets(st.sampled_from(CLAIMS), min_size=1), st.booleans())
-def test_counts_kept_equal_counts_made_anew(
+def test_counts_kept_equal_counts_from_scratch(
     script: list[tuple[str, object]], wanted: set[str], with_disk: bool
 ) -> None:
     plugin, stores = make_plugin(
@@ -500,7 +500,7 @@ def test_every_object_that_was_read_is_followed(change: ApiObject) -> None:
     assert run_filter(plugin, pod, snapshot) == {}
 
 
-def test_objects_that_vanish_are_noticed() -> None:
+def test_deleted_objects_change_the_counts() -> None:
     plugin, stores = make_plugin(
         *bound("v1", "new"),
         make_csi_node("n1", {DRIVER: 2}),
@@ -533,7 +533,7 @@ def test_nothing_is_kept_of_nodes_that_are_gone() -> None:
     assert not attached.has_limits
 
 
-def test_a_simulated_node_counts_the_pods_thought_of() -> None:
+def test_a_simulated_node_counts_the_simulated_pods() -> None:
     plugin, _ = make_plugin(*bound("v1", "v2"), make_csi_node("n1", {DRIVER: 1}))
     running = make_pod("r", node="n1", pvcs=["v1"])
     snapshot = make_snapshot([make_node("n1")], [running])

@@ -143,7 +143,7 @@ def test_a_plugin_is_registered_under_its_name(name: str, cluster: Snapshot) -> 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_whoever_rejects_pods_says_which_events_help(name: str, cluster: Snapshot) -> None:
+def test_plugins_that_reject_pods_register_events(name: str, cluster: Snapshot) -> None:
     plugin = make_plugin(name, cluster)
     if can_reject(plugin):
         assert isinstance(plugin, EventPlugin)

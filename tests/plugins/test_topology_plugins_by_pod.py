@@ -542,7 +542,7 @@ def test_a_cluster_that_changes_between_cycles(data: st.DataObject) -> None:
         PodTopologySpreadArgs(defaulting_type="System" if is_system else "List"), handle
     )
     for _ in range(data.draw(st.integers(1, 4))):
-        # Several refreshes may pass before the plugins look again, more than a log remembers.
+        # Several refreshes may pass before the plugins read again, more than a log keeps.
         for _ in range(data.draw(st.sampled_from([1, 1, 2, 12]))):
             for _ in range(data.draw(st.integers(1, 6))):
                 cluster.change(data.draw)
@@ -571,7 +571,7 @@ def check(
         assert codes(plugin, state, pod, nodes_of(snapshot)) == expected
         if world.nodes:
             check_some_rows(data, plugin, state, pod, snapshot, expected)
-            check_thoughts(data, plugin, slow, state, pod, cluster, world)
+            check_copied_states(data, plugin, slow, state, pod, cluster, world)
             # Thinking of pods has changed nothing for others.
             assert codes(plugin, state, pod, nodes_of(snapshot)) == expected
     else:
@@ -596,7 +596,7 @@ def check_some_rows(
     assert codes(plugin, state, pod, nodes_of(snapshot, half)) == expected[half]
 
 
-def check_thoughts(
+def check_copied_states(
     data: st.DataObject,
     plugin: InterPodAffinity | PodTopologySpread,
     slow: SlowAffinity | SlowSpread,
@@ -609,7 +609,7 @@ def check_thoughts(
     snapshot, kinds = cluster.snapshot, cluster.kinds
     row = data.draw(st.integers(0, len(world.nodes) - 1))
     node, there = world.nodes[row]
-    thought, simulated = state.clone(), SimulatedNode(snapshot, row)
+    copied_state, simulated = state.clone(), SimulatedNode(snapshot, row)
     gone: list[Pod] = []
     there = list(there)
     for _ in range(data.draw(st.integers(0, 4))):
@@ -617,18 +617,18 @@ def check_thoughts(
         if kind == "remove" and there:
             moved = there.pop(data.draw(st.integers(0, len(there) - 1)))
             gone.append(moved)
-            plugin.remove_pod(thought, pod, PodInfo(moved), row)
+            plugin.remove_pod(copied_state, pod, PodInfo(moved), row)
             slow.count(node, moved, -1)
         elif kind != "remove":
             is_back = kind == "bring back" and gone
             moved = gone.pop() if is_back else data.draw(st.sampled_from(kinds))
             there.append(moved)
-            plugin.add_pod(thought, pod, PodInfo(moved), row)
+            plugin.add_pod(copied_state, pod, PodInfo(moved), row)
             slow.count(node, moved, 1)
-        thought = thought.clone()
-        assert codes(plugin, thought, pod, simulated) == [slow.filter(node)]
+        copied_state = copied_state.clone()
+        assert codes(plugin, copied_state, pod, simulated) == [slow.filter(node)]
         # Other nodes of the same domains see the change as well.
-        assert codes(plugin, thought, pod, nodes_of(snapshot)) == [
+        assert codes(plugin, copied_state, pod, nodes_of(snapshot)) == [
             slow.filter(other) for other, _ in world.nodes
         ]
 

@@ -200,7 +200,7 @@ def test_5_a_claim_for_one_pod_is_in_use_everywhere() -> None:
     codes = plugin.filter(dry_run, PodInfo(pod), node)
     assert codes is not None
     assert codes.tolist() == [0]
-    # Evicting somebody else does not help, and the first state is as it was.
+    # Evicting another pod does not help, and the first state is as it was.
     codes = plugin.filter(state, PodInfo(pod), SimulatedNode(snapshot, 0))
     assert codes is not None
     assert plugin.filter_status(state, int(codes[0])) == IN_USE
@@ -216,7 +216,7 @@ def test_6_a_claim_used_twice_counts_once_until_pods_come_and_go() -> None:
     assert plugin.filter(state, PodInfo(pod), nodes_of(snapshot)) is None
 
 
-def test_the_namespace_of_pods_thought_of_is_not_compared() -> None:
+def test_the_namespace_of_simulated_pods_is_not_compared() -> None:
     user = make_pod("q", node="n1", pvcs=["c"])
     snapshot = make_snapshot([make_node("n1")], [user])
     plugin = make_plugin(make_claim("c", modes=ONE_POD))
@@ -233,7 +233,7 @@ def test_the_namespace_of_pods_thought_of_is_not_compared() -> None:
     "pod",
     [
         pytest.param(make_pod(), id="no-volumes"),
-        pytest.param(make_pod(pvcs=["many", "one"]), id="7-claims-nobody-uses"),
+        pytest.param(make_pod(pvcs=["many", "one"]), id="7-unused-claims"),
         pytest.param(make_pod(pvcs=["many"]), id="7-claim-for-many"),
         pytest.param(make_pod(volumes=[make_ephemeral_volume()]), id="ephemeral-not-looked-up"),
     ],

@@ -1,4 +1,4 @@
-"""Tells the API server that a pod belongs on a node (spec 05 §12)."""
+"""Binds a pod to a node at the API server (spec 05 §12)."""
 
 from typing import ClassVar
 

@@ -1,7 +1,7 @@
 """Prefers nodes that already have the pod's images (spec 05 §10).
 
-An image counts by its size, scaled by the share of nodes that have it: one that a single node has
-should not draw all pods there.
+An image counts by its size, scaled by the share of nodes that have it: an image on a single node
+should not attract all pods there.
 """
 
 from typing import ClassVar, Final
@@ -41,26 +41,26 @@ class ImageLocality:
         if sums is None:
             return 0
         spec = pod.pod.spec
-        # Image volumes add to the sum and not to this.
+        # Image volumes add to the sum but not to this limit.
         largest = _SUM_MAX_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))
         if not largest:
-            # No pod comes without containers, but the formula has an answer to that, too.
+            # The API server rejects pods without containers, but the formula covers them.
             return np.where(sums < _SUM_MIN, 0, MAX_NODE_SCORE)
         clamped = np.clip(sums, _SUM_MIN, largest)
         return MAX_NODE_SCORE * (clamped - _SUM_MIN) // (largest - _SUM_MIN)
 
 
 def _scaled_sizes(nodes: Nodes, image: str) -> IntArray | None:
-    """int64[node]: what having the image is worth; None if no node has it.
+    """int64[node]: the scaled size of the image; None if no node has it.
 
-    Size and number of nodes are those of the moment the row was last copied (spec 05 §10), so two
-    nodes may disagree about the same image.
+    Size and number of nodes are those when the row was last copied (spec 05 §10), so they may
+    differ between nodes.
     """
     sizes, node_counts = _tracked_image(nodes, image)
     if not sizes.any():
         return None
     shares = node_counts / len(nodes.snapshot)
-    # Spec 05 §10: the share first, then the product, then cut; another order rounds differently.
+    # Spec 05 §10: first the share, then the product, then truncated: another order differs.
     return (sizes * shares).astype(np.int64)
 
 

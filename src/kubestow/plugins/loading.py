@@ -2,12 +2,12 @@
 
 A configuration enables them in one of two ways:
 
-    name: RackSpread                    an installed package offers it as an entry point:
+    name: RackSpread                    an entry point of an installed package:
                                         [project.entry-points."kubestow.plugins"]
                                         RackSpread = "acme_plugins.rack:RackSpread"
     name: acme_plugins.rack:RackSpread  the class itself, from any module that can be imported
 
-From then on the plugin goes by its own name, in messages as in the rest of the configuration.
+From then on the plugin has its own name, in messages and in the rest of the configuration.
 """
 
 import importlib
@@ -48,8 +48,8 @@ def load_plugins(
 ) -> LoadedPlugins:
     """Load what the profiles enable and the registry does not have; raises ConfigError.
 
-    A plain name that no package offers is left alone: building the profile says that it does not
-    exist, and where it was wanted. `entry_points` are those of all installed packages unless given.
+    A plain name without an entry point is left as it is: building the profile raises the error, and
+    names the extension point. `entry_points` are by default those of all installed packages.
     """
     offered = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
     offered = list(offered if entry_points is None else entry_points)
@@ -123,7 +123,7 @@ def _import(module_name: str, what: str) -> ModuleType:
 
 
 def _is_part_of(module_name: str, missing: str) -> bool:
-    """Whether the missing module is the one we asked for, or a package it should be in."""
+    """Whether the missing module is the named one, or a package it should be in."""
     return module_name == missing or module_name.startswith(f"{missing}.")
 
 

@@ -1,7 +1,7 @@
-"""Sends pods to the nodes their node selector and node affinity ask for (spec 05 §7).
+"""Places pods on nodes that match their node selector and node affinity (spec 05 §7).
 
-A profile may add an affinity of its own to every pod (`addedAffinity`). Added terms have to parse
-when the profile is built; a pod's own required terms that do not parse simply match no node.
+A profile may add an affinity to every pod (`addedAffinity`). Added terms have to parse when the
+profile is built; a pod's own required terms that do not parse match no node.
 """
 
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ class NodeAffinity:
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         affinity = _affinity_of(pod.pod)
         required = None if affinity is None else affinity.required
-        # A selector that is there but empty does not skip; all it does is match every node.
+        # An empty selector does not skip the filter; it matches every node.
         has_selector = pod.pod.spec.node_selector is not None
         if required is None and self._added_required is None and not has_selector:
             return Status.skip()
@@ -88,7 +88,7 @@ class NodeAffinity:
         if self._added_required is not None:
             matches = matches_selector(nodes, self._added_required)
             mismatches = _code_mismatches(matches, _ADDED_MISMATCH)
-            # The profile's affinity is asked first, so where both fail it has the word.
+            # The profile's affinity is checked first, so its code wins where both fail.
             if mismatches is not None:
                 codes = mismatches if codes is None else np.where(matches, codes, mismatches)
         return codes
@@ -116,7 +116,7 @@ class NodeAffinity:
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalise(scores)
 
-    # --- waking ---
+    # --- events ---
 
     def _hint_for_node(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         added = self._added_required
@@ -125,7 +125,7 @@ class NodeAffinity:
         required = RequiredNodeAffinity.of(pod)
         if not _matches(required, new):
             return Hint.SKIP
-        # The added affinity is not asked about the old node: upstream does not either.
+        # As upstream, the added affinity is not checked on the old node.
         return Hint.SKIP if old is not None and _matches(required, old) else Hint.QUEUE
 
 
@@ -167,9 +167,9 @@ def _preferred_of(pod: Pod) -> PreferredTerms:
 
 
 def _named_nodes(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
-    """The only nodes the terms can match, going by the names they list; None if they list none.
+    """The only nodes the terms can match, by the names they list; None if they list none.
 
-    Spec 05 §7.2: this looks at raw values only, so a term that does not parse names nodes too.
+    Spec 05 §7.2: this reads raw values only, so a term that does not parse names nodes too.
     """
     names: set[str] = set()
     for term in terms:

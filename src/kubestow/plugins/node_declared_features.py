@@ -1,4 +1,4 @@
-"""Keeps pods off nodes that lack a feature the pod cannot do without (spec 05 §11)."""
+"""Rejects nodes that lack a feature the pod requires (spec 05 §11)."""
 
 from typing import ClassVar, Final
 
@@ -28,7 +28,7 @@ class NodeDeclaredFeatures:
     reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE)
 
     def __init__(self, args: object, handle: Handle) -> None:
-        # Without the gate nodes declare nothing, so the plugin must not ask for anything.
+        # Without the gate nodes declare nothing, so no feature may be required.
         self._is_enabled = handle.feature_gates.enabled("NodeDeclaredFeatures")
 
     def events(self) -> Registrations:
@@ -56,7 +56,7 @@ class NodeDeclaredFeatures:
 
 
 def _hint_for_node(pod: Pod, old: Node | None, new: Node) -> Hint:
-    # Whether the new list is enough is not asked (spec 05 §11).
+    # Whether the new list is sufficient is not checked (spec 05 §11).
     is_same = old is not None and old.status.declared_features == new.status.declared_features
     return Hint.SKIP if is_same else Hint.QUEUE
 

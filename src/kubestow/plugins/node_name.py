@@ -1,4 +1,4 @@
-"""Lets a pod that names its node run nowhere else (spec 05 §5.1)."""
+"""Rejects all other nodes for a pod that names its node (spec 05 §5.1)."""
 
 from typing import ClassVar, Final
 

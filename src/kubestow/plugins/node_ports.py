@@ -1,4 +1,4 @@
-"""Keeps pods off nodes where a host port they want is taken (spec 05 §5.3)."""
+"""Rejects nodes on which a requested host port is in use (spec 05 §5.3)."""
 
 from typing import ClassVar, Final
 
@@ -63,7 +63,7 @@ def wanted_ports(state: CycleState) -> tuple[HostPort, ...]:
 
 
 def _is_taken(nodes: Nodes, port: HostPort) -> BoolArray:
-    """bool[node]: where a pod wanting the port cannot have it. Kept per port, for changed rows."""
+    """bool[node]: where the port is in use."""
 
     def compute(nodes: Nodes) -> BoolArray:
         return np.array([info.used_ports.conflicts(port) for info in nodes.infos()], np.bool_)

@@ -1,8 +1,7 @@
-"""Prefers nodes on which the pod brings the shares of cpu, memory and so on closer together
-(spec 05 §9).
+"""Prefers nodes on which the pod makes the used shares of resources more equal (spec 05 §9).
 
-The score compares how even the shares are with the pod and without it: 75 means no change, towards
-100 it gets better, towards 50 worse.
+The score compares how even the shares are with the pod and without it: 75 means no change, above
+that they become more even, below less.
 """
 
 from typing import ClassVar, Final
@@ -78,22 +77,22 @@ class NodeResourcesBalancedAllocation:
 
 
 def balance_scores(loads: Loads) -> IntArray | int:
-    """int64[node] in 50..100: whether the pod evens out the shares of the resources.
+    """int64[node] in 50..100: whether the pod makes the shares of the resources more even.
 
-    A resource the node lacks is left out there, so nodes are taken together by which they have.
+    A resource the node lacks is left out, so nodes are grouped by the resources they have.
     """
     if np.count_nonzero(loads.allocatable) == loads.allocatable.size:
-        return _scores_of_alike(loads)
+        return _scores_of_group(loads)
     has = loads.allocatable != 0
     patterns, pattern_of = np.unique(has, axis=1, return_inverse=True)
     scores = np.empty(has.shape[1], np.int64)
     for number, pattern in enumerate(patterns.T.tolist()):
         positions = np.flatnonzero(pattern_of == number)
-        scores[positions] = _scores_of_alike(loads.at(pattern, positions))
+        scores[positions] = _scores_of_group(loads.at(pattern, positions))
     return scores
 
 
-def _scores_of_alike(loads: Loads) -> IntArray | int:
+def _scores_of_group(loads: Loads) -> IntArray | int:
     """The scores of nodes that have all these resources."""
     allocatable, used, request, _ = loads
     if len(allocatable) < 2:
@@ -108,10 +107,9 @@ def _scores_of_alike(loads: Loads) -> IntArray | int:
 
 
 def _evenness(shares: FloatArray) -> IntArray:
-    """int64[2, node] of float64[2, resource, node]: 100 less the standard deviation of the shares
-    in percent, cut.
+    """int64[2, node] of float64[2, resource, node]: 100 minus the deviation in percent, truncated.
 
-    Spec 05 §9: every operation in this order, because the last bit decides where it is cut.
+    Spec 05 §9: every operation in this order, because the last bit may change the result.
     """
     count = shares.shape[1]
     if count == 2:
@@ -123,7 +121,7 @@ def _evenness(shares: FloatArray) -> IntArray:
 
 
 def _running_sum(values: FloatArray) -> FloatArray:
-    # Resource after resource; np.sum may add in another order.
+    # In order of resources; np.sum may add in another order.
     total = values[:, 0]
     for place in range(1, values.shape[1]):
         total = total + values[:, place]

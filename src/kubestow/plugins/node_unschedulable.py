@@ -1,4 +1,4 @@
-"""Keeps pods off cordoned nodes unless they tolerate that (spec 05 §5.2)."""
+"""Rejects cordoned nodes for pods that do not tolerate them (spec 05 §5.2)."""
 
 from typing import ClassVar, Final
 

@@ -1,4 +1,4 @@
-"""Orders the active queue: higher priority first, then who has waited longer (spec 05 §3)."""
+"""Orders the active queue: higher priority first, then longer waiting time (spec 05 §3)."""
 
 from typing import ClassVar
 

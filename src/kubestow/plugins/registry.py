@@ -1,7 +1,7 @@
 """Every built-in plugin by name.
 
-A profile picks from here; plugins from outside are merged into a copy of it. The order is the
-default order of execution (spec 04 §2.6), so that a reader finds a plugin where it runs.
+Profiles select from it; plugins of users are merged into a copy. The order is the default order of
+execution (spec 04 §2.6).
 """
 
 from typing import Any, Final, Protocol
@@ -31,7 +31,7 @@ from kubestow.plugins.volume_zone import VolumeZone
 
 
 class PluginClass(Protocol):
-    """What the class of a plugin offers to whoever builds a profile.
+    """What building a profile needs of a plugin's class.
 
     `args_type` is the type its arguments decode to; None if it takes none.
     """
@@ -42,7 +42,7 @@ class PluginClass(Protocol):
     @property
     def args_type(self) -> type[PluginArgs] | None: ...
 
-    # Any: every plugin has its own type of arguments, and this map cannot say which.
+    # Any: every plugin has its own type of arguments, which this map cannot express.
     def __call__(self, args: Any, handle: Any) -> Plugin: ...
 
 

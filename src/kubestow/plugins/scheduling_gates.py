@@ -17,11 +17,7 @@ class SchedulingGates:
 
     def events(self) -> Registrations:
         return [
-            on(
-                Resource.POD,
-                Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
-                _hint_for_lifted_gates,
-            )
+            on(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _hint_for_lifted_gates)
         ]
 
     def pre_enqueue(self, pod: Pod) -> Status | None:

@@ -1,5 +1,4 @@
-"""Keeps pods off nodes whose taints they do not tolerate, and prefers nodes with fewer soft ones
-(spec 05 §6)."""
+"""Rejects nodes with untolerated taints, prefers nodes with fewer soft ones (spec 05 §6)."""
 
 from typing import ClassVar, Final
 

@@ -1,9 +1,9 @@
-"""Keeps pods apart that must not share a volume (spec 07 §4).
+"""Rejects nodes where a volume conflicts with those of other pods (spec 07 §4).
 
 Two rules: disks named by the pod itself that cannot be mounted twice on one node, and claims that a
-single pod in the whole cluster may use (ReadWriteOncePod). The first is answered from an index of
-who uses which disk, the second from the claims the snapshot counts; both cost nothing for pods
-without such volumes.
+single pod in the whole cluster may use (ReadWriteOncePod). The first uses an index of disks by
+node, the second the claims counted by the snapshot; both cost nothing for pods without such
+volumes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ _DISK_CONFLICT: Final = 1
 _CLAIM_IN_USE: Final = 2
 _NO_STATE: Final = -1
 
-# What makes two volumes the same disk. An RBD image has one per monitor: one in common is enough.
+# Identifies a disk. An RBD image has one per monitor: one in common makes it the same disk.
 Disk = tuple[str, ...]
 
 
@@ -131,12 +131,12 @@ class _ClaimUse:
 
     def count(self, pod: Pod, sign: int) -> None:
         # Spec 07 §4.1: the pod's namespace is not compared, and each volume counts. The number may
-        # go wrong, even negative; upstream's does too.
+        # be wrong, even negative, as upstream.
         self.conflict_count += sign * sum(name in self.names for name in named_claims(pod))
 
 
 class DiskUsers(Follower):
-    """Which nodes have pods on a disk: `snapshot.derived(DiskUsers)`."""
+    """Which nodes have pods that use a disk: `snapshot.derived(DiskUsers)`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot.log, Depends.PODS)
@@ -167,7 +167,7 @@ class DiskUsers(Follower):
 
 
 def names_disk(volume: Volume) -> bool:
-    """Whether the volume is one of the four kinds of disk this plugin keeps apart."""
+    """Whether the volume is one of the four kinds of disk this plugin checks."""
     return (
         volume.gce_persistent_disk is not None
         or volume.aws_elastic_block_store is not None
@@ -177,7 +177,7 @@ def names_disk(volume: Volume) -> bool:
 
 
 def disks_of(pods: Iterable[Pod]) -> dict[Disk, bool]:
-    """The disks the pods name themselves, each with whether that rules out any other user."""
+    """The disks the pods name themselves, each with whether it excludes any other user."""
     held: dict[Disk, bool] = {}
     for pod in pods:
         for volume in pod.spec.volumes:

@@ -1,6 +1,6 @@
-"""Keeps pods in the zones of their volumes, where volumes say so by labels (spec 07 §3).
+"""Rejects nodes outside the zones in the labels of the pod's volumes (spec 07 §3).
 
-A volume made before volumes had node affinity carries its zone and region as labels. The entries
+A volume made before volumes had node affinity has its zone and region as labels. The entries
 (label, allowed values) of all the pod's volumes are found once per pod; which nodes satisfy them
 depends on node labels alone, so the answer is kept by the snapshot.
 """
@@ -112,7 +112,7 @@ class VolumeZone:
         return tuple(entries)
 
     def _volume_name(self, pod: PodInfo, name: str) -> str | Status:
-        """The volume a claim has, "" if it gets one only later, or why neither can be said."""
+        """The volume of a claim, "" if it is bound only later, or a status for any other claim."""
         if not name:
             return Status.unresolvable("PersistentVolumeClaim had no name")
         claim = self._objects.persistent_volume_claims.get(pod.namespace, name)
@@ -134,7 +134,7 @@ class VolumeZone:
 
 
 def topology_entries(volume: PersistentVolume) -> list[Entry]:
-    """What the volume's labels demand; a label with an empty part is ignored."""
+    """What the volume's labels require; a label with an empty part is ignored."""
     entries: list[Entry] = []
     for key in TOPOLOGY_LABELS:
         label = volume.metadata.labels.get(key)
@@ -147,7 +147,7 @@ def topology_entries(volume: PersistentVolume) -> list[Entry]:
 
 
 def _codes(nodes: Nodes, entries: tuple[Entry, ...]) -> IntArray:
-    # A node that says nothing of where it is takes any volume.
+    # A node without any of the labels fits any volume.
     fits = ~np.any([nodes.label_ids(key) != 0 for key in TOPOLOGY_LABELS], axis=0)
     matching = np.ones(len(nodes), np.bool_)
     for key, values in entries:
@@ -170,7 +170,7 @@ def _label_in(nodes: Nodes, key: str, values: frozenset[str]) -> BoolArray:
 
 
 def _after_class_added(pod: Pod, old: None, new: StorageClass) -> Hint:
-    # Only a class that lets claims wait for their pod makes an unbound claim acceptable.
+    # Only with a class that delays binding is an unbound claim accepted.
     is_waiting = new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
     return Hint.QUEUE if is_waiting else Hint.SKIP
 

@@ -51,7 +51,7 @@ from kubestow.errors import PluginError
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 from kubestow.plugins.volume_binding.binding import claimed_volume
 from kubestow.plugins.volume_binding.free_volumes import AVAILABLE, VolumesByClass
-from kubestow.plugins.volume_binding.matching import Wish
+from kubestow.plugins.volume_binding.matching import UnboundClaim
 from kubestow.simulator.provisioned_volume import can_provision, provisioned_volume
 
 BOUND: Final = "Bound"
@@ -110,7 +110,7 @@ class VolumeController:
             self._sync_claim(current)
         if current is None or current.metadata.uid != claim.metadata.uid:
             self._stop_waiting(claim)
-            for volume in self._by_class.of_class(claim_class(claim)).meant_for(claim):
+            for volume in self._by_class.of_class(claim_class(claim)).prebound_to(claim):
                 self._sync_volume(volume.metadata.name)
 
     # --- volumes ---
@@ -185,7 +185,7 @@ class VolumeController:
             )
             return volume if is_ours else None
         class_name = claim_class(claim)
-        for volume in self._by_class.of_class(class_name).meant_for(claim):
+        for volume in self._by_class.of_class(class_name).prebound_to(claim):
             if is_claimed_by(volume, claim):
                 return volume
         storage_class = self._find(StorageClass, "", class_name) if class_name else None
@@ -204,11 +204,11 @@ class VolumeController:
     def _free_volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         volumes = self._by_class.of_class(claim_class(claim))
         try:
-            wish = Wish(claim, volumes, rivals=0)
+            unbound = UnboundClaim(claim, volumes, other_count=0)
         except PluginError:
             return None  # The selector is invalid and matches no volume.
         # There is no pod yet, so any node is accepted.
-        return wish.find(tuple(volumes.groups), frozenset(), set())
+        return unbound.find(tuple(volumes.groups), frozenset(), set())
 
     def _provision_on_selected_node(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass

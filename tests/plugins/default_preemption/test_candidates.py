@@ -70,13 +70,13 @@ def test_fewer_victims_lose_where_priorities_differ_hugely() -> None:
     assert found.best().tolist() == [1]
 
 
-def test_the_first_victim_speaks_for_the_priority() -> None:
+def test_the_first_victim_decides_the_priority() -> None:
     # An extender may give victims in any order.
     found = candidates((0, [victim(1), victim(9)]), (0, [victim(2), victim(2)]))
     assert found.best().tolist() == [0]
 
 
-def test_a_candidate_knows_its_victims() -> None:
+def test_a_candidate_has_its_victims() -> None:
     first, second = victim(1), victim(2)
     found = candidates((0, [first]), (2, [second]))
     assert found[1] == Candidate(1, [second], 2)

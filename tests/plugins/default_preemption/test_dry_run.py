@@ -124,7 +124,7 @@ def test_search_equals_the_rule_read_node_by_node(
     }
 
 
-def test_search_says_how_many_are_missing() -> None:
+def test_search_passes_on_how_many_are_missing() -> None:
     evaluator = Recorded([1, 1, 1, 1, 0], 1)
     dry_run = DryRun(make_snapshot([make_node(f"n{row}") for row in range(5)]))
     dry_run.search(evaluator, np.arange(5), 3)

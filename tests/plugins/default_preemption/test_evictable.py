@@ -1,4 +1,4 @@
-"""Which pods may be evicted from a node, and in which order they are spared."""
+"""Which pods may be evicted from a node, and in which order they are reprieved."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

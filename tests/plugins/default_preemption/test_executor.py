@@ -24,7 +24,7 @@ P = make_pod("p", uid="u1", priority=10)
 
 
 class RecordingClient(MemoryClient):
-    """Writes down what it is asked to do; fails where it is told to, or calls back."""
+    """Records its calls; fails where configured, or calls back."""
 
     def __init__(self) -> None:
         super().__init__(MemoryCluster(ManualClock()))
@@ -104,7 +104,7 @@ def test_victims_that_are_leaving_are_not_touched() -> None:
     assert setting.cluster.activated == []
 
 
-def test_the_condition_says_who_preempts() -> None:
+def test_the_condition_names_the_preempting_scheduler() -> None:
     setting = Setting([victim("v1")])
     setting.run()
     (written,) = setting.client.conditions
@@ -281,7 +281,7 @@ def test_less_important_nominations_are_cleared_first() -> None:
     assert setting.client.calls == [("clear", "less"), ("condition", "v1"), ("delete", "v1")]
 
 
-def test_a_nomination_that_cannot_be_cleared_spares_nobody_but_wakes_the_preemptor() -> None:
+def test_a_failed_clearing_stops_no_eviction_and_activates_the_preemptor() -> None:
     waiting = [make_pod(name, priority=9, nominated_node="n1") for name in ("q1", "q2")]
     setting = Setting([victim("v1")], waiting=waiting)
     setting.client.failures["clear", "q1"] = ApiError("no")
@@ -295,7 +295,7 @@ def test_a_nomination_that_cannot_be_cleared_spares_nobody_but_wakes_the_preempt
     assert setting.cluster.activated == [P]
 
 
-def test_an_unexpected_fault_wakes_the_preemptor_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_fault_activates_the_preemptor_too(caplog: pytest.LogCaptureFixture) -> None:
     setting = Setting([victim("v1")])
     setting.client.failures["delete", "v1"] = RuntimeError("bug")
     setting.run()

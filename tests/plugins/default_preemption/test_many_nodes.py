@@ -248,7 +248,7 @@ class FilterFromOutside:
 
 
 class BySnapshot(FilterFromOutside):
-    """Keeps what it knows per row of the snapshot, unless it is asked about a simulated node."""
+    """Keeps its state per row of the snapshot, unless it is asked about a simulated node."""
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         if isinstance(nodes, SimulatedNode):
@@ -268,7 +268,7 @@ class Swallowing(FilterFromOutside):
 
 
 class Faulty(FilterFromOutside):
-    """Fails for some nodes, but says so only when asked about them alone."""
+    """Fails for some nodes, but only when asked about them alone."""
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         if "n1" in nodes.names:

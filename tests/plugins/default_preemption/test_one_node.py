@@ -1,4 +1,4 @@
-"""Whom to evict from one node (spec 08 A6), by its worked examples."""
+"""The victims on one node (spec 08 A6), by its worked examples."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -149,7 +149,7 @@ def test_what_stays_too_small_keeps_the_filter_status() -> None:
     assert found == Status(Code.UNSCHEDULABLE, "Insufficient cpu", plugin="NodeResourcesFit")
 
 
-def test_nobody_needs_to_go_is_an_error() -> None:
+def test_fitting_without_victims_is_an_error() -> None:
     found = select(PREEMPTOR, [C])
     assert isinstance(found, Status)
     assert found.code == Code.ERROR

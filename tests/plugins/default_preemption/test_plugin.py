@@ -89,7 +89,7 @@ def nominated(decision: Decision) -> str | None:
 # --- messages and results ---
 
 
-def test_a_node_is_nominated_and_the_message_says_nothing_of_it(make_cluster: type) -> None:
+def test_a_node_is_nominated_and_the_message_does_not_mention_it(make_cluster: type) -> None:
     cluster = make_cluster([small("n1")], [make_pod("v", node="n1", cpu="3", priority=1)])
     decision = cluster.decide(make_pod("p", cpu="2", priority=10))
     assert decision.nomination == Nomination("n1")
@@ -245,7 +245,7 @@ def test_enough_candidates_end_the_search(make_cluster: type) -> None:
     assert found.candidates_by_row().rows.tolist() == list(range(6))
 
 
-def test_evaluating_all_nodes_evicts_nobody(make_cluster: type) -> None:
+def test_evaluating_all_nodes_evicts_no_pod(make_cluster: type) -> None:
     cluster = make_cluster(
         [small("n1"), small("n2")], [make_pod("v", node="n1", cpu="3", priority=1)]
     )
@@ -264,14 +264,14 @@ def test_evaluating_all_nodes_evicts_nobody(make_cluster: type) -> None:
 class SparesNamed(DefaultPreemption):
     name: ClassVar[str] = "SparesNamed"
     rules: ClassVar[VictimRules] = DEFAULT_RULES._replace(
-        may_evict=lambda node, victim, preemptor: victim.name != "spared"
+        may_evict=lambda node, victim, preemptor: victim.name != "protected"
     )
 
 
 def test_a_plugin_built_on_this_one_has_its_own_rules(make_cluster: type) -> None:
     cluster = make_cluster(
         [small("n1")],
-        [make_pod("spared", node="n1", cpu="3", priority=1)],
+        [make_pod("protected", node="n1", cpu="3", priority=1)],
         plugins=("NodeResourcesFit", "SparesNamed"),
         registry={**REGISTRY, "SparesNamed": SparesNamed},
     )
@@ -307,7 +307,7 @@ class Extender:
         ),
     ],
 )
-def test_extenders_have_their_say(
+def test_extenders_filter_the_candidates(
     make_cluster: type, answer: Mapping[str, MetaVictims], node_name: str | None, text: str
 ) -> None:
     cluster = make_cluster(
@@ -320,7 +320,7 @@ def test_extenders_have_their_say(
     assert decision.message == f"0/2 nodes are available: 2 Insufficient cpu. {text}".strip()
 
 
-def test_budgets_are_read_anew_when_they_change(make_cluster: type) -> None:
+def test_budgets_are_read_again_when_they_change(make_cluster: type) -> None:
     from kubestow.api.meta import LabelSelector, ObjectMeta
     from kubestow.api.workload import PodDisruptionBudget, PodDisruptionBudgetSpec
 
@@ -358,7 +358,7 @@ def test_a_preemptor_waits_until_its_victims_are_on_their_way(make_cluster: type
     assert plugin.pre_enqueue(pod) is None
 
 
-def test_deleted_pods_are_heard_of_but_wake_nobody() -> None:
+def test_deleted_pods_are_registered_but_queue_no_pod() -> None:
     plugin = DefaultPreemption(DefaultPreemptionArgs(), make_handle())
     victim = make_pod("v", node="n1")
     assert run_hint(plugin, ASSIGNED_POD_DELETE, make_pod("p"), victim, None) is Hint.SKIP

@@ -18,7 +18,7 @@ PRIORITY = 5
 
 
 def snapshot_of(counts: list[int]) -> Snapshot:
-    """Nodes with so many pods each, every second of which may be evicted."""
+    """Nodes with these numbers of pods, every second of which may be evicted."""
     return make_snapshot(
         [
             make_node(f"n{row}", allocatable={"x/gpu": 9}, labels={"zone": f"z{row % 2}"})
@@ -83,7 +83,7 @@ def test_numbers_are_those_of_simulated_nodes(counts: list[int], data: st.DataOb
     assert_same_numbers(view.subset(positions), [nodes[position] for position in positions])
 
 
-def test_a_crowd_is_counted_in() -> None:
+def test_nominated_pods_are_counted_in() -> None:
     snapshot = snapshot_of([3, 3, 3])
     view, nodes = reduced(snapshot), simulated(snapshot)
     extra = PodInfo(make_pod(cpu="1", requests={"x/gpu": 2, "ephemeral-storage": 3}))
@@ -125,7 +125,7 @@ AS_THEY_ARE = {"rows", "snapshot"}
 
 
 def test_everything_a_view_can_be_asked_for_has_its_place() -> None:
-    """What is added to `Nodes` needs a place here: what does a reduced view make of it?"""
+    """What is added to `Nodes` has to be listed here, with what a reduced view does."""
     known = {
         *SAME_AS_PLAIN,
         *PLAIN_CALLS,
@@ -139,7 +139,7 @@ def test_everything_a_view_can_be_asked_for_has_its_place() -> None:
     assert {name for name in dir(Nodes) if not name.startswith("_")} == known
 
 
-def test_what_node_objects_say_is_the_same() -> None:
+def test_what_comes_from_node_objects_is_the_same() -> None:
     snapshot = snapshot_of([2, 2])
     view, plain = reduced(snapshot), nodes_of(snapshot)
     for name in SAME_AS_PLAIN:

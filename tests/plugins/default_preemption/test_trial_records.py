@@ -1,4 +1,4 @@
-"""What is kept of trials is what trying every node anew would give."""
+"""The kept results of trials are what trying every node again would give."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -270,7 +270,7 @@ def test_what_is_kept_follows_the_cluster(cluster: SmallCluster, data: st.DataOb
         changes.happen()
 
 
-def test_a_clock_that_was_set_back_is_noticed() -> None:
+def test_a_clock_that_was_set_back_invalidates_the_record() -> None:
     searches = Searches(
         SmallCluster(
             [make_node("n0", cpu="4")],
@@ -287,7 +287,7 @@ def test_a_clock_that_was_set_back_is_noticed() -> None:
         searches.check(PREEMPTORS[0], None)
 
 
-def test_the_first_filter_to_fail_is_told_whoever_is_asked_anew() -> None:
+def test_the_first_filter_to_fail_is_reported() -> None:
     searches = Searches(
         SmallCluster(
             [
@@ -372,7 +372,7 @@ class RaisesOnN1(FailsOnN1):
 
 
 @pytest.mark.parametrize("plugin", [FailsOnN1, RaisesOnN1])
-def test_faults_are_told_and_not_collected(plugin: type[FailsOnN1]) -> None:
+def test_faults_are_reported_and_not_kept(plugin: type[FailsOnN1]) -> None:
     searches = Searches(
         SmallCluster(
             [make_node(f"n{row}", cpu="4") for row in range(3)],

@@ -1,4 +1,4 @@
-"""Answers kept from earlier pods equal those asked anew, whatever happened in between."""
+"""Answers kept from earlier pods equal those computed again, whatever happened in between."""
 
 from collections.abc import Callable
 from typing import NamedTuple

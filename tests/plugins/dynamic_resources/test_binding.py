@@ -52,7 +52,7 @@ NOW = datetime.fromtimestamp(1_000_000, UTC)
 
 
 class Cluster:
-    """An API server in memory, and a plugin that hears of its claims when told to."""
+    """An API server in memory, and a plugin that gets its claims with `deliver`."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Cluster:
         for each in (*claims, pod):
             resource = self.server.resources.of_type(type(each))
             self.server.create(resource, to_document(each))
-        self.hear()
+        self.deliver()
         self.pod = PodInfo(pod)
         self.beside: list[Coroutine[Any, Any, None]] = []
         self.events = RecordedEvents()
@@ -94,7 +94,7 @@ class Cluster:
     def known(self) -> KnownDevices:
         return KnownDevices.of(self.objects, make_handle().feature_gates)
 
-    def hear(self) -> None:
+    def deliver(self) -> None:
         """The informer catches up."""
         store = self.objects.resource_claims
         current = {each.key: each.typed for each in self.server.objects_of(self.resource)}
@@ -146,7 +146,7 @@ class Counted(NoPluginMetrics):
 
 
 class FlakyClient(MemoryClient):
-    """Lets somebody else go first, or fails, at the next update."""
+    """Lets another client write first, or fails, at the next update."""
 
     def __init__(self, server: MemoryCluster) -> None:
         super().__init__(server)
@@ -213,7 +213,7 @@ def test_an_allocated_claim_is_only_reserved() -> None:
     async def main() -> None:
         cluster.reserve()
         await cluster.pre_bind()
-        cluster.hear()
+        cluster.deliver()
         second = make_pod(
             "db", resource_claims=[PodResourceClaim(name="c", resource_claim_name="c")]
         )
@@ -298,7 +298,7 @@ def test_what_happened_in_the_meantime_fails(change: str, text: str) -> None:
         ([FINALIZER], "add allocation and reservation to claim default/c: no"),
     ],
 )
-def test_failed_writes_say_what_was_attempted(finalizers: list[str], text: str) -> None:
+def test_failed_writes_report_what_was_attempted(finalizers: list[str], text: str) -> None:
     cluster = Cluster(make_claim("c", make_request(), finalizers=finalizers), pod=claiming("c"))
 
     async def main() -> None:
@@ -392,7 +392,7 @@ def test_the_special_claim_is_made_bound_and_mapped() -> None:
             "resourceClaimName": claim.metadata.name,
         }
         assert cluster.known.claims.get("default", claim.metadata.name) is not None
-        cluster.hear()
+        cluster.deliver()
         assert cluster.known.claims.allocated.is_dedicated(("d.com", "p", "d1"))
 
     run(main)
@@ -439,7 +439,7 @@ SLOW = make_slice(
 
 
 class Waiting(Cluster):
-    """A cluster whose one device has to be prepared; time passes only while somebody waits."""
+    """A cluster whose one device has to be prepared; time passes only during waits."""
 
     def __init__(self, answers: dict[float, Condition]) -> None:
         super().__init__(make_claim("c", make_request()), pod=claiming("c"), slices=(SLOW,))
@@ -462,7 +462,7 @@ class Waiting(Cluster):
         status = msgspec.structs.replace(claim.status, devices=(device,))
         changed = msgspec.structs.replace(claim, status=status)
         self.server.update(self.resource, to_document(changed), subresource="status")
-        self.hear()
+        self.deliver()
 
 
 def test_binding_waits_until_devices_are_ready() -> None:

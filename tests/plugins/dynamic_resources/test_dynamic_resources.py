@@ -259,7 +259,7 @@ def test_allocated_claims_go_where_their_devices_are() -> None:
     assert lab.filter(claiming("c")) == {"n1": "resourceclaim not available on the node"}
 
 
-def test_a_search_that_fails_is_told_before_an_unavailable_claim() -> None:
+def test_a_failed_search_is_reported_before_an_unavailable_claim() -> None:
     lab = Lab(
         make_claim("c", allocation=make_allocation("p2/d2", node_selector=only_on("n2"))),
         make_claim("d", make_request(count=2)),
@@ -270,7 +270,7 @@ def test_a_search_that_fails_is_told_before_an_unavailable_claim() -> None:
     }
 
 
-def test_invalid_pools_are_told() -> None:
+def test_invalid_pools_are_reported() -> None:
     lab = Lab(make_claim("c", make_request(count=2)), make_slice("x", "x", node="n1", pool="odd"))
     assert lab.filter(claiming("c")) == {
         "n1": "invalid resource pools were encountered",
@@ -297,7 +297,7 @@ def test_errors_are_the_nodes_own() -> None:
 def waiting_claim(
     *, allocated: datetime | None = None, condition: str = "", failure: str = ""
 ) -> ResourceClaim:
-    """An allocated claim whose device has to be prepared, with what its driver says so far."""
+    """An allocated claim whose device has to be prepared, with the conditions of its driver."""
     allocation = make_allocation("p1/d1")
     result = msgspec.structs.replace(
         allocation.devices.results[0],
@@ -331,7 +331,7 @@ JUST_NOW = datetime.fromtimestamp(1_000_000 - 600, UTC)
         pytest.param(waiting_claim(condition="True"), True, id="ready"),
         pytest.param(waiting_claim(allocated=JUST_NOW), True, id="still-waiting"),
         pytest.param(waiting_claim(allocated=EARLIER), False, id="timed-out"),
-        pytest.param(waiting_claim(), True, id="waiting-since-nobody-knows-when"),
+        pytest.param(waiting_claim(), True, id="waiting-without-timestamp"),
         pytest.param(waiting_claim(condition="True", failure="True"), False, id="failed"),
         pytest.param(waiting_claim(allocated=EARLIER, condition="False"), False, id="never-ready"),
     ],
@@ -388,7 +388,7 @@ def test_the_special_claim_comes_along_with_others() -> None:
     }
 
 
-def test_resources_nobody_serves_do_not_fit() -> None:
+def test_resources_that_nothing_serves_do_not_fit() -> None:
     lab = Lab(SERVES_GPU)
     pod = make_pod(requests={GPU: 1, "example.com/other": 1})
     assert lab.filter(pod) == {"n1": "cannot fit resource", "n2": "cannot fit resource"}
@@ -443,7 +443,7 @@ OTHER = make_pod("other")
 @pytest.mark.parametrize(
     ("reserved_for", "text", "written"),
     [
-        pytest.param([], "deallocation of ResourceClaim completed", 1, id="nobody"),
+        pytest.param([], "deallocation of ResourceClaim completed", 1, id="no-consumer"),
         pytest.param(["self"], "deallocation of ResourceClaim completed", 1, id="only-this-pod"),
         pytest.param(["self", "other"], "still not schedulable", 0, id="another-pod"),
     ],

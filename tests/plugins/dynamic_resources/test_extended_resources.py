@@ -136,7 +136,7 @@ def special(pod: Pod, *stored: ResourceClaim) -> ResourceClaim:
 
 
 def ignore(pool: PoolKey) -> None:
-    """Nobody keeps anything about pools here."""
+    """Nothing about pools is kept here."""
 
 
 def test_a_new_claim_exists_in_memory_only() -> None:

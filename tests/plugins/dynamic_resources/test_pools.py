@@ -52,7 +52,7 @@ def names(pools: NodePools) -> list[str]:
         (make_slice("a", per_device=False), False),
     ],
 )
-def test_slices_say_which_nodes_see_them(published: ResourceSlice, is_seen: bool) -> None:
+def test_slices_name_the_nodes_that_reach_them(published: ResourceSlice, is_seen: bool) -> None:
     assert names(pools_of(published)) == (["a"] if is_seen else [])
 
 
@@ -185,7 +185,7 @@ def test_pools_are_kept_until_slices_or_labels_change() -> None:
     assert cache.of(NODE) is not pools
 
 
-def test_pools_are_kept_for_so_many_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pools_are_kept_for_a_limited_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubestow.plugins.dynamic_resources.pools.NODES_MAX", 3)
     cache = PoolCache(DeviceInventory(ObjectStore[ResourceSlice](), NodeSlots()))
     for number in range(10):

@@ -87,7 +87,7 @@ def node_selector(*slices: ResourceSlice, count: int = 1) -> object:
         ),
     ],
 )  # fmt: skip
-def test_the_allocation_says_where_it_can_be_used(
+def test_the_allocation_has_the_nodes_where_it_can_be_used(
     published: ResourceSlice, expected: object
 ) -> None:
     assert node_selector(published) == expected

@@ -609,7 +609,7 @@ def test_looking_ahead_changes_nothing(
     slices: list[ResourceSlice], claims: list[ResourceClaim], allocated: list[str]
 ) -> None:
     class PlainSearch(Search):
-        def _look_ahead(self) -> None:
+        def _find_usable(self) -> None:
             """As upstream: try everything."""
 
     def outcome(cls: type[Search]) -> object:

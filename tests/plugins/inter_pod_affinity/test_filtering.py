@@ -60,7 +60,7 @@ def on(node: str, *, namespace: str = "default", **labels: str) -> Pod:
 
 
 def near(key: str, *requirements: str) -> Pod:
-    """A pod of no labels that wants to be near others."""
+    """A pod without labels that requires others near."""
     return make_pod(affinity=make_affinity(near=[make_pod_term(key, *requirements)]))
 
 
@@ -187,7 +187,7 @@ def test_namespace_selectors_of_the_incoming_pod(
     assert verdicts(plugin(team_a=DEV, team_b=PROD), pod, running) == expected
 
 
-def test_namespaces_are_looked_up_anew_when_they_change() -> None:
+def test_namespaces_are_resolved_again_when_they_change() -> None:
     objects = ClusterObjects()
     subject = InterPodAffinity(InterPodAffinityArgs(), make_handle(objects=objects))
     term = make_pod_term(ZONE, "app=web", namespace_selector=make_selector("env=dev"))
@@ -213,53 +213,53 @@ def test_A14_terms_of_existing_pods_look_at_the_namespace_of_the_incoming_one() 
     assert run_filter(subject, unknown, snapshot) == {"n3": EXIST}
 
 
-def test_A15_removing_and_adding_pods_in_thought() -> None:
+def test_A15_removing_and_adding_simulated_pods() -> None:
     subject, pod = plugin(), PodInfo(APART)
     running = [on("n1", app="web"), on("n2", app="web")]
     snapshot = make_snapshot(nodes(), running)
     state = CycleState()
     assert subject.pre_filter(state, pod, nodes_of(snapshot)) is None
-    thought = state.clone()
+    simulated = state.clone()
 
     def codes() -> list[str]:
-        return named(subject, thought, pod, nodes_of(snapshot))
+        return named(subject, simulated, pod, nodes_of(snapshot))
 
-    subject.remove_pod(thought, pod, PodInfo(running[0]), 0)
+    subject.remove_pod(simulated, pod, PodInfo(running[0]), 0)
     assert codes() == ["anti", "anti", "ok", "ok"]
-    subject.remove_pod(thought, pod, PodInfo(running[1]), 1)
+    subject.remove_pod(simulated, pod, PodInfo(running[1]), 1)
     assert codes() == ["ok"] * 4
-    subject.add_pod(thought, pod, PodInfo(running[1]), 1)
+    subject.add_pod(simulated, pod, PodInfo(running[1]), 1)
     assert codes() == ["anti", "anti", "ok", "ok"]
     # Others see nothing of it.
-    subject.remove_pod(thought, pod, PodInfo(running[1]), 1)
+    subject.remove_pod(simulated, pod, PodInfo(running[1]), 1)
     assert named(subject, state, pod, nodes_of(snapshot)) == ["anti", "anti", "ok", "ok"]
 
 
-def test_the_last_match_gone_in_thought_lets_a_pod_found_its_group() -> None:
+def test_without_the_last_match_the_pod_may_be_the_first() -> None:
     subject, pod = plugin(), PodInfo(NEAR_ITSELF)
     running = on("n3", app="web")
     snapshot = make_snapshot(nodes(), [running])
     state = CycleState()
     assert subject.pre_filter(state, pod, nodes_of(snapshot)) is None
     assert named(subject, state, pod, nodes_of(snapshot)) == ["aff", "aff", "ok", "aff"]
-    thought = state.clone()
-    subject.remove_pod(thought, pod, PodInfo(running), 2)
-    assert named(subject, thought, pod, nodes_of(snapshot)) == ["ok", "ok", "ok", "aff"]
+    simulated = state.clone()
+    subject.remove_pod(simulated, pod, PodInfo(running), 2)
+    assert named(subject, simulated, pod, nodes_of(snapshot)) == ["ok", "ok", "ok", "aff"]
 
 
-def test_a_hostile_pod_added_in_thought_keeps_its_domain_to_itself() -> None:
+def test_a_simulated_pod_with_anti_affinity_excludes_its_domain() -> None:
     subject = plugin()
-    # Near something, so that the plugin is not skipped before the hostile pod is thought of.
+    # Near something, so that the plugin is not skipped before the hostile pod is added.
     pod = PodInfo(
         make_pod(labels=WEB, affinity=make_affinity(apart=[make_pod_term(HOST, "app=x")]))
     )
     snapshot = make_snapshot(nodes())
     state = CycleState()
     assert subject.pre_filter(state, pod, nodes_of(snapshot)) is None
-    thought = state.clone()
-    subject.add_pod(thought, pod, PodInfo(HOSTILE), 0)
-    assert named(subject, thought, pod, SimulatedNode(snapshot, 1)) == ["exist"]
-    assert named(subject, thought, pod, nodes_of(snapshot)) == ["exist", "exist", "ok", "ok"]
+    simulated = state.clone()
+    subject.add_pod(simulated, pod, PodInfo(HOSTILE), 0)
+    assert named(subject, simulated, pod, SimulatedNode(snapshot, 1)) == ["exist"]
+    assert named(subject, simulated, pod, nodes_of(snapshot)) == ["exist", "exist", "ok", "ok"]
     assert named(subject, state, pod, nodes_of(snapshot)) == ["ok"] * 4
 
 

@@ -123,7 +123,7 @@ def test_S3_only_feasible_nodes_are_compared() -> None:
     [
         pytest.param(plugin(0), [DRAWN], id="S5-hard-terms-weigh-nothing"),
         pytest.param(plugin(ignores_existing=True), [DRAWN, SHY], id="S6-existing-terms-ignored"),
-        pytest.param(plugin(), [], id="nobody-says-anything"),
+        pytest.param(plugin(), [], id="no-terms"),
     ],
 )
 def test_pods_that_nothing_draws_skip_scoring(

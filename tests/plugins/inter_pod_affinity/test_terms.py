@@ -26,7 +26,9 @@ def test_measures_are_kept_until_a_namespace_changes() -> None:
     assert resolver.required(terms_of("web")) is not first
 
 
-def test_measures_are_kept_for_so_many_lists_of_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measures_are_kept_for_a_limited_number_of_lists_of_terms(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(terms_module, "RESOLVED_MAX", 3)
     resolver = TermResolver(ObjectStore[Namespace]())
     for number in range(10):

@@ -55,7 +55,7 @@ def conditions(**statuses: str) -> list[Condition]:
 
 
 class TestResources:
-    def test_all_shortages_are_told_pods_first(self) -> None:
+    def test_all_shortages_are_reported_pods_first(self) -> None:
         running = [make_pod(f"r{index}", cpu="500m", node="n") for index in range(3)]
         bench = LegacyBench([make_node(cpu="2", pods=3)], running)
         found = bench.verdicts(PodFitsResources(), make_pod(cpu="600m"))
@@ -108,7 +108,7 @@ class TestResources:
 
 
 class TestGeneral:
-    def test_the_parts_that_fail_are_told_in_order(self) -> None:
+    def test_the_parts_that_fail_are_reported_in_order(self) -> None:
         bench = LegacyBench([make_node("n1")], [make_pod("r", host_ports=[80], node="n1")])
         pod = make_pod(node="n2", host_ports=[80])
         found = bench.verdicts(GeneralPredicates(), pod)
@@ -153,7 +153,7 @@ class TestNodeSelector:
 
 
 class TestConditions:
-    def test_unknown_is_not_ready_and_cordoned_is_told_last(self) -> None:
+    def test_unknown_is_not_ready_and_cordoned_is_reported_last(self) -> None:
         bench = LegacyBench([make_node(conditions=conditions(Ready="Unknown"), unschedulable=True)])
         found = bench.verdicts(CheckNodeCondition(), make_pod())
         assert found == {"n": ["NodeNotReady", "NodeUnschedulable"]}
@@ -186,7 +186,7 @@ class TestConditions:
         assert bench.verdicts(predicate, make_pod()) == {"n": ["NodeUnderMemoryPressure"]}
         assert bench.verdicts(predicate, make_pod(cpu=0)) == {"n": ["NodeUnderMemoryPressure"]}
 
-    def test_disk_pressure_keeps_out_everybody(self) -> None:
+    def test_disk_pressure_rejects_every_pod(self) -> None:
         under, unknown = (
             make_node(status, conditions=conditions(DiskPressure=status))
             for status in ("True", "Unknown")
@@ -207,12 +207,12 @@ class TestConditions:
 
 
 class TestCustom:
-    def test_labels_presence_wants_all_of_them(self) -> None:
+    def test_labels_presence_requires_all_of_them(self) -> None:
         bench = LegacyBench([make_node(labels={"zone": "a"})])
         present = LabelsPresence("x", labels=["zone", "rack"], presence=True)
         assert bench.verdicts(present, make_pod()) == {"n": ["CheckNodeLabelPresence"]}
 
-    def test_labels_absence_wants_none_of_them(self) -> None:
+    def test_labels_absence_requires_none_of_them(self) -> None:
         bench = LegacyBench([make_node("n1", labels={"zone": "a"}), make_node("n2")])
         absent = LabelsPresence("x", labels=["zone", "rack"], presence=False)
         assert bench.verdicts(absent, make_pod()) == {"n1": ["CheckNodeLabelPresence"]}

@@ -24,7 +24,7 @@ from kubestow.plugins.legacy.priorities.equal import EqualPriority
 from kubestow.plugins.legacy.priorities.image_locality import score_of
 from kubestow.plugins.legacy.priorities.inter_pod_affinity import (
     InterPodAffinityPriority,
-    stretched,
+    scaled,
 )
 from kubestow.plugins.legacy.priorities.label_preference import LabelPreference
 from kubestow.plugins.legacy.priorities.node_affinity import NodeAffinityPriority
@@ -257,8 +257,8 @@ def test_only_the_beta_labels_make_zones() -> None:
         ([], []),
     ],
 )
-def test_sums_of_weights_are_stretched_from_zero(raw: list[int], scores: list[int]) -> None:
-    assert stretched(np.array(raw, np.int64)).tolist() == scores
+def test_sums_of_weights_are_scaled_from_zero(raw: list[int], scores: list[int]) -> None:
+    assert scaled(np.array(raw, np.int64)).tolist() == scores
 
 
 def test_required_affinity_of_running_pods_has_the_hard_weight() -> None:

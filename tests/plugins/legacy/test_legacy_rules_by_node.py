@@ -598,7 +598,7 @@ class Churning(LegacyBench):
             self.cache.remove_node(node)
         elif info is not None:
             pod = self.make.pod()
-            # A port held twice is free once one of its holders goes: nobody counts them.
+            # A port held twice is free once one of its holders is removed: they are not counted.
             if not host_ports(pod, Place(node, [running.pod for running in info.pods])):
                 self.cache.assume_pod(self.attempt(pod).pod.assigned_to(name))
 
@@ -680,7 +680,7 @@ def test_priorities_agree_with_a_reading_by_node(seed: int) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_a_predicate_says_the_same_about_a_node_whoever_else_is_asked_about(seed: int) -> None:
+def test_a_verdict_does_not_depend_on_the_other_nodes_of_the_view(seed: int) -> None:
     cluster = Churning(seed)
     for _ in range(20):
         cluster.change()

@@ -107,7 +107,7 @@ WANTS_FOO = make_pod(requests={FOO: 1})
             id="H1-not-requested",
         ),
         pytest.param(NOTHING, make_node(pods=110), make_node(pods=200), Hint.QUEUE, id="H2-pods"),
-        pytest.param(NOTHING, make_node(cpu=1), make_node(cpu=4), Hint.SKIP, id="wants-nothing"),
+        pytest.param(NOTHING, make_node(cpu=1), make_node(cpu=4), Hint.SKIP, id="no-requests"),
         pytest.param(TWO_CPUS, make_node(cpu=0), make_node(cpu=1), Hint.SKIP, id="still-too-small"),
         pytest.param(TWO_CPUS, None, make_node(cpu=2), Hint.QUEUE, id="added-fits"),
         pytest.param(TWO_CPUS, None, make_node(cpu=1), Hint.SKIP, id="added-too-small"),

@@ -39,7 +39,7 @@ def example_node(**more: str) -> Node:
 
 
 def holding(pod_count: int, cpu: str = "0", memory: str = "0", **more: str) -> list[Pod]:
-    """So many pods, of which one takes everything."""
+    """This many pods, of which one requests everything."""
     first = make_pod(node="n", cpu=cpu, memory=memory, requests=more)
     return [first, *(make_pod(node="n") for _ in range(pod_count - 1))][:pod_count]
 
@@ -163,7 +163,7 @@ def test_more_scalars_than_bits_keep_the_verdict() -> None:
     assert f"Insufficient {names[-1]}" in rejected["short"].reasons
 
 
-def test_a_simulated_node_shows_the_pods_thought_of() -> None:
+def test_a_simulated_node_has_the_simulated_pods() -> None:
     running = make_pod(node="n", cpu="1500m", requests={FOO: 1})
     snapshot = make_snapshot([example_node(**{FOO: "1"})], [running])
     pod = make_pod(cpu="1", requests={FOO: 1})

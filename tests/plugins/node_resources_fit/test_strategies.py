@@ -75,7 +75,7 @@ def score(args: ScoringStrategy, pod: Pod, *running: Pod) -> int:
         pytest.param(LEAST, make_pod(cpu="0"), [RUNNING], 86, id="an-explicit-zero-counts"),
     ],
 )
-def test_pods_score_with_defaults_for_what_they_do_not_say(
+def test_pods_score_with_defaults_for_missing_requests(
     args: ScoringStrategy, pod: Pod, running: list[Pod], expected: int
 ) -> None:
     assert score(args, pod, *running) == expected

@@ -150,7 +150,7 @@ def test_default_selectors_follow_services_and_owners() -> None:
     assert selector() == parsed("app=web")
 
 
-def test_default_selectors_are_kept_for_so_many_kinds_of_pods(
+def test_default_selectors_are_kept_for_a_limited_number_of_kinds_of_pods(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(constraints_module, "SELECTORS_MAX", 3)

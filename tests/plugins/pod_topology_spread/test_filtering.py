@@ -1,4 +1,4 @@
-"""The worked examples of spec 06 §6.3.11, and pods thought onto nodes and away."""
+"""The worked examples of spec 06 §6.3.11, and pods added and removed in simulations."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -64,7 +64,7 @@ def web_pods(node: str, count: int, *, deleted: datetime | None = None) -> list[
 def cluster(
     *nodes: tuple[dict[str, str], int], taints: Mapping[int, str] | None = None
 ) -> Snapshot:
-    """Nodes n1, n2, … with these labels and so many web pods each."""
+    """Nodes n1, n2, … with these labels and numbers of web pods."""
     made: list[Node] = []
     pods: list[Pod] = []
     for i, (labels, count) in enumerate(nodes, 1):
@@ -75,7 +75,7 @@ def cluster(
 
 
 def zones(*counts: int) -> Snapshot:
-    """One node per zone z1, z2, … with so many web pods."""
+    """One node per zone z1, z2, … with these numbers of web pods."""
     return cluster(*(({"zone": f"z{i}"}, count) for i, count in enumerate(counts, 1)))
 
 
@@ -183,18 +183,18 @@ def test_F13_terminating_pods_are_taken_away_though_they_never_counted() -> None
     assert subject.pre_filter(state, pod, nodes_of(snapshot)) is None
     node = SimulatedNode(snapshot, 0)
     assert verdicts(subject, state, pod, node) == ["U"]
-    thought = state.clone()
+    simulated = state.clone()
     for victim in victims:
-        subject.remove_pod(thought, pod, PodInfo(victim), 0)
-    assert verdicts(subject, thought, pod, node) == [OK]
-    subject.add_pod(thought, pod, PodInfo(victims[0]), 0)
-    assert verdicts(subject, thought, pod, node) == [OK]
-    subject.add_pod(thought, pod, PodInfo(victims[1]), 0)
-    assert verdicts(subject, thought, pod, node) == ["U"]
+        subject.remove_pod(simulated, pod, PodInfo(victim), 0)
+    assert verdicts(subject, simulated, pod, node) == [OK]
+    subject.add_pod(simulated, pod, PodInfo(victims[0]), 0)
+    assert verdicts(subject, simulated, pod, node) == [OK]
+    subject.add_pod(simulated, pod, PodInfo(victims[1]), 0)
+    assert verdicts(subject, simulated, pod, node) == ["U"]
     assert verdicts(subject, state, pod, nodes_of(snapshot)) == ["U", "U", OK]
 
 
-def test_a_selector_for_everything_matches_pods_thought_of() -> None:
+def test_a_selector_for_everything_matches_simulated_pods() -> None:
     subject = plugin()
     pod = PodInfo(incoming(make_spread("zone", selector=make_selector())))
     snapshot = zones(3, 3)
@@ -214,7 +214,7 @@ def test_a_selector_for_everything_matches_pods_thought_of() -> None:
         pytest.param(make_pod(labels=WEB), 3, id="node-that-does-not-count"),
     ],
 )
-def test_pods_thought_of_that_do_not_count(added: Pod, row: int) -> None:
+def test_simulated_pods_that_do_not_count(added: Pod, row: int) -> None:
     snapshot = cluster(
         ({"zone": "z1", "pool": "a"}, 0),
         ({"zone": "z2", "pool": "a"}, 0),

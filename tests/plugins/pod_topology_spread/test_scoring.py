@@ -51,7 +51,7 @@ def web(*constraints: TopologySpreadConstraint, pool: str | None = None) -> Pod:
 
 
 def cluster(*nodes: tuple[Mapping[str, str], int]) -> Snapshot:
-    """Nodes n1, n2, … in the order given, with their hostname, these labels and so many pods."""
+    """Nodes n1, n2, … in the order given, with their hostname, these labels and numbers of pods."""
     made: list[Node] = []
     pods: list[Pod] = []
     for i, (labels, count) in enumerate(nodes, 1):

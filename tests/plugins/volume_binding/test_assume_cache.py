@@ -97,13 +97,13 @@ def test_what_is_not_there_cannot_be_assumed(objects: ClusterObjects, cache: Vol
     assert str(raised.value) == 'persistentvolumeclaims "default/gone" not found'
 
 
-def test_watchers_hear_what_is_shown(objects: ClusterObjects, cache: Volumes) -> None:
-    heard: list[PersistentVolume | None] = []
-    cache.watch(lambda _, shown: heard.append(shown))
+def test_watchers_get_what_is_shown(objects: ClusterObjects, cache: Volumes) -> None:
+    received: list[PersistentVolume | None] = []
+    cache.watch(lambda _, shown: received.append(shown))
     cache.assume(DECIDED)
     cache.restore(DECIDED)
     newer = make_volume("pv", version=5)
     stored = objects.persistent_volumes.get("pv")
     objects.put(newer)
     objects.persistent_volumes.remove("pv")
-    assert heard == [DECIDED, stored, newer, None]
+    assert received == [DECIDED, stored, newer, None]

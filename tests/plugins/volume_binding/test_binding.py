@@ -40,7 +40,7 @@ NODE = make_node("n1", zone="a")
 
 
 class World:
-    """An API server, stores that show it when told to, and a pod that was given node n1."""
+    """An API server, stores that follow it on demand, and a pod that was given node n1."""
 
     def __init__(self, *objects: ApiObject, timeout_s: int = 10, pod: Pod = POD) -> None:
         clock = VirtualClock(asyncio.get_running_loop())
@@ -203,7 +203,7 @@ async def test_a_refused_write_gives_back_what_is_not_written() -> None:
         make_volume("b", class_name="static", size="2Gi"),
         pod=pod,
     )
-    # Somebody else changed the second volume meanwhile.
+    # Another client changed the second volume meanwhile.
     world.patch(PersistentVolume, "b", {"metadata": {"labels": {"x": "y"}}})
     message, _ = await world.bind()
     assert message == (

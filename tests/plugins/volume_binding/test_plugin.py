@@ -234,7 +234,7 @@ def test_3_nothing_is_taken_back() -> None:
     assert world.reasons(make_pod(pvcs=["c1", "c2"])) == {"n1": (NOTHING_TO_BIND,)}
 
 
-def test_4_a_volume_meant_for_the_claim_is_the_only_one() -> None:
+def test_4_a_volume_prebound_to_the_claim_is_the_only_one() -> None:
     objects = [
         make_claim("c1", size="5Gi"),
         make_volume("x", size="20Gi", claim="default/c1", terms=[make_term("zone In a")]),
@@ -265,7 +265,7 @@ def test_5_a_claim_must_fit_into_what_is_left() -> None:
     assert world.reasons(make_pod(pvcs=["c6", "d6"])) == {"n2": (NO_SPACE,)}
 
 
-def test_6_a_claim_promised_to_a_node_goes_nowhere_else() -> None:
+def test_6_a_claim_with_a_selected_node_goes_nowhere_else() -> None:
     world = World(
         make_storage_class(),
         make_claim("c", selected_node="n2"),
@@ -277,7 +277,7 @@ def test_6_a_claim_promised_to_a_node_goes_nowhere_else() -> None:
     assert world.reserve(pod, "n2") == ({}, {"c": "n2"})
 
 
-def test_6_claims_promised_to_two_nodes_go_nowhere() -> None:
+def test_6_claims_with_two_selected_nodes_go_nowhere() -> None:
     world = World(
         make_storage_class(),
         make_claim("c", selected_node="n1"),
@@ -442,7 +442,7 @@ NOT_SUITABLE = [
     pytest.param(make_volume(phase="Released"), id="not-available"),
     pytest.param(make_volume(deleted=datetime(2026, 1, 1, tzinfo=UTC)), id="being-deleted"),
     pytest.param(make_volume(modes=["ReadOnlyMany"]), id="other-access"),
-    pytest.param(make_volume(claim="default/other"), id="meant-for-another"),
+    pytest.param(make_volume(claim="default/other"), id="prebound-to-another"),
     pytest.param(make_volume(claim=make_claim("c", namespace="x")), id="other-namespace"),
     pytest.param(make_volume(terms=[make_term("zone In z")]), id="out-of-reach"),
     pytest.param(make_volume(labels={"kind": "slow"}), id="other-labels"),
@@ -456,7 +456,7 @@ def test_unsuitable_volumes_are_passed_over(volume: ApiObject) -> None:
     assert world.reasons(make_pod(pvcs=["c"])) == {"n1": (NOTHING_TO_BIND,)}
 
 
-def test_a_volume_meant_for_the_claim_need_not_be_available() -> None:
+def test_a_volume_prebound_to_the_claim_need_not_be_available() -> None:
     claim = make_claim("c", selector=make_selector("kind=fast"), modes=["ReadWriteMany"])
     world = World(STATIC, claim, make_volume("pv", claim=claim, phase="Bound", modes=[]))
     # It names the claim already, so that nothing has to be written.
@@ -474,7 +474,7 @@ def test_a_volume_meant_for_the_claim_need_not_be_available() -> None:
         ),
     ],
 )
-def test_an_unsuitable_volume_meant_for_the_claim_does_not_count(volume: ApiObject) -> None:
+def test_an_unsuitable_volume_prebound_to_the_claim_does_not_count(volume: ApiObject) -> None:
     world = World(STATIC, make_claim("c"), volume, make_volume("other"))
     assert world.reserve(make_pod(pvcs=["c"])) == ({"other": "c"}, {})
 
@@ -672,7 +672,7 @@ def test_the_reserved_volume_refers_to_its_claim() -> None:
     assert volume.metadata.resource_version == "3"
 
 
-def test_a_volume_meant_for_the_claim_gets_only_the_reference() -> None:
+def test_a_volume_prebound_to_the_claim_gets_only_the_reference() -> None:
     world = World(STATIC, make_claim("c"), make_volume("pv", claim="default/c"))
     world.reserve(make_pod(pvcs=["c"]))
     (volume,) = world.plugin.assumed_volumes()
@@ -681,7 +681,7 @@ def test_a_volume_meant_for_the_claim_gets_only_the_reference() -> None:
     assert volume.metadata.annotations == {}
 
 
-def test_a_claim_promised_to_a_node_is_seen_as_such_by_the_next_pod() -> None:
+def test_a_selected_node_is_visible_to_the_next_pod() -> None:
     world = World(make_storage_class(), make_claim("c"), nodes={"n1": {}, "n2": {}})
     world.reserve(make_pod("a", pvcs=["c"]), "n2")
     sharer = make_pod("b", pvcs=["c"])

@@ -152,13 +152,13 @@ def outcome(
                 failures |= Failure.AFFINITY
                 break
     unbound = [claim for claim in claims if not claim.spec.volume_name]
-    promised = [claim for claim in unbound if SELECTED_NODE in claim.metadata.annotations]
-    if any(claim.metadata.annotations[SELECTED_NODE] != node.metadata.name for claim in promised):
+    selected = [claim for claim in unbound if SELECTED_NODE in claim.metadata.annotations]
+    if any(claim.metadata.annotations[SELECTED_NODE] != node.metadata.name for claim in selected):
         return Outcome(failures | Failure.NOTHING_TO_BIND, [], [])
     bindings: list[tuple[str, str]] = []
     chosen = set[str]()
-    missing = list(promised)
-    for claim in sorted((each for each in unbound if each not in promised), key=size_of):
+    missing = list(selected)
+    for claim in sorted((each for each in unbound if each not in selected), key=size_of):
         volume = find(claim, volumes, node, chosen)
         if volume is None:
             missing.append(claim)
@@ -197,12 +197,12 @@ volumes = st.builds(
     st.sampled_from("xy"),
 )
 claims = st.builds(
-    lambda number, size, class_name, volume, promised, selector: make_claim(
+    lambda number, size, class_name, volume, selected, selector: make_claim(
         f"c{number}",
         size=size,
         class_name=class_name,
         volume=volume,
-        selected_node=None if volume else promised,
+        selected_node=None if volume else selected,
         selector=selector,
     ),
     st.integers(0, 3),
@@ -304,12 +304,12 @@ class World:
             for volume in self.plugin.assumed_volumes()
             if volume.spec.claim_ref is not None
         }
-        promised = {
+        selected = {
             claim.metadata.name: claim.metadata.annotations[SELECTED_NODE]
             for claim in self.plugin.assumed_claims()
         }
         assert taken.items() >= {(volume, claim) for claim, volume in expected.bindings}
-        assert promised.items() >= {(claim, node) for claim in expected.provisions}
+        assert selected.items() >= {(claim, node) for claim in expected.provisions}
 
     def shown_claims(self, pod: Pod) -> list[PersistentVolumeClaim]:
         assumed = {claim.metadata.name: claim for claim in self.plugin.assumed_claims()}
@@ -332,7 +332,7 @@ class World:
 
 @given(st.lists(steps, max_size=30), st.sampled_from([0, 1024]))
 def test_answers_equal_a_reading_node_by_node(script: list[object], unused_max: int) -> None:
-    """Also where selectors are numbered anew as soon as one is out of use."""
+    """Also where selectors are renumbered as soon as one is unused."""
     with mock.patch("kubestow.index.selector_patterns.UNUSED_SELECTORS_MAX", unused_max):
         world = World()
         for step in script:

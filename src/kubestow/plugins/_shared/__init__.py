@@ -1,4 +1,4 @@
 """What several plugins need, by subject; no plugin imports another.
 
-Not here: what one plugin alone needs, and what does not look at nodes as arrays (`api`).
+Not here: what one plugin alone needs, and what does not use nodes as arrays (`api`).
 """

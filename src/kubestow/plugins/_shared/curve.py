@@ -1,4 +1,4 @@
-"""Functions drawn as a line through points: how good a utilization is (spec 05 §2.2)."""
+"""Piecewise linear functions: the score of a utilization (spec 05 §2.2)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,7 +19,7 @@ class UtilizationCurve:
 
     def __init__(self, points: Sequence[tuple[int, int]]) -> None:
         """The points in order of their utilization; at least one."""
-        # A utilization is 0..100, so all answers fit in a table that arrays can index.
+        # A utilization is 0..100, so all scores fit in a table that arrays can index.
         self._scores = [
             _value_at(points, utilization) for utilization in range(MAX_UTILIZATION + 1)
         ]
@@ -27,7 +27,7 @@ class UtilizationCurve:
 
     @classmethod
     def from_args(cls, points: Sequence[UtilizationShapePoint]) -> "UtilizationCurve":
-        """A configured shape, its scores stretched to those of nodes."""
+        """A configured shape, its scores scaled to those of nodes."""
         factor = MAX_NODE_SCORE // MAX_SHAPE_SCORE
         return cls([(point.utilization, point.score * factor) for point in points])
 
@@ -53,6 +53,6 @@ def _value_at(points: Sequence[tuple[int, int]], utilization: int) -> int:
 
 
 def _truncated(dividend: int, divisor: int) -> int:
-    # Towards zero: a falling line would otherwise lie one too low nearly everywhere.
+    # Towards zero: a falling line would otherwise be one too low nearly everywhere.
     quotient = abs(dividend) // divisor
     return quotient if dividend >= 0 else -quotient

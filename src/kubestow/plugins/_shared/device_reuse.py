@@ -1,4 +1,4 @@
-"""Reuse of what is said about resources, less those that devices serve."""
+"""Reuse of answers about resources, except for pods with resources that devices serve."""
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.framework.reuse import Reads, Reuse
@@ -8,7 +8,7 @@ from kubestow.index.devices.classes import DeviceClassMap
 def unless_served_by_devices(
     classes: DeviceClassMap | None, filter: Reads | None, score: Reads | None
 ) -> Reuse:
-    """Pods that devices serve are left out: what is free of devices is a matter of the cluster.
+    """Pods that devices serve are left out: free devices do not depend on one node alone.
 
     No map of device classes means that devices serve no extended resources.
     """

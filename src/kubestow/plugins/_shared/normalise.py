@@ -17,7 +17,7 @@ def normalise(
     highest = int(scores.max(initial=0))
     if highest == 0:
         return np.full_like(scores, max_score) if reverse else scores
-    # Many nodes share few raw scores: then each score is worked out once and looked up.
+    # Many nodes have few distinct raw scores: then each is computed once and looked up.
     is_table = highest < len(scores)
     raw = np.arange(highest + 1) if is_table else scores
     shares = raw * max_score // highest

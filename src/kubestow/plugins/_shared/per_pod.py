@@ -1,7 +1,7 @@
 """Values derived from waiting pods, kept while they wait.
 
-A parked pod is asked about with every event that might help it, again and again as the same object.
-What its spec says is worked out once.
+Hint functions get a parked pod with every event that might help it, always as the same object. What
+they derive from its spec is computed once.
 """
 
 from collections import OrderedDict
@@ -16,13 +16,13 @@ KEPT_MAX: Final = 16_384
 
 
 class PerPod(Generic[T]):
-    """`compute(pod)`, remembered per object; the result must depend on nothing but the pod."""
+    """`compute(pod)`, kept per object; the result must depend on nothing but the pod."""
 
     __slots__ = ("_compute", "_kept")
 
     def __init__(self, compute: Callable[[Pod], T]) -> None:
         self._compute = compute
-        # The pod is kept with its value, so that no other object can come to have its id.
+        # The pod is kept with its value, so that no other object can get its id.
         self._kept: OrderedDict[int, tuple[Pod, T]] = OrderedDict()
 
     def __call__(self, pod: Pod) -> T:

@@ -1,6 +1,6 @@
 """The resources a score is configured with, and how much of each the nodes have (spec 05 §8.4).
 
-Not here: what a load is worth (the plugins), how a pod's request adds up (`api.requests`).
+Not here: the score of a load (the plugins), the request of a pod (`api.requests`).
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from kubestow.index.nodes import Nodes
 
 
 class ScoredRequest(NamedTuple):
-    """What a pod asks for of the resources that count for it, and how much each weighs.
+    """What a pod requests of the resources that count for it, and their weights.
 
     amounts, weights   int64[resource, 1]
     """
@@ -33,9 +33,8 @@ class ScoredRequest(NamedTuple):
 class Loads(NamedTuple):
     """The resources that count for a pod, over some nodes; the pod's request is not yet added.
 
-    allocatable       int64[resource, node], 0 where the node lacks the resource: there it does not
-                      count
-    used              int64[resource, node], what the pods there take of it
+    allocatable       int64[resource, node], 0 where the node lacks the resource: it is left out
+    used              int64[resource, node], what the pods there request
     request, weight   int64[resource, 1]
     """
 
@@ -56,11 +55,11 @@ class Loads(NamedTuple):
 
 
 class ScoringResources:
-    """The configured resources in their order; without any, cpu and memory alike.
+    """The configured resources in their order; by default cpu and memory with equal weights.
 
-    `use_non_zero`: pods on the nodes that do not say what they need of cpu and memory count as if
-    they asked for the defaults. `devices` count where a node publishes none of a resource that
-    devices serve; None if they serve none.
+    `use_non_zero`: pods on the nodes without requests for cpu and memory count with the defaults.
+    `devices` count where a node publishes none of a resource that devices serve; None if they serve
+    none.
     """
 
     def __init__(
@@ -75,11 +74,11 @@ class ScoringResources:
         self._use_non_zero = use_non_zero
 
     def request(self, total: ResourceList) -> ScoredRequest:
-        """What a pod with this total asks for."""
+        """What a pod with this total requests."""
         counting = [
             (name, amount, weight)
             for name, weight in self._specs
-            # A pod that asks no GPU is not sent towards, or away from, nodes with GPUs.
+            # A pod without a GPU request is not attracted or repelled by nodes with GPUs.
             if (amount := request_value(name, total)) != 0 or not is_scalar(name)
         ]
         return ScoredRequest(
@@ -100,7 +99,7 @@ class ScoringResources:
         return Loads(allocatable, used, request.amounts, request.weights)
 
     def _capacity(self, nodes: Nodes, name: str) -> tuple[IntArray | int, IntArray | int]:
-        """What the nodes have of one resource, and how much of that is taken."""
+        """What the nodes have of one resource, and how much of it is requested."""
         if name == EPHEMERAL_STORAGE:
             column = columns.EPHEMERAL_STORAGE
             return nodes.allocatable(column), nodes.requested(column)
@@ -116,7 +115,7 @@ def scalar_capacity(
 ) -> tuple[IntArray, IntArray] | None:
     """What the nodes have of a scalar resource; None for names no node and no pod has.
 
-    Spec 05 §8.6: where a node publishes none, the devices of the class behind the name count.
+    Spec 05 §8.6: where a node publishes none, the devices of the class that serves it count.
     """
     column = nodes.resource_column(name)
     published = None if column is None else (nodes.allocatable(column), nodes.requested(column))

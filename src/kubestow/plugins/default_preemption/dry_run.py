@@ -1,7 +1,7 @@
 """The search for nodes on which evicting pods would help (spec 08 A6).
 
-Nodes are tried in batches, by `one_node` or `many_nodes`. Where the search stops, and which results
-count, is decided here as if the nodes had been tried one after the other.
+Nodes are tried in stretches, by `one_node` or `many_nodes`. Where the search stops, and which
+results count, is decided here as if the nodes had been tried one after the other.
 """
 
 from collections import Counter

@@ -11,12 +11,12 @@ from kubestow.plugins.dynamic_resources.requests import ClaimPlan
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation, make_allocation
 from kubestow.plugins.dynamic_resources.search import Features, Search
 
-# Shorter than any search can take, whatever the clock shows.
+# Shorter than any search, whatever the resolution of the clock.
 TIMEOUT_S_MIN: Final = 1e-6
 
 
 class InvalidPools(Exception):
-    """There is no way, but some pool could not be looked into (B6)."""
+    """No allocation was found, but some pool is invalid (B6)."""
 
 
 class TimedOut(Exception):
@@ -27,7 +27,7 @@ class DeviceAllocator:
     def __init__(
         self, known: KnownDevices, features: Features, clock: Clock, timeout_s: float
     ) -> None:
-        """`timeout_s` 0 means that a search may take as long as it takes."""
+        """`timeout_s` 0 means no timeout."""
         self._allocated = known.claims.allocated
         self._features = features
         self._clock = clock
@@ -36,13 +36,13 @@ class DeviceAllocator:
 
     @property
     def never_finishes(self) -> bool:
-        """Whether so little time is given that nothing is ever found."""
+        """Whether the timeout is too short for any search."""
         return 0 < self._timeout_s < TIMEOUT_S_MIN
 
     def allocate(
         self, node: Node, plans: Sequence[ClaimPlan]
     ) -> tuple[ClaimAllocation, ...] | None:
-        """The allocation of each claim on the node, None if there is no way.
+        """The allocation of each claim on the node, None if there is none.
 
         Raises TimedOut, InvalidPools, or PluginError for what ends the attempt of the pod.
         """

@@ -1,8 +1,8 @@
-"""What was found out for one pod and may serve the next: devices per node, for equal claims.
+"""Search results per node, reused for pods with equal claims.
 
-Most pods ask for the same as the pod before, and most nodes are as they were then. An answer holds
-until the node, its slices or the devices in its pools change; failures of the search itself are
-never kept.
+Most pods have the same claims as the pod before, and most nodes have not changed since. An answer
+holds until the node, its slices or the devices in its pools change; failures of the search itself
+are never kept.
 """
 
 from collections import OrderedDict
@@ -24,7 +24,7 @@ CLAIM_SETS_MAX: Final = 64  # different sets of claims for which answers are kep
 
 
 class Found(NamedTuple):
-    """Devices on a node. `served`: the extended resources that come from devices there."""
+    """Devices on a node. `served`: the extended resources that devices serve there."""
 
     allocations: tuple[ClaimAllocation, ...]
     served: tuple[str, ...]
@@ -34,8 +34,8 @@ class Answers(KeptPerNode):
     """The answers for one set of claims.
 
     codes      int64[slot]   verdict, 0 where the pod can have its devices
-    scores     int64[slot]   how good the alternatives are that it would get
-    is_found   bool[slot]    whether `found` says which devices
+    scores     int64[slot]   preference score of the alternatives it would get
+    is_found   bool[slot]    whether `found` has the devices
     """
 
     def __init__(self, slots: NodeSlots) -> None:
@@ -64,7 +64,7 @@ class Answers(KeptPerNode):
 
 
 class AnswerBook:
-    """Answers by what is asked for; the least recently used go first."""
+    """Answers by set of claims; the least recently used are dropped first."""
 
     def __init__(self, known: KnownDevices) -> None:
         self._known = known

@@ -1,7 +1,7 @@
-"""What DynamicResources remembers during one attempt.
+"""What DynamicResources stores during one attempt.
 
-Not copied for simulations: what a dry run finds out about a node replaces what was known before
-(spec 08 A6).
+Not copied for simulations: the result of a dry run for a node replaces the earlier one (spec 08
+A6).
 """
 
 from typing import Final, NamedTuple, Protocol
@@ -28,7 +28,7 @@ class NodeAllocation(NamedTuple):
 
 
 class DeviceDemand(NamedTuple):
-    """What is to be searched for on a node: depends on which resources devices serve there."""
+    """What to search for on a node; depends on which resources devices serve there."""
 
     plans: tuple[ClaimPlan, ...]
     mappings: Mappings
@@ -48,14 +48,14 @@ _NOTHING: Final[NodeAllocations] = dict[str, NodeAllocation]()
 
 
 class Attempt:
-    """One pod's claims, and what is known of them.
+    """One pod's claims and their state.
 
-    claims          of the pod, as at PreFilter; those that PreBind wrote, as they are now
+    claims          of the pod, as at PreFilter; those that PreBind wrote, as written
     special         index of the claim for extended resources, the last one; -1 if there is none
     selectors       index → nodes on which an allocated claim can be used
     unallocated     indices of claims that need devices
     broken          indices of claims whose devices will not become ready
-    unavailable     indices of claims that kept some node from being used
+    unavailable     indices of claims because of which some node was rejected
     allocations     what the pod would get on each node
     reserved        index → what the claim got on the node that was chosen
     """
@@ -79,7 +79,7 @@ class Attempt:
     def __init__(self) -> None:
         self.claims: list[ResourceClaim] = []
         self.special = -1
-        # Under which the special claim is in flight; it gets another one when it is written.
+        # UID under which the special claim is in flight; it gets another one when it is created.
         self.special_uid = ""
         self.selectors: dict[int, CompiledNodeSelector] = {}
         self.unallocated: list[int] = []
@@ -88,7 +88,7 @@ class Attempt:
         self.allocations: NodeAllocations = _NOTHING
         self.reserved: dict[int, AllocationResult] = {}
         self.mappings: Mappings = ()
-        # What the pod asks for of resources that devices may serve.
+        # The requested resources that devices may serve.
         self.extended: tuple[str, ...] = ()
         # By the resources that devices serve on a node.
         self.demands: dict[tuple[str, ...], DeviceDemand] = {}

@@ -1,4 +1,4 @@
-"""Reserve, Unreserve and PreBind: devices change hands (spec 08 B9, B10)."""
+"""Reserve, Unreserve and PreBind: takes devices and gives them back (spec 08 B9, B10)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -67,7 +67,7 @@ class ClaimBinder:
         found = attempt.allocations.get(node_name)
         if found is None:
             if attempt.unallocated == [attempt.special]:
-                return  # A device plugin serves what the special claim would have asked for.
+                return  # A device plugin serves what the special claim would request.
             raise PluginError("claim allocation not found for node")
         attempt.mappings = found.mappings
         for index, claim, allocation in zip(
@@ -117,7 +117,7 @@ class ClaimBinder:
         in_flight_uid = claim.metadata.uid
         if index == attempt.special:
             if allocation is None:
-                return  # Nothing comes from devices on this node.
+                return  # Devices serve nothing on this node.
             if is_in_memory(claim):
                 claim = attempt.claims[index] = await self._create_special(claim, pod)
         bound = await self._writer.bind(claim, allocation, pod)
@@ -193,7 +193,7 @@ class ClaimBinder:
 
 
 def _outcome(error: str) -> str:
-    """What metrics call the end of a wait for devices."""
+    """The metric label for the end of a wait for devices."""
     if error.startswith(_TIMEOUT):
         return "timeout"
     return "failure" if error.startswith(FAILED_PREFIX) else "error"

@@ -22,7 +22,7 @@ class Readiness(Enum):
 
 
 class BindingState(NamedTuple):
-    """How far the devices of a claim are; `error` says why they failed."""
+    """The readiness of the devices of a claim; `error` is why they failed."""
 
     readiness: Readiness
     error: str = ""
@@ -59,7 +59,7 @@ def waiting_drivers(claim: ResourceClaim) -> set[str]:
 
 
 def has_timed_out(claim: ResourceClaim, *, now_ns: int, timeout_ns: int) -> bool:
-    """Whether the devices had their time since the allocation."""
+    """Whether the timeout since the allocation has passed."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None:
         return False

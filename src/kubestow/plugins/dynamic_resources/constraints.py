@@ -1,7 +1,7 @@
 """What the devices of a claim must have in common, or must not (spec 08 B7.7).
 
-A constraint sees devices come and go as the search tries them: `add` says whether the device fits
-to those that are there, and takes it in if so; `remove` undoes the latest `add`.
+The search adds and removes devices as it tries them: `add` returns whether the device satisfies the
+constraint together with the earlier ones, and keeps it if so; `remove` undoes the latest `add`.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from kubestow.errors import PluginError
 from kubestow.index.devices.inventory import PublishedDevice
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestPlan
 
-# Type and value; a list or nothing at all is equal to no other.
+# Type and value; None, for a list or an absent value, is equal to no other.
 AttributeValue = tuple[str, int | str | bool]
 
 
@@ -51,10 +51,10 @@ class MatchAttribute:
 
 
 class DistinctAttribute:
-    """No two devices have the same value of an attribute, as far as that is remembered.
+    """No two devices have the same value of an attribute, among the values kept.
 
-    Spec 08 B7.7: one value is remembered per request, that of its latest device, and it is
-    forgotten when any device of the request is undone.
+    Spec 08 B7.7: one value is kept per request, that of its latest device, and it is forgotten when
+    any device of the request is undone.
     """
 
     def __init__(self, attribute: str, requests: Sequence[str]) -> None:
@@ -80,7 +80,7 @@ class DistinctAttribute:
 
 
 def make_constraints(plan: ClaimPlan) -> list[ConstraintCheck]:
-    """The constraints of a claim, without any device yet; raises PluginError."""
+    """The constraints of a claim, without devices; raises PluginError."""
     constraints: list[ConstraintCheck] = []
     for index, constraint in enumerate(plan.constraints):
         if constraint.match_attribute is not None:

@@ -12,7 +12,7 @@ _NANO: Final = 10**9
 
 
 def amounts_taken(plan: RequestPlan, published: PublishedDevice) -> Consumed | None:
-    """What the request takes of each capacity of the device; None if it cannot have that."""
+    """What the request takes of each capacity of the device; None if the policy forbids it."""
     capacity = published.device.capacity
     if not plan.capacity.keys() <= capacity.keys():
         return None
@@ -28,7 +28,7 @@ def amounts_taken(plan: RequestPlan, published: PublishedDevice) -> Consumed | N
 def is_enough(
     published: PublishedDevice, taken: Consumed, allocated: Consumed, attempted: Consumed
 ) -> bool:
-    """Whether the amounts are there on top of what others have and what this attempt took."""
+    """Whether the amounts are free besides what others have and what this attempt took."""
     return all(
         allocated.get(name, 0) + attempted.get(name, 0) + amount
         <= published.device.capacity[name].value.nano
@@ -65,7 +65,7 @@ def _rounded_in_range(amount: int, valid: CapacityRequestPolicyRange) -> int:
         return valid.min.nano
     if valid.step is None:
         return amount
-    # Whole units from here on, as the specification counts.
+    # Whole units from here on, as in the specification.
     lowest, step = valid.min.value(), valid.step.value()
     above = -(-amount // _NANO) - lowest
     return (lowest + -(-above // step) * step) * _NANO

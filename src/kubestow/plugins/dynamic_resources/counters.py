@@ -5,19 +5,19 @@ from kubestow.index.devices.inventory import PublishedDevice
 from kubestow.plugins.dynamic_resources.pools import Counters, Pool
 
 
-class CounterBooks:
-    """What one attempt draws on the counters of the pools, on top of what is drawn already."""
+class PoolCounters:
+    """What one attempt draws from the counters of the pools, besides what is drawn already."""
 
     def __init__(self, allocated: AllocatedDevices) -> None:
         self._allocated = allocated
-        # What is left in each pool, this attempt's own consumption included.
+        # What is left in each pool, after this attempt's own consumption.
         self._left: dict[Pool, Counters] = {}
 
     def charge(self, pool: Pool, published: PublishedDevice) -> bool:
-        """Draw what the device needs; False, and nothing is drawn, if some counter cannot give it.
+        """Draw what the device needs; False, and nothing is drawn, if some counter is too low.
 
-        Spec 08 B7.5: all counters of the pool are looked at, so one that is overdrawn already
-        blocks every device that draws on any.
+        Spec 08 B7.5: all counters of the pool are checked, so one that is negative already blocks
+        every device that draws from any.
         """
         left = self._left.get(pool)
         if left is None:

@@ -1,9 +1,8 @@
-"""Extended resources that devices serve: a claim made up for the pod (spec 08 B11).
+"""Extended resources that devices serve: a claim created for the pod (spec 08 B11).
 
-A pod that asks for `example.com/gpu: 2` gets a claim as if it had asked for two devices of the
-class behind that name. The claim is last among the pod's claims and exists in memory only until the
-pod is bound. What it asks for depends on the node: where a device plugin serves the resource,
-nothing.
+A pod that requests `example.com/gpu: 2` gets a claim for two devices of the class that serves this
+name. The claim is last among the pod's claims and exists in memory only until the pod is bound. Its
+requests depend on the node: where a device plugin serves the resource, there are none.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +31,7 @@ ClassOf = Callable[[str], str]
 
 
 class SpecialRequests(NamedTuple):
-    """What the special claim asks for on a node, and which container each request is for."""
+    """The requests of the special claim on a node, and which container each is for."""
 
     requests: tuple[DeviceRequest, ...]
     mappings: Mappings
@@ -51,7 +50,7 @@ def special_claim(pod: Pod, claims: Claims) -> ResourceClaim:
         metadata=ObjectMeta(
             name=SPECIAL_NAME,
             namespace=pod.metadata.namespace,
-            # Only has to differ from those of other claims while it is in flight.
+            # Has to differ from those of other claims only while it is in flight.
             uid=f"{pod.metadata.uid}-extended-resources",
             generate_name=f"{pod.metadata.name}-extended-resources-",
             annotations={EXTENDED_RESOURCE_ANNOTATION: "true"},
@@ -99,7 +98,7 @@ def special_requests(pod: Pod, resources: Sequence[str], class_of: ClassOf) -> S
 
 
 class _Share(NamedTuple):
-    """What one container asks for of one resource."""
+    """What one container requests of one resource."""
 
     container: Container
     container_index: int
@@ -140,10 +139,10 @@ def _shares(pod: Pod, resource: str) -> list[_Share]:
 def _initial_shares(
     shares: Sequence[_Share], kept: Sequence[_Share]
 ) -> tuple[_Share | None, list[ContainerExtendedResourceRequest]]:
-    """Devices for plain init containers, which come and go before others start.
+    """Devices for plain init containers, which end before others start.
 
-    Each reuses devices of containers that start later; what is still missing all of them share, so
-    only the largest remainder is asked for.
+    Each uses devices of containers that start later; they share what is still missing, so only the
+    largest remainder is requested.
     """
     mappings: list[tuple[_Share, str | None]] = []
     largest: _Share | None = None

@@ -1,4 +1,4 @@
-"""Filter: which nodes can give the pod its devices (spec 08 B6, B11)."""
+"""Filter: which nodes have devices for the pod (spec 08 B6, B11)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -44,7 +44,7 @@ class DeviceFilter:
         self._book = AnswerBook(known)
 
     def codes(self, attempt: Attempt, pod: Pod, nodes: Nodes) -> IntArray:
-        """int64[node]: the verdicts; what the pod would get is noted in the attempt."""
+        """int64[node]: the verdicts; what the pod would get is stored in the attempt."""
         special = attempt.special_claim
         if special is not None and special.spec.devices.requests:
             return np.full(len(nodes), _CODES[LEFT_OVER_CLAIM], np.int64)
@@ -62,13 +62,13 @@ class DeviceFilter:
         return codes
 
     def scores(self, attempt: Attempt, pod: Pod, nodes: Nodes) -> IntArray:
-        """int64[node]: how good the alternatives are that the pod would get (B9)."""
+        """int64[node]: the preference scores of the alternatives the pod would get (B9)."""
         if not attempt.unallocated:
             return np.zeros(len(nodes), np.int64)
         if not isinstance(attempt.allocations, _PassedNodes):
             self.codes(attempt, pod, nodes)
         answers = self._passed_nodes(attempt, pod).answers
-        # Devices that a claim has had before count alike on all nodes.
+        # Devices of claims that were allocated before count the same on all nodes.
         earlier = sum(
             preference_score(claim, claim.status.allocation)
             for claim in attempt.claims
@@ -91,9 +91,9 @@ class DeviceFilter:
     ) -> None:
         missing = answers.missing(slots)
         if self._allocator.never_finishes:
-            missing = slots.tolist()  # Nothing is found, not even what is known already.
+            missing = slots.tolist()  # Every search times out, also where an answer is known.
         for slot in missing:
-            outcome = self._ask(attempt, pod, self._known.slots.node(slot))
+            outcome = self._search(attempt, pod, self._known.slots.node(slot))
             if isinstance(outcome, Found):
                 claims = self._demand(attempt, pod, outcome.served).claims
                 score = sum(
@@ -110,7 +110,7 @@ class DeviceFilter:
                 else:
                     answers.keep(slot, code)
 
-    def _ask(self, attempt: Attempt, pod: Pod, node: Node) -> Found | Status | None:
+    def _search(self, attempt: Attempt, pod: Pod, node: Node) -> Found | Status | None:
         """The verdict on one node; None if it passes without any device for the pod."""
         served: tuple[str, ...] = ()
         if attempt.special >= 0:
@@ -133,7 +133,7 @@ class DeviceFilter:
         return NO_DEVICES if allocations is None else Found(allocations, served)
 
     def _served_by_devices(self, attempt: Attempt, node: Node) -> tuple[str, ...] | Status:
-        """The pod's extended resources that come from devices here, not from a device plugin."""
+        """The pod's extended resources that devices serve here, not a device plugin."""
         allocatable = node.status.allocatable
         served: list[str] = []
         for resource in attempt.extended:
@@ -167,7 +167,7 @@ class DeviceFilter:
 
 
 class _PassedNodes:
-    """What the pod would get on the nodes that passed, read from the answers when asked."""
+    """What the pod would get on the nodes that passed, read from the answers on request."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class _PassedNodes:
 
 
 def _reject_unavailable(attempt: Attempt, nodes: Nodes, codes: IntArray) -> None:
-    """Reject nodes on which an allocated claim cannot be used, and remember which claims."""
+    """Reject nodes on which an allocated claim cannot be used, and record these claims."""
     is_open = codes == 0
     is_rejected = np.zeros(len(nodes), np.bool_)
     for index, selector in attempt.selectors.items():

@@ -28,7 +28,7 @@ class ClaimHints:
         if not are_resolvable(pod, self._claims):
             return Hint.SKIP
         if old is not None and old.status.allocation is not None and new.status.allocation is None:
-            return Hint.QUEUE  # Devices are free now, whoever had them.
+            return Hint.QUEUE  # Devices are free now.
         if not uses(pod, new, self._claims):
             return Hint.SKIP
         if old is not None and old.status == new.status:

@@ -43,7 +43,7 @@ STILL_NOT: Final = Status.unschedulable("still not schedulable")
 
 
 def _may_ask_for_devices(pod: PodInfo) -> bool:
-    """Whether the pod names a claim or asks for a resource that devices could serve."""
+    """Whether the pod names a claim or requests a resource that devices could serve."""
     return bool(pod.pod.spec.resource_claims or pod.accounted.requested.scalar)
 
 
@@ -99,7 +99,8 @@ class DynamicResources:
     # --- filtering ---
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
-        # Written first: PostFilter tells an attempt without claims from one that never got here.
+        # Written first: PostFilter has to distinguish an attempt without claims from one that was
+        # rejected before this.
         state.write(self.name, _NO_CLAIMS_AT_ALL)
         if not _may_ask_for_devices(pod):
             return Status.skip()
@@ -172,7 +173,7 @@ class DynamicResources:
         return None
 
 
-# Nobody writes to an attempt without claims.
+# Shared: an attempt without claims is never changed.
 _NO_CLAIMS_AT_ALL: Final = Attempt()
 
 
@@ -192,7 +193,7 @@ def _filter_timeout_s(args: DynamicResourcesArgs, gates: FeatureGates) -> float:
 
 
 def _binding_timeout_ns(args: DynamicResourcesArgs, gates: FeatureGates) -> int | None:
-    """None if nobody waits for devices to be prepared."""
+    """None if binding conditions are off."""
     needed = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
     if not all(map(gates.enabled, needed)):
         return None

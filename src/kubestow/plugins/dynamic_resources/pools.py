@@ -1,6 +1,6 @@
-"""The pools of devices that a node sees (spec 08 B7.1).
+"""The pools of devices that a node can reach (spec 08 B7.1).
 
-A pool is usable only as a whole: while its driver replaces slices nobody can tell what is there.
+A pool is usable only as a whole: while its driver replaces slices its devices are unknown.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,14 +19,14 @@ from kubestow.index.devices.node_match import NodeSelectionError
 # Counter set → counter → amount, in nano-units.
 Counters = dict[str, dict[str, int]]
 
-NODES_MAX: Final = 100_000  # for which the pools are remembered
+NODES_MAX: Final = 100_000  # nodes for which the pools are kept
 
 
 class Pool:
-    """One pool as one node sees it.
+    """One pool as seen from one node.
 
     devices      in the order in which they are tried; none if incomplete or invalid
-    elsewhere    devices of slices that do not target the node: they draw on the same counters
+    elsewhere    devices of slices that do not target the node: they use the same counters
     """
 
     __slots__ = ("counters", "devices", "elsewhere", "is_complete", "is_late", "is_valid", "key")
@@ -69,14 +69,14 @@ class NodePools:
 
 
 class PoolCache:
-    """The pools of each node, worked out once and again when slices or the node's labels change."""
+    """The pools of each node, computed again when slices or the node's labels change."""
 
     def __init__(self, inventory: DeviceInventory) -> None:
         self._inventory = inventory
         self._kept: dict[str, tuple[tuple[int, int], Node, NodePools]] = {}
 
     def of(self, node: Node) -> NodePools:
-        """The pools the node sees; raises PluginError if a slice cannot say whether it does."""
+        """The pools the node can reach; raises PluginError if a node selector does not parse."""
         name = node.metadata.name
         stamp = self._inventory.stamp_of(name)
         kept = self._kept.get(name)
@@ -88,13 +88,13 @@ class PoolCache:
                 return pools
         pools = node_pools(self._inventory, node)
         if len(self._kept) > NODES_MAX:
-            self._kept.clear()  # nodes come and go; those that are left are soon back
+            self._kept.clear()  # drops deleted nodes; the others are soon added again
         self._kept[name] = stamp, node, pools
         return pools
 
 
 def node_pools(inventory: DeviceInventory, node: Node) -> NodePools:
-    """Work out the pools of a node."""
+    """Compute the pools of a node."""
     by_pool: dict[PoolKey, list[PublishedSlice]] = {}
     for published in inventory.candidates(node.metadata.name):
         if _is_relevant(published, node):
@@ -164,7 +164,7 @@ def _set_counters(pool: Pool, slices: Iterable[PublishedSlice]) -> None:
 
 
 def _is_consistent(pool: Pool) -> bool:
-    """No two devices of one name, and no device that draws on counters there are none of."""
+    """Whether device names are unique, and all counters that devices use exist."""
     names = [device.device.name for device in pool.devices]
     if len(set(names)) < len(names):
         return False

@@ -1,4 +1,4 @@
-"""PreFilter: which claims the pod has, and what has to be done about each (spec 08 B5)."""
+"""PreFilter: which claims the pod has, and the state of each (spec 08 B5)."""
 
 from kubestow.api.device import DeviceRequest, ResourceClaim
 from kubestow.api.labels import SelectorError
@@ -38,7 +38,7 @@ class Preparation:
         self._binding_timeout_ns = binding_timeout_ns
 
     def prepare(self, pod: PodInfo) -> Attempt | Status:
-        """The pod's claims sorted out, or why it cannot be tried; raises PluginError."""
+        """The pod's claims by state, or why it cannot be tried; raises PluginError."""
         attempt = Attempt()
         try:
             claims = claims_of(pod.pod, self._known.claims)
@@ -54,7 +54,7 @@ class Preparation:
             status = self._sort(attempt, index, claim)
             if status is not None:
                 return status
-        # Only now: PostFilter must not touch claims of a pod that was rejected here.
+        # Only now: PostFilter must not change claims of a pod that was rejected here.
         attempt.claims = claims
         return attempt
 
@@ -123,6 +123,6 @@ class Preparation:
 
 
 def _extended_requests(pod: Pod) -> tuple[str, ...]:
-    """The resources the pod asks some of that are not the node's own."""
+    """The extended resources that the pod requests and devices may serve."""
     scalars = filter_request(pod).scalar
     return tuple(sorted(name for name in scalars if scalars[name] and is_dra_extended(name)))

@@ -1,4 +1,4 @@
-"""What a claim asks for, prepared once per pod for all nodes (spec 08 B7.2)."""
+"""The requests of a claim, prepared once per pod for all nodes (spec 08 B7.2)."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -25,7 +25,7 @@ FindClass = Callable[[str], DeviceClass | None]
 
 
 class CelSelector(NamedTuple):
-    """An expression, and how errors speak of it: `class gpu: selector #0`."""
+    """An expression, and its name in errors: `class gpu: selector #0`."""
 
     place: str
     expression: str
@@ -34,8 +34,8 @@ class CelSelector(NamedTuple):
 class RequestPlan:
     """One request, or one alternative of a request.
 
-    name          as errors show it: an alternative's own, without that of its request
-    full_name     as results show it: `request` or `request/alternative`
+    name          in errors: an alternative's own, without that of its request
+    full_name     in results: `request` or `request/alternative`
     parent_name   the request
     """
 
@@ -124,7 +124,7 @@ class ClaimPlan(NamedTuple):
 
 
 def plan_claim(claim: ResourceClaim, find_class: FindClass) -> ClaimPlan:
-    """Prepare a claim; raises PluginError where a request cannot be understood."""
+    """Prepare a claim; raises PluginError for an unsupported request."""
     devices = claim.spec.devices
     entries = tuple(_entry(claim, request, find_class) for request in devices.requests)
     return ClaimPlan(claim, entries, devices.constraints)

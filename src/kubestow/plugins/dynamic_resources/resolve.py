@@ -1,4 +1,4 @@
-"""Which claims a pod stands for (spec 08 B4)."""
+"""Which claims a pod uses (spec 08 B4)."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class ClaimError(Exception):
 
 class _Reference(NamedTuple):
     name: str
-    # Claims made from a template belong to one pod; those with a name of their own to anyone.
+    # A claim made from a template belongs to one pod; any pod may use one that it names.
     is_generated: bool
 
 
@@ -33,7 +33,7 @@ def are_resolvable(pod: Pod, claims: Claims) -> bool:
 
 
 def uses(pod: Pod, claim: ResourceClaim, claims: Claims) -> bool:
-    """Whether the pod, whose claims are resolvable, stands for this very claim."""
+    """Whether the pod, whose claims are resolvable, uses this claim."""
     return any(found.metadata.uid == claim.metadata.uid for found in claims_of(pod, claims))
 
 

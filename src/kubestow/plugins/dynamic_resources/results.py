@@ -28,7 +28,7 @@ ALTERNATIVES_MAX: Final = 8
 class ClaimAllocation(NamedTuple):
     """The devices chosen for one claim on one node.
 
-    shared   which of the results are shares of a device; their ids are drawn when they are taken
+    shared   which of the results are shares of a device; they get their ids when they are taken
     """
 
     result: AllocationResult
@@ -36,7 +36,7 @@ class ClaimAllocation(NamedTuple):
 
 
 def make_allocation(plan: ClaimPlan, picks: Sequence[Pick], node_name: str) -> ClaimAllocation:
-    """The allocation these picks amount to; raises PluginError if it cannot be written down."""
+    """The allocation of these picks; raises PluginError if its node selector is unsupported."""
     devices = DeviceAllocationResult(
         results=tuple(map(_result, picks)), config=tuple(_configs(plan, picks))
     )
@@ -59,10 +59,7 @@ def with_share_ids(allocation: ClaimAllocation, share_ids: Sequence[str]) -> All
 
 
 def preference_score(claim: ResourceClaim, allocation: AllocationResult) -> int:
-    """How good the alternatives are that a claim got: 8 for a first choice, 7 for a second, …
-
-    Spec 08 B9.
-    """
+    """The sum over the alternatives a claim got: 8 for a first choice, 7 for a second (B9)."""
     given = {result.request for result in allocation.devices.results}
     return sum(
         ALTERNATIVES_MAX - index
@@ -93,7 +90,7 @@ def _result(pick: Pick) -> DeviceRequestAllocationResult:
 
 def _consumed(pick: Pick) -> dict[str, Quantity]:
     capacity = pick.published.device.capacity
-    # In the format the device publishes the capacity in.
+    # In the quantity format of the published capacity.
     return {
         name: Quantity(nano, capacity[name].value.format)
         for name, nano in (pick.taken or {}).items()

@@ -1,12 +1,12 @@
 """Chooses devices for all claims of a pod on one node: a depth-first search (spec 08 B7.3, B7.4).
 
     claim ─ request ─ (alternative) ─ slot ─ device
-       the first complete choice wins; whatever fails is undone and the next device tried
+       the first complete choice wins; what fails is undone and the next device tried
 
-Upstream has no way out of hopeless searches: asking for more devices than there are, it goes
-through all subsets. Here a request is given up as soon as too few devices are left for it. The
-result is the same, unless a selector would fail on a device first. So that is ruled out beforehand;
-if it cannot be, the search is the plain one.
+Upstream does not stop impossible searches: for a request with more devices than exist it tries all
+subsets. Here a request fails as soon as too few devices are left for it. The result is the same,
+unless a selector would fail on a device first. So all selectors are evaluated beforehand; if one
+fails, the search is that of upstream.
 
 Not here: what makes a device fit (`consumable`, `counters`, `constraints`, `tolerations`).
 """
@@ -21,23 +21,23 @@ from kubestow.index.devices.inventory import DeviceId, PublishedDevice
 from kubestow.index.devices.node_match import NodeSelectionError
 from kubestow.plugins.dynamic_resources.constraints import ConstraintCheck, make_constraints
 from kubestow.plugins.dynamic_resources.consumable import amounts_taken, is_enough
-from kubestow.plugins.dynamic_resources.counters import CounterBooks
+from kubestow.plugins.dynamic_resources.counters import PoolCounters
 from kubestow.plugins.dynamic_resources.pools import NodePools, Pool
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestEntry, RequestPlan
 from kubestow.plugins.dynamic_resources.tolerations import tolerates_all
 
 RESULTS_MAX: Final = 32  # devices per claim
-STEPS_PER_LOOK: Final = 64  # at the clock
+STEPS_PER_CHECK: Final = 64  # of the deadline
 
 # Raises if the search has taken too long.
 Deadline = Callable[[], None]
 PooledDevice = tuple[PublishedDevice, Pool]
-# The device itself, where per-device selection leaves it to each device, must reach the node.
+# Whether the device can be used on the node; called with per-device node selection only.
 Reaches = Callable[[PublishedDevice], bool]
 
 
 class Features(NamedTuple):
-    """Gates that change what fits."""
+    """Feature gates of the search."""
 
     consumable_capacity: bool = True
     partitionable: bool = True
@@ -81,21 +81,21 @@ class Search:
         self._picks: list[list[Pick]] = [[] for _ in claims]
         self._taken: dict[DeviceId, set[int]] = {}
         self._consumed: dict[DeviceId, Consumed] = {}
-        self._counters = CounterBooks(allocated)
+        self._counters = PoolCounters(allocated)
         self._constraints: list[list[ConstraintCheck]] = []
         self._all: dict[RequestPlan, list[PooledDevice]] = {}
-        # Per request the positions of devices that may do, if that is known for all of them.
+        # Per request the positions of usable devices; None if they are not known for all requests.
         self._usable: dict[RequestPlan, list[int]] | None = None
 
     def run(self) -> Sequence[Sequence[Pick]] | None:
-        """The devices of each claim in the order chosen, None if there is no way.
+        """The devices of each claim in the order chosen, None if there is no choice.
 
         Raises PluginError for what ends the attempt of the pod.
         """
         for plan in self._claims:
             self._prepare(plan)
         self._deadline()
-        self._look_ahead()
+        self._find_usable()
         outcome = self._claim(0)
         return self._picks if outcome is _Outcome.FOUND else None
 
@@ -135,12 +135,12 @@ class Search:
             ]
         return found
 
-    # --- looking ahead ---
+    # --- usable devices ---
 
-    def _look_ahead(self) -> None:
-        """Find out for every request which devices may do; not if some selector fails."""
-        if self._asks_for_one_device():
-            return  # One pass over the devices finds it, and there is nothing to go back to.
+    def _find_usable(self) -> None:
+        """Find the usable devices of every request; none are set if some selector fails."""
+        if self._needs_one_device():
+            return  # One pass over the devices finds it, without backtracking.
         usable: dict[RequestPlan, list[int]] = {}
         try:
             for claim in self._claims:
@@ -152,7 +152,7 @@ class Search:
             return
         self._usable = usable
 
-    def _asks_for_one_device(self) -> bool:
+    def _needs_one_device(self) -> bool:
         entries = [entry for claim in self._claims for entry in claim.requests]
         return len(entries) == 1 and not any(
             plan.is_all or plan.count > 1 for plan in entries[0].plans
@@ -168,11 +168,11 @@ class Search:
             and self._tolerates(plan, published)
         ]
 
-    def _is_hopeless(self, claim_index: int) -> bool:
-        """Whether some request of this or a later claim can never have enough devices."""
+    def _is_impossible(self, claim_index: int) -> bool:
+        """Whether some request of this or a later claim cannot have enough devices."""
         usable = self._usable
         if usable is None or (self._all and any(self._constraints)):
-            return False  # Taking all of some devices may break a constraint, which is an error.
+            return False  # A request for all devices may violate a constraint, which is an error.
         return any(
             all(self._lacks_devices(plan, usable) for plan in entry.plans)
             for claim in self._claims[claim_index:]
@@ -187,14 +187,14 @@ class Search:
     def _claim(self, index: int) -> _Outcome:
         if index == len(self._claims):
             return _Outcome.FOUND
-        if self._is_hopeless(index):
+        if self._is_impossible(index):
             return _Outcome.FAILED
         outcome = self._request(index, 0)
-        # Another choice for the claims before cannot make this one smaller, but it is not theirs.
+        # Too many devices for this claim do not end the search of the earlier claims.
         return _Outcome.FAILED if outcome is _Outcome.TOO_MANY else outcome
 
     def _request(self, claim_index: int, request_index: int) -> _Outcome:
-        self._look_at_clock()
+        self._check_deadline()
         requests = self._claims[claim_index].requests
         if request_index == len(requests):
             return self._claim(claim_index + 1)
@@ -214,8 +214,8 @@ class Search:
         return self._every(slots, devices, 0) if devices else _Outcome.FAILED
 
     def _slot(self, slots: "_Slots", slot: int, start: int) -> _Outcome:
-        """Fill one slot of a request, and all that comes after it, with devices from `start` on."""
-        self._look_at_clock()
+        """Fill one slot of a request, and everything after it, with devices from `start` on."""
+        self._check_deadline()
         claim_index, request_index, plan = slots
         if slot == plan.count:
             return self._request(claim_index, request_index + 1)
@@ -235,8 +235,8 @@ class Search:
         return _Outcome.FAILED
 
     def _every(self, slots: "_Slots", devices: Sequence[PooledDevice], slot: int) -> _Outcome:
-        """Take every device of the list; one that cannot be had fails the request."""
-        self._look_at_clock()
+        """Take every device of the list; one that cannot be taken fails the request."""
+        self._check_deadline()
         claim_index, request_index, _ = slots
         if slot == len(devices):
             return self._request(claim_index, request_index + 1)
@@ -251,16 +251,16 @@ class Search:
         return outcome
 
     def _positions(self, plan: RequestPlan, start: int, needed: int) -> Sequence[int]:
-        """Where to look for a device; nowhere if too few are left to fill all slots."""
+        """The positions to try; none if too few devices are left to fill all slots."""
         if self._usable is None:
             return range(start, len(self._pools.devices))
         usable = self._usable[plan]
         positions = [position for position in usable if position >= start] if start else usable
         return positions if len(positions) >= needed else ()
 
-    def _look_at_clock(self) -> None:
+    def _check_deadline(self) -> None:
         self._steps += 1
-        if self._steps % STEPS_PER_LOOK == 0:
+        if self._steps % STEPS_PER_CHECK == 0:
             self._deadline()
 
     # --- one device (B7.4) ---
@@ -268,7 +268,7 @@ class Search:
     def _try(
         self, slots: "_Slots", published: PublishedDevice, pool: Pool, *, must_satisfy: bool = False
     ) -> Callable[[], None] | None:
-        """Give the device to the request; returns how to undo that, None if it cannot be given."""
+        """Assign the device to the request; returns a function that undoes it, None on failure."""
         claim_index, _, plan = slots
         if self._is_taken(claim_index, plan, published):
             return None
@@ -328,7 +328,7 @@ class Search:
         return self._take_capacity(plan, published) is not None
 
     def _take_capacity(self, plan: RequestPlan, published: PublishedDevice) -> Consumed | None:
-        """What the request takes of the device's capacities; None if that is not there."""
+        """What the request takes of the device's capacities; None if that is not free."""
         if not self._features.consumable_capacity:
             return {}
         taken = amounts_taken(plan, published)
@@ -341,7 +341,7 @@ class Search:
     def _needs_counters(self, published: PublishedDevice) -> bool:
         if not self._features.partitionable or not published.device.consumes_counters:
             return False
-        # A device that is shared already has paid.
+        # The counters of a device that is shared already are charged.
         consumed = self._consumed.get(published.id, _NOTHING)
         is_shared = any(self._allocated.consumed(published.id).values()) or any(consumed.values())
         return not (self._is_shareable(published) and is_shared)

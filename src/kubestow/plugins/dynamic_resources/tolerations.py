@@ -1,4 +1,4 @@
-"""Whether a request puts up with the taints of a device (spec 08 B7.4)."""
+"""Whether a request tolerates the taints of a device (spec 08 B7.4)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -18,7 +18,7 @@ def tolerates_all(taints: Iterable[DeviceTaint], tolerations: Iterable[DeviceTol
 
 
 def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    # How long the device is tolerated matters to those who evict, not here.
+    # tolerationSeconds matters for eviction, not here.
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

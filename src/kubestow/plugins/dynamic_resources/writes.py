@@ -1,7 +1,7 @@
 """What DynamicResources writes: allocations and reservations of claims (spec 08 B9, 09 W9 to W13).
 
-Binding waits for its writes. What is given back or given up is written beside the loop: the
-scheduling cycle cannot wait, and whoever is helped by it hears of it through the claim's own event.
+Binding waits for its writes. Devices are given back beside the loop: the scheduling cycle cannot
+wait, and the claim's own event queues the pods that may use them.
 """
 
 import logging
@@ -46,7 +46,7 @@ class ClaimWriter:
         *,
         sets_timestamp: bool,
     ) -> None:
-        """`sets_timestamp`: claims say since when they are allocated, for binding conditions."""
+        """`sets_timestamp`: claims get an allocation timestamp, for binding conditions."""
         self._client = client
         self._clock = clock
         self._spawn = spawn
@@ -55,7 +55,7 @@ class ClaimWriter:
     # --- for binding ---
 
     async def create_special(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-        """Make the claim for extended resources, which so far existed in memory only."""
+        """Create the claim for extended resources, which so far existed in memory only."""
         metadata = claim.metadata
         new = msgspec.structs.replace(
             claim,
@@ -76,7 +76,7 @@ class ClaimWriter:
     async def bind(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod
     ) -> ResourceClaim:
-        """Write the allocation, if there is one to write, and reserve the claim for the pod."""
+        """Write the allocation, if there is one, and reserve the claim for the pod."""
         for attempt in range(1, TRIES_MAX + 1):
             try:
                 return await self._bind_once(claim, allocation, pod)
@@ -87,7 +87,7 @@ class ClaimWriter:
         raise AssertionError("unreachable")
 
     async def write_mappings(self, pod: Pod, claim: ResourceClaim, mappings: Mappings) -> None:
-        """Tell the kubelet which container gets which devices of the special claim."""
+        """Write for the kubelet which container gets which devices of the special claim."""
         if not mappings:
             raise PluginError(
                 f"nil or empty request mappings, no update of pod {object_ref(pod.metadata)} "
@@ -167,13 +167,13 @@ class ClaimWriter:
     # --- giving back, beside the loop ---
 
     def drop_reservation(self, claim: ResourceClaim, pod: Pod) -> None:
-        """The pod does not use the claim after all; others may, so the devices stay with it."""
+        """Remove the pod from the claim; other pods may use it, so the devices stay allocated."""
         patch = {
             "metadata": {"uid": claim.metadata.uid},
             "status": {"reservedFor": [{"$patch": "delete", "uid": pod.metadata.uid}]},
         }
         meta = claim.metadata
-        self._beside(
+        self._spawn_write(
             f"remove pod {object_ref(pod.metadata)} from claim {object_ref(meta)}",
             lambda: self._client.patch(
                 ResourceClaim, meta.namespace, meta.name, patch, subresource="status"
@@ -181,16 +181,16 @@ class ClaimWriter:
         )
 
     def deallocate(self, claim: ResourceClaim) -> None:
-        """Give up the devices of a claim that nobody else uses."""
+        """Give back the devices of a claim that no other pod uses."""
         new = msgspec.structs.replace(claim, status=ResourceClaimStatus())
-        self._beside(
+        self._spawn_write(
             f"deallocate claim {object_ref(claim.metadata)}",
             lambda: self._client.update(claim, new, subresource="status"),
         )
 
     def delete_special(self, claim: ResourceClaim) -> None:
         """Delete a claim that was made for extended resources."""
-        self._beside(f"delete claim {object_ref(claim.metadata)}", lambda: self._delete(claim))
+        self._spawn_write(f"delete claim {object_ref(claim.metadata)}", lambda: self._delete(claim))
 
     async def _delete(self, claim: ResourceClaim) -> None:
         meta = claim.metadata
@@ -199,12 +199,12 @@ class ClaimWriter:
             await self._client.update(latest, _without_finalizer(latest))
         await self._client.delete(ResourceClaim, meta.namespace, meta.name, uid=meta.uid)
 
-    def _beside(self, what: str, write: Callable[[], Coroutine[Any, Any, object]]) -> None:
+    def _spawn_write(self, what: str, write: Callable[[], Coroutine[Any, Any, object]]) -> None:
         async def run() -> None:
             try:
                 await write()
             except NotFoundError:
-                pass  # The claim is gone, which is as good.
+                pass  # The claim is gone, so there is nothing to write.
             except ApiError as error:
                 log.error("cannot %s: %s", what, error)
 
@@ -212,7 +212,7 @@ class ClaimWriter:
 
 
 class _Conflict(Exception):
-    """Somebody else changed the claim meanwhile."""
+    """Another client changed the claim meanwhile."""
 
 
 def with_finalizer(claim: ResourceClaim) -> ResourceClaim:

@@ -1,4 +1,4 @@
-"""Which nodes required pod (anti-)affinity rules out (spec 06 §6.2.5 to §6.2.7)."""
+"""Which nodes required pod (anti-)affinity excludes (spec 06 §6.2.5 to §6.2.7)."""
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
@@ -18,11 +18,11 @@ from kubestow.plugins.inter_pod_affinity.terms import RequiredTerms
 
 FAR: Final = 1
 NEAR: Final = 2
-UNWELCOME: Final = 3
+FORBIDDEN: Final = 3
 STATUSES: Final = {
     FAR: Status.unresolvable("node(s) didn't match pod affinity rules"),
     NEAR: Status.unschedulable("node(s) didn't match pod anti-affinity rules"),
-    UNWELCOME: Status.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
+    FORBIDDEN: Status.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
 }
 _FORBIDS: Final = Pull(required_anti_affinity=1)
 
@@ -32,10 +32,10 @@ class FilterState:
 
     near       pods that match all affinity terms of the incoming pod, by key of these terms
     apart      matches of its anti-affinity terms
-    unwelcome  anti-affinity terms of other pods that mean it
+    forbidden  anti-affinity terms of other pods that select it
     """
 
-    __slots__ = ("_apart", "_counts", "_namespace_labels", "_near", "_pod", "_terms", "_unwelcome")
+    __slots__ = ("_apart", "_counts", "_forbidden", "_namespace_labels", "_near", "_pod", "_terms")
 
     def __init__(
         self,
@@ -51,20 +51,20 @@ class FilterState:
         self._counts = counts
         self._near = _near_counts(terms, counts)
         self._apart = _apart_counts(terms, counts)
-        self._unwelcome = _unwelcome_counts(pod, namespace_labels, counts)
+        self._forbidden = _forbidden_counts(pod, namespace_labels, counts)
 
     @property
     def is_idle(self) -> bool:
-        """Whether no node can be ruled out: the pod asks for nothing, and nobody minds it."""
-        return not self._near and not self._apart and not self._unwelcome
+        """Whether no node can be excluded: neither by the pod's terms nor by those of others."""
+        return not self._near and not self._apart and not self._forbidden
 
     def codes(self, nodes: Nodes) -> IntArray | None:
         """int64[node]: the first rule each node breaks; None if no node breaks any."""
         rows = nodes.rows
         codes: IntArray | None = None
-        # From the last check to the first: the earlier one has the word where several fail.
-        for counts in self._unwelcome.values():
-            codes = _marked(codes, counts.at(rows) > 0, UNWELCOME)
+        # From the last check to the first: where several fail, the code of the first one stays.
+        for counts in self._forbidden.values():
+            codes = _marked(codes, counts.at(rows) > 0, FORBIDDEN)
         for counts in self._apart.values():
             codes = _marked(codes, counts.at(rows) > 0, NEAR)
         if self._near:
@@ -72,7 +72,7 @@ class FilterState:
         return codes
 
     def add(self, other: PodInfo, row: int, sign: int) -> None:
-        """Count a pod in (1) or out (-1) that is thought to come to, or leave, the row's node."""
+        """Add (1) or remove (-1) a pod on the row's node, in a simulation."""
         pod_class = other.pod_class
         amount = self._terms.near.weigh(pod_class) * sign
         if amount:
@@ -83,7 +83,7 @@ class FilterState:
             if amount:
                 self._apart[key].add(row, amount)
         if other.has_required_anti_affinity:
-            self._add_unwelcome(other, row, sign)
+            self._add_forbidden(other, row, sign)
 
     def clone(self) -> "FilterState":
         copy = FilterState.__new__(FilterState)
@@ -93,37 +93,37 @@ class FilterState:
         copy._counts = self._counts
         copy._near = _clones(self._near)
         copy._apart = _clones(self._apart)
-        copy._unwelcome = _clones(self._unwelcome)
+        copy._forbidden = _clones(self._forbidden)
         return copy
 
     def _is_far(self, rows: Rows) -> BoolArray:
-        """bool[node]: whether some affinity term does not find its pods around the node."""
+        """bool[node]: whether some affinity term has no matching pod in the node's domain."""
         near = self._near.values()
         if self._may_be_first():
-            # Spec 06 §6.2.6, bootstrap: it only has to be in a domain of every key.
+            # Spec 06 §6.2.6, bootstrap: the node only has to be in a domain of every key.
             return _any(counts.column.ids[rows] == ABSENT for counts in near)
         # A node without the label reads 0, so it is far as well.
         return _any(counts.at(rows) <= 0 for counts in near)
 
     def _may_be_first(self) -> bool:
-        """Whether the pod may found the group it wants to be near: nobody is there, and it fits.
+        """Whether no pod matches the affinity terms yet, and the pod itself does.
 
-        What counts is that no pair of key and value has a count, not that no such pod runs: pods on
-        nodes without the label are not seen.
+        What counts is that no domain has such a pod, not that no such pod runs: pods on nodes
+        without the label do not count.
         """
         has_some = any(counts.values.any() for counts in self._near.values())
         return not has_some and bool(self._terms.near.weigh(self._pod.pod_class))
 
-    def _add_unwelcome(self, other: PodInfo, row: int, sign: int) -> None:
+    def _add_forbidden(self, other: PodInfo, row: int, sign: int) -> None:
         pod_class = self._pod.pod_class
         for term in other.required_anti_affinity_terms:
             if not term.matches(pod_class.namespace, pod_class.labels, self._namespace_labels):
                 continue
             key = term.topology_key
-            if key not in self._unwelcome:
+            if key not in self._forbidden:
                 column = self._counts.column(key)
-                self._unwelcome[key] = DomainCounts(np.zeros_like(column.populations), column)
-            self._unwelcome[key].add(row, sign)
+                self._forbidden[key] = DomainCounts(np.zeros_like(column.populations), column)
+            self._forbidden[key].add(row, sign)
 
 
 def _near_counts(terms: RequiredTerms, counts: TopologyCounts) -> dict[str, DomainCounts]:
@@ -142,10 +142,10 @@ def _apart_counts(terms: RequiredTerms, counts: TopologyCounts) -> dict[str, Dom
     return apart
 
 
-def _unwelcome_counts(
+def _forbidden_counts(
     pod: PodInfo, namespace_labels: Mapping[str, str], counts: TopologyCounts
 ) -> dict[str, DomainCounts]:
-    unwelcome: dict[str, DomainCounts] = {}
+    forbidden: dict[str, DomainCounts] = {}
     terms = counts.terms
     for key in terms.topology_keys("RequiredAntiAffinity"):
         exposure = Exposure(
@@ -156,8 +156,8 @@ def _unwelcome_counts(
             column = counts.column(key)
             sums = tally.sums(column)
             if sums.total:
-                unwelcome[key] = DomainCounts(sums.values, column)
-    return unwelcome
+                forbidden[key] = DomainCounts(sums.values, column)
+    return forbidden
 
 
 def _marked(codes: IntArray | None, failed: BoolArray, code: int) -> IntArray | None:

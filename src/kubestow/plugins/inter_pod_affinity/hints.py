@@ -1,7 +1,7 @@
-"""Which events may help a pod that affinity rules keep waiting (spec 06 §6.2.9, spec 02 §7.3).
+"""Which events may help a pod that affinity rules rejected (spec 06 §6.2.9, spec 02 §7.3).
 
-Terms are taken as they are written: a namespace selector is not looked up but asked about no labels
-at all, so that a term which relies on one only speaks of the namespaces it lists.
+Namespace selectors are not resolved but matched against no labels, so that a term with such a
+selector selects only the namespaces it lists.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class _RequiredTerms(NamedTuple):
 
 
 def hint_for_pod(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-    """Whether a pod that came, went or changed its labels makes room for the waiting one."""
+    """Whether an added, deleted or relabelled pod may help the waiting one."""
     if old is not None and new is not None and new.metadata.uid == pod.metadata.uid:
         return Hint.QUEUE
     if _is_unplaced(old) or _is_unplaced(new):
@@ -41,7 +41,7 @@ def hint_for_pod(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
 
 
 def hint_for_node(pod: Pod, old: Node | None, new: Node) -> Hint:
-    """Whether a node that came, or moved to other domains, may suit the waiting pod."""
+    """Whether a new node, or one that changed its domains, may fit the waiting pod."""
     near, apart = _required_terms(pod)
     labels = new.metadata.labels
     if old is None:
@@ -64,7 +64,7 @@ def _parse_required(pod: Pod) -> _RequiredTerms | PluginError:
     affinity = pod.spec.affinity
     near = None if affinity is None else affinity.pod_affinity
     apart = None if affinity is None else affinity.pod_anti_affinity
-    # A list with a mistake comes out empty. Mistakes in preferred lists do not matter here.
+    # A list with an invalid term is parsed as empty. Preferred lists do not matter here.
     is_broken = (near is not None and len(near.required) != len(terms.required_affinity)) or (
         apart is not None and len(apart.required) != len(terms.required_anti_affinity)
     )
@@ -88,7 +88,7 @@ def _is_unplaced(pod: Pod | None) -> bool:
 
 
 def _all_match(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
-    """Whether every term means the pod; without terms, no."""
+    """Whether every term selects the pod; without terms, no."""
     return bool(terms) and all(
         term.matches(pod.metadata.namespace, pod.metadata.labels, _NO_LABELS) for term in terms
     )

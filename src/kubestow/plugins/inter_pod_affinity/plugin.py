@@ -1,4 +1,4 @@
-"""Keeps pods near, or away from, other pods (spec 06 §6.2)."""
+"""Places pods near, or away from, other pods (spec 06 §6.2)."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Final
@@ -42,7 +42,7 @@ class InterPodAffinity:
         self.reuse = Reuse(
             filter=Reads.PODS,
             score=Reads.PODS,
-            unless=self._is_concerned,
+            unless=self._has_affinity,
             version=self._terms_version,
         )
         self._namespaces = handle.objects.namespaces
@@ -122,15 +122,14 @@ class InterPodAffinity:
     # --- reuse ---
 
     def _terms_version(self) -> Hashable:
-        """Which terms there are, and which namespaces they may mean; how many pods own them matters
-        only to pods that they select."""
+        """Changes with the set of terms and with namespaces, not with how many pods own a term."""
         if not self._snapshot.columns.affinity_rows:
             return 0
         return TopologyCounts.at(self._snapshot).terms.version, self._namespaces.version
 
-    def _is_concerned(self, pod: PodInfo) -> bool:
-        """Whether the pod has terms or an existing term selects it: then every pod that is placed
-        may change its counts."""
+    def _has_affinity(self, pod: PodInfo) -> bool:
+        """Whether the pod has terms or an existing term selects it: any placed pod may then change
+        its counts."""
         if _has_no_terms_anywhere(pod, self._snapshot):
             return False
         if pod.has_affinity:

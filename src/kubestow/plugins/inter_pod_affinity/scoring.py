@@ -1,4 +1,4 @@
-"""How much pods around a node attract or repel the incoming pod (spec 06 §6.2.8)."""
+"""Scores nodes by preferred terms, of the incoming pod and of running pods (spec 06 §6.2.8)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -25,14 +25,14 @@ _SCORING_KINDS: Final[tuple[TermKind, ...]] = (
 
 
 class DomainScores(NamedTuple):
-    """What being in each domain is worth: values[domain], 0 for no domain."""
+    """The score of each domain: values[domain], 0 for no domain."""
 
     column: DomainColumn
     values: IntArray
 
 
 class ExistingTerms:
-    """What the terms of running pods are worth to others; the weight is the plugin's argument."""
+    """The weights of running pods' terms for other pods; the weight is the plugin's argument."""
 
     def __init__(self, hard_pod_affinity_weight: int) -> None:
         self._pull = Pull(
@@ -82,9 +82,9 @@ def domain_scores(
     namespace_labels: Mapping[str, str],
     counts: TopologyCounts,
 ) -> list[DomainScores]:
-    """What each domain is worth, to be added up; empty if no term met a pod anywhere.
+    """Scores of the domains per key, to be summed; empty if no term matches any pod.
 
-    Weights that cancel out do not make it empty: a match is a match (spec 06 §6.2.8, step 5).
+    Matches whose weights add up to 0 do not make it empty (spec 06 §6.2.8, step 5).
     """
     scores: list[DomainScores] = []
     for key, pull, hits in preferred:
@@ -97,7 +97,7 @@ def domain_scores(
 
 
 def raw_scores(scores: list[DomainScores], nodes: Nodes) -> IntArray:
-    """int64[node]: the worth of each node's domains together; may be negative."""
+    """int64[node]: the sum of the scores of each node's domains; may be negative."""
     raw = np.zeros(len(nodes), np.int64)
     for column, values in scores:
         raw += values.take(column.ids[nodes.rows])
@@ -105,12 +105,12 @@ def raw_scores(scores: list[DomainScores], nodes: Nodes) -> IntArray:
 
 
 def normalised(raw: IntArray) -> IntArray:
-    """Stretch the scores of all feasible nodes to 0..100; where they are all equal, to 0."""
+    """Scale the scores of all feasible nodes to 0..100; where they are all equal, to 0."""
     if len(raw) == 0:
         return raw
     lowest, highest = int(raw.min()), int(raw.max())
     if lowest == highest:
         return np.zeros_like(raw)
-    # Spec 06 §6.2.8: divide first, then multiply, in doubles. 29 of 100 comes out as 28.
+    # Spec 06 §6.2.8: divide first, then multiply, in doubles. 29 of 100 gives 28.
     shares = (raw - lowest) / float(highest - lowest)
     return (float(MAX_NODE_SCORE) * shares).astype(np.int64)

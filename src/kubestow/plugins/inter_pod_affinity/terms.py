@@ -1,8 +1,8 @@
-"""What an incoming pod's own affinity terms ask for, ready to be counted (spec 06 §6.2.3).
+"""The incoming pod's own affinity terms as measures (spec 06 §6.2.3).
 
-A term names the pods it means by namespace and label. Namespaces chosen by label are looked up when
-the pod is scheduled, so the answer is good for one state of the Namespace objects. Terms become
-measures, one per topology key, because that is how domains add them up.
+A term selects pods by namespace and label. Namespaces selected by label are resolved when the pod
+is scheduled, so the result holds for one state of the Namespace objects. Terms become measures, one
+per topology key, because counts are summed per key.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from kubestow.api.workload import Namespace
 from kubestow.cache.objects import ObjectStore
 from kubestow.index.topology.measures import InAll, PodSet, WeightedSets
 
-# Enough for the terms of all controllers with pods in the queue; beyond it, all are resolved anew.
+# Enough for the terms of all controllers with pods in the queue; beyond it, all are dropped.
 RESOLVED_MAX: Final = 4096
 
 
@@ -22,7 +22,7 @@ class RequiredTerms(NamedTuple):
     """The required terms of a pod. A pod near others must be near pods that match all of its terms.
 
     `near_keys` are the topology keys of the affinity terms, each once. `apart` counts, per topology
-    key, how many anti-affinity terms mean a pod.
+    key, how many anti-affinity terms select a pod.
     """
 
     near: InAll
@@ -31,9 +31,9 @@ class RequiredTerms(NamedTuple):
 
 
 class TopologyPreference(NamedTuple):
-    """What a pod would like around it, per topology key.
+    """The preferred terms of a pod for one topology key.
 
-    `pull` weighs pods. `hits` is 0 only where no term matches: weights may cancel out, and the
+    `pull` weighs pods. `hits` is 0 only where no term matches: weights may add up to 0, and the
     difference matters.
     """
 
@@ -43,7 +43,7 @@ class TopologyPreference(NamedTuple):
 
 
 class TermResolver:
-    """Turns terms into measures, and remembers the result until a Namespace object changes."""
+    """Turns terms into measures, and keeps the result until a Namespace object changes."""
 
     def __init__(self, namespaces: ObjectStore[Namespace]) -> None:
         self._namespaces = namespaces
@@ -90,8 +90,8 @@ class TermResolver:
         return {key: WeightedSets(tuple(weighted)) for key, weighted in entries.items()}
 
     def _pods(self, term: AffinityTerm) -> PodSet:
-        # Spec 06 §6.2.3, the quirk: the selector stays on the term and is then asked about no
-        # labels at all. One that accepts those means pods of every namespace.
+        # Spec 06 §6.2.3, the quirk: the selector stays on the term and is then matched against no
+        # labels. If it matches, the term selects pods of every namespace.
         if term.namespace_selector.matches({}):
             return PodSet(None, term.selector)
         return PodSet(
@@ -118,7 +118,7 @@ class TermResolver:
 
 
 def _hits(pull: WeightedSets) -> WeightedSets:
-    """What tells whether any of the sets has pods; the pull itself if it cannot cancel out."""
+    """A measure that is 0 only if all sets are empty; the pull itself if it cannot cancel out."""
     weights = [weight for _, weight in pull.entries]
     if min(weights) > 0 or max(weights) < 0:
         return pull

@@ -1,11 +1,11 @@
 """What a v1.9 predicate and a v1.9 priority are.
 
-A predicate looks at some nodes and says for each whether the pod fits, why not, or that it cannot
-tell (spec 05 §16). A priority scores the feasible nodes from 0 to 10, in one step or in two: `map`
-by node, then `reduce` over the list.
+A predicate returns for each of some nodes whether the pod fits, why not, or an error (spec 05 §16).
+A priority scores the feasible nodes from 0 to 10, in one step or in two: `map` by node, then
+`reduce` over the list.
 
 Both get an `Attempt`: the pod, and the cluster beyond the snapshot. Verdicts are numbers
-(`reasons`), so that a rule over all nodes stays a matter of arrays.
+(`reasons`), so that a rule over all nodes works on arrays.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Reads(Flag):
 
 class Verdicts(NamedTuple):
     """codes    int64[node]: 0 fits; above 0 the reasons it does not (`reasons.reasons_of`); below
-    0 the predicate failed, and -1 stands for the first of `errors`. None: all nodes fit."""
+    0 the predicate failed, and -1 means the first of `errors`. None: all nodes fit."""
 
     codes: IntArray | None
     errors: Sequence[str] = ()
@@ -67,10 +67,7 @@ class LegacyCluster:
 
 
 class Attempt:
-    """One pod that is to be placed, with what several rules derive from it.
-
-    Upstream calls it predicate and priority metadata, and computes it once per pod as well.
-    """
+    """One pod to place, with what several rules derive from it: upstream's metadata."""
 
     def __init__(self, pod: LegacyPodInfo, cluster: LegacyCluster) -> None:
         self.pod = pod
@@ -78,7 +75,7 @@ class Attempt:
 
     @cached_property
     def request(self) -> Resources:
-        """What the resource predicate asks for."""
+        """What the resource predicate compares."""
         return fit_request(self.pod.pod)
 
     @cached_property
@@ -91,7 +88,7 @@ class Attempt:
 
 
 class Predicate(Protocol):
-    """`check` may be asked about any view, and must not write to the snapshot's arrays."""
+    """`check` may get any view, and must not write to the snapshot's arrays."""
 
     reads: ClassVar[Reads]
 
@@ -117,5 +114,5 @@ class ReducingPriority(Priority, Protocol):
 
 
 def is_reducing(priority: Priority) -> TypeGuard[ReducingPriority]:
-    # Not isinstance: that is slow for protocols, and asked for every priority of every pod.
+    # Not isinstance: that is slow for protocols, and this runs for every priority of every pod.
     return hasattr(priority, "reduce")

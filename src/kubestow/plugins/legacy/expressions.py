@@ -1,7 +1,7 @@
-"""Node selector expressions as v1.9 parsed them, with its words for what is wrong.
+"""Node selector expressions as v1.9 parsed them, with its error texts.
 
-Compared with today (`api.node_selector`): the first mistake ends the parsing, texts carry no path,
-terms have no `matchFields`.
+Unlike v1.36 (`api.node_selector`), the first error ends the parsing, texts have no path, terms have
+no `matchFields`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _CACHED_MAX: Final = 4_096
 def parse_expressions(expressions: tuple[NodeSelectorRequirement, ...]) -> Requirements | None:
     """The requirements of a term; None for a term without any, which matches no node.
 
-    Raises SelectorError at the first mistake.
+    Raises SelectorError at the first error.
     """
     if not expressions:
         return None
@@ -60,7 +60,7 @@ def _requirement(expression: NodeSelectorRequirement) -> Requirement:
 
 
 def _checked_threshold(operator: Operator, values: Sequence[str]) -> int:
-    """The number Gt and Lt compare with; complains about a wrong number of values."""
+    """The number Gt and Lt compare with; raises for a wrong number of values."""
     match operator:
         case "In" | "NotIn":
             if not values:

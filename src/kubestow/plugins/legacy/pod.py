@@ -1,7 +1,7 @@
 """A pod as v1.9 read it (spec 05 §17.1, §18; spec 01 §16).
 
-There were no sidecars, no overhead, no pod-level resources, no resize, no namespace selectors: a
-field that v1.9 did not know is not looked at. Sums are rounded per container, not once per pod.
+v1.9 had no sidecars, no overhead, no pod-level resources, no resize, no namespace selectors: newer
+fields are not read. Sums are rounded per container, not once per pod.
 
 Invariant: `LegacyPodInfo` is what the cache must hold wherever v1.9 rules decide, so that the
 columns show v1.9's sums: init containers of placed pods do not count.
@@ -63,8 +63,7 @@ class LegacyPodInfo(PodInfo):
 
 
 def fit_request(pod: Pod) -> Resources:
-    """What must be free on a node: the sum of the containers, or more if an init container needs
-    it."""
+    """What must be free on a node: the sum of the containers, or a larger init container."""
     request = _sum(pod.spec.containers)
     for container in pod.spec.init_containers:
         alone = _sum((container,))
@@ -79,7 +78,7 @@ def fit_request(pod: Pod) -> Resources:
 
 
 def limits(pod: Pod) -> ResourceList:
-    """Limits of the containers summed up, or those of an init container where they are higher."""
+    """The sum of the containers' limits, or those of an init container where they are higher."""
     total: ResourceList = {}
     for container in pod.spec.containers:
         for name, quantity in (container.resources.limits or {}).items():
@@ -91,7 +90,7 @@ def limits(pod: Pod) -> ResourceList:
 
 
 def is_best_effort(pod: Pod) -> bool:
-    """Whether no container asks for cpu, memory or huge pages, or limits them."""
+    """Whether no container requests or limits cpu, memory or huge pages."""
     return not any(
         (name in (CPU, MEMORY) or is_hugepage(name)) and quantity > ZERO
         for container in pod.spec.containers
@@ -138,7 +137,7 @@ def _host_ports(containers: Iterable[Container]) -> Iterable[HostPort]:
 
 
 def _with_known_term_fields(pod: Pod) -> Pod:
-    """The pod with affinity terms that have no field younger than v1.9."""
+    """The pod without the fields of affinity terms that are newer than v1.9."""
     affinity = pod.spec.affinity
     if affinity is None or not any(
         _has_newer_field(term)

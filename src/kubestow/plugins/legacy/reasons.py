@@ -1,9 +1,8 @@
-"""Reasons as numbers: what keeps a pod off a node, in v1.9's words.
+"""Reasons as numbers: why a pod does not fit a node, with v1.9's texts.
 
-A predicate gives a list of reasons per node, and a node fails for all reasons of all predicates
-together. There are few distinct lists however many nodes there are, so each gets a number when it
-is first seen. Numbers are the same for the whole process: they outlive an attempt, which the
-equivalence cache relies on.
+A predicate returns a list of reasons per node, and a node fails for all reasons of all predicates
+together. There are few distinct lists, so each gets a number at first use. Numbers stay the same
+for the whole process, which the equivalence cache relies on.
 """
 
 from typing import Final
@@ -21,7 +20,7 @@ _CODES: Final[dict[Reasons, int]] = {(): FITS}
 
 
 def code_of(*reasons: str) -> int:
-    """The number of a list of reasons; no reasons have the number FITS."""
+    """The number of a list of reasons; the empty list has the number FITS."""
     code = _CODES.get(reasons)
     if code is None:
         code = _CODES[reasons] = len(_LISTS)
@@ -39,7 +38,7 @@ def failing_where(mask: BoolArray, code: int) -> IntArray | None:
 
 
 def joined(first: IntArray | None, second: IntArray | None) -> IntArray | None:
-    """The reasons of both, the first's in front. Neither may hold errors."""
+    """The reasons of both, those of `first` first. Neither may contain errors."""
     if first is None or second is None:
         return second if first is None else first
     both = (first > FITS) & (second > FITS)

@@ -1,7 +1,7 @@
 """The v1.9 predicates and priorities by the names a Policy uses (spec 05 §16.1).
 
-Custom ones, which get their rule from an argument, are made by `config.legacy`'s reader in
-`engine.legacy`; they have no name of their own.
+Custom ones, whose rule is an argument of the Policy, have no fixed name and are made in
+`engine.legacy`.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ from kubestow.plugins.legacy.priorities.taint_toleration import TaintTolerationP
 
 
 class Settings(NamedTuple):
-    """What some rules need to know besides their name.
+    """What some rules need besides their name.
 
     `environment` has the variables of the process: the limits of disks can be set there.
     """

@@ -1,7 +1,7 @@
-"""The plugin NodeResourcesFit: which nodes have room for the pod, and which should be filled first.
+"""The plugin NodeResourcesFit: which nodes have enough resources for the pod, and their scores.
 
-`shortage` says what is lacking where, `strategies` what a load is worth, `hints` which events give
-room; `plugin` ties them to the framework.
+`shortage` finds what is lacking, `strategies` score the load, `hints` handle events; `plugin` is
+what the framework calls.
 """
 
 from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit

@@ -1,4 +1,4 @@
-"""Which events may give room to a pod that did not fit (spec 05 §8.7, spec 02 §7.3)."""
+"""Which events may help a pod that did not fit (spec 05 §8.7, spec 02 §7.3)."""
 
 from kubestow.api.device import DeviceClass
 from kubestow.api.meta import ResourceList
@@ -32,7 +32,7 @@ class FitHints:
         return events
 
     def for_pod(self, pod: Pod, old: Pod, new: Pod | None) -> Hint:
-        """A pod is gone or takes less."""
+        """A pod was deleted or requests less."""
         if new is None:
             is_placed = bool(old.spec.node_name or old.status.nominated_node_name)
             return Hint.QUEUE if is_placed else Hint.SKIP
@@ -43,7 +43,7 @@ class FitHints:
         return Hint.QUEUE if self._frees_what_is_needed(pod, old, new) else Hint.SKIP
 
     def for_node(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        """A node came or offers something else."""
+        """A node was added, or its allocatable resources changed."""
         request = FitRequest.of(
             filter_request(pod, use_pod_level=self._use_pod_level),
             device_classes=self._device_classes,
@@ -57,7 +57,7 @@ class FitHints:
         return Hint.QUEUE if _offers_more(request, before, after) else Hint.SKIP
 
     def for_device_class(self, pod: Pod, old: DeviceClass | None, new: DeviceClass) -> Hint:
-        """A class came or serves another resource."""
+        """A class was added, or serves another resource."""
         resource = new.spec.extended_resource_name
         if old is not None and (old.spec.extended_resource_name or "") == (resource or ""):
             return Hint.SKIP

@@ -93,5 +93,5 @@ class NodeResourcesFit:
         return filter_request(pod.pod, use_pod_level=self._use_pod_level)
 
     def _scored_request(self, pod: PodInfo) -> ScoredRequest:
-        # Spec 05 §8.5: scoring does not see pod-level requests, whatever the gate says.
+        # Spec 05 §8.5: scoring ignores pod-level requests, whatever the gate.
         return self._resources.request(score_request(pod.pod))

@@ -1,6 +1,6 @@
-"""What a pod asks for against what the nodes have left (spec 05 §8.3).
+"""What a pod requests compared with what is free on the nodes (spec 05 §8.3).
 
-Every shortage is a bit of the filter's code; the words are looked up for the codes that occur.
+Every shortage is a bit of the filter's code; texts are made only for the codes that occur.
 
     bit   0           1     2        3                   4              5, 6, …
           pod count   cpu   memory   ephemeral storage   unresolvable   scalars in order of name
@@ -30,8 +30,8 @@ UNRESOLVABLE: Final = 1 << 4
 _BASIC_BITS: Final = {CPU: 1, MEMORY: 2, EPHEMERAL_STORAGE: 3}
 _BASIC_CODES: Final[IntArray] = np.array([[1 << bit] for bit in _BASIC_BITS.values()], np.int64)
 _FIRST_SCALAR_BIT: Final = 5
-# Codes are positive int64. A pod with more scalars than bits has the last ones share a bit: its
-# verdicts stay right, and a message may then name a resource too many.
+# Codes are positive int64. If a pod has more scalars than bits, the last ones share a bit: the
+# verdicts stay right, but a message may name a resource that is not short.
 _LAST_BIT: Final = 62
 
 
@@ -45,10 +45,10 @@ class Demand(NamedTuple):
 
 
 class FitRequest:
-    """What Filter tests: the non-zero parts of a pod's request, in the order of the reasons.
+    """What Filter compares: the non-zero parts of a pod's request, in the order of the reasons.
 
-    basic     int64[3, 1], what is asked of the basic resources, less than anything where that is
-              nothing: then even an overcommitted node has enough
+    basic     int64[3, 1], requests of the basic resources; INT64_MIN instead of 0, because an
+              overcommitted node has enough for no request
     scalars   the demands for other resources
     """
 
@@ -96,7 +96,7 @@ class FitRequest:
 
 
 def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
-    """int64[node]: what is lacking on each node, as bits; None if nothing is anywhere."""
+    """int64[node]: what is lacking on each node, as bits; None if nothing is."""
     codes: IntArray | None = None
     is_full = nodes.pod_count >= nodes.allowed_pods
     if np.count_nonzero(is_full):
@@ -109,7 +109,7 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
 
 
 def shortage_status(request: FitRequest, code: int) -> Status:
-    """A code in words."""
+    """The status of a code."""
     reasons = ["Too many pods"] if code & TOO_MANY_PODS else []
     reasons += [
         f"Insufficient {demand.name}" for demand in request.demands if code >> demand.bit & 1
@@ -140,7 +140,7 @@ def _add_basic_shortages(codes: IntArray | None, basic: IntArray, nodes: Nodes) 
     if not np.count_nonzero(is_short):
         return codes
     positions = np.flatnonzero(is_short.any(axis=0))
-    # More than the node has at all: evicting pods would not help.
+    # More than the node's allocatable: evicting pods would not help.
     is_beyond = allocatable[:, positions] < basic
     lacking = np.where(is_beyond, _BASIC_CODES | UNRESOLVABLE, _BASIC_CODES)
     lacking *= is_short[:, positions]
@@ -152,7 +152,7 @@ def _add_basic_shortages(codes: IntArray | None, basic: IntArray, nodes: Nodes) 
 
 def _add_shortage(codes: IntArray | None, demand: Demand, nodes: Nodes) -> IntArray | None:
     column = nodes.resource_column(demand.name)
-    if column is None:  # Neither node nor pod has any of it.
+    if column is None:  # No node and no pod has it.
         allocatable = free = np.zeros(len(nodes), np.int64)
     else:
         allocatable = nodes.allocatable(column)

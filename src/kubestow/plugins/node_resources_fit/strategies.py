@@ -1,7 +1,7 @@
-"""What the load of a node is worth: free, full, or a configured curve (spec 05 §8.4).
+"""The score of a node's load: least or most allocated, or a configured curve (spec 05 §8.4).
 
-All arithmetic is on integers and cut, as upstream: floats would break ties between nodes that it
-calls equal. A resource the node lacks counts neither as score nor as weight.
+All arithmetic is on integers and truncated, as upstream: floats would break its ties between nodes.
+A resource the node lacks counts neither as score nor as weight.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def least_allocated(loads: Loads) -> IntArray:
 
 
 def most_allocated(loads: Loads) -> IntArray:
-    """int64[node] in 0..100: the share of each resource that would be taken, weighted."""
+    """int64[node] in 0..100: the share of each resource that would be used, weighted."""
     return _truncated_mean(_taken(loads), loads)
 
 
@@ -62,7 +62,7 @@ def requested_to_capacity_ratio(args: ScoringStrategy) -> Strategy:
         """int64[node] in 0..100."""
         scores = curve.scores(_percent(_taken(loads), loads.allocatable))
         scores *= loads.allocatable > 0
-        # Only here a resource that scores nothing drops out with its weight. Half is rounded up.
+        # Only here a resource that scores 0 does not count with its weight. Half is rounded up.
         mean = (scores * loads.weight).sum(axis=0) / _weights(scores, loads.weight)
         return np.floor(mean + 0.5).astype(np.int64)
 
@@ -70,7 +70,7 @@ def requested_to_capacity_ratio(args: ScoringStrategy) -> Strategy:
 
 
 def _taken(loads: Loads) -> IntArray:
-    # Pods that say nothing count with defaults, so the sum can exceed what there is.
+    # Pods without requests count with defaults, so the sum can exceed the allocatable amount.
     return np.minimum(loads.used + loads.request, loads.allocatable)
 
 
@@ -80,12 +80,11 @@ def _percent(part: IntArray, whole: IntArray) -> IntArray:
 
 
 def _truncated_mean(part: IntArray, loads: Loads) -> IntArray:
-    """int64[node]: the percentage that the parts are, as the weighted mean over the resources the
-    node has; 0 where it has none."""
+    """int64[node]: the weighted mean percentage over the node's resources; 0 without any."""
     if np.count_nonzero(loads.allocatable) != loads.allocatable.size:
         scores = _percent(part, loads.allocatable) * loads.weight
         return scores.sum(axis=0) // _weights(loads.allocatable, loads.weight)
-    # No node leaves anything out, so all are divided by the same.
+    # Every node has all resources, so all sums are divided by the same weight.
     scores = part * MAX_NODE_SCORE
     scores //= loads.allocatable
     weights: list[int] = loads.weight.ravel().tolist()
@@ -95,5 +94,5 @@ def _truncated_mean(part: IntArray, loads: Loads) -> IntArray:
 
 
 def _weights(counts_where: IntArray, weight: IntArray) -> IntArray:
-    """int64[node]: the weight of all resources that count: those with a number above zero there."""
+    """int64[node]: the sum of the weights of the resources with a number above zero there."""
     return np.maximum((weight * (counts_where > 0)).sum(axis=0), 1)

@@ -1,11 +1,11 @@
-"""What is attached to each node: the volumes of its pods and those VolumeAttachments tell of.
+"""What is attached to each node: the volumes of its pods and those of VolumeAttachments.
 
 Counting the volumes of every pod of every node in each cycle would cost far more than the decision
 itself. So each node's volumes are read once and again only when its pods changed, or an object that
 was read for it: claims, volumes, classes, its CSINode, its VolumeAttachments. What the plugin
 compares is kept as one array per driver.
 
-Invariants: a node without limits has no volumes here, because nobody will count them; entries go by
+Invariants: a node without limits has no volumes here, because they are not compared; entries are by
 node name, arrays by row. Not here: what a pod's volumes are (`pod_volumes`), verdicts (`plugin`).
 """
 
@@ -33,11 +33,11 @@ from kubestow.plugins.node_volume_limits.pod_volumes import (
     may_count,
 )
 
-UNLIMITED: Final = 2**62  # room on a node that sets no limit
+UNLIMITED: Final = 2**62  # free attachments of a node without a limit
 
 
 class PodVolumes(NamedTuple):
-    """What was read for one pod, good as long as the pod and what was read are the same."""
+    """What was read for one pod; valid while the pod and the objects read are the same."""
 
     pod: Pod
     volumes: CsiVolumes
@@ -48,7 +48,7 @@ class NodeVolumes(NamedTuple):
     """What is attached to one node.
 
     `volumes` are those of its pods; `counts`, per driver, also has those of VolumeAttachments
-    alone. `error` says why the pods' volumes could not be read; empty if they could.
+    alone. `error` is why the pods' volumes could not be read; empty if they could.
     """
 
     has_csi_node: bool
@@ -60,7 +60,7 @@ class NodeVolumes(NamedTuple):
     read: frozenset[ObjectKey]
     error: str = ""
 
-    def room_for(self, driver: str) -> int:
+    def free(self, driver: str) -> int:
         """How many more volumes of the driver can be attached; below 0 if there are too many."""
         limit = self.limits.get(driver)
         return UNLIMITED if limit is None else limit - self.counts.get(driver, 0)
@@ -80,7 +80,7 @@ class AttachedVolumes(Follower):
         self._readers = NodesByItem[ObjectKey, None]()
         self._errors: dict[str, str] = {}
         self._stale: set[str] = set()
-        self._rooms: dict[str, IntArray] = {}
+        self._free: dict[str, IntArray] = {}
         self._has_csi_node: BoolArray | None = None
         # The CSINodes that limit some driver.
         self._limiting: set[str] = set()
@@ -88,12 +88,12 @@ class AttachedVolumes(Follower):
             self._note_limits(csi_node)
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
         for attachment in objects.volume_attachments.list():
-            self._file_attachment(None, attachment)
+            self._after_attachment(None, attachment)
         objects.persistent_volume_claims.subscribe(self._after_change)
         objects.persistent_volumes.subscribe(self._after_change)
         objects.storage_classes.subscribe(self._after_change)
         objects.csi_nodes.subscribe(self._after_csi_node)
-        objects.volume_attachments.subscribe(self._file_attachment)
+        objects.volume_attachments.subscribe(self._after_attachment)
         self.pods_changed(range(len(snapshot)))
 
     # --- all nodes ---
@@ -120,7 +120,7 @@ class AttachedVolumes(Follower):
 
     def relaid(self, sources: Sources | None) -> None:
         self._forget_vanished()
-        self._rooms.clear()
+        self._free.clear()
         self._has_csi_node = None
         if sources is None:
             self.pods_changed(range(len(self._snapshot)))
@@ -131,14 +131,13 @@ class AttachedVolumes(Follower):
             self._store(names[row], self.read_node(infos[row]))
             self._write_row(row)
 
-    def rooms(self, driver: str) -> IntArray:
-        """int64[row]: how many more volumes of the driver each node can take. Read-only."""
-        rooms = self._rooms.get(driver)
-        if rooms is None:
+    def free(self, driver: str) -> IntArray:
+        """int64[row]: how many more volumes of the driver each node can attach. Read-only."""
+        free = self._free.get(driver)
+        if free is None:
             nodes = self._in_row_order()
-            rooms = np.array([node.room_for(driver) for node in nodes], np.int64)
-            self._rooms[driver] = rooms
-        return rooms
+            free = self._free[driver] = np.array([node.free(driver) for node in nodes], np.int64)
+        return free
 
     def has_csi_node(self) -> BoolArray:
         """bool[row]. Read-only for the caller."""
@@ -158,14 +157,14 @@ class AttachedVolumes(Follower):
         return [row for row in rows if row is not None]
 
     def errors(self) -> list[tuple[int, str]]:
-        """Rows of the nodes whose pods' volumes could not be read, with why."""
+        """Rows of the nodes whose pods' volumes could not be read, with the reason."""
         found = ((self._snapshot.row_of(name), error) for name, error in self._errors.items())
         return [(row, error) for row, error in found if row is not None]
 
     # --- one node ---
 
     def read_node(self, info: NodeInfo) -> NodeVolumes:
-        """What is attached to one node with these pods on it, which need not be the real ones."""
+        """What is attached to one node with these pods on it, which may be simulated."""
         csi_node = self._objects.csi_nodes.get(info.name)
         if csi_node is None:
             return _NOTHING
@@ -202,7 +201,7 @@ class AttachedVolumes(Follower):
     def _read_pods(
         self, pods: Iterable[PodInfo], known: Mapping[str, PodVolumes], read: set[ObjectKey]
     ) -> dict[str, PodVolumes]:
-        """The volumes of each pod; on failure `read` says what the failure depends on."""
+        """The volumes of each pod; on failure `read` has what the failure depends on."""
         by_pod: dict[str, PodVolumes] = {}
         for pod_info in pods:
             pod = pod_info.pod
@@ -227,7 +226,7 @@ class AttachedVolumes(Follower):
     def _attached_only(
         self, node_name: str, volumes: CsiVolumes, read: set[ObjectKey]
     ) -> CsiVolumes:
-        """Volumes that a VolumeAttachment ties to the node and no pod there uses."""
+        """Volumes that a VolumeAttachment names for the node and no pod there uses."""
         found: CsiVolumes = {}
         for attachment in self._attachments.get(node_name, {}).values():
             attacher = attachment.spec.attacher
@@ -267,8 +266,8 @@ class AttachedVolumes(Follower):
 
     def _write_row(self, row: int) -> None:
         node = self._nodes[self._snapshot.names[row]]
-        for driver, rooms in self._rooms.items():
-            rooms[row] = node.room_for(driver)
+        for driver, free in self._free.items():
+            free[row] = node.free(driver)
         if self._has_csi_node is not None:
             self._has_csi_node[row] = node.has_csi_node
 
@@ -282,7 +281,7 @@ class AttachedVolumes(Follower):
         self._stale.update(self._readers.nodes_with(key))
 
     def _mark_stale(self, name: str) -> None:
-        # What is not known yet is read when it is first asked for.
+        # A node without an entry is read at first use.
         if name in self._nodes:
             self._stale.add(name)
 
@@ -298,7 +297,7 @@ class AttachedVolumes(Follower):
         if limits_of(csi_node):
             self._limiting.add(csi_node.metadata.name)
 
-    def _file_attachment(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
+    def _after_attachment(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
         if old is not None:
             on_node = self._attachments[old.spec.node_name]
             del on_node[old.metadata.name]
@@ -312,7 +311,7 @@ class AttachedVolumes(Follower):
 
 
 def limits_of(csi_node: CSINode) -> dict[str, int]:
-    """Driver → how many volumes it can attach; drivers that do not say are left out."""
+    """Driver → how many volumes it can attach; drivers without a limit are left out."""
     return {
         driver.name: driver.allocatable.count
         for driver in csi_node.spec.drivers

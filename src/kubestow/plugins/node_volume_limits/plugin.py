@@ -37,10 +37,10 @@ _TOO_MANY: Final = Status.unschedulable(TOO_MANY_VOLUMES)
 
 
 class Wanted:
-    """The volumes the pod brings along, or why they cannot be said.
+    """The volumes of the pod, or the error of reading them.
 
-    In-tree volumes count only on nodes with a CSINode, so there are two answers. Each is read when
-    it is asked for: mostly all nodes are of one kind.
+    In-tree volumes count only on nodes with a CSINode, so there are two answers. Each is read at
+    first use: mostly all nodes are of one kind.
     """
 
     __slots__ = ("_found", "_read", "codes")
@@ -91,7 +91,7 @@ class NodeVolumeLimits:
         return None if codes is None else codes[nodes.rows]
 
     def _ignores_pods(self, state: CycleState, pod: PodInfo) -> bool:
-        """Where no node has a limit, what its pods have attached does not count."""
+        """Whether the filter reads no pods: no node has a limit, or the pod has no volumes."""
         if not self._attached(self._snapshot).has_limits:
             return True
         volumes = self._wanted(state, pod).on(True)
@@ -110,7 +110,7 @@ class NodeVolumeLimits:
             on(Resource.VOLUME_ATTACHMENT, Action.DELETE, _after_attachment_deleted),
         )
 
-    # --- what the pod wants ---
+    # --- the pod's volumes ---
 
     def _wanted(self, state: CycleState, pod: PodInfo) -> Wanted:
         wanted: Wanted | None = state.get(self.name)
@@ -139,7 +139,7 @@ class NodeVolumeLimits:
         return AttachedVolumes(self._objects, snapshot)
 
     def _passes_everywhere(self, wanted: Wanted, attached: AttachedVolumes) -> bool:
-        """Whether no node has to be looked at: the pod can be read, and nobody sets a limit."""
+        """Whether every node passes: the pod can be read, and no node has a limit."""
         return not (
             attached.has_limits
             or self._needs_drivers
@@ -153,7 +153,7 @@ class NodeVolumeLimits:
         if isinstance(volumes, Status) and wanted.on(False) == volumes:
             return np.full(row_count, wanted.codes.code_of(volumes), np.int64)
         codes = np.zeros(row_count, np.int64)
-        # From the last test to the first: what a node fails first overwrites the rest.
+        # From the last check to the first: the code of the first failure overwrites the others.
         if volumes and not isinstance(volumes, Status):
             _check_limits(volumes, attached, wanted.codes, codes)
         if self._needs_drivers:
@@ -191,11 +191,11 @@ class NodeVolumeLimits:
         if node.error:
             return Status.from_error(PluginError(node.error))
         added = Counter(driver for volume, driver in volumes.items() if volume not in node.volumes)
-        is_too_many = any(count > node.room_for(driver) for driver, count in added.items())
+        is_too_many = any(count > node.free(driver) for driver, count in added.items())
         return _TOO_MANY if is_too_many else None
 
     def _required_drivers(self, volumes: CsiVolumes) -> list[str]:
-        """Drivers that a node must have installed before it gets a pod with these volumes."""
+        """Drivers that a node must have for a pod with these volumes."""
         required: list[str] = []
         for driver in dict.fromkeys(volumes.values()):
             csi_driver = self._csi_drivers.get(driver)
@@ -209,11 +209,11 @@ def _check_limits(
 ) -> None:
     shared = _shared_counts(volumes, attached)
     for driver, count in Counter(volumes.values()).items():
-        rooms = attached.rooms(driver)
-        too_many = rooms < count
+        free = attached.free(driver)
+        too_many = free < count
         for row, counts in shared.items():
             added = count - counts[driver]
-            too_many[row] = 0 < added > rooms[row]
+            too_many[row] = 0 < added > free[row]
         if too_many.any():
             codes[too_many] = numbers.code_of(_TOO_MANY)
     for row, error in attached.errors():
@@ -221,7 +221,7 @@ def _check_limits(
 
 
 def _shared_counts(volumes: CsiVolumes, attached: AttachedVolumes) -> dict[int, Counter[str]]:
-    """Rows of nodes on which pods use some of the volumes already: how many per driver."""
+    """Rows of nodes on which pods use some of the volumes already, with the number per driver."""
     shared: dict[int, Counter[str]] = {}
     for volume, driver in volumes.items():
         for row in attached.rows_with(volume):
@@ -259,7 +259,7 @@ def _after_attachment_deleted(pod: Pod, old: VolumeAttachment, new: None) -> Hin
         in_tree = in_tree_volume(volume)
         if in_tree is None:
             continue
-        # What cannot be translated raises: the queue then tries the pod rather than lose it.
+        # Raises if it cannot be translated: an exception counts as QUEUE.
         inline_handle(in_tree)
         if in_tree.plugin.driver == old.spec.attacher:
             return Hint.QUEUE

@@ -1,4 +1,4 @@
-"""Which CSI volumes stand behind the volumes of a pod (spec 07 §5.3).
+"""The CSI volumes of a pod (spec 07 §5.3).
 
 A volume counts under a name made of driver and handle, so that two pods that share it count once.
 Volumes that no CSI driver attaches do not count at all.
@@ -27,18 +27,18 @@ from kubestow.errors import PluginError
 # Unique name → driver.
 CsiVolumes = dict[str, str]
 
-# A claim has a handle only once it is bound; until then it counts under a name of its own. Upstream
-# draws 32 random characters so that no driver's handle begins the same way; these serve as well,
-# and the same cluster always gives the same names.
+# A claim has a handle only once it is bound; until then it counts under this name. Upstream takes
+# 32 random characters so that no driver's handle begins the same way; a fixed text of that length
+# serves as well, and the same cluster always gives the same names.
 _UNBOUND_PREFIX: Final = "unbound-claim-without-any-handle"
 
 
 class ClaimNotFound(PluginError):
-    """A pod to be placed names a claim that is not there."""
+    """A pod to be placed names a claim that does not exist."""
 
 
 class ObjectKey(NamedTuple):
-    """An object that an answer was read from, or that was missed when it was read."""
+    """An object that an answer was read from, or that was missing when it was read."""
 
     kind: str
     namespace: str
@@ -46,7 +46,7 @@ class ObjectKey(NamedTuple):
 
 
 class VolumeReader:
-    """Looks through claims, volumes and classes."""
+    """Reads claims, volumes and classes."""
 
     def __init__(self, objects: ClusterObjects) -> None:
         self._objects = objects
@@ -56,8 +56,8 @@ class VolumeReader:
     ) -> CsiVolumes:
         """The pod's CSI volumes; those of in-tree plugins count only where there is a CSINode.
 
-        A pod that runs already is read leniently: its claims may be gone by now. `read` collects
-        what the answer depends on. Raises PluginError.
+        For a running pod, missing claims are ignored: they may be deleted. `read` collects what the
+        answer depends on. Raises PluginError.
         """
         volumes: CsiVolumes = {}
         for volume in pod.spec.volumes:
@@ -93,14 +93,14 @@ class VolumeReader:
     def _claimed_volume(
         self, claim: PersistentVolumeClaim, has_csi_node: bool, read: set[ObjectKey] | None
     ) -> tuple[str, str] | None:
-        """Driver and handle of the volume that a claim has or is going to get."""
+        """Driver and handle of the volume that a claim has or will get."""
         name = claim.spec.volume_name
         if not name:
-            return self._promised_volume(claim, has_csi_node, read)
+            return self._future_volume(claim, has_csi_node, read)
         _note(read, "PersistentVolume", name)
         volume = self._objects.persistent_volumes.get(name)
         if volume is None:
-            return self._promised_volume(claim, has_csi_node, read)
+            return self._future_volume(claim, has_csi_node, read)
         if volume.spec.csi is not None:
             driver, handle = volume.spec.csi.driver, volume.spec.csi.volume_handle
         else:
@@ -113,7 +113,7 @@ class VolumeReader:
                 return None
         return (driver, handle) if driver and handle else None
 
-    def _promised_volume(
+    def _future_volume(
         self, claim: PersistentVolumeClaim, has_csi_node: bool, read: set[ObjectKey] | None
     ) -> tuple[str, str] | None:
         """What the claim's class will provision."""

@@ -1,7 +1,7 @@
 """The spread constraints that apply to a pod (spec 06 §6.3.1 to §6.3.3).
 
 A pod has its own constraints or, if it has none at all, those of the profile, with the selector
-that its services and its controller imply. Both kinds are brought into one form here.
+of its services and its controller. Both kinds are brought into one form here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE_LABEL, when_unsatisfiable=SOFT),
 )
 
-# Selectors for this many kinds of pods are kept; beyond it, all are looked up anew.
+# Selectors for this many kinds of pods are kept; beyond it, all are looked up again.
 SELECTORS_MAX: Final = 8192
 
 _HONOR: Final = "Honor"
@@ -87,7 +87,7 @@ class Constraints:
         self._selectors = DefaultSelectors(objects)
 
     def defaults_version(self) -> int:
-        """Grows whenever default constraints may come to apply to other pods."""
+        """Grows whenever default constraints may apply to other pods than before."""
         return self._selectors.version if self._defaults else 0
 
     def are_any_for(self, pod: PodInfo) -> bool:
@@ -101,7 +101,7 @@ class Constraints:
     ) -> list[Constraint]:
         """The pod's constraints with that action, in order; raises PluginError if one is illegal.
 
-        Own constraints of whatever action switch all defaults off.
+        Own constraints of any action disable all defaults.
         """
         own = pod.spec.topology_spread_constraints
         if own:
@@ -166,7 +166,7 @@ class DefaultSelectors:
             self._kept.clear()
         controller = controller_of(pod)
         owner = None if controller is None else self._owner(pod.metadata.namespace, controller)
-        # Without an owner object the services alone decide, whoever the owner would be.
+        # Without an owner object the services alone decide, whatever the reference names.
         key = pod_class, None if owner is None else controller
         kept = self._kept.get(key)
         # A new version of the owner is a new object.
@@ -198,20 +198,20 @@ class DefaultSelectors:
 
 
 def topology_keys(constraints: Iterable[Constraint]) -> tuple[str, ...]:
-    """The keys of the constraints, each once, in an order that does not depend on theirs."""
+    """The keys of the constraints, each once, sorted."""
     return tuple(sorted({constraint.topology_key for constraint in constraints}))
 
 
 @lru_cache(SELECTORS_MAX)
 def _measure(namespace: str, selector: Selector) -> InAll:
-    # A selector that matches everything counts nothing, though it does match the pod itself.
+    # A selector that matches everything counts no pods, although it matches the pod itself.
     if selector.is_empty:
         return NO_PODS
     return InAll((PodSet(frozenset((namespace,)), selector),))
 
 
 def _narrowed(selector: Selector, keys: Iterable[str], labels: Mapping[str, str]) -> Selector:
-    """The selector AND what the pod's labels have under these keys; nothing stays nothing."""
+    """The selector AND the pod's labels with these keys; one that matches nothing stays so."""
     return selector.narrowed(equality(key, labels[key]) for key in keys if key in labels)
 
 

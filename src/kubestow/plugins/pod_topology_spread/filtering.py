@@ -25,7 +25,7 @@ STATUSES: Final = {
 
 
 class HardConstraint:
-    """One constraint with its counts: matching pods per domain, of the nodes that count."""
+    """One constraint with its counts: matching pods per domain, on the nodes that count."""
 
     __slots__ = ("_constraint", "_counts", "_matches_itself")
 
@@ -37,7 +37,7 @@ class HardConstraint:
         self._matches_itself = matches_itself
 
     def codes(self, rows: Rows) -> IntArray | None:
-        """int64[node]: what is wrong with each node; None if nothing is with any."""
+        """int64[node]: the verdicts; None if every node passes."""
         constraint = self._constraint
         # skew = count + itself - lowest, and must not exceed max_skew.
         highest = constraint.max_skew + self._lowest() - self._matches_itself
@@ -48,8 +48,8 @@ class HardConstraint:
         return uneven.astype(np.int64) if uneven.any() else None
 
     def add(self, other: PodInfo, row: int, sign: int) -> None:
-        # Spec 06 §6.3.6: unlike the counts, this takes terminating pods and a selector that matches
-        # everything as they come; a count may even become negative.
+        # Spec 06 §6.3.6: unlike the counts, this includes terminating pods and a selector that
+        # matches everything; a count may even become negative.
         if self._constraint.selector.matches(other.pod.metadata.labels):
             self._counts.add(row, sign)
 
@@ -60,7 +60,7 @@ class HardConstraint:
 
     def _lowest(self) -> int:
         counted = self._counts.counted
-        # Spec 06 §6.3.5: missing domains count as empty ones; no domain at all is too few as well.
+        # Spec 06 §6.3.5: missing domains count as empty ones; so does having no domain at all.
         if counted.domain_count < self._constraint.min_domains or not counted.domain_count:
             return 0
         return counted.lowest(self._counts.values)
@@ -85,7 +85,7 @@ class FilterState:
         return codes
 
     def add(self, other: PodInfo, row: int, sign: int) -> None:
-        """Count a pod in (1) or out (-1) that is thought to come to, or leave, the row's node."""
+        """Add (1) or remove (-1) a pod on the row's node, in a simulation."""
         if other.namespace == self._namespace:
             for constraint in self._constraints:
                 constraint.add(other, row, sign)

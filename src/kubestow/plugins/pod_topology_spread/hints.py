@@ -1,4 +1,4 @@
-"""Which events may help a pod that hard spread constraints keep waiting (spec 06 §6.3.9)."""
+"""Which events may help a pod that hard spread constraints rejected (spec 06 §6.3.9)."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ class Hints:
         self._own = PerPod(self._hard)
 
     def for_pod(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-        """Whether a pod that came, went or changed alters how evenly pods are spread."""
+        """Whether an added, deleted or changed pod changes the counts."""
         if not _is_involved(old, pod) or not _is_involved(new, pod):
             return Hint.SKIP
         constraints = self._hard_constraints(pod)
@@ -31,7 +31,7 @@ class Hints:
         return Hint.QUEUE if is_counted else Hint.SKIP
 
     def for_node(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
-        """Whether a node that came, went or changed alters the domains."""
+        """Whether an added, deleted or changed node changes the domains."""
         constraints = self._hard_constraints(pod)
         counted_before = old is not None and _has_all_keys(old, constraints)
         counts_now = new is not None and _has_all_keys(new, constraints)
@@ -53,7 +53,7 @@ class Hints:
 
 
 def _is_involved(other: Pod | None, pod: Pod) -> bool:
-    """Whether the pod, if there is one, can matter: the waiting pod itself, or one counted."""
+    """Whether the pod, if any, can matter: the waiting pod itself, or one that is counted."""
     if other is None or other.metadata.uid == pod.metadata.uid:
         return True
     is_placed = bool(other.spec.node_name or other.status.nominated_node_name)

@@ -113,7 +113,7 @@ class PodTopologySpread:
                 constraints,
                 nodes,
                 TopologyCounts.at(nodes.snapshot),
-                # Only the built-in defaults put up with nodes that lack a key.
+                # Only the built-in defaults accept nodes that lack a key.
                 requires_all_keys=has_own or not self._constraints.is_system_defaulted,
                 comparison_operators=self._comparison_operators,
             ),

@@ -18,9 +18,9 @@ from kubestow.plugins.pod_topology_spread.constraints import Constraint, topolog
 
 
 class SoftConstraint(NamedTuple):
-    """What a node scores for one constraint: count times weight, plus the allowance for the skew.
+    """The cost of a node for one constraint: count times weight, plus the allowance for the skew.
 
-    counts   int64[domain], or int64[row] where the constraint looks at each node alone
+    counts   int64[domain], or int64[row] where every node is a domain
     """
 
     column: DomainColumn
@@ -75,7 +75,7 @@ def score_state(
 def raw_scores(state: ScoreState, nodes: Nodes) -> IntArray:
     """int64[node]: the higher, the more uneven; 0 for ignored nodes."""
     rows = nodes.rows
-    # Summed in the order of the constraints: doubles do not add up the same in any other.
+    # Summed in the order of the constraints: doubles have another sum in another order.
     scores = _rounded(reduce(np.add, (_costs_at(each, rows) for each in state.constraints)))
     ignored = state.ignored if rows is state.rows else _lacking(state.keys, rows)
     if ignored is not None:
@@ -84,13 +84,13 @@ def raw_scores(state: ScoreState, nodes: Nodes) -> IntArray:
 
 
 def normalised(raw: IntArray, ignored: BoolArray | None) -> IntArray:
-    """Turn the scores of all feasible nodes round: 100 for the most even, 0 for ignored ones."""
+    """Invert the scores of all feasible nodes: 100 for the most even, 0 for ignored ones."""
     scored = raw if ignored is None else raw[~ignored]
     highest = int(scored.max(initial=0))
     if highest == 0:
         scores = np.full_like(raw, MAX_NODE_SCORE)
     else:
-        # Many nodes share few raw scores: then each score is worked out once and looked up.
+        # Many nodes have few distinct raw scores: then each is computed once and looked up.
         is_table = highest < len(raw)
         values = np.arange(highest + 1) if is_table else raw
         scores = MAX_NODE_SCORE * (highest + int(scored.min()) - values) // highest
@@ -126,7 +126,7 @@ class _Preparer:
         column = counts.column(constraint.topology_key)
         tally = counts.live_pods(constraint.measure(pod.namespace))
         if constraint.topology_key == HOSTNAME_LABEL:
-            # Each node for itself, counted whether it is eligible or not.
+            # Every node is a domain, counted whether it is eligible or not.
             return self._soft(constraint, column, tally.rows, self._node_count(), is_by_row=True)
         eligibility = constraint.eligibility(
             pod,
@@ -157,7 +157,7 @@ class _Preparer:
         return len(self._nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
 
     def _domain_count(self, column: DomainColumn) -> int:
-        """How many domains the feasible nodes have that are not ignored.
+        """How many domains the feasible nodes have, without ignored nodes.
 
         Spec 06 §6.3.7: nodes without the label form the domain "", where they are not ignored.
         """
@@ -174,7 +174,7 @@ class _Preparer:
 
 
 def _costs_at(constraint: SoftConstraint, rows: Rows) -> FloatArray:
-    """float64[node]; a node without the key pays nothing, not even the allowance for the skew."""
+    """float64[node]; 0 for a node without the key, without the allowance for the skew."""
     column, counts = constraint.column, constraint.counts
     if not constraint.is_by_row:
         costs = constraint.costs(counts)
@@ -199,6 +199,6 @@ def _lacking(keys: Sequence[DomainColumn], rows: Rows) -> BoolArray | None:
 
 
 def _rounded(sums: FloatArray) -> IntArray:
-    """To the nearest integer, halves away from zero; np.rint would send them to the even one."""
+    """To the nearest integer, halves away from zero; np.rint would round them to even."""
     # Adding a half is exact here: a sum is 0 or, as every weight is ln 2 or more, above a half.
     return np.floor(sums + 0.5).astype(np.int64)

@@ -1,7 +1,7 @@
 """Which nodes a volume can be reached from (spec 07 §1.3, §1.4).
 
-A volume's node affinity is a node selector; in-tree volumes have a second one, spelled with the
-labels of the CSI driver, for nodes that have switched to it.
+A volume's node affinity is a node selector; in-tree volumes have a second one, with the labels of
+the CSI driver, for nodes that use the driver.
 """
 
 from typing import Final, NamedTuple
@@ -24,10 +24,10 @@ from kubestow.index.nodes import Nodes
 
 
 class VolumeAffinity(NamedTuple):
-    """What a volume demands of a node's labels; None demands nothing.
+    """What a volume requires of a node's labels; None requires nothing.
 
     `plugin` is the in-tree plugin of a volume that a node may reach through a CSI driver instead;
-    there `migrated` counts in place of `selector`, unless `error` says that it has no counterpart.
+    there `migrated` counts in place of `selector`, unless it could not be translated (`error`).
     """
 
     selector: CompiledNodeSelector | None
@@ -37,7 +37,7 @@ class VolumeAffinity(NamedTuple):
 
     @property
     def is_anywhere(self) -> bool:
-        """Whether every node will do, migrated or not."""
+        """Whether every node matches, migrated or not."""
         return self.selector is None and self.migrated is None and not self.error
 
 
@@ -70,7 +70,7 @@ def nodes_matching(nodes: Nodes, selector: CompiledNodeSelector | None) -> BoolA
         return labels_match(nodes, selector.terms[0].labels)
     mask = np.zeros(len(nodes), np.bool_)
     for term in selector.terms:
-        # Fields are not looked at: the check is made against labels without a name.
+        # Fields are ignored: upstream checks labels without a node name.
         mask |= labels_match(nodes, term.labels)
     return mask
 
@@ -83,7 +83,7 @@ def mismatch(selector: CompiledNodeSelector | None, node: Node) -> str:
 
 
 class MigratedNodes:
-    """Which nodes say that they reach the volumes of an in-tree plugin through its CSI driver."""
+    """Which nodes reach the volumes of an in-tree plugin through its CSI driver."""
 
     def __init__(self, csi_nodes: ObjectStore[CSINode]) -> None:
         self._csi_nodes = csi_nodes

@@ -1,8 +1,8 @@
-"""Volumes and claims as they will be once what was decided is written (spec 07 §2.2).
+"""Volumes and claims with decisions that are not written yet (spec 07 §2.2).
 
 Between the decision to bind a volume and the moment the watch shows it bound, other pods must not
-get the same volume. So the decided object is laid over the one in the store. The overlay holds for
-exactly one version of the stored object: whatever the API server says next, agreement or not, wins.
+get the same volume. So the decided object replaces the one in the store. It holds for exactly one
+version of the stored object: the next version from the API server, bound or not, wins.
 
     store    pv-1 @41 (free)            pv-1 @41 (free)                  pv-1 @58 (bound)
     assumed  -            -- assume --> pv-1 @41 (for claim c) -- watch --> -
@@ -35,7 +35,7 @@ class AssumeCache(Generic[T]):
         store.subscribe(self._after_change)
 
     def get(self, namespace: str, name: str) -> T | None:
-        """The object with what was decided about it; `namespace` is "" for volumes."""
+        """The object with the decision about it; `namespace` is "" for volumes."""
         stored = self._store.get(namespace, name)
         return None if stored is None else self.shown(stored)
 
@@ -47,19 +47,19 @@ class AssumeCache(Generic[T]):
         return stored
 
     def stored(self, namespace: str, name: str) -> T | None:
-        """The object as the API server last showed it."""
+        """The object as last delivered by the informer."""
         return self._store.get(namespace, name)
 
     def shown_objects(self) -> list[T]:
-        """All objects, each with what was decided about it."""
+        """All objects, each with the decision about it."""
         return [self.shown(stored) for stored in self._store.list()]
 
     def assumed(self) -> list[T]:
-        """All decided objects that the API server has not shown yet."""
+        """All decided objects that the informer has not delivered yet."""
         return list(self._assumed.values())
 
     def assume(self, decided: T) -> None:
-        """Lay a decided object over the stored one; PluginError if that is another version."""
+        """Use a decided object instead of the stored one; PluginError if the versions differ."""
         key = _key(decided.metadata)
         stored = self._store.get(*key)
         if stored is None:
@@ -73,7 +73,7 @@ class AssumeCache(Generic[T]):
         self._notify(decided.metadata, decided)
 
     def restore(self, decided: T) -> None:
-        """Take the overlay away, unless it belongs to another version by now."""
+        """Drop the decided object, unless there is one for another version now."""
         key = _key(decided.metadata)
         assumed = self._assumed.get(key)
         if assumed is not None and _version(assumed) == _version(decided):

@@ -1,8 +1,8 @@
-"""Carries out what was decided about a pod's volumes (spec 07 §2.8, §2.9).
+"""Executes the decisions about a pod's volumes (spec 07 §2.8, §2.9).
 
-Reserve lays the decided volumes and claims over the known ones, so that no other pod gets them.
-PreBind writes them and waits until a volume controller has done its part: bound both sides of a
-chosen volume, or provisioned one and bound it.
+Reserve puts the decided volumes and claims into the assume cache, so that no other pod gets them.
+PreBind writes them and waits until a volume controller has bound the chosen volume, or provisioned
+one and bound it.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 
 class PlannedChange(NamedTuple, Generic[T]):
-    """An object as it is stored and as it is to become."""
+    """An object as it is stored and as it is to be written."""
 
     stored: T
     decided: T
@@ -45,8 +45,8 @@ class PlannedChange(NamedTuple, Generic[T]):
 class Reservation(NamedTuple):
     """What is to be written for a pod on one node.
 
-    `volumes[i]` is for the claim `bound_claims[i]`; one that names the claim already stays as it
-    is. `claims` are those to provision for.
+    `volumes[i]` is for the claim `bound_claims[i]`; one that names the claim already is unchanged.
+    `claims` are those to provision for.
     """
 
     bound_claims: tuple[PersistentVolumeClaim, ...]
@@ -55,7 +55,7 @@ class Reservation(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The objects as the API server answered, to be recognised when the watch brings them."""
+    """The objects as returned by the API server, to compare with those from the watch."""
 
     bound_claims: tuple[PersistentVolumeClaim, ...]
     volumes: list[PersistentVolume]
@@ -109,7 +109,7 @@ class VolumeBinder:
         return Reservation(bound_claims, tuple(volumes), tuple(claims))
 
     def unreserve(self, reservation: Reservation) -> None:
-        """Give everything back that the API server has not been told yet."""
+        """Give back everything that is not written yet."""
         self._restore(reservation.volumes, reservation.claims)
 
     def _restore(
@@ -127,7 +127,7 @@ class VolumeBinder:
     async def bind(self, reservation: Reservation, pod: Pod, node_name: str) -> None:
         """Write what is reserved and wait until all claims are bound.
 
-        Raises ApiError if something cannot be written, PluginError if the wait ends badly.
+        Raises ApiError if something cannot be written, PluginError if the wait fails.
         """
         written = await self._write(reservation)
         try:
@@ -161,7 +161,7 @@ class VolumeBinder:
                 return
 
     def _are_bound(self, written: Written, pod: Pod, node_name: str) -> bool:
-        """Whether the wait is over; raises PluginError if it will never be."""
+        """Whether the wait is over; raises PluginError if it has failed."""
         node = self._objects.nodes.get(node_name)
         if node is None:
             raise PluginError(f'failed to get node "{node_name}": node "{node_name}" not found')
@@ -203,7 +203,7 @@ class VolumeBinder:
         if not claim.metadata.annotations:
             raise PluginError(f'selectedNode annotation reset for PVC "{meta.name}"')
         if claim.metadata.annotations.get(SELECTED_NODE_ANNOTATION) != node.metadata.name:
-            # The provisioner takes the annotation away to say that it cannot do it there.
+            # The provisioner removes the annotation if it cannot provision there.
             raise PluginError(f'provisioning failed for PVC "{meta.name}"')
         if claim.spec.volume_name:
             volume = self._volumes.stored("", claim.spec.volume_name)
@@ -229,7 +229,7 @@ class VolumeBinder:
 
 
 def claimed_volume(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """The volume as it is once it belongs to the claim; the same object if it does already."""
+    """The volume bound to the claim; the same object if it is already."""
     decided = volume
     ref, meta = volume.spec.claim_ref, claim.metadata
     if ref is None or (ref.name, ref.namespace, ref.uid) != (meta.name, meta.namespace, meta.uid):
@@ -242,7 +242,7 @@ def claimed_volume(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pe
 
 
 def with_selected_node(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """The claim with the wish that its volume be provisioned for that node."""
+    """The claim with the annotation that selects the node to provision for."""
     return _annotated(claim, SELECTED_NODE_ANNOTATION, node_name)
 
 
@@ -271,5 +271,5 @@ def _stored(cache: AssumeCache[T], decided: T) -> T:
 
 
 def _is_older(known: ApiObject, written: ApiObject) -> bool:
-    """Whether what the watch brought was there before what was written."""
+    """Whether the version from the watch is older than the one written."""
     return int(known.metadata.resource_version) < int(written.metadata.resource_version)

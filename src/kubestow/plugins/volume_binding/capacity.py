@@ -1,8 +1,8 @@
 """How much can still be provisioned on each node, as CSI drivers report it (spec 07 §2.6).
 
-A driver publishes objects that say "for this class, on these nodes, so much is left". Claims are
-compared with the largest limit that applies to a node. Limits change all the time, the nodes they
-apply to hardly ever; so which objects apply where is kept apart from what they say.
+A driver publishes how much is left per class and set of nodes. Claims are compared with the largest
+limit that applies to a node. Limits change often, the nodes they apply to rarely; so which objects
+apply where is kept apart from their limits.
 """
 
 from typing import Final, NamedTuple
@@ -41,7 +41,7 @@ class ClassCapacities:
         return self._limits[numbers]
 
     def first_sufficient(self, node: Node, size: int) -> CSIStorageCapacity | None:
-        """The first object, by namespace and name, that applies to the node and is enough."""
+        """The first object, by namespace and name, that applies to the node and is sufficient."""
         pattern = self._patterns.pattern_of(node.metadata.labels)
         sufficient = [
             (key, capacity)
@@ -100,7 +100,7 @@ class ClassCapacities:
 
 
 class _Place(NamedTuple):
-    """Where an object was filed."""
+    """Where an object is stored."""
 
     capacities: ClassCapacities
     selector: Selector
@@ -135,7 +135,7 @@ class StorageCapacities:
 
 
 def limit_of(capacity: CSIStorageCapacity) -> Quantity | None:
-    """The largest volume the object allows; None if it does not say."""
+    """The largest volume the object allows; None if it has no limit."""
     if capacity.maximum_volume_size is not None:
         return capacity.maximum_volume_size
     return capacity.capacity

@@ -1,7 +1,7 @@
 """The unbound claims of one pod against all nodes (spec 07 §2.4, step 2).
 
-A node gets a volume for each claim or a promise to make one. Nodes that reach the same volumes get
-the same answer; where the claims have no volume meant for them, answers are kept for the next pod
+On a node each claim gets an existing volume or one to be provisioned. Nodes that reach the same
+volumes get the same answer; where no claim has a prebound volume, answers are kept for the next pod
 with claims of the same demands.
 """
 
@@ -31,7 +31,7 @@ from kubestow.plugins.volume_binding.provisioning import Provision, Provisioning
 
 
 def is_delayed(claim: PersistentVolumeClaim, classes: ObjectStore[StorageClass]) -> bool:
-    """Whether the claim is to be bound only once a pod that uses it has a node."""
+    """Whether the claim is bound only once a pod that uses it has a node."""
     name = claim_class(claim)
     storage_class = classes.get(name) if name else None
     if storage_class is None:
@@ -42,7 +42,7 @@ def is_delayed(claim: PersistentVolumeClaim, classes: ObjectStore[StorageClass])
 
 
 class VolumePlan(NamedTuple):
-    """What is done about a pod's unbound claims on a node that passed."""
+    """The volumes for a pod's unbound claims on a node that passed."""
 
     bindings: tuple[ChosenVolume, ...]
     provisions: tuple[Provision, ...]
@@ -62,13 +62,13 @@ class DelayedClaims:
         *,
         nothing_to_bind: int,
     ) -> None:
-        """`nothing_to_bind` is the code for nodes where a claim gets nothing."""
+        """`nothing_to_bind` is the code for nodes where a claim gets no volume."""
         self._provisioning = provisioning
         self._nothing_to_bind = nothing_to_bind
         self._selected = [claim for claim in claims if _selected_node(claim) is not None]
         self._node_names = {_selected_node(claim) for claim in self._selected}
         unselected = [claim for claim in claims if _selected_node(claim) is None]
-        # Why the claims cannot be served anywhere; None if they can.
+        # Why the claims cannot be bound on any node; None if they can.
         self.error: PluginError | None = None
         self._matcher = ClaimMatcher((), by_class)
         try:
@@ -82,13 +82,13 @@ class DelayedClaims:
             return self._codes_where_selected(nodes, error_code)
         codes = np.full(len(nodes), self._nothing_to_bind, np.int64)
         if len(self._node_names) == 1:
-            # The claims are promised to one node; no other is looked at any further.
+            # The claims have one selected node; no other is checked any further.
             positions = np.flatnonzero(name_matches(nodes, next(iter(self._node_names)) or ""))
             codes[positions] = self._codes_where_selected(nodes.subset(positions), error_code)
         return codes
 
     def plan_for(self, snapshot: Snapshot, row: int) -> VolumePlan:
-        """What is to be done on a node that passed."""
+        """The plan for a node that passed."""
         node = snapshot.nodes[row]
         view = nodes_of(snapshot, np.array([row], np.intp))
         matching = self._matcher.match(self._reaches(view)[0][0])
@@ -112,34 +112,34 @@ class DelayedClaims:
         return codes
 
     def _unmatched(self, nodes: Nodes) -> tuple[Sequence[tuple[int, ...]], IntArray]:
-        """Lists of wishes for which there is no volume, and which list each node has."""
-        wishes = self._matcher.wishes
-        if not wishes:
+        """Lists of claims for which there is no volume, and the index of each node's list."""
+        unbound = self._matcher.unbound
+        if not unbound:
             return [()], np.zeros(len(nodes), np.int64)
-        volumes = wishes[0].volumes
-        if all(wish.volumes is volumes and not wish.meant for wish in wishes):
-            table = volumes.table(tuple(wish.demand for wish in wishes))
+        volumes = unbound[0].volumes
+        if all(each.volumes is volumes and not each.prebound for each in unbound):
+            table = volumes.table(tuple(each.demand for each in unbound))
             indexes = table.look_up(
-                volumes.patterns.numbers(nodes), volumes.patterns, self._ask_one_class
+                volumes.patterns.numbers(nodes), volumes.patterns, self._match_pattern
             )
             return table.answers, indexes
         reaches, indexes = self._reaches(nodes)
         return [self._matcher.match(reach).unmatched for reach in reaches], indexes
 
-    def _ask_one_class(self, pattern: Pattern) -> tuple[int, ...]:
-        reach = VolumeReach((pattern,) * len(self._matcher.wishes), frozenset())
+    def _match_pattern(self, pattern: Pattern) -> tuple[int, ...]:
+        reach = VolumeReach((pattern,) * len(self._matcher.unbound), frozenset())
         return self._matcher.match(reach).unmatched
 
     def _to_provision(self, unmatched: tuple[int, ...]) -> list[PersistentVolumeClaim]:
-        """Claims for which a volume has to be made: those promised a node come first."""
-        wishes = self._matcher.wishes
-        return [*self._selected, *(wishes[position].claim for position in unmatched)]
+        """Claims to provision for: those with a selected node come first."""
+        unbound = self._matcher.unbound
+        return [*self._selected, *(unbound[position].claim for position in unmatched)]
 
     def _reaches(self, nodes: Nodes) -> tuple[list[VolumeReach], IntArray]:
-        """The different sets of volumes in reach of these nodes, and which of them each has."""
-        wishes = self._matcher.wishes
-        selectors = self._matcher.meant_selectors
-        columns = [wish.volumes.patterns.numbers(nodes) for wish in wishes]
+        """The distinct sets of volumes in reach of these nodes, and the index of each node's."""
+        unbound = self._matcher.unbound
+        selectors = self._matcher.prebound_selectors
+        columns = [each.volumes.patterns.numbers(nodes) for each in unbound]
         columns += [nodes_matching(nodes, selector).astype(np.int64) for selector in selectors]
         if not columns:
             return [VolumeReach((), frozenset())], np.zeros(len(nodes), np.int64)
@@ -148,12 +148,12 @@ class DelayedClaims:
         reaches = [
             VolumeReach(
                 tuple(
-                    wish.volumes.patterns.patterns[number]
-                    for wish, number in zip(wishes, key, strict=False)
+                    each.volumes.patterns.patterns[number]
+                    for each, number in zip(unbound, key, strict=False)
                 ),
                 frozenset(
                     selector
-                    for selector, is_matched in zip(selectors, key[len(wishes) :], strict=True)
+                    for selector, is_matched in zip(selectors, key[len(unbound) :], strict=True)
                     if is_matched
                 ),
             )

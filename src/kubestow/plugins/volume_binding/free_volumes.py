@@ -1,9 +1,9 @@
-"""Volumes by storage class, laid out for finding one that suits a claim (spec 07 §2.5).
+"""Volumes by storage class, indexed for finding a suitable one for a claim (spec 07 §2.5).
 
-Most volumes of a class are taken. Those that are free are kept sorted by size, in groups of equal
-node affinity, so that the smallest one that suits is found without a walk over all; those meant for
-a certain claim are kept under that claim. All as the assume cache shows them: a volume decided for
-a claim is not free.
+Most volumes of a class are in use. Those that are free are kept sorted by size, in groups of equal
+node affinity, so that the smallest suitable one is found without a loop over all; those prebound to
+a claim are kept under that claim. All as in the assume cache: a volume decided for a claim is not
+free.
 
 Invariant: among volumes of equal size the one whose name sorts first comes first. Upstream takes
 them in random order.
@@ -58,10 +58,10 @@ class FreeVolumes:
 
 
 class PatternTable:
-    """What claims of certain demands find on the nodes of each pattern, kept from pod to pod.
+    """The answers for claims of certain demands on the nodes of each pattern, kept for later pods.
 
-    An answer is a tuple: which of the claims stay without a volume. It is asked again for patterns
-    in which a group of volumes has changed.
+    An answer is a tuple: which of the claims stay without a volume. It is computed again for
+    patterns in which a group of volumes has changed.
     """
 
     __slots__ = ("_indexes", "_numbers", "answers", "stale_positions")
@@ -70,14 +70,14 @@ class PatternTable:
         self.answers: list[tuple[int, ...]] = []
         self.stale_positions: set[int] = set()
         self._numbers: dict[tuple[int, ...], int] = {}
-        # int64[pattern]: index into `answers`, UNKNOWN where it has to be asked.
+        # int64[pattern]: index into `answers`, UNKNOWN where it has to be computed.
         self._indexes: IntArray = np.zeros(0, np.int64)
 
     def look_up(
         self,
         numbers: IntArray,
         patterns: SelectorPatterns,
-        ask: Callable[[Pattern], tuple[int, ...]],
+        compute: Callable[[Pattern], tuple[int, ...]],
     ) -> IntArray:
         """int64[node]: index of the answer for each node, given the number of its pattern."""
         self._catch_up(patterns)
@@ -85,7 +85,7 @@ class PatternTable:
         if (indexes == _UNKNOWN).any():
             unknown: list[int] = np.unique(numbers[indexes == _UNKNOWN]).tolist()
             for number in unknown:
-                self._indexes[number] = self._number_of(ask(patterns.patterns[number]))
+                self._indexes[number] = self._number_of(compute(patterns.patterns[number]))
             indexes = self._indexes[numbers]
         return indexes
 
@@ -117,7 +117,7 @@ class ClassVolumes:
         self.groups: dict[int, FreeVolumes] = {}
         self.claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = {}
 
-    def meant_for(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+    def prebound_to(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
         """Volumes that name a claim of this namespace and name, sorted by their own name."""
         volumes = self.claimed.get((claim.metadata.namespace, claim.metadata.name), {})
         return [volumes[name] for name in sorted(volumes)]
@@ -176,7 +176,7 @@ class ClassVolumes:
 
 
 class _Place(NamedTuple):
-    """Where a volume was filed."""
+    """Where a volume is stored."""
 
     volume: PersistentVolume
     volumes: ClassVolumes
@@ -190,8 +190,8 @@ class VolumesByClass:
         self._classes: dict[str, ClassVolumes] = {}
         self._places: dict[str, _Place] = {}
         for volume in cache.shown_objects():
-            self._file(volume.metadata, volume)
-        cache.watch(self._file)
+            self._after_change(volume.metadata, volume)
+        cache.watch(self._after_change)
 
     def of_class(self, class_name: str) -> ClassVolumes:
         volumes = self._classes.get(class_name)
@@ -199,7 +199,7 @@ class VolumesByClass:
             volumes = self._classes[class_name] = ClassVolumes()
         return volumes
 
-    def _file(self, meta: ObjectMeta, volume: PersistentVolume | None) -> None:
+    def _after_change(self, meta: ObjectMeta, volume: PersistentVolume | None) -> None:
         place = self._places.pop(meta.name, None)
         if place is not None:
             place.volumes.remove(place)
@@ -208,5 +208,5 @@ class VolumesByClass:
 
 
 def rank_of(volume: PersistentVolume) -> tuple[int, str]:
-    """Volumes sort by size, then by name."""
+    """The sort key of volumes: size, then name."""
     return offered_storage(volume).nano, volume.metadata.name

@@ -1,9 +1,9 @@
 """Finds existing volumes for the unbound claims of a pod (spec 07 §2.4 (2), §2.5).
 
-Claims are served smallest first, each with the smallest volume that suits it, and nothing is taken
-back: a volume given to one claim may be missing for the next. What suits a claim does not depend on
-the node, apart from the volumes' node affinity; so the work is done once for all nodes that can
-reach the same volumes.
+Claims are matched smallest first, each with its smallest suitable volume, without backtracking: a
+volume given to one claim may be missing for the next. What is suitable does not depend on the node,
+apart from the volumes' node affinity; so the work is done once for all nodes that can reach the
+same volumes.
 """
 
 from collections.abc import Iterable
@@ -32,14 +32,14 @@ FILESYSTEM: Final = "Filesystem"
 
 
 class ChosenVolume(NamedTuple):
-    """A claim and the volume it is going to get."""
+    """A claim and the volume chosen for it."""
 
     claim: PersistentVolumeClaim
     volume: PersistentVolume
 
 
 class Matching(NamedTuple):
-    """Which claims get which volumes, and which wishes, by position, come away empty-handed."""
+    """Which claims get which volumes, and the positions of the claims that get none."""
 
     bindings: tuple[ChosenVolume, ...]
     unmatched: tuple[int, ...]
@@ -49,7 +49,7 @@ class VolumeReach(NamedTuple):
     """Which volumes can be reached from a group of nodes.
 
     `patterns` has, per claim, the positions of the reachable groups of free volumes of its class;
-    `selectors` the satisfied selectors of volumes that are meant for one of the claims.
+    `selectors` the satisfied selectors of volumes that are prebound to one of the claims.
     """
 
     patterns: tuple[tuple[int, ...], ...]
@@ -57,7 +57,7 @@ class VolumeReach(NamedTuple):
 
 
 class ClaimDemand(NamedTuple):
-    """What a claim asks of a free volume of its class; claims of one workload have the same."""
+    """What a claim requires of a free volume of its class; equal for claims of one workload."""
 
     requested: Quantity
     access_modes: tuple[str, ...]
@@ -67,7 +67,7 @@ class ClaimDemand(NamedTuple):
 
     @classmethod
     def of(cls, claim: PersistentVolumeClaim) -> "ClaimDemand":
-        """Raises PluginError if the claim's selector cannot be read."""
+        """Raises PluginError if the claim's selector does not parse."""
         spec = claim.spec
         return cls(
             requested_storage(claim),
@@ -78,7 +78,7 @@ class ClaimDemand(NamedTuple):
         )
 
     def has_form(self, volume: PersistentVolume) -> bool:
-        """Whether size, mode and class of attributes are right, whatever else the volume is."""
+        """Whether size, mode and attributes class are right; nothing else is checked."""
         spec = volume.spec
         return (
             offered_storage(volume) >= self.requested
@@ -87,7 +87,7 @@ class ClaimDemand(NamedTuple):
         )
 
     def suits(self, volume: PersistentVolume) -> bool:
-        """Whether a free volume of the claim's class is what it asks for."""
+        """Whether a free volume of the claim's class meets all requirements."""
         offered_modes = volume.spec.access_modes
         return (
             self.has_form(volume)
@@ -97,22 +97,24 @@ class ClaimDemand(NamedTuple):
 
 
 class ClaimMatcher:
-    """Serves a pod's claims, for any group of nodes."""
+    """Matches a pod's claims, for any group of nodes."""
 
     def __init__(self, claims: Iterable[PersistentVolumeClaim], volumes: VolumesByClass) -> None:
-        """Raises PluginError if a claim's selector cannot be read."""
+        """Raises PluginError if a claim's selector does not parse."""
         # Sorting is stable: claims of equal size stay in the order of the pod's volumes.
         ordered = sorted(claims, key=lambda claim: requested_storage(claim).nano)
-        self.wishes = [
-            Wish(claim, volumes.of_class(claim_class(claim)), rivals=len(ordered) - 1)
+        self.unbound = [
+            UnboundClaim(claim, volumes.of_class(claim_class(claim)), other_count=len(ordered) - 1)
             for claim in ordered
         ]
 
     @property
-    def meant_selectors(self) -> list[CompiledNodeSelector]:
-        """Selectors of volumes that are meant for one of the claims."""
+    def prebound_selectors(self) -> list[CompiledNodeSelector]:
+        """Selectors of volumes that are prebound to one of the claims."""
         selectors = (
-            selector_of(volume.spec.node_affinity) for wish in self.wishes for volume in wish.meant
+            selector_of(volume.spec.node_affinity)
+            for each in self.unbound
+            for volume in each.prebound
         )
         return list(dict.fromkeys(selector for selector in selectors if selector is not None))
 
@@ -120,34 +122,36 @@ class ClaimMatcher:
         chosen = set[str]()
         bindings: list[ChosenVolume] = []
         unmatched: list[int] = []
-        for position, wish in enumerate(self.wishes):
-            volume = wish.find(reach.patterns[position], reach.selectors, chosen)
+        for position, each in enumerate(self.unbound):
+            volume = each.find(reach.patterns[position], reach.selectors, chosen)
             if volume is None:
                 unmatched.append(position)
             else:
                 chosen.add(volume.metadata.name)
-                bindings.append(ChosenVolume(wish.claim, volume))
+                bindings.append(ChosenVolume(each.claim, volume))
         return Matching(tuple(bindings), tuple(unmatched))
 
 
-class Wish:
-    """One claim and the volumes that suit it."""
+class UnboundClaim:
+    """One claim and its suitable volumes."""
 
-    def __init__(self, claim: PersistentVolumeClaim, volumes: ClassVolumes, *, rivals: int) -> None:
-        """`rivals` is how many volumes other claims may take away before."""
+    def __init__(
+        self, claim: PersistentVolumeClaim, volumes: ClassVolumes, *, other_count: int
+    ) -> None:
+        """`other_count` is how many volumes other claims may take before."""
         self.claim = claim
         self.volumes = volumes
         self.demand = ClaimDemand.of(claim)
-        self._rivals = rivals
+        self._other_count = other_count
         # Spec 07 §2.5: for these, neither phase nor selector nor access modes matter.
-        self.meant = [
+        self.prebound = [
             volume
-            for volume in volumes.meant_for(claim)
+            for volume in volumes.prebound_to(claim)
             if is_claimed_by(volume, claim)
             and volume.metadata.deletion_timestamp is None
             and self.demand.has_form(volume)
         ]
-        self._suiting: dict[int, list[PersistentVolume]] = {}
+        self._suitable: dict[int, list[PersistentVolume]] = {}
 
     def find(
         self,
@@ -156,9 +160,9 @@ class Wish:
         chosen: set[str],
     ) -> PersistentVolume | None:
         """The volume for the claim where these groups and selectors are in reach."""
-        for volume in self.meant:
+        for volume in self.prebound:
             if volume.metadata.name not in chosen:
-                # Spec 07 §2.5: a volume meant for the claim is the only one, in reach or not.
+                # Spec 07 §2.5: a prebound volume is the only choice, in reach or not.
                 selector = selector_of(volume.spec.node_affinity)
                 return volume if selector is None or selector in selectors else None
         best: PersistentVolume | None = None
@@ -170,21 +174,21 @@ class Wish:
 
     def _first_in(self, position: int, chosen: set[str]) -> PersistentVolume | None:
         """The smallest suitable volume of a group that is not chosen yet."""
-        suiting = self._suiting.get(position)
-        if suiting is None:
-            suiting = self._suiting[position] = self._suiting_in(position)
-        for volume in suiting:
+        suitable = self._suitable.get(position)
+        if suitable is None:
+            suitable = self._suitable[position] = self._suitable_in(position)
+        for volume in suitable:
             if volume.metadata.name not in chosen:
                 return volume
         return None
 
-    def _suiting_in(self, position: int) -> list[PersistentVolume]:
-        """The smallest volumes of a group that suit, as many as may be needed."""
+    def _suitable_in(self, position: int) -> list[PersistentVolume]:
+        """The smallest suitable volumes of a group, as many as may be needed."""
         group = self.volumes.groups.get(position)
         if group is None:
             return []
-        suiting = filter(self.demand.suits, group.at_least(self.demand.requested.nano))
-        return list(islice(suiting, self._rivals + 1))
+        suitable = filter(self.demand.suits, group.at_least(self.demand.requested.nano))
+        return list(islice(suitable, self._other_count + 1))
 
 
 def _selector_of(claim: PersistentVolumeClaim) -> Selector:

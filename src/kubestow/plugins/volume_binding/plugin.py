@@ -1,4 +1,4 @@
-"""The VolumeBinding plugin: the extension points and what it keeps between them (spec 07 §2)."""
+"""The VolumeBinding plugin: the extension points and the state between them (spec 07 §2)."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -45,7 +45,7 @@ DEFAULT_SHAPE: Final = (
 
 
 class PodClaims(NamedTuple):
-    """A pod's claims by what has to be done about them, in the order of its volumes."""
+    """A pod's claims by binding state, in the order of its volumes."""
 
     bound: list[PersistentVolumeClaim]
     delayed: list[PersistentVolumeClaim]
@@ -66,8 +66,8 @@ class _Attempt:
 class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
     args_type: ClassVar[type[PluginArgs] | None] = VolumeBindingArgs
-    # Which volumes a node reaches has nothing to do with the pods on it.
-    # In the worst case, a disk of its own on every node, every node has to be looked at by itself.
+    # Which volumes a node reaches does not depend on the pods on it. With local disks the work is
+    # done node by node.
     reuse: ClassVar[Reuse] = Reuse(
         filter=Reads.NODE, score=Reads.PODS, unless=PodInfo.mounts_storage, per_node=True
     )
@@ -200,18 +200,18 @@ class VolumeBinding:
         return registrations()
 
     def assumed_volumes(self) -> list[PersistentVolume]:
-        """Volumes decided for a claim that the API server has not shown yet."""
+        """Volumes decided for a claim that the informer has not delivered yet."""
         return self._volumes.assumed()
 
     def assumed_claims(self) -> list[PersistentVolumeClaim]:
-        """Claims given a node to provision on that the API server has not shown yet."""
+        """Claims with a selected node that the informer has not delivered yet."""
         return self._claims.assumed()
 
     def _attempt(self, state: CycleState) -> _Attempt:
         return state.read(self.name)
 
     def _why_unusable(self, pod: Pod, volume: Volume, name: str) -> str:
-        """Why a volume's claim keeps the pod from running anywhere; empty if it does not."""
+        """Why the pod cannot run anywhere because of the volume's claim; empty if it can."""
         claim = self._stored_claims.get(pod.metadata.namespace, name)
         if claim is None:
             if volume.ephemeral is not None:
@@ -230,7 +230,7 @@ class VolumeBinding:
         return ownership_error(pod, claim) if volume.ephemeral is not None else ""
 
     def _claims_of(self, pod: Pod) -> PodClaims:
-        """The pod's claims as they will be (spec 07 §2.3, step B); raises PluginError."""
+        """The pod's claims with pending decisions (spec 07 §2.3, step B); raises PluginError."""
         claims = PodClaims([], [], [])
         for volume, name in _claim_volumes(pod):
             claim = self._claim(pod, volume, name)
@@ -264,7 +264,7 @@ class VolumeBinding:
 
 
 def _claim_volumes(pod: Pod) -> Iterator[tuple[Volume, str]]:
-    """The volumes that stand for a claim, each with the claim's name."""
+    """The volumes that refer to a claim, each with the claim's name."""
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         if name is not None:

@@ -1,4 +1,4 @@
-"""Whether volumes can be made for claims that find none (spec 07 §2.6)."""
+"""Whether volumes can be provisioned for claims without a match (spec 07 §2.6)."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -28,17 +28,17 @@ _COMPILED_MAX: Final = 1024
 
 
 class Provision(NamedTuple):
-    """A claim for which a volume is to be made, and the capacity object that says there is room."""
+    """A claim to provision for, and the capacity object that allows it."""
 
     claim: PersistentVolumeClaim
     capacity: CSIStorageCapacity | None
 
 
 class Provisioning:
-    """Answers for a list of claims over all nodes.
+    """Checks a list of claims on all nodes.
 
     `no_place` and `no_space` are the codes for nodes where a claim's class provisions nothing, and
-    for those where there is not enough left.
+    for those where not enough is left.
     """
 
     def __init__(self, objects: ClusterObjects, *, no_place: int, no_space: int) -> None:
@@ -51,7 +51,7 @@ class Provisioning:
     def codes(self, claims: Sequence[PersistentVolumeClaim], nodes: Nodes) -> IntArray:
         """int64[node]: the code of the first claim that cannot be provisioned there, or 0.
 
-        Raises PluginError where a claim cannot be judged on some node that passed so far.
+        Raises PluginError if a claim cannot be checked on some node that passed so far.
         """
         codes = np.zeros(len(nodes), np.int64)
         for claim in claims:
@@ -73,7 +73,7 @@ class Provisioning:
         return codes
 
     def capacity_for(self, claim: PersistentVolumeClaim, node: Node) -> CSIStorageCapacity | None:
-        """The object that says that there is room for the claim on a node that passed."""
+        """The object that has enough capacity for the claim on a node that passed."""
         storage_class = self._class_of(claim)
         size = self._size_to_check(claim, storage_class)
         if size is None:
@@ -115,7 +115,7 @@ def nodes_in(nodes: Nodes, topologies: tuple[TopologySelectorTerm, ...]) -> Bool
 def _compiled(
     topologies: tuple[TopologySelectorTerm, ...],
 ) -> tuple[tuple[Requirement, ...], ...]:
-    """The terms that can match at all: those with expressions, all of them legal."""
+    """The terms that can match at all: those with expressions, all of them valid."""
     compiled: list[tuple[Requirement, ...]] = []
     for term in topologies:
         try:

@@ -1,4 +1,4 @@
-"""Prefers nodes whose storage a pod would leave in the wanted shape (spec 07 §2.7).
+"""Scores nodes by the utilization of their storage with the pod (spec 07 §2.7).
 
 Behind the gate StorageCapacityScoring, which is off by default.
 """
@@ -11,7 +11,7 @@ from kubestow.api.volume_claims import claim_class, offered_storage, requested_s
 from kubestow.plugins._shared.curve import MAX_UTILIZATION, UtilizationCurve
 from kubestow.plugins.volume_binding.delayed import VolumePlan
 
-# Per storage class: what is asked of it, and what there is.
+# Per storage class: the requested size, and the capacity.
 Use = dict[str, tuple[int, int]]
 
 
@@ -32,14 +32,14 @@ def _use_of(plan: VolumePlan) -> Use:
         requested += requested_storage(claim).value()
         use[name] = requested, capacity + offered_storage(volume).value()
     if use:
-        # Spec 07 §2.7: with a single volume found, what is provisioned does not count.
+        # Spec 07 §2.7: if any volume is matched, provisioned ones do not count.
         return use
     for claim, reported in plan.provisions:
         if reported is None:
             continue
         name = claim_class(claim)
         requested = use.get(name, (0, 0))[0] + requested_storage(claim).value()
-        # Each claim is compared with what is left as a whole, so it is not summed up.
+        # The capacity is for the whole class, so it is not summed per claim.
         use[name] = requested, 0 if reported.capacity is None else reported.capacity.value()
     return use
 

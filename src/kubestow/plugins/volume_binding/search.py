@@ -1,7 +1,7 @@
 """The volumes of one pod against all nodes (spec 07 §2.4).
 
-Made in PreFilter, asked by Filter, Score and Reserve of the same attempt. What depends on the pod
-alone is settled when it is made; nodes are then told apart only by what matters to the volumes.
+Made in PreFilter, used by Filter, Score and Reserve of the same attempt. What depends on the pod
+alone is computed when it is made; nodes are then distinguished only by what matters to the volumes.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from kubestow.plugins.volume_binding.provisioning import Provisioning
 
 
 class Failure(IntFlag):
-    """What is wrong with a node; several things can be."""
+    """Why a node is rejected; there can be several reasons."""
 
     NONE = 0
     AFFINITY = 1
@@ -49,11 +49,11 @@ REASONS: Final = {
     ),
 }
 
-_NOT_ASKED: Final = -(2**62)
+_NOT_FILTERED: Final = -(2**62)
 
 
 class VolumeSources(NamedTuple):
-    """Where a search looks."""
+    """What a search reads."""
 
     volumes: AssumeCache[PersistentVolume]
     by_class: VolumesByClass
@@ -73,7 +73,7 @@ class VolumeSearch:
         self._sources = sources
         self._errors = StatusCodes()
         volumes = (sources.volumes.get("", claim.spec.volume_name) for claim in bound)
-        # None: the volume is not there.
+        # None: the volume does not exist.
         self._bound = [None if volume is None else affinity_of(volume) for volume in volumes]
         self._delayed: DelayedClaims | None = None
         self._delayed_error = 0
@@ -94,7 +94,7 @@ class VolumeSearch:
         if self._delayed is not None:
             delayed = self._delayed.codes(nodes, error_code=self._delayed_error)
             codes = delayed if codes is None else _combined(codes, delayed)
-        self._remember(nodes, codes)
+        self._store(nodes, codes)
         return codes
 
     def status(self, code: int) -> Status:
@@ -105,18 +105,18 @@ class VolumeSearch:
         )
 
     def plan_for(self, node_name: str) -> VolumePlan | None:
-        """What is to be done on a node; None if it was not asked about or did not pass."""
+        """The plan for a node; None if it was not filtered or did not pass."""
         snapshot = self._snapshot
         row = None if snapshot is None else snapshot.row_of(node_name)
         if snapshot is None or row is None or self._verdicts[row] != 0:
             return None
         return NOTHING_TO_DO if self._delayed is None else self._delayed.plan_for(snapshot, row)
 
-    def _remember(self, nodes: Nodes, codes: IntArray | None) -> None:
+    def _store(self, nodes: Nodes, codes: IntArray | None) -> None:
         snapshot = nodes.snapshot
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
-            self._verdicts = np.full(len(snapshot), _NOT_ASKED, np.int64)
+            self._verdicts = np.full(len(snapshot), _NOT_FILTERED, np.int64)
         self._verdicts[nodes.rows] = 0 if codes is None else codes
 
     def _check_bound(self, nodes: Nodes) -> IntArray | None:

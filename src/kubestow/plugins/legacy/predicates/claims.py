@@ -1,5 +1,4 @@
-"""Claims and the volumes behind them, with the words in which predicates fail over them (spec 07
-§7.1)."""
+"""Claims and their volumes, with the error texts of the predicates (spec 07 §7.1)."""
 
 from typing import Final
 
@@ -11,7 +10,7 @@ UNNAMED_CLAIM: Final = "PersistentVolumeClaim had no name"
 
 
 class VolumeClaimError(KubestowError):
-    """The volume behind a claim cannot be found."""
+    """The volume of a claim cannot be found."""
 
 
 def claimed_volume(objects: ClusterObjects, namespace: str, claim_name: str) -> PersistentVolume:

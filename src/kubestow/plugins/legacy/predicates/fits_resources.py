@@ -29,7 +29,7 @@ class PodFitsResources:
 
 
 def _wanted(request: Resources) -> Iterable[tuple[str, int]]:
-    """What is compared, in the order in which shortages are told; nothing for an empty request."""
+    """What is compared, in the order of the reasons; nothing for an empty request."""
     scalar = request.scalar
     amounts = (
         request.milli_cpu,
@@ -37,11 +37,11 @@ def _wanted(request: Resources) -> Iterable[tuple[str, int]]:
         scalar.get(NVIDIA_GPU, 0),
         request.ephemeral_storage,
     )
-    # The graphics card was a field of its own, and counted as absent when zero.
+    # The GPU was a separate field, and counted as absent when zero.
     others = sorted(name for name in scalar if name != NVIDIA_GPU)
     if not any(amounts) and not others:
         return ()
-    # Spec 05 §17.1: one resource asked for, and all four are compared, also those not asked for.
+    # Spec 05 §17.1: if any resource is requested, all four are compared.
     return (*zip(_FIXED, amounts, strict=True), *((name, scalar[name]) for name in others))
 
 

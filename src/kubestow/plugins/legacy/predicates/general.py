@@ -12,7 +12,7 @@ from kubestow.plugins.legacy.reasons import joined
 
 
 class GeneralPredicates:
-    """All four parts run; the reasons of each that fails are told, in this order."""
+    """All four parts run; the reasons of each that fails are joined, in this order."""
 
     reads: ClassVar[Reads] = Reads.PODS
 

@@ -1,4 +1,4 @@
-"""HostName: a pod that names its node goes there or nowhere (spec 05 §17.2)."""
+"""HostName: a pod that names its node fits on no other (spec 05 §17.2)."""
 
 from typing import ClassVar, Final
 

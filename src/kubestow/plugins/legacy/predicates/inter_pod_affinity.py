@@ -1,8 +1,8 @@
 """MatchInterPodAffinity: required affinity and anti-affinity between pods (spec 06 §6.6.1).
 
-The order is opposite to today's: first what running pods will not have near them, then what the pod
-wants near it, then what it will not have near it. Terms of affinity are judged one by one, so
-different pods may satisfy different terms.
+The order is opposite to v1.36: first the anti-affinity of running pods, then the affinity of the
+pod, then its anti-affinity. Affinity terms are evaluated one by one, so different pods may satisfy
+different terms.
 """
 
 from collections.abc import Sequence
@@ -48,14 +48,14 @@ class MatchInterPodAffinity:
         if forbidden is not None:
             codes[forbidden] = _EXISTING
         for position, term in enumerate(pod.required_affinity_terms):
-            _judge_affinity(attempt, nodes, position, term, codes, errors)
+            _check_affinity(attempt, nodes, position, term, codes, errors)
         for term in pod.required_anti_affinity_terms:
             is_near = _is_near(nodes, term) | bool(_ghost_with(attempt, term))
             codes[(codes == FITS) & is_near] = _ANTI
         return Verdicts(codes, errors)
 
 
-def _judge_affinity(
+def _check_affinity(
     attempt: Attempt,
     nodes: Nodes,
     position: int,
@@ -63,7 +63,7 @@ def _judge_affinity(
     codes: IntArray,
     errors: list[str],
 ) -> None:
-    """Enter what one term says about the nodes that no rule before it has ruled out."""
+    """Enter the verdicts of one term on the nodes that no rule before has rejected."""
     undecided = codes == FITS
     far = undecided & ~_is_near(nodes, term)
     if not far.any():
@@ -76,41 +76,41 @@ def _judge_affinity(
             codes[index] = -len(errors)
         return
     pod = attempt.pod
-    counts = TopologyCounts.at(nodes.snapshot).pods(InAll((_pods_meant(term),)))
-    if counts.rows.any() or not _pods_meant(term).has(pod.pod_class):
+    counts = TopologyCounts.at(nodes.snapshot).pods(InAll((_selected_pods(term),)))
+    if counts.rows.any() or not _selected_pods(term).has(pod.pod_class):
         codes[far] = _OWN
-    # Otherwise the pod is the first of its kind: the term is disregarded, even where the node lacks
+    # Otherwise the pod is the first that matches: the term is ignored, even where the node lacks
     # the topology label.
 
 
 def _is_near(nodes: Nodes, term: AffinityTerm) -> BoolArray:
-    """bool[node]: whether a pod that the term means runs in the node's domain."""
+    """bool[node]: whether a pod that the term selects runs in the node's domain."""
     counts = TopologyCounts.at(nodes.snapshot)
     column = counts.column(term.topology_key)
-    sums = counts.pods(InAll((_pods_meant(term),))).sums(column)
+    sums = counts.pods(InAll((_selected_pods(term),))).sums(column)
     return sums.values.take(column.ids[nodes.rows]) > 0
 
 
 def _ghost_with(attempt: Attempt, term: AffinityTerm) -> str:
-    """The name of a node that is gone but still has a pod that the term means; empty if none."""
-    pods = _pods_meant(term)
+    """The name of a deleted node that still has a pod that the term selects; empty if none."""
+    pods = _selected_pods(term)
     for info in attempt.cluster.ghosts():
         if any(map(pods.has, info.class_counts)):
             return info.name
     return ""
 
 
-def _pods_meant(term: AffinityTerm) -> PodSet:
+def _selected_pods(term: AffinityTerm) -> PodSet:
     return PodSet(term.namespaces, term.selector)
 
 
-# --- what running pods will not have near them ------------------------------------------------
+# --- anti-affinity of running pods ------------------------------------------------
 
 
 def _forbidden_by_existing(attempt: Attempt, nodes: Nodes) -> BoolArray | None:
-    """bool[node]: whether the node is too near to a running pod with anti-affinity to this one.
+    """bool[node]: whether the domain of a running pod with anti-affinity to this one has the node.
 
-    None if that holds nowhere.
+    None if no node is excluded.
     """
     snapshot = nodes.snapshot
     holders: IntArray = nodes_of(snapshot).tracked(
@@ -122,11 +122,11 @@ def _forbidden_by_existing(attempt: Attempt, nodes: Nodes) -> BoolArray | None:
     numbers: list[int] = np.unique(holders).tolist()
     for number in numbers:
         keys = {
-            # A defect of v1.9 that decisions depend on: whichever term means the pod, it is judged
-            # by the topology key of the last one.
+            # A defect of v1.9 that decisions depend on: whichever term selects the pod, the
+            # topology key of the last one is used.
             terms[-1].topology_key
             for terms in _ANTI_AFFINITY_SETS[number]
-            if any(_pods_meant(term).has(attempt.pod.pod_class) for term in terms)
+            if any(_selected_pods(term).has(attempt.pod.pod_class) for term in terms)
         }
         for key in keys:
             mask |= _shares_domain(nodes, snapshot, key, holders == number)
@@ -162,7 +162,7 @@ def _set_number(pods: Sequence[PodInfo]) -> int:
     return number
 
 
-# --- words ------------------------------------------------------------------------------------
+# --- texts ------------------------------------------------------------------------------------
 
 
 def _unknown_node_error(attempt: Attempt, node_name: str, position: int, ghost: str) -> str:

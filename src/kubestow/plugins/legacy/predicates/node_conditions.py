@@ -1,7 +1,6 @@
-"""What a node reports about itself: CheckNodeCondition and the two predicates on pressure (spec 05
-§17.2).
+"""Node conditions: CheckNodeCondition and the two predicates on pressure (spec 05 §17.2).
 
-Today these conditions reach the scheduler as taints.
+In v1.36 these conditions reach the scheduler as taints.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from kubestow.plugins.legacy.reasons import FITS, code_of
 
 _MEMORY_PRESSURE: Final = code_of("NodeUnderMemoryPressure")
 _DISK_PRESSURE: Final = code_of("NodeUnderDiskPressure")
-# Condition → the one status that is good, and the reason given for any other.
+# Condition → the required status, and the reason for any other.
 _WANTED: Final = {
     "Ready": ("True", "NodeNotReady"),
     "OutOfDisk": ("False", "NodeOutOfDisk"),
@@ -27,7 +26,7 @@ _WANTED: Final = {
 
 
 class CheckNodeCondition:
-    """The node is up. Part of every set of predicates, whether a Policy names it or not."""
+    """Part of every set of predicates, whether a Policy names it or not."""
 
     reads: ClassVar[Reads] = Reads.NOTHING_ELSE
 
@@ -39,8 +38,7 @@ class CheckNodeCondition:
 
 
 class CheckNodeMemoryPressure:
-    """Pods that ask for nothing are the first to be killed, so they do not go where memory is
-    short."""
+    """Best-effort pods are killed first, so they are not placed where memory is short."""
 
     reads: ClassVar[Reads] = Reads.NOTHING_ELSE
 
@@ -75,7 +73,7 @@ def _condition_code(node: Node) -> int:
     reasons: list[str] = []
     for condition in node.status.conditions:
         wanted = _WANTED.get(condition.type)
-        # Unknown is no better than the wrong status; a condition that is not there is fine.
+        # Unknown counts as the wrong status; an absent condition passes.
         if wanted is not None and condition.status != wanted[0]:
             reasons.append(wanted[1])
     if node.spec.unschedulable:

@@ -1,6 +1,6 @@
 """A custom predicate of a Policy, argument `serviceAffinity` (spec 05 §17.2, 06 §6.6.4).
 
-The pods of a service go to nodes that agree in some labels: those its first pod happened to get.
+The pods of a service go to nodes with the same values of some labels as the node of its first pod.
 """
 
 from collections.abc import Iterable
@@ -53,10 +53,10 @@ def _has_service(attempt: Attempt) -> bool:
 
 
 def _labels_of_first_peer(attempt: Attempt, snapshot: Snapshot) -> dict[str, str] | str:
-    """Labels of the node of the first pod that has all labels of this one; without such a pod none.
+    """Labels of the node of the first pod that has all labels of this one; none without such a pod.
 
-    Upstream's "first" is any; here it is the first in visiting order. A text is an error: the pod's
-    node is gone.
+    Upstream takes any such pod, here it is the first in visiting order. A text is an error: the
+    pod's node is gone.
     """
     pod = attempt.pod
     peers = PodSet(frozenset((pod.namespace,)), selector_from_map(pod.pod.metadata.labels))

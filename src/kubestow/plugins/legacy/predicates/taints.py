@@ -1,5 +1,4 @@
-"""PodToleratesNodeTaints: every NoSchedule and NoExecute taint must be tolerated (spec 05
-§17.2)."""
+"""PodToleratesNodeTaints: NoSchedule and NoExecute taints must be tolerated (spec 05 §17.2)."""
 
 from typing import ClassVar, Final
 

@@ -7,7 +7,7 @@ from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
 
 
 class CheckVolumeBinding:
-    """Policies name it, so it has to be there; VolumeScheduling was alpha."""
+    """Exists because policies name it; VolumeScheduling was alpha."""
 
     reads: ClassVar[Reads] = Reads.NOTHING_ELSE
 

@@ -1,5 +1,4 @@
-"""MaxEBSVolumeCount, MaxGCEPDVolumeCount, MaxAzureDiskVolumeCount: clouds attach only so many disks
-(spec 07 §7.1)."""
+"""MaxEBSVolumeCount, MaxGCEPDVolumeCount, MaxAzureDiskVolumeCount (spec 07 §7.1)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar, Final, Literal
@@ -27,13 +26,13 @@ DEFAULT_LIMITS: Final[Mapping[DiskKind, int]] = {"EBS": 39, "GCEPD": 16, "AzureD
 
 _TOO_MANY: Final = code_of("MaxVolumeCount")
 
-# Disks go by the cloud's name for them. A claim without a known volume counts by its own name, as a
-# disk that may be of any kind.
+# Disks are identified by the cloud's name. A claim without a known volume counts by its own name,
+# as a disk that may be of any kind.
 _Id = tuple[Literal["disk"], str] | tuple[Literal["claim"], str, str]
 
 
 def volume_limit(kind: DiskKind, environment: Mapping[str, str]) -> int:
-    """How many disks a node may have: what the environment says, if that is a positive number."""
+    """How many disks a node may have: from the environment, if that is a positive number."""
     try:
         limit = int(environment.get(LIMIT_VARIABLE, ""))
     except ValueError:

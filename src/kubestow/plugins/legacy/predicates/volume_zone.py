@@ -38,7 +38,7 @@ class NoVolumeZoneConflict:
         if not claims:
             return ALL_FIT
         codes = np.zeros(len(nodes), np.int64)
-        # A node in no zone fits before any claim is looked at; a conflict ends the walk.
+        # A node in no zone fits before any claim is checked; a conflict ends the check.
         undecided = _in_some_zone(nodes)
         for claim in claims:
             try:
@@ -71,7 +71,7 @@ def _is_elsewhere(nodes: Nodes, volume: PersistentVolume) -> BoolArray:
 
 
 def _outside(nodes: Nodes, label: str, allowed: frozenset[str]) -> BoolArray:
-    # A node without the label reads as if its value were empty.
+    # A node without the label counts as having an empty value.
     def is_outside(value: str | None) -> bool:
         return (value or "") not in allowed
 
@@ -80,7 +80,7 @@ def _outside(nodes: Nodes, label: str, allowed: frozenset[str]) -> BoolArray:
 
 
 def _zones(value: str | None) -> frozenset[str] | None:
-    """The zones a volume's label lists; None where there is no label or it cannot be read."""
+    """The zones a volume's label lists; None without the label or if it is invalid."""
     if value is None:
         return None
     zones = frozenset(zone.strip() for zone in value.split("__"))

@@ -1,1 +1,1 @@
-"""The v1.9 priorities, one module each; scores go from 0 to 10."""
+"""The v1.9 priorities, one module each; scores are 0 to 10."""

@@ -1,4 +1,4 @@
-"""BalancedResourceAllocation: cpu and memory should be used to the same degree (spec 05 §18)."""
+"""BalancedResourceAllocation: equal shares of cpu and memory should be used (spec 05 §18)."""
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ class BalancedResourceAllocation:
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         cpu = _fraction(attempt, nodes, CPU)
         memory = _fraction(attempt, nodes, MEMORY)
-        # Doubles and then truncation, as upstream: 0.3 apart comes out as 6, not 7.
+        # Doubles and then truncation, as upstream: a difference of 0.3 gives 6, not 7.
         scores = ((1 - np.abs(cpu - memory)) * float(MAX_PRIORITY)).astype(np.int64)
         return np.where((cpu >= 1) | (memory >= 1), 0, scores)
 

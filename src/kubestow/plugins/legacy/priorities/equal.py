@@ -1,5 +1,4 @@
-"""EqualPriority: every node scores 1; also stands in where there is no other priority (spec 05
-§18)."""
+"""EqualPriority: every node scores 1; also used if there is no other priority (spec 05 §18)."""
 
 import numpy as np
 

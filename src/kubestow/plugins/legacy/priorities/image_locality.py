@@ -26,18 +26,18 @@ class ImageLocalityPriority:
 
 
 def score_of(sizes: IntArray) -> IntArray:
-    """int64[node] in 0..10, by the bytes that need not be fetched."""
+    """int64[node] in 0..10, by the bytes that need not be pulled."""
     inside = MAX_PRIORITY * (sizes - _SMALLEST) // (_LARGEST - _SMALLEST) + 1
     return np.select([sizes < _SMALLEST, sizes >= _LARGEST], [0, MAX_PRIORITY], inside)
 
 
 def _size_of(nodes: Nodes, image: str) -> IntArray:
-    """int64[node]: the size of the image, by exactly this name; 0 where the node lacks it."""
+    """int64[node]: the size of the image with exactly this name; 0 where the node lacks it."""
 
     def compute(nodes: Nodes) -> IntArray:
         return np.array(
             [
-                # A name listed twice has the later size.
+                # For a name listed twice, the later size counts.
                 next((entry.size_bytes for entry in reversed(images) if image in entry.names), 0)
                 for images in (node.status.images for node in nodes.node_objects())
             ],

@@ -1,5 +1,4 @@
-"""InterPodAffinityPriority: preferred affinity of the pod, and of the pods that run (spec 06
-§6.6.2)."""
+"""InterPodAffinityPriority: preferred affinity of the pod and of running pods (spec 06 §6.6.2)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -25,7 +24,7 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 class InterPodAffinityPriority:
-    """`hard_weight`: what required affinity of a running pod is worth to the pods it means."""
+    """`hard_weight`: the weight of a running pod's required affinity for the pods it selects."""
 
     def __init__(self, name: str = "InterPodAffinityPriority", *, hard_weight: int = 1) -> None:
         self.name = name
@@ -41,12 +40,12 @@ class InterPodAffinityPriority:
         counts = TopologyCounts.at(nodes.snapshot)
         for column, values in (*_wanted(attempt, counts), *self._exposed(attempt, counts)):
             raw += values.take(column.ids[nodes.rows])
-        return stretched(raw)
+        return scaled(raw)
 
     def _exposed(
         self, attempt: Attempt, counts: TopologyCounts
     ) -> Iterator[tuple[DomainColumn, IntArray]]:
-        """What the terms of running pods say about this one, by domain."""
+        """The weights of running pods' terms that select this one, by domain."""
         terms = counts.terms
         for key in terms.topology_keys(*_SCORING_KINDS):
             exposure = Exposure(
@@ -62,7 +61,7 @@ class InterPodAffinityPriority:
 
 
 def _wanted(attempt: Attempt, counts: TopologyCounts) -> Iterator[tuple[DomainColumn, IntArray]]:
-    """What the pod's own preferred terms are worth, by domain."""
+    """The weights of the pod's own preferred terms, by domain."""
     pod = attempt.pod
     entries: list[tuple[WeightedTerm, int]] = [
         *((entry, entry.weight) for entry in pod.preferred_affinity_terms),
@@ -75,8 +74,8 @@ def _wanted(attempt: Attempt, counts: TopologyCounts) -> Iterator[tuple[DomainCo
         yield column, weight * pods.sums(column).values
 
 
-def stretched(raw: IntArray) -> IntArray:
-    """Stretch sums of weights to 0..10; zero is always among the ends (spec 06 §6.6.2)."""
+def scaled(raw: IntArray) -> IntArray:
+    """Scale sums of weights to 0..10; the range always includes zero (spec 06 §6.6.2)."""
     highest, lowest = int(raw.max(initial=0)), int(raw.min(initial=0))
     if highest == lowest:
         return np.zeros_like(raw)

@@ -1,5 +1,4 @@
-"""NodePreferAvoidPodsPriority: a node may ask to be spared the pods of a controller (spec 05 §13,
-§18)."""
+"""NodePreferAvoidPodsPriority: a node may name controllers to avoid (spec 05 §13, §18)."""
 
 from typing import Final
 
@@ -59,7 +58,7 @@ def _avoids(node: Node, kind: str, uid: str) -> bool:
     try:
         avoided = _DECODER.decode(text)
     except msgspec.DecodeError:
-        return False  # What cannot be read asks for nothing.
+        return False  # An invalid annotation has no effect.
     controllers = (entry.pod_signature.pod_controller for entry in avoided.prefer_avoid_pods)
     return any(
         controller is not None and controller.kind == kind and controller.uid == uid

@@ -1,6 +1,6 @@
 """LeastRequestedPriority and MostRequestedPriority: how full a node would be (spec 05 §18).
 
-Requests count with v1.9's defaults for containers that ask for nothing.
+Containers without requests count with v1.9's defaults.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ def total_request(attempt: Attempt, nodes: Nodes, column: int) -> IntArray:
 def _unused(attempt: Attempt, nodes: Nodes, column: int) -> IntArray:
     capacity, total = nodes.allocatable(column), total_request(attempt, nodes, column)
     share = (capacity - total) * MAX_PRIORITY // np.maximum(capacity, 1)
-    # Without capacity, or with more requested than there is, it scores 0 but still counts.
+    # Without capacity, or with more requested than that, it scores 0 but still counts.
     return np.where((capacity == 0) | (total > capacity), 0, share)
 
 

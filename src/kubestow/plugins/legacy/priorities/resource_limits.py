@@ -1,5 +1,4 @@
-"""ResourceLimitsPriority: nodes large enough for the limits, not only for the requests (spec 05
-§18)."""
+"""ResourceLimitsPriority: nodes large enough for the limits, too (spec 05 §18)."""
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from kubestow.plugins.legacy.contract import Attempt
 
 
 class ResourceLimitsPriority:
-    """Needed a feature gate in v1.9; here whoever names it gets it."""
+    """Needed a feature gate in v1.9; here every Policy may name it."""
 
     def __init__(self, name: str = "ResourceLimitsPriority") -> None:
         self.name = name

@@ -1,5 +1,4 @@
-"""SelectorSpreadPriority: pods of one service or controller apart, by node and by zone (spec 06
-§6.6.3)."""
+"""SelectorSpreadPriority: spreads pods of a service or controller (spec 06 §6.6.3)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -29,8 +28,8 @@ _Doubles = npt.NDArray[np.float64]
 
 
 class SelectorSpreadPriority:
-    """Also known as ServiceSpreadingPriority: that one was to look at services only, but is handed
-    the selectors of the controllers as well (spec 06 §6.6.4)."""
+    """Also ServiceSpreadingPriority: v1.9 gives it the controllers' selectors, too (spec 06
+    §6.6.4)."""
 
     def __init__(self, name: str = "SelectorSpreadPriority") -> None:
         self.name = name
@@ -81,7 +80,7 @@ def spread_selectors(attempt: Attempt) -> Iterator[Selector]:
 
 
 def spread(counts: IntArray, zones: npt.NDArray[np.intp]) -> IntArray:
-    """Scores from the counts of pods to keep apart from.
+    """Scores from the counts of matching pods.
 
     counts   int64[node], of the feasible nodes
     zones    intp[node], the number of each node's zone; 0 for none
@@ -92,7 +91,7 @@ def spread(counts: IntArray, zones: npt.NDArray[np.intp]) -> IntArray:
         in_zone = np.bincount(zones, weights=counts).astype(np.int64)
         in_zone[0] = 0
         zone_scores = _inverse_share(in_zone, int(in_zone.max()))[zones]
-        # In exactly this order, in doubles: 5 comes out as 4.999… where upstream's does.
+        # In exactly this order, in doubles: 5 becomes 4.999… in the same cases as upstream.
         blended = (scores * (1.0 - _ZONE_WEIGHT)) + (_ZONE_WEIGHT * zone_scores)
         scores = np.where(zones > 0, blended, scores)
     return scores.astype(np.int64)
@@ -105,8 +104,7 @@ def _inverse_share(counts: IntArray, highest: int) -> _Doubles:
 
 
 def _zones(nodes: Nodes) -> npt.NDArray[np.intp]:
-    """Numbers of the pairs of region and zone; 0 for nodes that have neither, or only empty
-    ones."""
+    """Numbers of the pairs of region and zone; 0 for nodes with neither, or only empty ones."""
     regions, zones = (_values(nodes, key) for key in (BETA_REGION_LABEL, BETA_ZONE_LABEL))
     pairs = regions * (int(zones.max(initial=0)) + 1) + zones
     # The empty pair is number 0 already; the others become small.
@@ -114,7 +112,7 @@ def _zones(nodes: Nodes) -> npt.NDArray[np.intp]:
 
 
 def _values(nodes: Nodes, key: str) -> IntArray:
-    # An empty value is as good as no label.
+    # An empty value counts as no label.
     ids = nodes.label_ids(key).astype(np.int64)
     values = nodes.label_values(key)
     if "" in values:

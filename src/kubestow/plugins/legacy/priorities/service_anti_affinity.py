@@ -21,7 +21,7 @@ class ServiceAntiAffinity:
         self._label = label
 
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
-        """Upstream hands the scores back in random order; here each goes to its node."""
+        """Upstream returns the scores in random order; here each belongs to its node."""
         ids = nodes.label_ids(self._label)
         selector = _first_service(attempt)
         if selector is None:

@@ -1,5 +1,4 @@
-"""TaintTolerationPriority: nodes with fewer soft taints that the pod does not tolerate (spec 05
-§18)."""
+"""TaintTolerationPriority: nodes with fewer untolerated soft taints (spec 05 §18)."""
 
 import numpy as np
 
