@@ -1,4 +1,4 @@
-"""The live picture: what each operation does to a pod or a node, and what it refuses (spec 03)."""
+"""The live cache: what each operation does to a pod or a node, and what it refuses (spec 03)."""
 
 import logging
 
@@ -235,7 +235,7 @@ def test_an_update_puts_the_pod_last_and_takes_two_generations() -> None:
 
 
 def test_an_update_that_is_another_pod_takes_over_the_entry() -> None:
-    # The watch missed that the pod was deleted and created anew on the same node.
+    # The watch missed that the pod was deleted and created again on the same node.
     cache = cache_with(ADDED)
     successor = make_pod("p", namespace="d", uid="u2", node="n1")
     cache.update_pod(pod_on("n1"), PodInfo(successor))
@@ -338,7 +338,7 @@ def test_a_ghost_that_comes_back_keeps_its_pods() -> None:
     assert listed(cache) == ["n2", "n1"]
 
 
-def test_a_ghost_whose_last_pod_is_updated_is_made_anew() -> None:
+def test_a_ghost_whose_last_pod_is_updated_is_made_again() -> None:
     cache = cache_with(ADDED)
     cache.remove_node(make_node("n1"))
     ghost = cache.node("n1")
@@ -391,7 +391,7 @@ def test_the_last_to_change_is_the_most_recent() -> None:
     assert generations == sorted(set(generations))
 
 
-def test_a_node_made_anew_never_reuses_a_generation() -> None:
+def test_a_node_added_again_never_reuses_a_generation() -> None:
     cache = Cache()
     node = make_node("n1")
     before = cache.add_node(node).generation

@@ -42,7 +42,7 @@ class CacheMachine(RuleBasedStateMachine):
         place.pop()
 
     def attempt(self, call: Callable[[], None], refused: bool) -> bool:
-        """Run the operation; it must be refused exactly when the model says so."""
+        """Run the operation; it must be refused exactly when the model refuses it."""
         try:
             call()
         except CacheCorruptedError:

@@ -1,4 +1,4 @@
-"""Numbers of nodes as arrays: resources get columns as they turn up."""
+"""Numbers of nodes as arrays: resources get columns at first use."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_equal_taint_lists_share_a_number() -> None:
     taints = (make_taint("a=b:NoSchedule"), make_taint("c:NoExecute"))
     number = columns.taint_sets.id_of(taints)
     assert columns.taint_sets.id_of(tuple(taints)) == number
-    assert columns.taint_sets.id_of(taints[::-1]) != number  # the order tells which is first
+    assert columns.taint_sets.id_of(taints[::-1]) != number  # the order decides which is first
     assert columns.taint_sets.id_of(()) == 0
     assert columns.taint_sets.lists[number] == taints
 

@@ -1,4 +1,4 @@
-"""Which images lie where, and which numbers a snapshot goes on using (spec 01 §10, 03 §4.3)."""
+"""Which images are where, and which numbers a snapshot keeps using (spec 01 §10, 03 §4.3)."""
 
 from kubestow.api.node import ContainerImage, Node, NodeStatus
 from kubestow.api.pod_info import PodInfo
@@ -77,18 +77,18 @@ def test_the_version_moves_only_with_the_records() -> None:
     assert states.version > 0
 
 
-def test_a_ghost_lets_go_of_its_images_once() -> None:
+def test_the_images_of_a_ghost_are_uncounted_once() -> None:
     cache, snapshot = Cache(), Snapshot()
     n1, n2 = make_node("n1", images={"img": 1}), make_node("n2", images={"img": 2})
     cache.add_node(n1)
     cache.add_node(n2)
     cache.add_pod(PodInfo(make_pod(node="n1")))
     cache.remove_node(n1)
-    cache.add_node(n1)  # back again; the cached object was already let go
+    cache.add_node(n1)  # added again; the cached object was already uncounted
     assert refreshed(snapshot, cache) == {"n2": {"img": (1, 2)}, "n1": {"img": (1, 2)}}
 
 
-def test_a_node_made_anew_without_images_shows_none() -> None:
+def test_a_node_added_again_without_images_has_none() -> None:
     # The deletion no longer named the image, so its record stays, and nothing else changes it.
     cache, snapshot = Cache(), Snapshot()
     cache.add_node(make_node("n1", images={"img": 1}))

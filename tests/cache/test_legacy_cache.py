@@ -1,4 +1,4 @@
-"""The caches of v1.9, v1.17 and v1.20: words, expiry and the order of nodes (spec 03 §14)."""
+"""The caches of v1.9, v1.17 and v1.20: texts, expiry and the order of nodes (spec 03 §14)."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -241,7 +241,7 @@ def test_a_missing_node_is_an_error_in_1_17(caplog: pytest.LogCaptureFixture) ->
     expire_at(cache, 10**9)
     assert "ExpirePod failed for K: node a is not found" in caplog.text
     assert cache.is_assumed(ON_A)
-    ADD(cache, ON_B)  # The error is not looked at.
+    ADD(cache, ON_B)  # The error is ignored.
     assert len(cache.node("b").pods) == 1
 
 

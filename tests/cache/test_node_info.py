@@ -124,7 +124,7 @@ def test_i2_to_i5_removal_gives_back_what_was_counted() -> None:
     assert (info.requested.milli_cpu, info.requested.memory) == (0, 0)
     assert info.requested.scalar == {GPU: 0}  # I2: it drops to zero and stays
     assert (info.non_zero_cpu, info.non_zero_memory) == (200, 419430400)
-    assert not info.used_ports.conflicts(PORT_80)  # I2: although b still wants it
+    assert not info.used_ports.conflicts(PORT_80)  # I2: although b still requests it
     assert info.pvc_ref_counts == {"ns/d": 2}
     with pytest.raises(CacheError, match=r"^no corresponding pod a in pods of node n1$"):
         info.remove_pod(a)  # I3
@@ -143,7 +143,7 @@ def test_i2_to_i5_removal_gives_back_what_was_counted() -> None:
     assert info.requested.scalar == {GPU: 0}  # I5
 
 
-def test_i6_a_node_that_does_not_say_how_many_pods_takes_none() -> None:
+def test_i6_a_node_without_allowed_pods_takes_none() -> None:
     info = NodeInfo("n1")
     info.set_node(make_node("n1", pods=None))
     assert info.allocatable.allowed_pods == 0

@@ -102,33 +102,33 @@ def test_version_grows_with_every_change_and_only_then():
     assert store.version == versions[-1]
 
 
-def test_subscribers_hear_of_changes_after_the_store_has_them():
+def test_subscribers_are_called_after_the_store_has_changed():
     store = ObjectStore[Pod]()
-    heard: list[tuple[Pod | None, Pod | None, Pod | None]] = []
-    end = store.subscribe(lambda old, new: heard.append((old, new, store.get("default", "a"))))
+    received: list[tuple[Pod | None, Pod | None, Pod | None]] = []
+    end = store.subscribe(lambda old, new: received.append((old, new, store.get("default", "a"))))
     first, second = pod("a", version="1"), pod("a", version="2")
     store.put(first)
     store.put(second)
     store.remove("default", "a")
-    assert heard == [(None, first, first), (first, second, second), (second, None, None)]
+    assert received == [(None, first, first), (first, second, second), (second, None, None)]
     end()
     store.put(first)
-    assert len(heard) == 3
+    assert len(received) == 3
 
 
 def test_a_subscriber_may_end_its_subscription_while_it_is_called():
     store = ObjectStore[Pod]()
-    heard: list[str] = []
+    received: list[str] = []
 
     def once(_old: Pod | None, _new: Pod | None) -> None:
-        heard.append("once")
+        received.append("once")
         end()
 
     end = store.subscribe(once)
-    store.subscribe(lambda _old, _new: heard.append("always"))
+    store.subscribe(lambda _old, _new: received.append("always"))
     store.put(pod("a"))
     store.put(pod("b"))
-    assert heard == ["once", "always", "always"]
+    assert received == ["once", "always", "always"]
 
 
 @pytest.mark.parametrize("cls", ClusterObjects().types(), ids=lambda cls: cls.__name__)

@@ -1,4 +1,4 @@
-"""The picture a cycle decides on: what a refresh copies, and what it leaves alone (spec 03)."""
+"""The snapshot a cycle decides on: what a refresh copies, and what it leaves alone (spec 03)."""
 
 from array import array
 from collections.abc import Sequence
@@ -152,7 +152,7 @@ def test_6_7_6_claims_count_by_name_not_by_pod() -> None:
     assert set(watch.snapshot.used_pvcs) == {"ns/b"}
 
 
-def test_a_claim_used_on_two_nodes_is_used_until_both_let_go() -> None:
+def test_a_claim_used_on_two_nodes_is_used_until_both_drop_it() -> None:
     pods = [make_pod(node, namespace="ns", node=node, pvcs=["a"]) for node in ("n1", "n2")]
     watch = watched("n1", "n2", pods=pods)
     watch.refresh()
@@ -218,7 +218,7 @@ def test_a_doubled_row_leaves_no_derived_array_behind() -> None:
     watch = watched("n1/A", *others)
     watch.refresh()
     assert not cpu_requested(watch.snapshot).any()
-    # The row changes, then doubles, before anybody looks at the array again.
+    # The row changes, then doubles, before the array is read again.
     watch.cache.add_pod(PodInfo(make_pod(node="n1", cpu="1")))
     watch.refresh()
     watch.cache.add_node(make_node("n1", zone="B"))
@@ -366,7 +366,7 @@ def test_the_least_recently_used_label_column_goes(monkeypatch: pytest.MonkeyPat
     assert columns.column("a").ids.tolist() == [1]
 
 
-def test_the_log_does_not_grow_for_ever() -> None:
+def test_the_log_does_not_grow_without_bound() -> None:
     watch = watched("n1", "n2")
     watch.refresh()
     for number in range(2000):

@@ -201,7 +201,7 @@ class SnapshotMachine(RuleBasedStateMachine):
             unschedulable=tainted,
         )
         if not self.makes_mistakes and name in self.cache.nodes:
-            # A mistake would be to add a node anew under another zone, or to update a ghost (§4.1).
+            # A mistake: a node added again under another zone, or an updated ghost (§4.1).
             is_update = name in self.nodes
         if is_update:
             self.cache.update_node(self.nodes.get(name, node), node)
@@ -332,15 +332,15 @@ class SnapshotMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.is_fresh and not self.makes_mistakes)
     @invariant()
-    def a_snapshot_built_anew_has_the_same_rows(self) -> None:
+    def a_new_snapshot_has_the_same_rows(self) -> None:
         """But for the traps: order and frozen images."""
         assert not self.error
-        anew = Snapshot()
-        anew.refresh(self.cache)
-        assert sorted(anew.names) == sorted(self.snapshot.names)
-        for name in anew.names:
-            assert row_values(anew, name) == row_values(self.snapshot, name)
-        assert anew.used_pvcs.keys() == self.snapshot.used_pvcs.keys()
+        fresh = Snapshot()
+        fresh.refresh(self.cache)
+        assert sorted(fresh.names) == sorted(self.snapshot.names)
+        for name in fresh.names:
+            assert row_values(fresh, name) == row_values(self.snapshot, name)
+        assert fresh.used_pvcs.keys() == self.snapshot.used_pvcs.keys()
 
     @precondition(lambda self: self.is_fresh and not self.error)
     @invariant()

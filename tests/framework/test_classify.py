@@ -157,7 +157,7 @@ def test_a_pod_update_has_one_event_per_kind_of_change(
     assert pod_events(pod(**old, node=node), pod(**new, node=node)) == events
 
 
-def test_the_new_pod_says_whether_it_is_assigned() -> None:
+def test_the_new_pod_decides_whether_it_is_assigned() -> None:
     (event,) = classify_pod_update(pod(), pod(node="n1"))
     assert event.label == "AssignedPodUpdate"
 

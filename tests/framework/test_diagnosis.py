@@ -114,7 +114,7 @@ def test_14_3_1_every_reason_of_every_node_counts() -> None:
     assert diagnosis.message() == f"0/3 nodes are available: 1 {MEMORY}, 3 {CPU}."
 
 
-def test_14_3_7_nodes_nobody_looked_at_have_the_absent_status() -> None:
+def test_14_3_7_nodes_not_filtered_have_the_absent_status() -> None:
     diagnosis = diagnosis_of([(0, 1), *[(UNKNOWN, 0)] * 4], {1: UNSCHEDULABLE(CPU)})
     diagnosis.absent = UNRESOLVABLE("node(s) didn't satisfy plugin(s) [P]")
     assert diagnosis.message() == (
@@ -135,11 +135,11 @@ def test_statuses_by_node() -> None:
         {1: UNSCHEDULABLE("zero")},
         {1: UNRESOLVABLE("one")},
     )
-    diagnosis.set_explicit(3, UNSCHEDULABLE("told").with_plugin("X"))
+    diagnosis.set_explicit(3, UNSCHEDULABLE("explicit").with_plugin("X"))
     assert diagnosis.statuses() == {
         "n0": UNSCHEDULABLE("zero").with_plugin("F0"),
         "n2": UNRESOLVABLE("one").with_plugin("F1"),
-        "n3": UNSCHEDULABLE("told").with_plugin("X"),
+        "n3": UNSCHEDULABLE("explicit").with_plugin("X"),
     }
     assert diagnosis.status_of(1) is None
 
@@ -166,7 +166,7 @@ def test_without_verdicts_nodes_are_unresolvable_and_silent() -> None:
         pytest.param(
             Code.UNSCHEDULABLE_AND_UNRESOLVABLE, UNRESOLVABLE(), [1, 2, 4], id="unresolvable"
         ),
-        pytest.param(Code.PENDING, UNRESOLVABLE(), [], id="nobody"),
+        pytest.param(Code.PENDING, UNRESOLVABLE(), [], id="none"),
     ],
 )
 def test_3_2_nodes_with_a_code(code: Code, absent: Status, rows: list[int]) -> None:
@@ -182,7 +182,7 @@ def test_3_2_nodes_with_a_code(code: Code, absent: Status, rows: list[int]) -> N
 
 def test_plugins_are_blamed_for_rejections() -> None:
     diagnosis = Diagnosis(())
-    diagnosis.add_plugin_of(UNSCHEDULABLE("a"))  # nobody's
+    diagnosis.add_plugin_of(UNSCHEDULABLE("a"))  # without a plugin
     diagnosis.add_plugin_of(UNSCHEDULABLE("a").with_plugin("U"))
     diagnosis.add_plugin_of(Status(Code.PENDING, "p").with_plugin("P"))
     diagnosis.add_plugin_of(Status.from_error(PluginError("e")).with_plugin("E"))
@@ -253,7 +253,7 @@ def test_counting_equals_going_from_node_to_node(
             continue
         for reason in status.all_reasons:
             slow[reason] = slow.get(reason, 0) + 1
-    if passed:  # a text is only made when nobody passed; then they count as absent
+    if passed:  # a text is only made when no node passed; then they count as absent
         slow["absent"] = slow.get("absent", 0) + passed
     assert dict(diagnosis.reason_counts()) == slow
 

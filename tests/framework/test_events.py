@@ -1,4 +1,4 @@
-"""Cluster events: their names, and which registration hears of which (spec 03 §11.1)."""
+"""Cluster events: their names, and which registration matches which (spec 03 §11.1)."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def event(resource: str, action: Action) -> ClusterEvent:
             event(Resource.POD, Action.UPDATE),
             event(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_SCALE_DOWN),
             True,
-            id="every-update-hears-of-one",
+            id="every-update-matches-one",
         ),
         pytest.param(
             event(Resource.POD, POD_514), event(Resource.POD, Action.UPDATE), False, id="514-8188"

@@ -71,7 +71,7 @@ def test_a_plugin_that_cannot_registers_nothing(point: str) -> None:
     assert build_hint_map([plugin]) == ()
 
 
-def test_a_plugin_that_says_nothing_gets_the_default_list() -> None:
+def test_a_plugin_without_events_gets_the_default_list() -> None:
     hint_map = build_hint_map([Filters()])
     assert shown(hint_map) == [("Filters", label) for label in DEFAULTS]
     assert all(registration.hint is None for registration in hint_map)
@@ -117,7 +117,7 @@ def test_hints_are_kept_in_the_order_of_registration() -> None:
         pytest.param([on(Resource.NODE, Action.ALL)], False, id="all"),
     ],
 )
-def test_who_waits_for_nodes_also_hears_of_taints(
+def test_a_registration_for_new_nodes_includes_taints(
     registrations: list[EventRegistration], is_added: bool
 ) -> None:
     automatic = build_hint_map([Registers(*registrations)])[len(registrations) :]

@@ -89,7 +89,7 @@ def test_an_exception_for_one_node_fails_the_attempt() -> None:
     assert caught.value.status.message == 'running "Broken" filter plugin: no idea'
 
 
-def test_a_base_without_its_method_says_so() -> None:
+def test_a_base_without_its_method_raises() -> None:
     view = nodes_of(make_snapshot([make_node()]))
     with pytest.raises(NotImplementedError):
         NodeFilter().filter(CycleState(), PodInfo(make_pod()), view)

@@ -19,7 +19,7 @@ from kubestow.framework.plugin import Plugin
 from kubestow.framework.profile import Profile, plugin_name
 from kubestow.testing.profiles import make_plugin
 
-# Spec 04 §2.6. Letters stand for points; what a plugin implements is all that counts here.
+# Spec 04 §2.6. Letters mean points; only what a plugin implements counts here.
 DEFAULT_LISTS = {
     "pre_enqueue": "SchedulingGates DynamicResources DefaultPreemption",
     "queue_sort": "PrioritySort",

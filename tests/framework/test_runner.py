@@ -149,7 +149,7 @@ def test_everything_else_fails_the_attempt(answer: Answer, text: str) -> None:
     assert calls == ["P1"]
 
 
-def test_a_restriction_beside_a_plain_rejection_is_told_with_it() -> None:
+def test_a_restriction_beside_a_plain_rejection_is_reported_with_it() -> None:
     outcome, _, _ = pre_filter(only("a"), UNSCHEDULABLE("x"))
     assert outcome == PreFilterOutcome(
         frozenset({"a"}), UNSCHEDULABLE("x").with_plugin("P2"), ("P1",)
@@ -175,7 +175,7 @@ def filter_plugin(
     asked: list[tuple[str, list[str]]] | None = None,
     each_node: bool = False,
 ) -> Plugin:
-    """Rejects the nodes named; None stands for the short answer that every node passes."""
+    """Rejects the nodes named; None is the short answer that every node passes."""
     codes = StatusCodes()
 
     def run(state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
@@ -218,7 +218,7 @@ def test_skipped_filters_do_not_run() -> None:
 def test_a_filter_that_goes_node_by_node_is_asked_about_the_rest_only() -> None:
     asked: list[tuple[str, list[str]]] = []
     profile = make_profile(
-        filter_plugin("Dear", {"d": UNSCHEDULABLE("d")}, asked=asked, each_node=True),
+        filter_plugin("Slow", {"d": UNSCHEDULABLE("d")}, asked=asked, each_node=True),
         filter_plugin("Cheap", {"a": UNSCHEDULABLE("a")}, asked=asked),
         filter_plugin("Dear2", {"c": UNSCHEDULABLE("c")}, asked=asked, each_node=True),
         filter_plugin("Cheap2", {}, asked=asked),
@@ -228,7 +228,7 @@ def test_a_filter_that_goes_node_by_node_is_asked_about_the_rest_only() -> None:
         profile, CycleState(), POD, nodes_of(snapshot_of("a", "b", "c", "d"), rows)
     )
     assert asked == [
-        ("Dear", ["d", "c", "b", "a"]),
+        ("Slow", ["d", "c", "b", "a"]),
         ("Cheap", ["d", "c", "b", "a"]),
         ("Dear2", ["c", "b"]),
         ("Cheap2", ["d", "c", "b", "a"]),
@@ -236,7 +236,7 @@ def test_a_filter_that_goes_node_by_node_is_asked_about_the_rest_only() -> None:
     assert verdicts.failed_by.tolist() == [0, 2, PASSED, 1]
 
 
-def test_nobody_is_asked_when_no_node_is_left() -> None:
+def test_no_plugin_is_asked_when_no_node_is_left() -> None:
     asked: list[tuple[str, list[str]]] = []
     profile = make_profile(
         filter_plugin("F0", {"a": UNSCHEDULABLE("x")}),
@@ -335,12 +335,12 @@ def test_a_broken_filter_on_one_node_is_a_status() -> None:
 
 
 class Room:
-    """Fits where the cpu is free, and where the pod it wants to be near is."""
+    """Fits where the cpu is free, and where the required neighbour is."""
 
     name = "Room"
 
-    def __init__(self, wants: str = "") -> None:
-        self.wants = wants
+    def __init__(self, neighbour: str = "") -> None:
+        self.neighbour = neighbour
         self.runs = 0
         self.events: list[tuple[str, str, int]] = []
 
@@ -362,12 +362,12 @@ class Room:
         self.runs += 1
         needed = pod.accounted.requested.milli_cpu
         codes = np.where(nodes.requested(0) + needed > nodes.allocatable(0), 1, 0)
-        if self.wants and self.wants not in state.read("near").names:
+        if self.neighbour and self.neighbour not in state.read("near").names:
             codes[:] = 2
         return codes.astype(np.int64)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
-        return UNSCHEDULABLE({1: "Insufficient cpu", 2: "nobody near"}[code])
+        return UNSCHEDULABLE({1: "Insufficient cpu", 2: "no pod near"}[code])
 
 
 class Near:
@@ -379,16 +379,16 @@ class Near:
 
 
 def with_nominated(
-    nominated: Pod | None, *, wants: str = "", own_nomination: bool = False
+    nominated: Pod | None, *, neighbour: str = "", own_nomination: bool = False
 ) -> tuple[Status | None, Room]:
-    """A pod of priority 10 that wants 2 cpus on a node with 2."""
-    plugin, state = Room(wants), CycleState()
+    """A pod of priority 10 that requests 2 cpus on a node with 2."""
+    plugin, state = Room(neighbour), CycleState()
     state.write("near", Near([]))
     pod = PodInfo(make_pod("P", uid="P", priority=10, cpu="2"))
     node = SimulatedNode(make_snapshot([make_node("n", cpu="2")]), 0)
     others = [pod] if own_nomination else [PodInfo(nominated)] if nominated else []
     status = run_filters_with_nominated(make_profile(plugin), state, pod, node, others)
-    assert state.read("near").names == []  # nothing that was thought of is left behind
+    assert state.read("near").names == []  # nothing of the simulation is left
     assert node.pod_count.tolist() == [0]
     return status, plugin
 
@@ -410,8 +410,8 @@ def test_7_3_its_own_nomination_does_not_count() -> None:
 
 
 def test_7_4_it_must_fit_without_the_others_too() -> None:
-    status, plugin = with_nominated(make_pod("Q", priority=20), wants="Q")
-    assert status == UNSCHEDULABLE("nobody near").with_plugin("Room")
+    status, plugin = with_nominated(make_pod("Q", priority=20), neighbour="Q")
+    assert status == UNSCHEDULABLE("no pod near").with_plugin("Room")
     assert plugin.runs == 2
 
 
@@ -448,7 +448,7 @@ def test_a_plugin_that_cannot_count_a_nominated_pod_fails_the_attempt() -> None:
     assert removed == error(text).with_plugin("X")
 
 
-def test_a_plugin_that_skipped_is_not_told_of_pods() -> None:
+def test_a_plugin_that_skipped_gets_no_added_or_removed_pods() -> None:
     plugin = Room()
     profile, state = make_profile(plugin), CycleState()
     state.skip_filter = {"Room"}
@@ -513,7 +513,7 @@ CLEARED, ON_N1 = PostFilterResult(""), PostFilterResult("n1")
             Code.ERROR,
             "boom",
             "A",
-            id="9-3-an-error-given-as-a-reason-is-told-once",
+            id="9-3-an-error-given-as-a-reason-is-reported-once",
         ),
         pytest.param(
             [ValueError("raised")], None, Code.ERROR, "raised", "A", id="exception-is-an-error"
@@ -542,7 +542,7 @@ CLEARED, ON_N1 = PostFilterResult(""), PostFilterResult("n1")
             "AB",
             id="the-last-nomination-counts",
         ),
-        pytest.param([], None, Code.UNSCHEDULABLE, "", "", id="nobody-to-ask"),
+        pytest.param([], None, Code.UNSCHEDULABLE, "", "", id="no-plugins"),
     ],
 )
 def test_post_filter(
@@ -608,7 +608,7 @@ def test_8_5_3_totals_are_weighted_sums() -> None:
     assert [(part.plugin, part.weight) for part in scores.by_plugin] == [("A", 3), ("B", 1)]
 
 
-def test_raw_and_normalized_scores_are_both_told() -> None:
+def test_raw_and_normalized_scores_are_both_kept() -> None:
     scores = scored(scoring("A", [10, 20], normalize=lambda raw: raw * 5))
     (part,) = scores.by_plugin
     assert (part.raw.tolist(), part.normalized.tolist()) == ([10, 20], [50, 100])
@@ -616,7 +616,7 @@ def test_raw_and_normalized_scores_are_both_told() -> None:
 
 
 @pytest.mark.parametrize("constant", [7, np.int64(7)], ids=["int", "numpy"])
-def test_one_number_stands_for_all_nodes(constant: object) -> None:
+def test_one_number_is_the_score_of_all_nodes(constant: object) -> None:
     assert scored(scoring("A", constant), weights={"A": 2}).total.tolist() == [14, 14]
 
 
@@ -626,7 +626,7 @@ def test_a_plugin_that_skips_does_not_score() -> None:
     assert [part.plugin for part in scores.by_plugin] == ["B"]
 
 
-def test_with_nobody_left_to_score_all_totals_are_zero() -> None:
+def test_without_score_plugins_all_totals_are_zero() -> None:
     assert scored(scoring("A", [1, 2], pre_score=Status.skip())).total.tolist() == [0, 0]
 
 
@@ -649,7 +649,7 @@ INVALID = (
         pytest.param(
             [scoring("A", [0, 101]), scoring("B", [-5, 0])],
             INVALID.format("B", -5),
-            id="the-first-node-out-of-range-is-told",
+            id="the-first-node-out-of-range-is-reported",
         ),
         pytest.param(
             [scoring("A", ValueError("boom"))],

@@ -38,7 +38,7 @@ def test_without_an_error_the_message_is_one() -> None:
 
 
 @pytest.mark.parametrize("code", [Code.SUCCESS, Code.WAIT, Code.SKIP])
-def test_some_codes_stand_for_no_error(code: Code) -> None:
+def test_some_codes_are_no_error(code: Code) -> None:
     assert Status(code, "text", error=PluginError("e")).as_error() is None
 
 

@@ -91,7 +91,7 @@ def test_the_first_outcome_counts() -> None:
     assert now_s == 0.0
 
 
-def test_11_5_a_pod_that_is_removed_is_rejected_by_nobody() -> None:
+def test_11_5_a_pod_that_is_removed_is_rejected_without_a_plugin() -> None:
     async def go() -> Status:
         pods = WaitingPods()
         pods.add(POD, {"A": 10.0})

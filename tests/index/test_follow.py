@@ -1,4 +1,4 @@
-"""A follower hears of everything that happened to the rows, once and in order."""
+"""A follower gets every change of the rows, once and in order."""
 
 from array import array
 from collections.abc import Callable, Sequence
@@ -33,16 +33,16 @@ class Recording(Follower):
             raise ValueError(name)
         self.calls.append((name, given))
 
-    def heard(self) -> list[Call]:
+    def received(self) -> list[Call]:
         self.catch_up()
         calls, self.calls = self.calls, []
         return calls
 
 
-def test_nothing_is_heard_of_what_was_there_before() -> None:
+def test_earlier_changes_are_not_reported() -> None:
     log = ChangeLog()
     log.note(1, Depends.NODE)
-    assert Recording(log).heard() == []
+    assert Recording(log).received() == []
 
 
 def test_changed_nodes_are_among_the_changed_rows() -> None:
@@ -51,17 +51,17 @@ def test_changed_nodes_are_among_the_changed_rows() -> None:
     log.note(3, Depends.PODS)
     log.note(1, Depends.NODE)
     log.note(3, Depends.PODS)
-    assert follower.heard() == [("nodes", [1]), ("pods", [3, 1, 3])]
-    assert follower.heard() == []
+    assert follower.received() == [("nodes", [1]), ("pods", [3, 1, 3])]
+    assert follower.received() == []
 
 
-def test_what_is_derived_from_nodes_hears_nothing_of_pods() -> None:
+def test_what_is_derived_from_nodes_gets_no_changes_of_pods() -> None:
     log = ChangeLog()
     follower = Recording(log, Depends.NODE)
     log.note(3, Depends.PODS)
-    assert follower.heard() == []
+    assert follower.received() == []
     log.note(2, Depends.NODE)
-    assert follower.heard() == [("nodes", [2])]
+    assert follower.received() == [("nodes", [2])]
 
 
 def test_re_orderings_come_first_and_rows_are_in_the_new_numbering() -> None:
@@ -71,7 +71,7 @@ def test_re_orderings_come_first_and_rows_are_in_the_new_numbering() -> None:
     log.reorder(np.array([1, 0], np.intp), 2)
     log.reorder(np.array([1, 0, -1], np.intp), 2)
     log.note(2, Depends.NODE)
-    assert follower.heard() == [
+    assert follower.received() == [
         ("relaid", [[1, 0], [1, 0, -1]]),
         ("nodes", [2]),
         ("pods", [0, 2]),
@@ -94,19 +94,19 @@ def cut_pods(log: ChangeLog) -> None:
 
 
 @pytest.mark.parametrize("lose", [missed_orders, cut_nodes, cut_pods])
-def test_what_the_log_no_longer_says_is_read_anew(lose: Callable[[ChangeLog], None]) -> None:
+def test_what_the_log_no_longer_has_is_read_again(lose: Callable[[ChangeLog], None]) -> None:
     log = ChangeLog()
     follower = Recording(log)
     lose(log)
-    assert follower.heard() == [("relaid", None)]
-    assert follower.heard() == []
+    assert follower.received() == [("relaid", None)]
+    assert follower.received() == []
 
 
 def test_what_is_derived_from_nodes_does_not_miss_a_cut_log_of_pods() -> None:
     log = ChangeLog()
     follower = Recording(log, Depends.NODE)
     cut_pods(log)
-    assert follower.heard() == []
+    assert follower.received() == []
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_is_derived_from_nodes_does_not_miss_a_cut_log_of_pods() -> None:
         missed_orders,
     ],
 )
-def test_what_failed_is_heard_again(change: Callable[[ChangeLog], None]) -> None:
+def test_what_failed_is_called_again(change: Callable[[ChangeLog], None]) -> None:
     log = ChangeLog()
     follower, other = Recording(log), Recording(log)
     change(log)
@@ -126,7 +126,7 @@ def test_what_failed_is_heard_again(change: Callable[[ChangeLog], None]) -> None
     with pytest.raises(ValueError, match=r"nodes|pods|relaid"):
         follower.catch_up()
     follower.fails = False
-    assert follower.heard() == other.heard() != []
+    assert follower.received() == other.received() != []
 
 
 def test_rows_are_a_copy() -> None:

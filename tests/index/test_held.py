@@ -1,4 +1,4 @@
-"""Which nodes hold a thing, found from both sides."""
+"""Which nodes hold an item, found from both sides."""
 
 from kubestow.index.held import NodesByItem
 

@@ -46,7 +46,7 @@ def snapshot() -> Snapshot:
         pytest.param(slice(4, 4), [], id="empty-stretch"),
     ],
 )
-def test_everything_a_view_says_is_in_its_order(
+def test_everything_a_view_returns_is_in_its_order(
     snapshot: Snapshot, rows: Rows, names: list[str]
 ) -> None:
     nodes = nodes_of(snapshot, rows)
@@ -82,7 +82,7 @@ def test_a_subset_counts_from_the_view_it_is_of(snapshot: Snapshot, rows: Rows) 
     assert nodes.subset(positions).names == [nodes.names[2], nodes.names[0]]
 
 
-def test_a_resource_nobody_has_has_no_column(snapshot: Snapshot) -> None:
+def test_an_unknown_resource_has_no_column(snapshot: Snapshot) -> None:
     assert nodes_of(snapshot).resource_column("example.com/unheard-of") is None
 
 
@@ -125,13 +125,13 @@ class TestSimulatedNode:
 
     def test_a_clone_goes_its_own_way(self, snapshot: Snapshot) -> None:
         node = SimulatedNode(snapshot, 0)
-        crowded = node.clone()
-        crowded.add_pod(PodInfo(make_pod("x", cpu="1")))
-        assert (node.pod_count.tolist(), crowded.pod_count.tolist()) == ([0], [1])
-        assert crowded.row == 0
-        assert crowded.names == ["n0"]
+        with_pod = node.clone()
+        with_pod.add_pod(PodInfo(make_pod("x", cpu="1")))
+        assert (node.pod_count.tolist(), with_pod.pod_count.tolist()) == ([0], [1])
+        assert with_pod.row == 0
+        assert with_pod.names == ["n0"]
 
-    def test_arrays_over_pods_show_the_pods_thought_of(self, snapshot: Snapshot) -> None:
+    def test_arrays_over_pods_include_simulated_pods(self, snapshot: Snapshot) -> None:
         def compute(nodes: Nodes) -> IntArray:
             return np.array([len(info.pods) for info in nodes.infos()], np.int64)
 

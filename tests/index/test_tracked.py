@@ -1,4 +1,4 @@
-"""Arrays that catch up equal arrays computed anew, and compute no more than they must."""
+"""Arrays that catch up equal arrays computed from scratch, and compute only changed rows."""
 
 from array import array
 from typing import Any
@@ -88,7 +88,7 @@ def test_a_new_order_moves_values_without_computing() -> None:
     assert len(truth.computed) == 1
 
 
-def test_after_too_many_new_orders_the_array_is_computed_anew() -> None:
+def test_after_too_many_new_orders_the_array_is_computed_again() -> None:
     truth, log = Truth([10, 11, 12]), ChangeLog()
     tracked = Tracked[np.int64](log, Depends.PODS, truth.compute)
     for _ in range(REORDERS_KEPT + 1):
@@ -139,7 +139,9 @@ STEPS = st.lists(CHANGE | LAY_ANEW | OTHER, max_size=60)
 
 
 @given(st.integers(0, 10), STEPS)
-def test_catching_up_equals_computing_anew(count: int, steps: list[tuple[str, Any, Any]]) -> None:
+def test_catching_up_equals_computing_from_scratch(
+    count: int, steps: list[tuple[str, Any, Any]]
+) -> None:
     """Three readers that look at different moments, over changes and new orders in between."""
     truth, nodes, log = Truth(list(range(count))), Truth(list(range(count))), ChangeLog()
     readers = [
@@ -157,7 +159,7 @@ def test_catching_up_equals_computing_anew(count: int, steps: list[tuple[str, An
                 nodes.values[row] = number
             log.note(row, how)
         elif step == "reorder":
-            source = lay_anew(what, len(truth.values), is_doubling_allowed=how)
+            source = new_order(what, len(truth.values), is_doubling_allowed=how)
             log.reorder(source, len(truth.values))
             for world in (truth, nodes):
                 old = world.values
@@ -174,7 +176,7 @@ def test_catching_up_equals_computing_anew(count: int, steps: list[tuple[str, An
         check(tracked, world)
 
 
-def lay_anew(wanted: list[int], count: int, *, is_doubling_allowed: bool) -> npt.NDArray[np.intp]:
+def new_order(wanted: list[int], count: int, *, is_doubling_allowed: bool) -> npt.NDArray[np.intp]:
     """A new order of `count` rows: some kept, some gone, some new (-1)."""
     source = [row % count if row >= 0 and count else -1 for row in wanted]
     if not is_doubling_allowed:

@@ -1,7 +1,7 @@
 """Views on some rows of a snapshot: what a plugin reads.
 
-A plugin is asked about any set of nodes: all of them, a range of the visiting order, the rows that
-changed since the last pod of the same shape, or one node with pods added and removed in a
+A plugin is asked about any set of nodes: all of them, a stretch of the visiting order, the rows
+that changed since the last pod of the same shape, or one node with pods added and removed in a
 simulation. It reads columns and answers with an array of the same length.
 """
 

@@ -33,7 +33,7 @@ def make_claims(*stored: ResourceClaim) -> tuple[ObjectStore[ResourceClaim], Cla
 
 
 def ignore(pool: PoolKey) -> None:
-    """Nobody keeps anything about pools here."""
+    """Nothing about pools is kept here."""
 
 
 Change = tuple[str | None, str | None]
@@ -187,7 +187,7 @@ def test_administrators_do_not_use_devices_up() -> None:
     assert not claims.allocated.is_in_use(DEVICE)
 
 
-def test_changes_are_told_by_pool() -> None:
+def test_changes_are_reported_by_pool() -> None:
     store = ObjectStore[ResourceClaim]()
     changed: list[PoolKey] = []
     Claims(store, AllocatedDevices(changed.append))

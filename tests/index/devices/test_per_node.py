@@ -15,7 +15,7 @@ def noted(slots: NodeSlots, since: int) -> list[int] | None:
     return None if found is None else list(found)
 
 
-def test_the_log_does_not_grow_for_ever() -> None:
+def test_the_log_does_not_grow_without_bound() -> None:
     lab = Lab(make_node("n1"))
     lab.slots_of()
     start = lab.slots.log.node_end
@@ -80,7 +80,7 @@ def test_only_what_changed_is_missing() -> None:
     assert kept.missing(np.array([2])) == [2]
 
 
-def test_slots_are_given_anew_when_most_nodes_are_gone() -> None:
+def test_slots_are_renumbered_when_most_nodes_are_gone() -> None:
     lab = Lab(make_node("stays"))
     kept, before = KeptPerNode(lab.slots), 0
     for number in range(2 * numbered_max(2)):

@@ -164,7 +164,7 @@ def test_counts_follow_whatever_happens(
             for kind, subject in some_changes:
                 cluster.apply(kind, subject)
             cluster.snapshot.refresh(cluster.cache)
-        # What nobody looks at in one round must still be right in the next.
+        # What is not read in one round must still be right in the next.
         check(cluster, ELIGIBILITIES if looks_at_all else ELIGIBILITIES[:2])
 
 
@@ -336,7 +336,7 @@ def test_columns_and_tallies_used_last_are_kept(monkeypatch: pytest.MonkeyPatch)
     counts = TopologyCounts.at(cluster.snapshot)
     tally = counts.pods(MEASURES[1])
     assert tally is counts.pods(MEASURES[1])
-    # What it counted is gone by the time it has to make room.
+    # What it counted is gone by the time it is dropped.
     for _ in range(4):
         cluster.apply("remove pod", 0)
     cluster.snapshot.refresh(cluster.cache)
@@ -362,7 +362,7 @@ def test_topology_keys_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> No
         assert tally.sums(counts.column("zone")).total == number + 1
         for key in ("rack", "host", f"key-{number}"):
             tally.sums(counts.column(key))
-        # What goes lets go of the tally, so nothing is summed for it any more.
+        # A dropped column leaves the tally, so nothing is summed for it any more.
         assert len(tally._sums) == 2
     assert counts.column("zone") is not zone
 
