@@ -18,9 +18,9 @@ class Recording(Follower):
         self.calls: list[Call] = []
         self.fails = False
 
-    def relaid(self, sources: Sources | None) -> None:
+    def rows_moved(self, sources: Sources | None) -> None:
         given = None if sources is None else [source.tolist() for source in sources]
-        self._record("relaid", given)
+        self._record("rows_moved", given)
 
     def nodes_changed(self, rows: Sequence[int]) -> None:
         self._record("nodes", list(rows))
@@ -72,7 +72,7 @@ def test_re_orderings_come_first_and_rows_are_in_the_new_numbering() -> None:
     log.reorder(np.array([1, 0, -1], np.intp), 2)
     log.note(2, Depends.NODE)
     assert follower.received() == [
-        ("relaid", [[1, 0], [1, 0, -1]]),
+        ("rows_moved", [[1, 0], [1, 0, -1]]),
         ("nodes", [2]),
         ("pods", [0, 2]),
     ]
@@ -93,12 +93,12 @@ def cut_pods(log: ChangeLog) -> None:
     log.trim(0)
 
 
-@pytest.mark.parametrize("lose", [missed_orders, cut_nodes, cut_pods])
-def test_what_the_log_no_longer_has_is_read_again(lose: Callable[[ChangeLog], None]) -> None:
+@pytest.mark.parametrize("cut", [missed_orders, cut_nodes, cut_pods])
+def test_what_the_log_no_longer_has_is_read_again(cut: Callable[[ChangeLog], None]) -> None:
     log = ChangeLog()
     follower = Recording(log)
-    lose(log)
-    assert follower.received() == [("relaid", None)]
+    cut(log)
+    assert follower.received() == [("rows_moved", None)]
     assert follower.received() == []
 
 
@@ -123,7 +123,7 @@ def test_what_failed_is_called_again(change: Callable[[ChangeLog], None]) -> Non
     follower, other = Recording(log), Recording(log)
     change(log)
     follower.fails = True
-    with pytest.raises(ValueError, match=r"nodes|pods|relaid"):
+    with pytest.raises(ValueError, match=r"nodes|pods|rows_moved"):
         follower.catch_up()
     follower.fails = False
     assert follower.received() == other.received() != []

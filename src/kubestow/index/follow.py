@@ -3,13 +3,13 @@
 A follower is brought up to date when it is read, not when the snapshot changes: what no cycle reads
 costs nothing. `catch_up` reads the log from where it last ended and calls, in this order:
 
-    relaid(sources)       nodes were added or deleted: row i is what was row `source[i]`, or new
+    rows_moved(sources)   nodes were added or deleted: row i is what was row `source[i]`, or new
                           where that is -1; one source for each reordering, oldest first
-    relaid(None)          the log does not reach back that far: everything has to be read again
+    rows_moved(None)      the log does not reach back that far: everything has to be read again
     nodes_changed(rows)   Node objects of these rows changed
     pods_changed(rows)    anything on these rows changed, the Node objects included
 
-Rows that are new after `relaid` are among the changed ones. A row is listed as often as it changed.
+Rows that are new after `rows_moved` are among the changed ones. A row is listed once per change.
 A call that raised is repeated by the next `catch_up`.
 """
 
@@ -39,7 +39,7 @@ class Follower:
 
     # --- what followers do about changes ---
 
-    def relaid(self, sources: Sources | None) -> None:
+    def rows_moved(self, sources: Sources | None) -> None:
         """Rows were reordered; with None everything has to be read again."""
         raise NotImplementedError
 
@@ -66,7 +66,7 @@ class Follower:
             if sources is None:
                 self._start_over()
                 return
-            self.relaid(sources)
+            self.rows_moved(sources)
             self._epoch = log.epoch
         if self._node_end != log.node_end:
             rows = log.nodes_since(self._node_end)
@@ -84,7 +84,7 @@ class Follower:
             self._pod_end = log.pod_end
 
     def _start_over(self) -> None:
-        self.relaid(None)
+        self.rows_moved(None)
         self._skip_to_end()
 
     def _skip_to_end(self) -> None:

@@ -54,7 +54,7 @@ class Tracked(Follower, Generic[A]):
         """Compute these rows again, in place: for changes of what `compute` reads elsewhere."""
         self._values[..., rows] = self._compute(rows)
 
-    def relaid(self, sources: Sources | None) -> None:
+    def rows_moved(self, sources: Sources | None) -> None:
         for source in sources or ():
             if self._values.shape[-1] == 0:
                 sources = None  # There is no value to gather for the new rows.

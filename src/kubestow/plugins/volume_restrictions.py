@@ -155,7 +155,7 @@ class DiskUsers(Follower):
                     rows.add(row)
         return list(rows)
 
-    def relaid(self, sources: Sources | None) -> None:
+    def rows_moved(self, sources: Sources | None) -> None:
         self._held.keep_only(set(self._snapshot.names))
         if sources is None:
             self.pods_changed(range(len(self._snapshot)))

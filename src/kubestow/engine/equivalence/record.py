@@ -123,7 +123,7 @@ class Record(Follower):
 
     # --- following the snapshot ---
 
-    def relaid(self, sources: Sources | None) -> None:
+    def rows_moved(self, sources: Sources | None) -> None:
         self._compute_all()
 
     def nodes_changed(self, rows: "array[int]") -> None:

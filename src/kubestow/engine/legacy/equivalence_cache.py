@@ -115,7 +115,7 @@ class EquivalenceCache(Follower):
             controller, frozenset(uids), pod.shape, _ENCODER.encode(pod.pod.spec.volumes)
         )
 
-    def relaid(self, sources: Sources | None) -> None:
+    def rows_moved(self, sources: Sources | None) -> None:
         if sources is None:
             self._pages.clear()
             return

@@ -109,7 +109,7 @@ class KeptPerNode(Follower):
             self._grow(len(self._slots))
         return slots[~self.is_known[slots]].tolist()
 
-    def relaid(self, sources: Sources | None) -> None:
+    def rows_moved(self, sources: Sources | None) -> None:
         self.is_known[:] = False
 
     def nodes_changed(self, rows: "array[int]") -> None:

@@ -92,7 +92,7 @@ class TopologyCounts(Follower):
 
     # --- following the snapshot ---
 
-    def relaid(self, sources: Sources | None) -> None:
+    def rows_moved(self, sources: Sources | None) -> None:
         if sources is None:
             self._read_all()
             return

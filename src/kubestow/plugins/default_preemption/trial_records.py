@@ -141,7 +141,7 @@ class TrialRecord(Follower):
         # How far the last search went.
         self.reach = 0
         self.statuses = StatusCodes()
-        self.relaid(None)
+        self.rows_moved(None)
 
     def is_valid(self, inputs: TrialInputs, parts: _Parts) -> bool:
         return (
@@ -165,7 +165,7 @@ class TrialRecord(Follower):
             self._forget(self._time_dependent)
             self._time_dependent = []
 
-    def relaid(self, sources: Sources | None) -> None:
+    def rows_moved(self, sources: Sources | None) -> None:
         row_count = len(self._snapshot)
         # Filters that pass every node; None until called, and when a Node has changed.
         self._passing: frozenset[str] | None = None

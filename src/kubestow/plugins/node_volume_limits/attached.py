@@ -118,7 +118,7 @@ class AttachedVolumes(Follower):
         self._stale.clear()
         self.pods_changed([row for row in rows if row is not None])
 
-    def relaid(self, sources: Sources | None) -> None:
+    def rows_moved(self, sources: Sources | None) -> None:
         self._forget_vanished()
         self._free.clear()
         self._has_csi_node = None
