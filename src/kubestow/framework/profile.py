@@ -213,10 +213,7 @@ def _expand(
 
 
 def _check_enabled(
-    enabled: Sequence[PluginRef],
-    type_name: str,
-    interface: type,
-    instances: Mapping[str, Plugin],
+    enabled: Sequence[PluginRef], type_name: str, interface: type, instances: Mapping[str, Plugin]
 ) -> list[str]:
     names: list[str] = []
     for ref in enabled:

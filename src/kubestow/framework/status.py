@@ -43,11 +43,7 @@ class Status:
     __slots__ = ("code", "error", "plugin", "reasons")
 
     def __init__(
-        self,
-        code: Code,
-        *reasons: str,
-        error: Exception | None = None,
-        plugin: str = "",
+        self, code: Code, *reasons: str, error: Exception | None = None, plugin: str = ""
     ) -> None:
         self.code = code
         self.reasons = reasons

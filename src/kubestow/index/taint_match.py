@@ -55,9 +55,7 @@ def untolerated_soft_counts(
 
 
 def _per_taint_list(
-    nodes: Nodes,
-    key: tuple[str, Tolerations, bool],
-    rule: Callable[[tuple[Taint, ...]], int],
+    nodes: Nodes, key: tuple[str, Tolerations, bool], rule: Callable[[tuple[Taint, ...]], int]
 ) -> IntArray | None:
     if len(nodes.taint_lists) == 1:  # The first list is the empty one.
         return None

@@ -36,10 +36,7 @@ class Tracked(Follower, Generic[A]):
     __slots__ = ("_compute", "_values")
 
     def __init__(
-        self,
-        log: ChangeLog,
-        depends: Depends,
-        compute: Callable[[Rows], npt.NDArray[A]],
+        self, log: ChangeLog, depends: Depends, compute: Callable[[Rows], npt.NDArray[A]]
     ) -> None:
         super().__init__(log, depends)
         self._compute = compute

@@ -18,13 +18,8 @@ from kubestow.api.node_selector import (
     RequiredNodeAffinity,
     compile_node_selector,
 )
-from kubestow.api.pod import (
-    NodeAffinity as PodNodeAffinity,
-)
-from kubestow.api.pod import (
-    NodeSelectorTerm,
-    Pod,
-)
+from kubestow.api.pod import NodeAffinity as PodNodeAffinity
+from kubestow.api.pod import NodeSelectorTerm, Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.config.plugin_args import NodeAffinityArgs

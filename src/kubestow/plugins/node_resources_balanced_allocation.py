@@ -20,11 +20,7 @@ from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
 from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.device_reuse import unless_served_by_devices
-from kubestow.plugins._shared.scoring_resources import (
-    Loads,
-    ScoredRequest,
-    ScoringResources,
-)
+from kubestow.plugins._shared.scoring_resources import Loads, ScoredRequest, ScoringResources
 
 _PRE_SCORE: Final = "PreScoreNodeResourcesBalancedAllocation"
 HALF_SCORE: Final = MAX_NODE_SCORE // 2

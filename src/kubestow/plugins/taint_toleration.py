@@ -14,10 +14,7 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
-from kubestow.index.taint_match import (
-    untolerated,
-    untolerated_soft_counts,
-)
+from kubestow.index.taint_match import untolerated, untolerated_soft_counts
 from kubestow.plugins._shared.normalise import normalise
 
 _UNTOLERATED: Final = Status.unresolvable("node(s) had untolerated taint(s)")
@@ -71,9 +68,7 @@ class TaintToleration:
 
     def _keeps_out(self, node: Node, pod: Pod) -> bool:
         taint = first_untolerated(
-            node.spec.taints,
-            pod.spec.tolerations,
-            comparison_operators=self._comparison_operators,
+            node.spec.taints, pod.spec.tolerations, comparison_operators=self._comparison_operators
         )
         return taint is not None
 

@@ -12,11 +12,7 @@ from kubestow.api.device import DeviceClass
 from kubestow.api.node import Node
 from kubestow.api.resources import is_dra_extended
 from kubestow.arrays import IntArray
-from kubestow.index.devices.inventory import (
-    DeviceInventory,
-    PublishedDevice,
-    PublishedSlice,
-)
+from kubestow.index.devices.inventory import DeviceInventory, PublishedDevice, PublishedSlice
 from kubestow.index.devices.known import KnownDevices
 from kubestow.index.devices.node_match import NodeSelectionError
 from kubestow.index.devices.per_node import KeptPerNode, NodeSlots, grown

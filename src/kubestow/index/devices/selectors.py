@@ -12,16 +12,7 @@ from kubestow.cel import CelError, CompileError, Environment, Program, Value
 from kubestow.cel.functions import method
 from kubestow.cel.library.semvers import Semver, parse_semver
 from kubestow.cel.operators import contains
-from kubestow.cel.static_types import (
-    BOOL,
-    DYN,
-    QUANTITY,
-    STRING,
-    A,
-    Type,
-    list_of,
-    map_of,
-)
+from kubestow.cel.static_types import BOOL, DYN, QUANTITY, STRING, A, Type, list_of, map_of
 from kubestow.cel.values import CelMap, DefaultMap, equal, type_name
 from kubestow.index.devices.inventory import PublishedDevice
 

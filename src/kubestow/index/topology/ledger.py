@@ -19,13 +19,7 @@ from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.owned_terms import OwnedTerm, TermKind
 from kubestow.index.topology.domains import DomainIds, RowCounts, gathered
-from kubestow.index.topology.measures import (
-    Anchor,
-    Exposure,
-    Measure,
-    anchor_of,
-    anchor_of_measure,
-)
+from kubestow.index.topology.measures import Anchor, Exposure, Measure, anchor_of, anchor_of_measure
 
 T = TypeVar("T")
 

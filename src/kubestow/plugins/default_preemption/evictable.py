@@ -47,10 +47,7 @@ class Evictable:
     __slots__ = ("pods", "values", "violating_count")
 
     def __init__(
-        self,
-        pods: tuple[PodInfo, ...],
-        values: tuple[PodValues, ...],
-        violating_count: int = 0,
+        self, pods: tuple[PodInfo, ...], values: tuple[PodValues, ...], violating_count: int = 0
     ) -> None:
         self.pods = pods
         self.values = values

@@ -26,11 +26,7 @@ from kubestow.plugins.default_preemption.candidates import (
     VIOLATIONS,
     YOUNGEST,
 )
-from kubestow.plugins.default_preemption.dry_run import (
-    NO_VICTIMS,
-    TrialInputs,
-    TrialResults,
-)
+from kubestow.plugins.default_preemption.dry_run import NO_VICTIMS, TrialInputs, TrialResults
 from kubestow.plugins.default_preemption.evictable import (
     NOT_STARTED,
     PRIORITY,

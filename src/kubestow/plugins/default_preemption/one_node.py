@@ -17,11 +17,7 @@ from kubestow.framework.runner import run_add_pod, run_filters_with_nominated, r
 from kubestow.framework.status import Status
 from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.default_preemption.candidates import CRITERIA, Candidate
-from kubestow.plugins.default_preemption.dry_run import (
-    NO_VICTIMS,
-    TrialInputs,
-    TrialResults,
-)
+from kubestow.plugins.default_preemption.dry_run import NO_VICTIMS, TrialInputs, TrialResults
 
 
 class OneNode:

@@ -41,12 +41,7 @@ class PodSlots:
 
     __slots__ = ("exists", "of_nodes", "values")
 
-    def __init__(
-        self,
-        of_nodes: Sequence[Evictable],
-        values: IntArray,
-        exists: BoolArray,
-    ) -> None:
+    def __init__(self, of_nodes: Sequence[Evictable], values: IntArray, exists: BoolArray) -> None:
         self.of_nodes = of_nodes
         self.values = values
         self.exists = exists

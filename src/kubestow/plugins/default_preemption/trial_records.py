@@ -42,11 +42,7 @@ from kubestow.plugins.default_preemption.dry_run import (
     TrialResults,
 )
 from kubestow.plugins.default_preemption.evictable import NOT_STARTED
-from kubestow.plugins.default_preemption.filter_runner import (
-    FilterFault,
-    codes_of,
-    status_numbers,
-)
+from kubestow.plugins.default_preemption.filter_runner import FilterFault, codes_of, status_numbers
 from kubestow.plugins.default_preemption.filters import TrialFilter
 from kubestow.plugins.default_preemption.many_nodes import ManyNodes, nominated_by_row
 from kubestow.plugins.default_preemption.one_node import OneNode

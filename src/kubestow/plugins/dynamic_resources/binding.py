@@ -25,11 +25,7 @@ from kubestow.plugins.dynamic_resources.binding_conditions import (
 )
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation, with_share_ids
-from kubestow.plugins.dynamic_resources.writes import (
-    ClaimWriter,
-    is_reserved_for,
-    with_finalizer,
-)
+from kubestow.plugins.dynamic_resources.writes import ClaimWriter, is_reserved_for, with_finalizer
 
 POLL_INTERVAL_S: Final = 5.0
 _TIMEOUT: Final = "device binding timeout"

@@ -4,11 +4,7 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from kubestow.api.device import (
-    AllocatedDeviceStatus,
-    DeviceRequestAllocationResult,
-    ResourceClaim,
-)
+from kubestow.api.device import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim
 from kubestow.api.meta import Condition, object_ref
 from kubestow.clock import NANOSECONDS
 

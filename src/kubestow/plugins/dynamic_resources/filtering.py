@@ -170,10 +170,7 @@ class _PassedNodes:
     """What the pod would get on the nodes that passed, read from the answers on request."""
 
     def __init__(
-        self,
-        answers: Answers,
-        slots: NodeSlots,
-        demand: Callable[[tuple[str, ...]], DeviceDemand],
+        self, answers: Answers, slots: NodeSlots, demand: Callable[[tuple[str, ...]], DeviceDemand]
     ) -> None:
         self.answers = answers
         self._slots = slots

@@ -15,12 +15,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import (
-    MAX_NODE_SCORE,
-    PostFilterResult,
-    PreFilterResult,
-    PreFlight,
-)
+from kubestow.framework.plugin import MAX_NODE_SCORE, PostFilterResult, PreFilterResult, PreFlight
 from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices

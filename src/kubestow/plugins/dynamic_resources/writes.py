@@ -39,12 +39,7 @@ def is_reserved_for(claim: ResourceClaim, pod_uid: str) -> bool:
 
 class ClaimWriter:
     def __init__(
-        self,
-        client: ClusterClient,
-        clock: Clock,
-        spawn: Spawn,
-        *,
-        sets_timestamp: bool,
+        self, client: ClusterClient, clock: Clock, spawn: Spawn, *, sets_timestamp: bool
     ) -> None:
         """`sets_timestamp`: claims get an allocation timestamp, for binding conditions."""
         self._client = client
@@ -149,9 +144,7 @@ class ClaimWriter:
             resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
         )
         return msgspec.structs.replace(
-            claim.status,
-            allocation=allocation,
-            reserved_for=(*claim.status.reserved_for, consumer),
+            claim.status, allocation=allocation, reserved_for=(*claim.status.reserved_for, consumer)
         )
 
     async def _update(

@@ -52,11 +52,7 @@ class InterPodAffinity:
 
     def events(self) -> Registrations:
         return [
-            on(
-                Resource.POD,
-                Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE,
-                hint_for_pod,
-            ),
+            on(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, hint_for_pod),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, hint_for_node),
         ]
 

@@ -18,14 +18,7 @@ from kubestow.api.pod_info import AffinityTerms, PodInfo, affinity_terms
 from kubestow.api.ports import HostPort
 from kubestow.api.quantity import ZERO
 from kubestow.api.requests import DEFAULT_CPU, DEFAULT_MEMORY, AccountedRequest
-from kubestow.api.resources import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    MEMORY,
-    Resources,
-    is_hugepage,
-    is_native,
-)
+from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources, is_hugepage, is_native
 
 NVIDIA_GPU: Final = "alpha.kubernetes.io/nvidia-gpu"
 

@@ -19,11 +19,7 @@ from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.device_reuse import unless_served_by_devices
 from kubestow.plugins._shared.scoring_resources import ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints
-from kubestow.plugins.node_resources_fit.shortage import (
-    FitRequest,
-    shortage_status,
-    shortages,
-)
+from kubestow.plugins.node_resources_fit.shortage import FitRequest, shortage_status, shortages
 from kubestow.plugins.node_resources_fit.strategies import strategy_of
 
 _PRE_FILTER: Final = "PreFilterNodeResourcesFit"

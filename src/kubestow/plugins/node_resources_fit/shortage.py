@@ -12,14 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from kubestow.api.quantity import INT64_MIN
-from kubestow.api.resources import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    MEMORY,
-    Resources,
-    amount_of,
-    is_extended,
-)
+from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources, amount_of, is_extended
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.framework.status import Status
 from kubestow.index.devices.classes import DeviceClassMap

@@ -15,12 +15,7 @@ from kubestow.api.csi_translation import (
 )
 from kubestow.api.pod import Pod, Volume
 from kubestow.api.storage import PersistentVolumeClaim
-from kubestow.api.volume_claims import (
-    claim_class,
-    claim_name,
-    claim_not_found,
-    ownership_error,
-)
+from kubestow.api.volume_claims import claim_class, claim_name, claim_not_found, ownership_error
 from kubestow.cache.objects import ClusterObjects
 from kubestow.errors import PluginError
 

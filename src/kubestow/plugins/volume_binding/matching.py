@@ -22,11 +22,7 @@ from kubestow.api.volume_claims import (
 )
 from kubestow.errors import PluginError
 from kubestow.plugins.volume_binding.affinity import selector_of
-from kubestow.plugins.volume_binding.free_volumes import (
-    ClassVolumes,
-    VolumesByClass,
-    rank_of,
-)
+from kubestow.plugins.volume_binding.free_volumes import ClassVolumes, VolumesByClass, rank_of
 
 FILESYSTEM: Final = "Filesystem"
 
@@ -154,10 +150,7 @@ class UnboundClaim:
         self._suitable: dict[int, list[PersistentVolume]] = {}
 
     def find(
-        self,
-        pattern: tuple[int, ...],
-        selectors: frozenset[CompiledNodeSelector],
-        chosen: set[str],
+        self, pattern: tuple[int, ...], selectors: frozenset[CompiledNodeSelector], chosen: set[str]
     ) -> PersistentVolume | None:
         """The volume for the claim where these groups and selectors are in reach."""
         for volume in self.prebound:

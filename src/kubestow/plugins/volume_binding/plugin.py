@@ -9,12 +9,7 @@ import numpy as np
 from kubestow.api.pod import Pod, Volume
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.api.volume_claims import (
-    claim_name,
-    claim_not_found,
-    is_fully_bound,
-    ownership_error,
-)
+from kubestow.api.volume_claims import claim_name, claim_not_found, is_fully_bound, ownership_error
 from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import PluginArgs, UtilizationShapePoint, VolumeBindingArgs
 from kubestow.errors import ApiError, ConfigError, PluginError

@@ -112,9 +112,7 @@ def nodes_in(nodes: Nodes, topologies: tuple[TopologySelectorTerm, ...]) -> Bool
 
 
 @lru_cache(_COMPILED_MAX)
-def _compiled(
-    topologies: tuple[TopologySelectorTerm, ...],
-) -> tuple[tuple[Requirement, ...], ...]:
+def _compiled(topologies: tuple[TopologySelectorTerm, ...]) -> tuple[tuple[Requirement, ...], ...]:
     """The terms that can match at all: those with expressions, all of them valid."""
     compiled: list[tuple[Requirement, ...]] = []
     for term in topologies:

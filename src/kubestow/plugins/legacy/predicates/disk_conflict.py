@@ -53,12 +53,7 @@ def _is_held(nodes: Nodes, disk: _Disk) -> BoolArray:
 
 
 def _disks_in(volume: Volume) -> list[_Disk]:
-    found = (
-        volume.gce_persistent_disk,
-        volume.aws_elastic_block_store,
-        volume.rbd,
-        volume.iscsi,
-    )
+    found = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.rbd, volume.iscsi)
     return [disk for disk in found if disk is not None]
 
 

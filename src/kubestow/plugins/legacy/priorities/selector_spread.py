@@ -7,12 +7,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kubestow.api.labels import (
-    Selector,
-    SelectorError,
-    parse_label_selector,
-    selector_from_map,
-)
+from kubestow.api.labels import Selector, SelectorError, parse_label_selector, selector_from_map
 from kubestow.api.meta import LabelSelector
 from kubestow.api.owners import services_of
 from kubestow.api.pod_info import PodClass
