@@ -87,6 +87,13 @@ class Attempt:
         return is_best_effort(self.pod.pod)
 
 
+class NamedRule:
+    """A rule with the name of its class, unless a Policy uses another one for it."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name or type(self).__name__
+
+
 class Predicate(Protocol):
     """`check` may get any view, and must not write to the snapshot's arrays."""
 

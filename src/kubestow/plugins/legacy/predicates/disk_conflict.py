@@ -8,7 +8,7 @@ from kubestow.api.pod import AwsElasticBlockStore, GcePersistentDisk, Iscsi, Rbd
 from kubestow.arrays import BoolArray
 from kubestow.cache.change_log import Depends
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
+from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, NamedRule, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import code_of, failing_where
 
 _CONFLICT: Final = code_of("NoDiskConflict")
@@ -16,11 +16,8 @@ _CONFLICT: Final = code_of("NoDiskConflict")
 _Disk = GcePersistentDisk | AwsElasticBlockStore | Rbd | Iscsi
 
 
-class NoDiskConflict:
+class NoDiskConflict(NamedRule):
     reads: ClassVar[Reads] = Reads.PODS
-
-    def __init__(self, name: str = "NoDiskConflict") -> None:
-        self.name = name
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         disks = [disk for volume in attempt.pod.pod.spec.volumes for disk in _disks_in(volume)]

@@ -8,18 +8,15 @@ import numpy as np
 from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
 from kubestow.arrays import IntArray
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import Attempt, Reads, Verdicts
+from kubestow.plugins.legacy.contract import Attempt, NamedRule, Reads, Verdicts
 from kubestow.plugins.legacy.pod import NVIDIA_GPU
 from kubestow.plugins.legacy.reasons import code_of, failing_where, joined
 
 _FIXED: Final = (CPU, MEMORY, NVIDIA_GPU, EPHEMERAL_STORAGE)
 
 
-class PodFitsResources:
+class PodFitsResources(NamedRule):
     reads: ClassVar[Reads] = Reads.PODS
-
-    def __init__(self, name: str = "PodFitsResources") -> None:
-        self.name = name
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         codes = failing_where(nodes.pod_count + 1 > nodes.allowed_pods, _insufficient(PODS))

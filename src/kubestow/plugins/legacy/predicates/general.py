@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import Attempt, Predicate, Reads, Verdicts
+from kubestow.plugins.legacy.contract import Attempt, NamedRule, Predicate, Reads, Verdicts
 from kubestow.plugins.legacy.predicates.fits_resources import PodFitsResources
 from kubestow.plugins.legacy.predicates.host_name import HostName
 from kubestow.plugins.legacy.predicates.host_ports import PodFitsHostPorts
@@ -11,22 +11,19 @@ from kubestow.plugins.legacy.predicates.node_selector import MatchNodeSelector
 from kubestow.plugins.legacy.reasons import joined
 
 
-class GeneralPredicates:
+class GeneralPredicates(NamedRule):
     """All four parts run; the reasons of each that fails are joined, in this order."""
 
     reads: ClassVar[Reads] = Reads.PODS
-
-    def __init__(self, name: str = "GeneralPredicates") -> None:
-        self.name = name
-        self._parts: tuple[Predicate, ...] = (
-            PodFitsResources(),
-            HostName(),
-            PodFitsHostPorts(),
-            MatchNodeSelector(),
-        )
+    _PARTS: ClassVar[tuple[Predicate, ...]] = (
+        PodFitsResources(),
+        HostName(),
+        PodFitsHostPorts(),
+        MatchNodeSelector(),
+    )
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         codes = None
-        for part in self._parts:
+        for part in self._PARTS:
             codes = joined(codes, part.check(attempt, nodes).codes)
         return Verdicts(codes)

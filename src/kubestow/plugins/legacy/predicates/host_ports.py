@@ -8,17 +8,14 @@ from kubestow.api.ports import HostPort
 from kubestow.arrays import BoolArray
 from kubestow.cache.change_log import Depends
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
+from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, NamedRule, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import code_of, failing_where
 
 _TAKEN: Final = code_of("PodFitsHostPorts")
 
 
-class PodFitsHostPorts:
+class PodFitsHostPorts(NamedRule):
     reads: ClassVar[Reads] = Reads.PODS
-
-    def __init__(self, name: str = "PodFitsHostPorts") -> None:
-        self.name = name
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         ports = frozenset(attempt.pod.host_ports)

@@ -20,7 +20,7 @@ from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.measures import InAll, PodSet
 from kubestow.index.tracked import LabelColumns
-from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
+from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, NamedRule, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import FITS, code_of
 
 _NAME: Final = "MatchInterPodAffinity"
@@ -32,11 +32,8 @@ _ANTI: Final = code_of(_NAME, "PodAntiAffinityRulesNotMatch")
 _TermList = tuple[AffinityTerm, ...]
 
 
-class MatchInterPodAffinity:
+class MatchInterPodAffinity(NamedRule):
     reads: ClassVar[Reads] = Reads.CLUSTER
-
-    def __init__(self, name: str = _NAME) -> None:
-        self.name = name
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         pod = attempt.pod

@@ -12,7 +12,7 @@ from kubestow.api.node import Node
 from kubestow.arrays import IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
+from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, NamedRule, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import FITS, code_of
 
 _MEMORY_PRESSURE: Final = code_of("NodeUnderMemoryPressure")
@@ -25,25 +25,19 @@ _WANTED: Final = {
 }
 
 
-class CheckNodeCondition:
+class CheckNodeCondition(NamedRule):
     """Part of every set of predicates, whether a Policy names it or not."""
 
     reads: ClassVar[Reads] = Reads.NOTHING_ELSE
-
-    def __init__(self, name: str = "CheckNodeCondition") -> None:
-        self.name = name
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         return _per_node(nodes, "v1.9 conditions", _condition_code)
 
 
-class CheckNodeMemoryPressure:
+class CheckNodeMemoryPressure(NamedRule):
     """Best-effort pods are killed first, so they are not placed where memory is short."""
 
     reads: ClassVar[Reads] = Reads.NOTHING_ELSE
-
-    def __init__(self, name: str = "CheckNodeMemoryPressure") -> None:
-        self.name = name
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         if not attempt.is_best_effort:
@@ -51,11 +45,8 @@ class CheckNodeMemoryPressure:
         return _per_node(nodes, "v1.9 memory pressure", _memory_pressure_code)
 
 
-class CheckNodeDiskPressure:
+class CheckNodeDiskPressure(NamedRule):
     reads: ClassVar[Reads] = Reads.NOTHING_ELSE
-
-    def __init__(self, name: str = "CheckNodeDiskPressure") -> None:
-        self.name = name
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         return _per_node(nodes, "v1.9 disk pressure", _disk_pressure_code)

@@ -9,18 +9,15 @@ from kubestow.api.pod import NodeSelectorTerm, Pod
 from kubestow.arrays import BoolArray
 from kubestow.index.node_match import labels_match
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
+from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, NamedRule, Reads, Verdicts
 from kubestow.plugins.legacy.expressions import node_selector_requirements, parse_expressions
 from kubestow.plugins.legacy.reasons import code_of, failing_where
 
 _NOT_SELECTED: Final = code_of("MatchNodeSelector")
 
 
-class MatchNodeSelector:
+class MatchNodeSelector(NamedRule):
     reads: ClassVar[Reads] = Reads.NOTHING_ELSE
-
-    def __init__(self, name: str = "MatchNodeSelector") -> None:
-        self.name = name
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         pod = attempt.pod.pod

@@ -4,17 +4,14 @@ from typing import ClassVar, Final
 
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import untolerated
-from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
+from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, NamedRule, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import code_of, failing_where
 
 _TAINTED: Final = code_of("PodToleratesNodeTaints")
 
 
-class PodToleratesNodeTaints:
+class PodToleratesNodeTaints(NamedRule):
     reads: ClassVar[Reads] = Reads.NOTHING_ELSE
-
-    def __init__(self, name: str = "PodToleratesNodeTaints") -> None:
-        self.name = name
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         kept_out = untolerated(nodes, attempt.pod.pod.spec.tolerations, comparison_operators=False)

@@ -3,16 +3,13 @@
 from typing import ClassVar
 
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
+from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, NamedRule, Reads, Verdicts
 
 
-class CheckVolumeBinding:
+class CheckVolumeBinding(NamedRule):
     """Exists because policies name it; VolumeScheduling was alpha."""
 
     reads: ClassVar[Reads] = Reads.NOTHING_ELSE
-
-    def __init__(self, name: str = "CheckVolumeBinding") -> None:
-        self.name = name
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         return ALL_FIT

@@ -9,7 +9,7 @@ from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL
 from kubestow.arrays import BoolArray
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, Reads, Verdicts
+from kubestow.plugins.legacy.contract import ALL_FIT, Attempt, NamedRule, Reads, Verdicts
 from kubestow.plugins.legacy.predicates.claims import (
     UNNAMED_CLAIM,
     VolumeClaimError,
@@ -22,11 +22,8 @@ _ERROR: Final = -1
 _LABELS: Final = (BETA_ZONE_LABEL, BETA_REGION_LABEL)
 
 
-class NoVolumeZoneConflict:
+class NoVolumeZoneConflict(NamedRule):
     reads: ClassVar[Reads] = Reads.VOLUMES
-
-    def __init__(self, name: str = "NoVolumeZoneConflict") -> None:
-        self.name = name
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
         pod = attempt.pod

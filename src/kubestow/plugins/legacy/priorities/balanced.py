@@ -6,14 +6,11 @@ import numpy.typing as npt
 from kubestow.arrays import IntArray
 from kubestow.cache.columns import CPU, MEMORY
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
+from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt, NamedRule
 from kubestow.plugins.legacy.priorities.requested import total_request
 
 
-class BalancedResourceAllocation:
-    def __init__(self, name: str = "BalancedResourceAllocation") -> None:
-        self.name = name
-
+class BalancedResourceAllocation(NamedRule):
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         cpu = _fraction(attempt, nodes, CPU)
         memory = _fraction(attempt, nodes, MEMORY)

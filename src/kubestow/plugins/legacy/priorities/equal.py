@@ -4,12 +4,9 @@ import numpy as np
 
 from kubestow.arrays import IntArray
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import Attempt
+from kubestow.plugins.legacy.contract import Attempt, NamedRule
 
 
-class EqualPriority:
-    def __init__(self, name: str = "EqualPriority") -> None:
-        self.name = name
-
+class EqualPriority(NamedRule):
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         return np.ones(len(nodes), np.int64)

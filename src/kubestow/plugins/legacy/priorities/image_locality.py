@@ -7,17 +7,14 @@ import numpy as np
 from kubestow.arrays import IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
+from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt, NamedRule
 
 _MB: Final = 1024 * 1024
 _SMALLEST: Final = 23 * _MB
 _LARGEST: Final = 1000 * _MB
 
 
-class ImageLocalityPriority:
-    def __init__(self, name: str = "ImageLocalityPriority") -> None:
-        self.name = name
-
+class ImageLocalityPriority(NamedRule):
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         sizes = np.zeros(len(nodes), np.int64)
         for container in attempt.pod.pod.spec.containers:

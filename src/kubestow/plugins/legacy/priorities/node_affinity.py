@@ -8,14 +8,11 @@ from kubestow.arrays import IntArray
 from kubestow.index.node_match import labels_match
 from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.normalise import normalise
-from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt, PriorityError
+from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt, NamedRule, PriorityError
 from kubestow.plugins.legacy.expressions import parse_expressions
 
 
-class NodeAffinityPriority:
-    def __init__(self, name: str = "NodeAffinityPriority") -> None:
-        self.name = name
-
+class NodeAffinityPriority(NamedRule):
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         scores = np.zeros(len(nodes), np.int64)
         for term in _preferred_terms(attempt.pod.pod):

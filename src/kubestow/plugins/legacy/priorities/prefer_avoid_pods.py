@@ -11,7 +11,7 @@ from kubestow.api.owners import controller_of
 from kubestow.arrays import IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
+from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt, NamedRule
 
 ANNOTATION: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 _AVOIDABLE_KINDS: Final = ("ReplicationController", "ReplicaSet")
@@ -32,10 +32,7 @@ class _Avoided(Object, frozen=True, kw_only=True):
 _DECODER: Final = msgspec.json.Decoder(_Avoided)
 
 
-class NodePreferAvoidPodsPriority:
-    def __init__(self, name: str = "NodePreferAvoidPodsPriority") -> None:
-        self.name = name
-
+class NodePreferAvoidPodsPriority(NamedRule):
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         owner = controller_of(attempt.pod.pod)
         if owner is None or owner.kind not in _AVOIDABLE_KINDS:

@@ -8,21 +8,15 @@ import numpy as np
 from kubestow.arrays import IntArray
 from kubestow.cache.columns import CPU, MEMORY
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
+from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt, NamedRule
 
 
-class LeastRequestedPriority:
-    def __init__(self, name: str = "LeastRequestedPriority") -> None:
-        self.name = name
-
+class LeastRequestedPriority(NamedRule):
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         return (_unused(attempt, nodes, CPU) + _unused(attempt, nodes, MEMORY)) // 2
 
 
-class MostRequestedPriority:
-    def __init__(self, name: str = "MostRequestedPriority") -> None:
-        self.name = name
-
+class MostRequestedPriority(NamedRule):
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         return (_used(attempt, nodes, CPU) + _used(attempt, nodes, MEMORY)) // 2
 

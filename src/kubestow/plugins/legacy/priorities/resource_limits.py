@@ -8,14 +8,11 @@ from kubestow.api.resources import MEMORY as MEMORY_NAME
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.columns import CPU, MEMORY
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.legacy.contract import Attempt
+from kubestow.plugins.legacy.contract import Attempt, NamedRule
 
 
-class ResourceLimitsPriority:
+class ResourceLimitsPriority(NamedRule):
     """Needed a feature gate in v1.9; here every Policy may name it."""
-
-    def __init__(self, name: str = "ResourceLimitsPriority") -> None:
-        self.name = name
 
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         limits = attempt.limits

@@ -15,19 +15,16 @@ from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL
 from kubestow.arrays import IntArray
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
+from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt, NamedRule
 
 _ZONE_WEIGHT: Final = 2.0 / 3.0
 
 _Doubles = npt.NDArray[np.float64]
 
 
-class SelectorSpreadPriority:
+class SelectorSpreadPriority(NamedRule):
     """Also ServiceSpreadingPriority: v1.9 gives it the controllers' selectors, too (spec 06
     §6.6.4)."""
-
-    def __init__(self, name: str = "SelectorSpreadPriority") -> None:
-        self.name = name
 
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         selectors = frozenset(spread_selectors(attempt))

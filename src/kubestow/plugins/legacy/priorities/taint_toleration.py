@@ -7,13 +7,10 @@ from kubestow.arrays import IntArray
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import untolerated_soft_counts
 from kubestow.plugins._shared.normalise import normalise
-from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt
+from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt, NamedRule
 
 
-class TaintTolerationPriority:
-    def __init__(self, name: str = "TaintTolerationPriority") -> None:
-        self.name = name
-
+class TaintTolerationPriority(NamedRule):
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         tolerations = soft_tolerations(attempt.pod.pod.spec.tolerations)
         counts = untolerated_soft_counts(nodes, tolerations, comparison_operators=False)
