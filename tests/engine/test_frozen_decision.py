@@ -94,7 +94,9 @@ def new_node(number: int, variant: int) -> Node:
 class Side:
     """One of two schedulers that see the same events."""
 
-    def __init__(self, nodes: Iterable[Node], *, shares_work: bool, percentage: int = 100) -> None:
+    def __init__(
+        self, nodes: Iterable[Node], *, reuses_answers: bool, percentage: int = 100
+    ) -> None:
         self.cluster = SmallCluster(
             nodes, plugins=enabled_names(DEFAULT_PLUGINS), objects=STORAGE, gates=GATES
         )
@@ -102,7 +104,7 @@ class Side:
             self.cluster.snapshot,
             self.cluster.nominator,
             percentage_of_nodes_to_score=percentage,
-            shares_work=shares_work,
+            reuses_answers=reuses_answers,
         )
 
     def decide(self, pod: Pod) -> FrozenDecision:
@@ -118,7 +120,7 @@ class KeptDecisions(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.nodes = {number: new_node(number, number) for number in range(6)}
-        self.sides = [Side(self.nodes.values(), shares_work=shares) for shares in (True, False)]
+        self.sides = [Side(self.nodes.values(), reuses_answers=shares) for shares in (True, False)]
         self.caches = [side.cluster.cache for side in self.sides]
         self.pod_count = 0
         self.placed: dict[str, PodInfo] = {}
@@ -273,10 +275,10 @@ def test_nodes_that_pre_filter_left_out_have_no_verdict() -> None:
     assert decision.absent.status.message == "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
 
-@pytest.mark.parametrize("shares_work", [True, False])
-def test_nodes_behind_the_end_of_the_search_have_no_verdict(shares_work: bool) -> None:
+@pytest.mark.parametrize("reuses_answers", [True, False])
+def test_nodes_behind_the_end_of_the_search_have_no_verdict(reuses_answers: bool) -> None:
     nodes = [make_node(f"n{number}", unschedulable=number == 1) for number in range(120)]
-    side = Side(nodes, shares_work=shares_work, percentage=50)
+    side = Side(nodes, reuses_answers=reuses_answers, percentage=50)
     for start, end in ((0, 101), (101, 202)):  # The second search wraps round.
         decision = side.decide(make_pod())
         assert (decision.start_index, decision.nodes_to_find) == (start, 100)
@@ -290,13 +292,13 @@ def test_thousands_of_nodes_are_one_entry_per_verdict() -> None:
     nodes = [
         make_node(f"n{number}", cpu="1", unschedulable=number % 2 == 0) for number in range(5_000)
     ]
-    decision = Side(nodes, shares_work=True).decide(make_pod(cpu="2"))
+    decision = Side(nodes, reuses_answers=True).decide(make_pod(cpu="2"))
     assert [len(group.nodes) for group in decision.rejected] == [2_500, 2_500]
     assert [next(iter(group.nodes)) for group in decision.rejected] == ["n0", "n1"]
 
 
 def test_what_is_kept_cannot_be_written_to() -> None:
-    decision = Side([make_node("n1"), make_node("n2")], shares_work=True).decide(make_pod())
+    decision = Side([make_node("n1"), make_node("n2")], reuses_answers=True).decide(make_pod())
     part = decision.scores[0]
     assert decision.total is not None
     for array in (decision.total, part.raw, part.normalized, part.weighted, decision.feasible.rows):
@@ -315,7 +317,7 @@ def test_a_plugin_that_fails_when_asked_again_leaves_the_totals() -> None:
             raise PluginError("not twice")
         return answer
 
-    side = Side([make_node("n1"), make_node("n2")], shares_work=True)
+    side = Side([make_node("n1"), make_node("n2")], reuses_answers=True)
     profile, plugin = side.cluster.profile, make_plugin("Once", score=score)
     profile.plugins = {**profile.plugins, "Once": plugin}
     profile.score_steps.append(ScoreStep("Once", cast(ScorePlugin, plugin), None, 1, NO_REUSE))

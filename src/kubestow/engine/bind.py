@@ -2,9 +2,8 @@
 
 Runs as a task of its own for every pod, while the scheduler already decides on the next one:
 
-    PreBindPreFlight → (tell the API which node) → wait at Permit → PreBind → Bind → PostBind
-        any failure → Unreserve, forget the assumption, wake pods that may use the room, back to
-        the queue
+    PreBindPreFlight → (nominate the node) → wait at Permit → PreBind → Bind → PostBind
+        any failure → Unreserve, forget the assumed pod, move pods that may fit now, requeue
 """
 
 import asyncio
@@ -72,9 +71,8 @@ class Binder:
         looks_ahead: bool,
         extenders: ExtenderChain | None,
     ) -> None:
-        """`events` are by scheduler name. `looks_ahead` is NominatedNodeNameForExpectation: ask
-        PreBind plugins first what they will do, skip those that will do nothing, and write the node
-        to the API meanwhile."""
+        """`events` are by scheduler name. `looks_ahead` is NominatedNodeNameForExpectation: run
+        PreBindPreFlight, skip PreBind plugins without work, and write the nominated node."""
         self._cache = cache
         self._queue = queue
         self._waiting_pods = waiting_pods
@@ -85,7 +83,7 @@ class Binder:
         self._in_pre_bind = in_pre_bind
         self._looks_ahead = looks_ahead
         self._extenders = extenders
-        # How many pods are being bound right now.
+        # How many pods are being bound.
         self.running_count = 0
 
     async def bind(self, placement: Placement) -> None:
@@ -164,7 +162,7 @@ class Binder:
         return await _bind_with(self._extenders, placement)
 
     def _announce_node(self, placement: Placement) -> None:
-        """Let others see which node is coming, while the slow part of binding runs (§12.2)."""
+        """Write the nominated node, for others to see while a slow binding runs (§12.2)."""
         pod = placement.pod.pod
         if pod.status.nominated_node_name != placement.node_name:
             patch = StatusPatch(nominated_node_name=placement.node_name)
@@ -204,22 +202,22 @@ class Binder:
             self._in_pre_bind.pop(uid, None)
 
     def _fail(self, placement: Placement, status: Status) -> None:
-        """Undo everything and hand the pod back (§12.6)."""
+        """Undo everything and requeue the pod (§12.6)."""
         pod = placement.pod
-        # Handling the failure puts the newest version of the pod in its place, without the node.
+        # The failure handler replaces it with the newest version, which has no node.
         assumed = pod.pod
         meter = placement.state.meter
         meter.resume()
         run_unreserve(placement.profile, placement.state, pod, placement.node_name)
         meter.point_ended(UNRESERVE)
-        # A wait that never began must not hold back the next attempt.
+        # A wait that never began must not delay the next attempt.
         self._waiting_pods.remove(pod.uid)
         is_forgotten = self._forget(pod)
         if is_forgotten and not status.is_rejected:
             self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
         self._failures.handle(placement.queued_pod, status, CLEAR_NOMINATION, meter)
         if is_forgotten and status.is_rejected:
-            # The pod itself must not wake from the room it just gave back.
+            # The pod must not be moved by the resources it freed itself.
             def is_another(waiting: Pod) -> bool:
                 return waiting.metadata.uid != pod.uid
 
@@ -235,7 +233,7 @@ class Binder:
 
 
 def rejected_on(node_name: str, status: Status) -> Status:
-    """A rejection after the node was chosen, worded as a FitError of that one node."""
+    """A rejection after the node was chosen, as a FitError of that one node."""
     diagnosis = Diagnosis((node_name,))
     diagnosis.set_explicit(0, status)
     diagnosis.unschedulable_plugins.add(status.plugin)
@@ -245,7 +243,7 @@ def rejected_on(node_name: str, status: Status) -> Status:
 
 
 def run_pre_flight(placement: Placement) -> Status | None:
-    """Ask PreBind plugins what they will do; None: something, Skip: nothing (§12.1)."""
+    """None if some PreBind plugin has work, Skip if none has (§12.1)."""
     state = placement.state
     skip: set[str] = set()
     parallel: set[str] = set()
@@ -341,18 +339,18 @@ async def _run_one(
 
 
 def _accept_cancellation() -> None:
-    """The cancellation was meant for PreBind only: the task goes on, to undo what was done."""
+    """The cancellation is for PreBind only: the task goes on, to undo what was done."""
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()
 
 
 async def _bind_with(extenders: ExtenderChain, placement: Placement) -> Status | None:
-    """An extender goes before the Bind plugins; its error is told as it is (§12.5, §13.5)."""
+    """An extender binds before the Bind plugins; its error text is not wrapped (§12.5, §13.5)."""
     try:
         if await extenders.bind(placement.pod.pod, placement.node_name):
             return None
-    except Exception as error:  # An extender may fail in any way.
+    except Exception as error:  # An extender may raise anything.
         return Status.from_error(error)
     return await run_bind(placement)
 

@@ -3,9 +3,8 @@
     PreFilter → the nominated node first → filter nodes in turn until enough fit → score → choose
                                                  └─ none fits → PostFilter (preemption)
 
-Nothing here talks to the API server or changes the cache, and nothing waits but for extenders,
-where there are any: a cycle stands still until they have answered, as it does upstream. All it
-needs comes in as arguments; all it found goes out as a `Decision`.
+Nothing here calls the API server or changes the cache. Only extenders are waited for: they block
+the cycle until they have answered, as upstream. The result is a `Decision`.
 """
 
 import logging
@@ -64,8 +63,8 @@ PERCENTAGE_MIN: Final = 5
 class Decider:
     """Decides for one pod after the other.
 
-    It remembers where the last search ended (`next_start_index`, one for all profiles: spec 04
-    §6.3) and, unless `shares_work` is off, what it found out for pods of the same shape.
+    It keeps where the last search ended (`next_start_index`, one for all profiles: spec 04 §6.3)
+    and, unless `reuses_answers` is off, the records of pods of the same shape.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class Decider:
         nominator: Nominator,
         *,
         percentage_of_nodes_to_score: int = 0,
-        shares_work: bool = True,
+        reuses_answers: bool = True,
         extenders: ExtenderChain | None = None,
         selector: HostSelector | None = None,
     ) -> None:
@@ -82,14 +81,14 @@ class Decider:
         self._nominator = nominator
         self._percentage = percentage_of_nodes_to_score
         self._selector = selector or PreorderSelector()
-        # Extenders may change nodes under the plugins' hands, and cost more than is saved.
-        shares_work = shares_work and extenders is None
-        self._records = Records(snapshot) if shares_work else None
+        # Extenders may replace nodes between Filter and Score, and cost more than reuse saves.
+        reuses_answers = reuses_answers and extenders is None
+        self._records = Records(snapshot) if reuses_answers else None
         self._extenders = extenders
         self.next_start_index = 0
 
     def decide(self, profile: Profile, pod: PodInfo, meter: CycleMeter = NO_METER) -> Decision:
-        """Choose a node for the pod on the snapshot as it is."""
+        """Choose a node for the pod; the caller has refreshed the snapshot."""
         start_index = self.next_start_index
         if self._records is not None and len(self._snapshot):
             try:
@@ -127,10 +126,7 @@ class Decider:
     def _find_feasible(
         self, profile: Profile, decision: Decision, evaluation: Evaluation
     ) -> Status | None:
-        """Fill in the feasible nodes and the verdicts on the others.
-
-        An Error status ends the attempt.
-        """
+        """Fill in the feasible nodes and the verdicts on the others; an error ends the attempt."""
         diagnosis = decision.diagnosis
         diagnosis.attach(decision.state, profile.filter)
         outcome = decision.pre_filter = evaluation.pre_filter()
@@ -163,7 +159,7 @@ class Decider:
             )
         if error is None and self._extenders is not None:
             found_count = decision.feasible_count
-            # Extenders may leave nothing of what was found, and replace reasons.
+            # Before extenders replace reasons.
             decision.diagnosis.note_rejecting_plugins()
             error = self._ask_extenders(self._extenders, decision)
             if decision.feasible_count != found_count:
@@ -171,7 +167,7 @@ class Decider:
         return error
 
     def _take_in_turn(self, profile: Profile, decision: Decision) -> None:
-        """All nodes fit: take as many as are enough, from where the last search ended."""
+        """All nodes fit: take `nodes_to_find` of them, from where the last search ended."""
         count = len(self._snapshot)
         first = self.next_start_index % count
         decision.nodes_to_find = self._nodes_to_find(profile, count)
@@ -187,7 +183,7 @@ class Decider:
         decision.state.meter.point_ended(FILTER)
 
     def _ask_extenders(self, extenders: ExtenderChain, decision: Decision) -> Status | None:
-        """Leave the feasible nodes that extenders leave (spec 04 §13.3)."""
+        """Reduce the feasible nodes to those that extenders accept (spec 04 §13.3)."""
         pod, diagnosis = decision.pod.pod, decision.diagnosis
         outcome = extenders.filter(pod, decision.feasible, self._snapshot)
         if outcome.error is not None:
@@ -200,8 +196,7 @@ class Decider:
         return None
 
     def _try_nominated_node(self, profile: Profile, decision: Decision) -> bool:
-        """A pod promised a node gets it if it still fits, without looking at any other (spec 04
-        §5)."""
+        """A pod gets its nominated node if it fits there; no other is filtered (spec 04 §5)."""
         name = decision.pod.pod.status.nominated_node_name
         row = self._snapshot.row_of(name) if name else None
         if row is None:
@@ -213,7 +208,7 @@ class Decider:
             SimulatedNode(self._snapshot, row),
             self._nominator.nominated_pods_for_node(name),
         )
-        # A scan of its own, and only a fault makes it anything but a success (spec 04 §2.9).
+        # Measured as one Filter run, which only a fault makes unsuccessful (spec 04 §2.9).
         is_fault = status is not None and not status.is_rejected
         decision.state.meter.point_ended(FILTER, status if is_fault else None)
         if status is None:
@@ -237,15 +232,12 @@ class Decider:
         return decision.feasible_count > 0
 
     def _candidates(self, decision: Decision) -> range | npt.NDArray[np.intp]:
-        """Rows worth looking at: all, or those PreFilter left, in visiting order.
-
-        A range where they follow each other.
-        """
+        """Rows to filter in visiting order: all, or those PreFilter left; a range if contiguous."""
         names = decision.pre_filter.node_names
         if names is None:
             return range(len(self._snapshot))
-        # Spec 04 §6.1, recorded: the set that is printed is the set of blamed plugins, so a filter
-        # that rejected the nominated node just before is named as well.
+        # Spec 04 §6.1, recorded: all plugins that rejected so far are printed, so a filter that
+        # rejected the nominated node just before is named as well.
         restricting = " ".join(sorted(decision.diagnosis.unschedulable_plugins))
         decision.diagnosis.absent = _unsatisfied(restricting)
         found = (self._snapshot.row_of(name) for name in names)
@@ -269,7 +261,7 @@ class Decider:
         return max(count * percentage // 100, NODES_TO_FIND_MIN)
 
     def _nominated_rows(self) -> dict[int, Sequence[PodInfo]]:
-        """Nodes that pods are nominated to: these are filtered one by one."""
+        """Nominated pods by row; these nodes are filtered one by one."""
         rows: dict[int, Sequence[PodInfo]] = {}
         for name in self._nominator.nominated_nodes():
             row = self._snapshot.row_of(name)
@@ -303,8 +295,8 @@ class Decider:
         return run_scores(profile, decision.state, decision.pod, nodes)
 
     def _select_with(self, extenders: ExtenderChain, decision: Decision, scores: Scores) -> int:
-        """Add what extenders think of the nodes; equal totals are told apart by chance where an
-        extender named the node (spec 04 §8.4, §13.4)."""
+        """Add the extenders' scores. Ties between nodes that an extender named are broken at random
+        (spec 04 §8.4, §13.4)."""
         priorities = extenders.prioritize(decision.pod.pod, decision.feasible, self._snapshot)
         if priorities is None:
             return self._selector.select(scores.total)
@@ -317,7 +309,7 @@ class Decider:
         return self._selector.select(np.where(total == total.max(), priorities.randomizers, -1))
 
     def _after_filters_failed(self, profile: Profile, decision: Decision) -> Decision:
-        """No node fits: ask PostFilter, and put everything into the message (spec 04 §9)."""
+        """No node fits: ask PostFilter and add its answer to the message (spec 04 §9)."""
         diagnosis = decision.diagnosis
         decision.fit_error_text = diagnosis.message()
         if not profile.post_filter:
@@ -335,9 +327,9 @@ class Decider:
 class _Search:
     """Filters nodes in visiting order, stretch by stretch, until enough fit (spec 04 §6.3).
 
-    A stretch is evaluated as a whole; what lies behind the place where upstream would have stopped
-    is thrown away. Upstream stops at the first feasible node too many, so failures up to there
-    count.
+    A stretch is evaluated as a whole, and the verdicts behind the node at which upstream stops are
+    dropped. Upstream stops at the first feasible node beyond `nodes_to_find`, so rejections before
+    that node count.
     """
 
     def __init__(
@@ -354,7 +346,7 @@ class _Search:
         self._evaluation = evaluation
         self._nominated = nominated
         self._wanted = decision.nodes_to_find
-        # A stretch of the cluster in which every node fits stays a slice: nothing has to be copied.
+        # A stretch in which every node fits stays a slice, so that nothing is copied.
         self._found: list[slice | npt.NDArray[np.intp]] = []
         self._found_count = 0
 
@@ -375,7 +367,7 @@ class _Search:
             self._take(rows, len(rows))
             return None
         for rows in self._stretches(candidates, first):
-            error, is_done = self._look_at(rows)
+            error, is_done = self._filter_stretch(rows)
             if error is not None or is_done:
                 return error
         return None
@@ -383,7 +375,7 @@ class _Search:
     def _stretches(
         self, candidates: range | npt.NDArray[np.intp], start: int
     ) -> Iterator[slice | npt.NDArray[np.intp]]:
-        """The candidates from `start` on, wrapping round, in pieces that tend to be just enough."""
+        """The candidates from `start` on, wrapping round, in pieces of about the needed length."""
         count = len(candidates)
         share = self._evaluation.passing_share()
         size = self._wanted + 1 if share == 1 else self._enough(self._wanted, share)
@@ -401,17 +393,16 @@ class _Search:
 
     @staticmethod
     def _enough(wanted: int, share: float) -> int:
-        """How many to look at where such a share of the nodes fits, with some to spare."""
+        """How many nodes to filter if this share of them fits, with a margin."""
         return int(1.1 * wanted / max(share, 0.01)) + 16
 
-    def _look_at(self, rows: slice | npt.NDArray[np.intp]) -> tuple[Status | None, bool]:
-        """Filter one stretch. Returns an error that ends the attempt, and whether enough were
-        found."""
+    def _filter_stretch(self, rows: slice | npt.NDArray[np.intp]) -> tuple[Status | None, bool]:
+        """Returns an error that ends the attempt, and whether enough nodes were found."""
         try:
             failed_by, codes = self._evaluation.verdicts(rows)
         except FilterError as error:
             return error.status, True
-        explicit = self._look_again_at_nominated(rows) if self._nominated else {}
+        explicit = self._filter_nominated(rows) if self._nominated else {}
         if explicit:
             failed_by = _with_explicit(failed_by, explicit)
         passed = failed_by == PASSED
@@ -427,22 +418,20 @@ class _Search:
             taken = taken[taken < end]
         if isinstance(rows, slice):
             self._take(taken + rows.start, len(taken))
-            looked_at: Rows = slice(rows.start, rows.start + end)
+            visited: Rows = slice(rows.start, rows.start + end)
         else:
             self._take(rows[taken], len(taken))
-            looked_at = rows[:end]
-        self._record(looked_at, failed_by[:end], codes[:end], explicit)
+            visited = rows[:end]
+        self._record(visited, failed_by[:end], codes[:end], explicit)
         return error, end < len(failed_by)
 
     def _take_all(self, rows: slice, count: int, missing: int) -> bool:
-        """Every node of the stretch fits; tells whether there are more than enough."""
+        """Every node of the stretch fits; returns whether there are more than needed."""
         taken = min(count, missing)
         self._take(slice(rows.start, rows.start + taken), taken)
         return taken < count
 
-    def _look_again_at_nominated(
-        self, rows: slice | npt.NDArray[np.intp]
-    ) -> dict[int, Status | None]:
+    def _filter_nominated(self, rows: slice | npt.NDArray[np.intp]) -> dict[int, Status | None]:
         """Verdicts on nodes that pods are nominated to, by position in the stretch."""
         verdicts: dict[int, Status | None] = {}
         for row, pods in self._nominated.items():
@@ -464,8 +453,7 @@ class _Search:
         explicit: Mapping[int, Status | None],
         end: int,
     ) -> tuple[Status | None, int]:
-        """The first node of the stretch whose filter failed rather than rejected, if before
-        `end`."""
+        """The status and position of the first filter error in the stretch, if before `end`."""
         position = end
         if codes.min(initial=0) < 0:
             failed = np.flatnonzero((codes[:end] < 0) & (failed_by[:end] >= 0))
@@ -499,18 +487,18 @@ class _Search:
             if position < len(failed_by) and status is not None:
                 row = rows.start + position if isinstance(rows, slice) else int(rows[position])
                 diagnosis.set_explicit(row, status)
-                # Not so for the pod's own nominated node: that it pends there is forgotten (§5).
+                # Unlike for the pod's own nominated node, Pending is recorded here (§5).
                 diagnosis.add_plugin_of(status)
 
 
 @lru_cache(64)
 def _unsatisfied(restricting: str) -> Status:
-    """The status of nodes that these plugins left out."""
+    """The status of nodes that PreFilter left out."""
     return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{restricting}]")
 
 
 def _attach(meter: CycleMeter, state: CycleState) -> None:
-    """From here on the attempt is measured; what came before belongs to no extension point."""
+    """Measure the attempt from here on; earlier time belongs to no extension point."""
     state.meter = meter
     state.sampler = meter if meter.is_sampled else NO_METER
     meter.resume()
@@ -540,9 +528,9 @@ def _joined(found: Sequence[slice | npt.NDArray[np.intp]]) -> slice | npt.NDArra
 
 
 def _first_at_or_after(candidates: range | npt.NDArray[np.intp], start: int) -> int:
-    """Where in the candidates the search begins, going round the cluster from row `start`.
+    """The position in the candidates at which the search from row `start` begins.
 
-    Upstream walks candidates that PreFilter restricted in random order; this one is as good as any.
+    Upstream visits candidates that PreFilter restricted in the random order of a map.
     """
     if isinstance(candidates, range):
         return start % len(candidates)

@@ -1,9 +1,8 @@
-"""The record of one scheduling attempt: what was decided, and everything needed to say why.
+"""The result of one scheduling attempt: what was decided, and why.
 
 It is the only source for messages, events, conditions, explanations, reports and the conformance
-runner. It holds the arrays the attempt produced anyway; words are made on demand. So it is valid
-within its scheduling cycle only: the next cycle overwrites what it refers to. `freeze` gives a copy
-to keep.
+runner. It refers to the arrays of the attempt, and texts are made on demand. So it is valid only
+within its scheduling cycle: the next one overwrites these arrays. `freeze` gives a copy to keep.
 """
 
 from collections.abc import Sequence
@@ -52,7 +51,7 @@ class Decision:
     """One attempt to place one pod.
 
     status       None when a node was chosen; otherwise why not
-    nomination   what becomes of the pod's nominated node; None leaves it alone
+    nomination   the change of the pod's nominated node; None leaves it as it is
     """
 
     __slots__ = (
@@ -139,14 +138,14 @@ class Decision:
         return self
 
     def fail_to_fit(self) -> "Decision":
-        """No node fits, and what PostFilter had to say is in the diagnosis."""
+        """No node fits; the diagnosis already has the answer of PostFilter."""
         self.status = Status(Code.UNSCHEDULABLE, error=FitError(self.diagnosis))
         return self
 
     def freeze(self) -> FrozenDecision:
-        """All that is known of the attempt, in a value of its own that no later cycle changes.
+        """A copy that later cycles do not change. Call it within the cycle.
 
-        To be called within the cycle. Plugins whose part in the scores is not known yet are asked.
+        Plugins whose part in the scores is not known yet are asked.
         """
         names, diagnosis, outcome = self.node_names, self.diagnosis, self.pre_filter
         feasible, rejected = self.feasible, diagnosis.rows_by_status()
@@ -188,5 +187,5 @@ def _frozen_scores(scores: Scores) -> tuple[FrozenScores, ...]:
     try:
         return tuple(map(FrozenScores.of, scores.by_plugin))
     except (FilterError, ScoreError):
-        # A plugin that answered in the cycle fails when it is asked again. The totals hold.
+        # A plugin that answered in the cycle failed when asked again. The totals are still right.
         return ()

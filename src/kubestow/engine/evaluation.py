@@ -1,8 +1,7 @@
-"""How the filters and scores of one attempt come about: by asking the plugins.
+"""Where `decide` gets filters and scores from: an `Evaluation`.
 
-`decide` asks an `Evaluation` for what it needs, stretch by stretch. This one asks every plugin
-anew; `equivalence` has one that reuses what was found out for pods of the same shape. Both give the
-same answers.
+`PlainEvaluation` asks every plugin in every attempt; the one in `equivalence` reuses answers given
+for pods of the same shape. Both give the same answers.
 """
 
 from typing import Protocol
@@ -31,26 +30,21 @@ class Evaluation(Protocol):
         ...
 
     def passes_everywhere(self) -> bool:
-        """Whether every node is known to pass the filters. Call `pre_filter` first.
-
-        Where verdicts are reused, this is what brings them up to date.
-        """
+        """Whether every node is known to pass the filters. Call `pre_filter` first."""
         ...
 
     def pre_filter(self) -> PreFilterOutcome: ...
 
     def verdicts(self, rows: Rows) -> Verdicts:
-        """What the filters say of these nodes, nominated pods aside. Not to be written to."""
+        """Verdicts on these nodes without nominated pods. Read-only."""
         ...
 
     def scores(self, rows: Rows) -> Scores:
-        """Scores of these nodes, which are all that are feasible."""
+        """Scores of these nodes, which must be all feasible ones."""
         ...
 
 
 class PlainEvaluation:
-    """Asks every plugin."""
-
     def __init__(self, profile: Profile, pod: PodInfo, snapshot: Snapshot) -> None:
         self.state = CycleState()
         self._profile = profile

@@ -1,8 +1,7 @@
-"""Makes the parts of a scheduler and fits them together.
+"""Builds a scheduler from its parts.
 
-Handles, plugins, profiles, queue, decider and binder depend on each other in this order. What was
-different in an older version is a method here that the factory of that version overrides
-(`engine.legacy.factory`).
+Handles, plugins, profiles, queue, decider and binder depend on each other in this order. Where an
+older version differs, its factory (`engine.legacy.factory`) overrides a method of this one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,9 +42,9 @@ class SchedulerFactory:
     """What a scheduler is connected to; `build` makes one.
 
     `events` makes the event sink of a profile, because the reporter of an event is the profile. A
-    pod that was rejected longer ago than `max_unschedulable_ns` is tried again without a reason.
-    Extenders bind in a thread, except in virtual time, which would run ahead of it. `rng` breaks
-    ties where extenders or older versions do so by chance.
+    pod that was rejected longer ago than `max_unschedulable_ns` is tried again without an event.
+    Extenders bind in a thread, except in virtual time, which would not wait for it. `rng` breaks
+    ties where extenders or older versions do so at random.
     """
 
     binder_type = Binder
@@ -66,7 +65,7 @@ class SchedulerFactory:
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def build(self) -> Scheduler:
-        """A scheduler that watches nothing and does nothing yet; ConfigError if it cannot be."""
+        """A scheduler that is not connected to watches yet; raises ConfigError."""
         config, clock = self.config, self.clock
         cache, snapshot = self.make_cache(), self.make_snapshot()
         tasks, waiting_pods = BackgroundTasks(clock), WaitingPods()

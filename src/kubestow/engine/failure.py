@@ -1,6 +1,6 @@
-"""What becomes of a pod whose attempt failed (spec 04 §14).
+"""Handles a failed attempt (spec 04 §14).
 
-It goes back to the queue, its nomination is updated, and its condition and an event say why.
+The pod goes back to the queue, its nomination is updated, and a condition and an event say why.
 """
 
 import logging
@@ -37,16 +37,16 @@ class PodLister(Protocol):
 
 
 class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be written to a pod's status; None leaves that part alone."""
+    """What is to be written to a pod's status; None leaves that part as it is."""
 
     condition: Condition | None = None
     nominated_node_name: str | None = None
 
 
 class StatusWriter(Protocol):
-    """Sends a patch on its way without making the caller wait."""
-
-    def write_status(self, pod: Pod, patch: StatusPatch) -> None: ...
+    def write_status(self, pod: Pod, patch: StatusPatch) -> None:
+        """Start a patch without waiting for it."""
+        ...
 
 
 class FailureHandler:
@@ -94,7 +94,7 @@ class FailureHandler:
         self._report(pod, status, nomination, events)
 
     def _requeue(self, queued_pod: QueuedPod) -> bool:
-        """Back to the queue, if the pod still is what we tried; False ends the handling at once."""
+        """Back to the queue, unless the pod is gone or bound; False if another has its name."""
         pod = queued_pod.pod
         known = self._pods.get(pod.metadata.namespace, pod.metadata.name)
         if known is None or known.spec.node_name:
@@ -108,13 +108,13 @@ class FailureHandler:
         if known.metadata.uid != pod.metadata.uid:
             self._queue.done(queued_pod.uid)
             return False
-        # Spec 02 §14: anew, not `update`. What was derived from the older version (a request that
-        # was resized since, affinity terms) must not survive the attempt.
+        # Spec 02 §14: a new PodInfo, not `update`: what was derived from the older version (a
+        # request that was resized since, affinity terms) must not survive the attempt.
         queued_pod.pod_info = PodInfo(known)
         try:
             self._queue.add_unschedulable_if_not_present(queued_pod)
         except QueueError as error:
-            # It was added anew meanwhile; the rest of the failure is told all the same.
+            # It was added again meanwhile; the failure is still reported.
             log.error("cannot requeue pod %s: %s", _name(pod), error)
         return True
 
@@ -152,9 +152,9 @@ def _changed_nomination(pod: Pod, nomination: Nomination | None) -> str | None:
 
 
 def _log_failure(pod: Pod, error: Exception | None) -> None:
-    """Spec 09 §10: what fits nowhere is everyday life, everything else an error."""
+    """Spec 09 §10: a pod that fits nowhere is normal, everything else an error."""
     if isinstance(error, FitError):
-        if is_heard(log, 2):  # The text of a large cluster's failure is dear.
+        if is_heard(log, 2):  # The text is expensive in a large cluster.
             tell(log, "Unable to schedule pod; no fit; waiting", v=2, pod=_name(pod), err=error)
     elif error is not None and str(error) == NO_NODES_TEXT:
         text = "Unable to schedule pod; no nodes are registered to the cluster; waiting"

@@ -1,8 +1,7 @@
-"""A decision that is kept: what one scheduling attempt found, in values of its own.
+"""A copy of a decision that outlives its cycle: the source of explanations and recordings.
 
 A `Decision` refers to arrays that the next cycle overwrites and to plugins that answer from the
-snapshot as it is when they are asked. `Decision.freeze` copies all of it while it is still true;
-no later cycle changes what the copy says. Explanations, pages and recordings stand on it.
+current snapshot. `Decision.freeze` copies all of it within the cycle.
 
 It is compact: nodes are row numbers, verdicts are kept once for all nodes that share them, and the
 names of the nodes are the snapshot's own list, which is replaced, never changed, when rows move.
@@ -25,7 +24,7 @@ from kubestow.framework.status import Status
 
 
 class FrozenStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A status in words, without the exception behind it: that would keep the whole cycle alive.
+    """A status as text, without its exception, which would keep the whole cycle in memory.
 
     code   the name upstream prints, such as "Unschedulable"
     """
@@ -44,7 +43,7 @@ class FrozenStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 
 
 class PodRef(msgspec.Struct, frozen=True, rename="camel"):
-    """Which pod; `key` is its namespace and name."""
+    """`key` is namespace and name."""
 
     key: str
     uid: str
@@ -55,7 +54,7 @@ class PodRef(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NodeNames:
-    """Some of the nodes by name, kept as row numbers.
+    """Names of some nodes, kept as row numbers.
 
     rows   int32[k], read-only
     """
@@ -110,20 +109,18 @@ class FrozenDecision(
 
     node                 the chosen node, or ""
     status               why no node was chosen; None when one was
-    nominated_node       what becomes of the pod's nominated node: its name, "" to clear it, None to
-                         leave it alone
-    via_nominated_node   the node the pod was nominated to still fits, so no other was looked at
+    nominated_node       the pod's new nominated node, "" to clear it, None to leave it as it is
+    via_nominated_node   the pod fits on its nominated node, so no other was filtered
     start_index          the row at which the search began
     nodes_to_find        how many feasible nodes were enough
-    evaluated_count      how many nodes were looked at
+    evaluated_count      how many nodes were filtered
     restricted_to        the only nodes PreFilter left, None for all; `restricted_by` are the
                          plugins that did so
     feasible             the nodes that fit, in the order they were found
     rejected             those that do not, by verdict, in the order of their first row
-    absent               nodes without a verdict of their own, and the status they count with:
-                         PreFilter left them out, or the search ended before them
-    total                int64[k]: scores of the feasible nodes; None where there was nothing to
-                         choose
+    absent               nodes that were not filtered, and the status they count with: PreFilter
+                         left them out, or the search ended before them
+    total                int64[k]: scores of the feasible nodes; None if nodes were not scored
     scores               what each plugin and extender added to the totals
     victims              the pods that are evicted from the nominated node
     timings              how long each extension point took and, in sampled attempts, each plugin;
@@ -154,12 +151,12 @@ class FrozenDecision(
     timings: tuple[Timing, ...] = ()
 
     def to_document(self) -> JsonObject:
-        """The same in plain values, nodes by name; what is empty is left out."""
+        """As JSON values, nodes by name; empty fields are left out."""
         return msgspec.to_builtins(self, enc_hook=_plain)
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same array, never to be written to again."""
+    """The same array, made read-only."""
     array.flags.writeable = False
     return array
 

@@ -1,8 +1,8 @@
 """What happens when the API server reports a change (spec 03 §11).
 
-Each handler first brings the cache up to date, then tells the queue which waiting pods may care. A
-cache error is logged and never keeps the queue from hearing of the event. Handlers run on the
-event loop, one event at a time, in the order of each watch.
+Each handler first brings the cache up to date, then passes the event to the queue. A cache error is
+logged, and the queue still gets the event. Handlers run on the event loop, one event at a time, in
+the order of each watch.
 """
 
 import logging
@@ -35,8 +35,6 @@ log = logging.getLogger(__name__)
 
 
 class EventHandlers:
-    """Turns changes of API objects into changes of cache and queue."""
-
     def __init__(
         self,
         cache: Cache,
@@ -80,7 +78,7 @@ class EventHandlers:
             self._queue_delete(pod)
 
     def pod_deleted_unseen(self, last_known: Pod) -> None:
-        """The pod vanished while the watch was broken: its last state is only what we knew."""
+        """The pod was deleted while the watch was broken: its final state is not known."""
         self._cache_delete(last_known)
         if self._is_responsible(last_known):
             self._queue_delete(last_known)
@@ -124,7 +122,7 @@ class EventHandlers:
         self._queue.update(old, new)
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
-            self._room_freed(old)
+            self._nomination_ended(old)
 
     def _queue_delete(self, pod: Pod) -> None:
         started_s = self._metrics.now_s()
@@ -132,25 +130,25 @@ class EventHandlers:
         if self._is_assumed(pod):
             self._assumed_deleted(pod)
         elif pod.status.nominated_node_name:
-            self._room_freed(pod)
+            self._nomination_ended(pod)
         self._metrics.event_handled(UNSCHEDULABLE_POD_DELETE, started_s)
 
     def _is_assumed(self, pod: Pod) -> bool:
         try:
             return self._cache.is_assumed(pod)
         except CacheError as error:
-            log.error("cannot tell whether pod %s is assumed: %s", object_ref(pod.metadata), error)
+            log.error("cannot check if pod %s is assumed: %s", object_ref(pod.metadata), error)
             return False
 
-    def _room_freed(self, pod: Pod) -> None:
-        """A nomination went away: pods that had to stand back behind it may fit now."""
+    def _nomination_ended(self, pod: Pod) -> None:
+        """Pods of the same or lower priority may fit on the node now."""
         priority = priority_of(pod)
         self._queue.move_all(
             ASSIGNED_POD_DELETE, pod, None, lambda waiting: priority_of(waiting) <= priority
         )
 
     def _assumed_deleted(self, pod: Pod) -> None:
-        """A pod we have placed but not bound yet is being deleted."""
+        """An assumed pod that is not bound yet is being deleted."""
         try:
             assumed = self._cache.pod(pod)
         except CacheError:
@@ -176,7 +174,7 @@ class EventHandlers:
         self._move_for_each(classify_node_update(old, new), old, new, started_s)
 
     def node_deleted(self, node: Node) -> None:
-        # The queue hears of it first, as upstream does it: hints may still see the node.
+        # The queue comes first, as upstream: hints may still see the node.
         started_s = self._metrics.now_s()
         self._queue.move_all(NODE_DELETE, node, None)
         self._log_failure("RemoveNode", lambda: self._cache.remove_node(node))
@@ -185,7 +183,7 @@ class EventHandlers:
     # --- everything else (§11.7) ---
 
     def object_changed(self, resource: str, old: ApiObject | None, new: ApiObject | None) -> None:
-        """Volumes, classes, claims and the like: the stores have them, only the queue must hear."""
+        """Any other kind: the stores are up to date, only the queue gets the event."""
         action = Action.UPDATE
         if old is None:
             action = Action.ADD
@@ -201,8 +199,7 @@ class EventHandlers:
     def _move_for_each(
         self, events: Iterable[ClusterEvent], old: Pod | Node, new: Pod | Node, started_s: float
     ) -> None:
-        """Tell the queue of every event. Each is charged for itself and for what came before the
-        first: bringing the cache up to date."""
+        """Pass every event to the queue. The time of each includes that of the cache update."""
         before_s = self._metrics.now_s() - started_s
         for event in events:
             move_started_s = self._metrics.now_s()

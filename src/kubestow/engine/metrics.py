@@ -1,6 +1,6 @@
 """What the engine reports to the metrics (spec 04 §2.9, 03 §11.8, 09 §8.1).
 
-A scheduler without a recorder has `NO_SCHEDULER_METRICS`: nothing is timed then.
+With `NO_SCHEDULER_METRICS` nothing is timed.
 """
 
 from typing import Final, Protocol
@@ -17,12 +17,12 @@ ERROR: Final = "error"
 
 
 class SchedulerMetrics(PluginMetrics, Protocol):
-    """The recorder of one scheduler. It must be quick: it is called many times per pod."""
+    """The recorder of one scheduler. It must be fast: it is called many times per pod."""
 
     def start_attempt(self, profile_name: str, *, keeps_timings: bool) -> CycleMeter: ...
 
     def decided(self, decision: Decision) -> None:
-        """The scheduling algorithm has an answer; says how often which plugin was asked."""
+        """The scheduling algorithm has ended; the decision has how often which plugin was asked."""
         ...
 
     def pod_bound(self, queued_pod: QueuedPod) -> None: ...
@@ -32,13 +32,11 @@ class SchedulerMetrics(PluginMetrics, Protocol):
         ...
 
     def event_handled(self, event: ClusterEvent, started_s: float) -> None:
-        """An informer's event that came at `started_s` has gone through cache and queue."""
+        """Cache and queue are up to date with an event that came at `started_s`."""
         ...
 
 
 class NoSchedulerMetrics(NoPluginMetrics):
-    """Counts nothing."""
-
     def start_attempt(self, profile_name: str, *, keeps_timings: bool) -> CycleMeter:
         return NO_METER
 

@@ -1,12 +1,10 @@
-"""Events in the name of a profile: what plugins and the engine record, on its way to the server."""
+"""The event sink of plugins and engine: events reported by a profile."""
 
 from kubestow.api.pod import Pod
 from kubestow.cluster.events import EventRecorder
 
 
 class ProfileEvents:
-    """Events of one profile: it is their reporter."""
-
     def __init__(self, recorder: EventRecorder, profile_name: str) -> None:
         self._recorder = recorder
         self._profile_name = profile_name

@@ -1,4 +1,4 @@
-"""Builds the profiles a configuration asks for: makes the plugins, checks the set.
+"""Builds the profiles of a configuration and their plugins.
 
 Not here: merging in the defaults, decoding and validating arguments (`config`).
 """
@@ -93,14 +93,14 @@ def _make_plugin(
         return plugin_class(_checked_args(plugin_class, args, gates), handle)
     except ConfigError as error:
         raise ConfigError(f'initializing plugin "{name}": {error}') from error
-    except Exception as error:  # A plugin from outside may fail in any way; the user hears which.
+    except Exception as error:  # An out-of-tree plugin may raise anything.
         problem = f"{type(error).__name__}: {error}"
         raise ConfigError(f'initializing plugin "{name}": {problem}') from error
 
 
 def _checked_args(plugin_class: PluginClass, args: object, gates: FeatureGates) -> object:
     args_type = plugin_class.args_type
-    # A plugin from outside has a type of its own, and so may one that stands in for a built-in.
+    # An out-of-tree plugin has its own type, also where it replaces a built-in one.
     if args_type is not None and not isinstance(args, args_type):
         args = convert_args(plugin_class.name, args, args_type)
     if isinstance(args, PluginArgs):
@@ -109,7 +109,7 @@ def _checked_args(plugin_class: PluginClass, args: object, gates: FeatureGates) 
 
 
 class _QueueSort(NamedTuple):
-    """What orders the queue of a profile; there is one queue, so it must be the same for all."""
+    """The order of a profile's pods; there is one queue, so it must be the same for all."""
 
     name: str
     args: object

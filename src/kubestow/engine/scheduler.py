@@ -4,8 +4,8 @@
                                     │                   │
                                     └──── failure ◄─────┴── back to the queue, condition, event
 
-A scheduling cycle (`schedule_one`) is a plain function that never waits, unless extenders are
-configured: then it stands still until they have answered. Binding runs beside it.
+A scheduling cycle (`schedule_one`) is a plain function that never waits, except that extenders
+block it until they have answered. Binding runs beside it.
 """
 
 import asyncio
@@ -42,12 +42,10 @@ CYCLES_PER_TURN_MAX: Final = 16
 
 
 class DecisionListener(Protocol):
-    """Called with every decision, before the pod is placed or goes back to the queue: for reports
-    and explanations.
+    """Called with every decision, before the pod is placed or goes back to the queue.
 
-    The decision is valid during the call only, because the next cycle overwrites what it refers to.
-    A listener that keeps decisions keeps `decision.freeze()`. Nothing is copied or computed before
-    that call, but where attempts are measured and there is a listener, their timings are kept.
+    The decision is valid during the call only, because the next cycle overwrites what it refers to;
+    `decision.freeze()` gives a copy to keep. Timings are kept if there is a listener.
     """
 
     def __call__(self, decision: Decision, queued_pod: QueuedPod, /) -> None: ...
@@ -55,7 +53,7 @@ class DecisionListener(Protocol):
 
 @dataclass(kw_only=True, eq=False)
 class Scheduler:
-    """A loop over the parts it is given; `engine.factory` makes them and fits them together.
+    """The loop over parts that `engine.factory` makes.
 
     `events` and `profiles` are by scheduler name. The watches feed `objects` and `handlers`.
     """
@@ -92,7 +90,7 @@ class Scheduler:
                 await asyncio.sleep(0)
 
     def schedule_one(self, queued_pod: QueuedPod) -> Decision | None:
-        """One scheduling cycle. None when the pod was not tried at all."""
+        """One scheduling cycle; None if the pod was skipped."""
         profile = self.profiles.get(queued_pod.scheduler_name)
         if profile is None:
             log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
@@ -124,7 +122,7 @@ class Scheduler:
         try:
             return self.cache.is_assumed(pod)
         except CacheError:
-            return False  # Spec 04 §3: a pod without UID is tried all the same.
+            return False  # Spec 04 §3: a pod without UID is not skipped.
 
     def _decide(self, profile: Profile, queued_pod: QueuedPod, meter: CycleMeter) -> Decision:
         try:
@@ -135,8 +133,7 @@ class Scheduler:
         return self.decider.decide(profile, queued_pod.pod_info, meter)
 
     def _place(self, profile: Profile, queued_pod: QueuedPod, decision: Decision) -> None:
-        """Count the pod on its node, let plugins reserve and permit, and start binding (§10,
-        §11)."""
+        """Assume the pod, run Reserve and Permit, and start binding (§10, §11)."""
         state, node_name = decision.state, decision.node_name
         assumed = queued_pod.copy_for_assume(queued_pod.pod_info.assigned_to(node_name))
         placement = Placement(

@@ -1,9 +1,9 @@
-"""Which of the best nodes is taken (spec 04 §8.4).
+"""Which of the best nodes is chosen (spec 04 §8.4).
 
 Upstream builds a binary heap of the candidates in place and takes the root. Without randomness the
 root is, of all candidates with the best total, the one that comes first in pre-order (node, left
 subtree, right subtree) of the tree the list forms when read as a heap. That order does not depend
-on the length of the list, so each position has one number for ever.
+on the length of the list, so each position has a fixed number.
 """
 
 from typing import Final, Protocol
@@ -16,11 +16,11 @@ from kubestow.arrays import IntArray
 _DEPTH_MAX: Final = 48
 _WORST: Final = np.iinfo(np.int64).min
 
-# Up to so many totals are all read in pre-order.
+# Up to this many totals, read all of them in pre-order.
 _FEW: Final = 8192
-# Of more, so many are read that way first, then as many again, then twice as many.
+# Above, read this many first, then as many again, then twice as many.
 _EARLY: Final = 512
-# So many equals are sooner compared than met.
+# Below this many ties, compare them all.
 _TIES_FEW: Final = 1024
 
 
@@ -50,7 +50,6 @@ class PreorderSelector:
         self._orders: dict[int, _PreOrder] = {}
 
     def select(self, totals: IntArray) -> int:
-        """The position of the chosen node in the list of totals."""
         length = _rounded_up(len(totals))
         order = self._orders.get(length)
         if order is None:
@@ -61,7 +60,7 @@ class PreorderSelector:
 
 
 class _PreOrder:
-    """The positions in pre-order, for lists of up to some length."""
+    """The positions in pre-order, for lists of up to `length`."""
 
     def __init__(self, length: int) -> None:
         self._keys = preorder_keys(length)
@@ -69,15 +68,15 @@ class _PreOrder:
         self._filled: IntArray = np.empty(length, np.int64)
 
     def first_of_best(self, totals: IntArray) -> int:
-        """Read all of them, the list being filled up to the full length."""
+        """Read all totals, padded to the full length."""
         self._filled[: len(totals)] = totals
         self._filled[len(totals) :] = _WORST
         return int(self._positions[self._filled.take(self._positions).argmax()])
 
     def first_of_best_by_ties(self, totals: IntArray) -> int:
-        """The same for many: reading in pre-order means jumping about in memory, so do it little.
+        """The same for long lists, where reading all in pre-order would be random memory access.
 
-        Where few are equal there is not much to read; where many are, one of them is soon met.
+        Few ties are compared directly; of many, one is found early in pre-order.
         """
         is_best = totals == totals.max()
         if np.count_nonzero(is_best) <= _TIES_FEW:
@@ -86,15 +85,15 @@ class _PreOrder:
         start, end = 0, _EARLY
         while True:
             early = self._positions[start:end]
-            met = early[early < len(totals)]
-            met = met[is_best.take(met)]
-            if len(met):
-                return int(met[0])
+            found = early[early < len(totals)]
+            found = found[is_best.take(found)]
+            if len(found):
+                return int(found[0])
             start, end = end, 2 * end
 
 
 def best_positions(totals: IntArray) -> npt.NDArray[np.intp]:
-    """Every position whose total is the best: any of them may be chosen by chance."""
+    """Every position whose total is the best."""
     return np.flatnonzero(totals == totals.max())
 
 

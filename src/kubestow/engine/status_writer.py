@@ -1,8 +1,7 @@
 """Writes pod statuses beside the scheduling loop, in order for each pod.
 
-A failed attempt wants its condition written, but the next pod must not wait for that. Writes of
-one pod must not overtake each other, so each pod has at most one write under way; what comes
-meanwhile waits.
+The next pod must not wait until the condition of a failed one is written. Writes of one pod must
+not overtake each other, so each pod has at most one write under way; later ones wait.
 """
 
 import logging
@@ -53,6 +52,6 @@ class ClientStatusWriter:
                 nominated_node_name=patch.nominated_node_name,
             )
         except NotFoundError:
-            pass  # The pod is gone; there is nobody to tell.
+            pass  # The pod is gone, and its status with it.
         except ApiError as error:
             log.error("Error updating pod %s: %s", object_ref(pod.metadata), error)

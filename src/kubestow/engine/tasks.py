@@ -15,25 +15,22 @@ class BackgroundTasks:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        # The event loop itself holds its tasks weakly: without this set they could be collected.
+        # The event loop holds its tasks weakly: without this set they could be collected.
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something beside the scheduling loop."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing runs: all bindings and writes have ended."""
         return not self._tasks
 
     async def drain(self, limit_s: float) -> bool:
-        """Wait for what is under way; what takes longer is cancelled.
+        """Wait for the running tasks and cancel those that take longer; whether all ended in time.
 
-        Scheduling must have ended, so that only this work itself starts more. Returns whether all
-        ended in time.
+        Scheduling must have ended, so that only these tasks start more.
         """
         # Work may start more work: a failed binding writes the pod's status.
         deadline_s = self._clock.monotonic_s() + limit_s
@@ -48,5 +45,5 @@ class BackgroundTasks:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            # A mistake of ours; whatever this work was for, other pods do not depend on it.
+            # A bug in the scheduler; other pods do not depend on this task.
             log.error("work beside the scheduling loop failed", exc_info=error)

@@ -1,7 +1,7 @@
-"""Keeps a scheduler informed: one informer per kind, wired to the stores and the event handlers.
+"""One informer per kind, connected to the stores and the event handlers.
 
-Pods and nodes change the cache; every other kind only the stores plugins read, and the queue hears
-of those a plugin registered for (spec 03 §11.2).
+Pods and nodes change the cache; every other kind changes only the stores that plugins read, and
+moves pods in the queue if a plugin registered for it (spec 03 §11.2).
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _RESOURCES: Final[Mapping[type[ApiObject], str]] = {
     ResourceSlice: Resource.RESOURCE_SLICE,
     ResourceClaim: Resource.RESOURCE_CLAIM,
 }
-# The API server resolves priorities, and a scheduler's usual role may not list their classes.
+# The API server resolves priorities, and the usual role of a scheduler may not list classes.
 _UNWATCHED: Final = (PriorityClass,)
 
 
@@ -77,13 +77,13 @@ class ClusterWatcher:
             self._connect(informer)
 
     async def run(self) -> None:
-        """Follow all kinds until cancelled; whatever ends one informer ends all."""
+        """Watch all kinds until cancelled; an error that ends one informer ends all."""
         async with asyncio.TaskGroup() as group:
             for informer in self._informers:
                 group.create_task(informer.run())
 
     async def wait_synced(self) -> None:
-        """Return once everything there was at the start has reached cache, stores and queue."""
+        """Return once every object of the first lists has reached cache, stores and queue."""
         for informer in self._informers:
             await informer.wait_synced()
 
@@ -109,8 +109,8 @@ class ClusterWatcher:
 
             informer.add_handler(Handler(handlers.node_added, handlers.node_updated, node_gone))
         elif informer.cls is ResourceClaim and (known := KnownDevices.existing(self._objects)):
-            # Spec 03 §11.7: claims are ahead of the informer by what the scheduler wrote itself,
-            # and the queue hears of each change once.
+            # Spec 03 §11.7: this store has the scheduler's own writes before the informer does, and
+            # reports each change once.
             known.claims.subscribe(partial(handlers.object_changed, Resource.RESOURCE_CLAIM))
         elif informer.cls in _RESOURCES:
             informer.add_handler(self._notifier(_RESOURCES[informer.cls]))

@@ -54,7 +54,7 @@ class NoNominations:
 class Side:
     """A scheduler's deciding half on its own snapshot of a shared cache."""
 
-    def __init__(self, *, shares_work: bool, extra: Sequence[type] = ()) -> None:
+    def __init__(self, *, reuses_answers: bool, extra: Sequence[type] = ()) -> None:
         self.snapshot = Snapshot()
 
         def handle(name: str) -> Any:
@@ -67,7 +67,7 @@ class Side:
         config = ProfileConfig(plugins=Plugins(multi_point=PluginSet(enabled=enabled)))
         registry = {**REGISTRY, **{plugin.name: plugin for plugin in extra}}
         self.profile = build_profiles([config], registry, handle)["default-scheduler"]
-        self.decider = Decider(self.snapshot, NoNominations(), shares_work=shares_work)
+        self.decider = Decider(self.snapshot, NoNominations(), reuses_answers=reuses_answers)
 
     def decide(self, cache: Cache, pod: PodInfo) -> Decision:
         self.snapshot.refresh(cache)
@@ -148,7 +148,7 @@ steps = st.lists(
 @settings(deadline=None)
 @given(steps=steps)
 def test_decisions_equal_those_of_asking_every_plugin(steps: list[tuple[str, int]]) -> None:
-    cache, shared, plain = Cache(), Side(shares_work=True), Side(shares_work=False)
+    cache, shared, plain = Cache(), Side(reuses_answers=True), Side(reuses_answers=False)
     nodes: dict[int, Node] = {}
     for number in range(6):
         nodes[number] = new_node(number, number)
@@ -203,7 +203,7 @@ def describe(decision: Decision) -> tuple[Any, ...]:
 
 
 def test_the_second_pod_of_a_shape_asks_no_plugin_about_all_nodes() -> None:
-    cache, side = Cache(), Side(shares_work=True)
+    cache, side = Cache(), Side(reuses_answers=True)
     for number in range(200):
         cache.add_node(make_node(f"node-{number}", cpu="64", memory="64Gi", pods=1000))
     fit = side.profile.plugins["NodeResourcesFit"]
@@ -226,7 +226,7 @@ def test_the_second_pod_of_a_shape_asks_no_plugin_about_all_nodes() -> None:
 def test_row_forms_equal_the_array_forms(seed: int) -> None:
     """Every plugin that can look at one row says the same of it as of many."""
     rng = np.random.default_rng(seed)
-    cache, side = Cache(), Side(shares_work=False)
+    cache, side = Cache(), Side(reuses_answers=False)
     for number in range(5):
         cache.add_node(new_node(number, int(rng.integers(0, 6))))
     for number in range(12):
@@ -253,7 +253,7 @@ def test_row_forms_equal_the_array_forms(seed: int) -> None:
 
 def test_raw_scores_that_are_kept_are_no_part_of_what_the_snapshot_keeps() -> None:
     """A record writes to its own when rows change, and a plugin may return the snapshot's."""
-    cache, side = Cache(), Side(shares_work=True)
+    cache, side = Cache(), Side(reuses_answers=True)
     for number in range(4):
         cache.add_node(make_node(f"node-{number}", taints=[f"slow=a{number}:PreferNoSchedule"]))
     pod = new_pod(0, 1)
@@ -283,7 +283,7 @@ class FilterThenScore:
 
 
 def test_parts_of_scores_know_what_the_filters_found() -> None:
-    cache, side = Cache(), Side(shares_work=True)
+    cache, side = Cache(), Side(reuses_answers=True)
     for number in range(4):
         cache.add_node(new_node(number, number))
     profile, plugin = side.profile, cast(Any, FilterThenScore())
@@ -328,7 +328,7 @@ class Faulty:
 
 @pytest.mark.parametrize("where", ["making", "scoring", "range", "excepting"])
 def test_a_plugin_that_fails_at_reuse_is_asked_plainly(where: str) -> None:
-    cache, side = Cache(), Side(shares_work=True)
+    cache, side = Cache(), Side(reuses_answers=True)
     for number in range(4):
         cache.add_node(new_node(number, number))
     profile = side.profile
@@ -369,8 +369,8 @@ class ReusedCalls(CountsCalls):
 
 def calls_per_pod(plugin: type[CountsCalls]) -> list[int]:
     """How often the plugin is asked for each of four equal pods."""
-    cache, side = Cache(), Side(shares_work=True, extra=[plugin])
-    plain = Side(shares_work=False, extra=[plugin])
+    cache, side = Cache(), Side(reuses_answers=True, extra=[plugin])
+    plain = Side(reuses_answers=False, extra=[plugin])
     for number in range(6):
         # Variants 1, 3 and 5 have a disk; the last is cordoned as well.
         cache.add_node(new_node(number, number))
@@ -398,7 +398,7 @@ def test_a_plugin_for_one_node_can_opt_in_to_reuse() -> None:
 
 def test_without_row_forms_decisions_are_the_same() -> None:
     """What is in `row_forms` saves time and decides nothing."""
-    cache, with_forms, without = Cache(), Side(shares_work=True), Side(shares_work=True)
+    cache, with_forms, without = Cache(), Side(reuses_answers=True), Side(reuses_answers=True)
     profile = without.profile
     profile.filter_steps = [step._replace(row_form=None) for step in profile.filter_steps]
     profile.score_steps = [step._replace(row_form=None) for step in profile.score_steps]
@@ -424,7 +424,7 @@ class NamesTheLoad(NodeFilter):
 
 
 def test_reasons_that_are_no_longer_given_are_forgotten() -> None:
-    cache, side = Cache(), Side(shares_work=True, extra=[NamesTheLoad])
+    cache, side = Cache(), Side(reuses_answers=True, extra=[NamesTheLoad])
     for number in range(6):
         cache.add_node(new_node(number, 0))
     before, most = new_node(0, 0), 0
@@ -441,7 +441,7 @@ def test_reasons_that_are_no_longer_given_are_forgotten() -> None:
 
 def test_small_clusters_do_not_keep_records_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "_NUMBERS_MAX", 20_000)
-    cache, side = Cache(), Side(shares_work=True)
+    cache, side = Cache(), Side(reuses_answers=True)
     cache.add_node(new_node(0, 0))
     side.snapshot.refresh(cache)
     kept = Records(side.snapshot)

@@ -355,7 +355,7 @@ def bind(*extenders: Extender) -> bool:
     async def at_once(call: Callable[[], None]) -> None:
         call()
 
-    chain = ExtenderChain(extenders, rng=np.random.default_rng(0), call_aside=at_once)
+    chain = ExtenderChain(extenders, rng=np.random.default_rng(0), run_blocking=at_once)
     return asyncio.run(chain.bind(make_pod("p"), "a"))
 
 

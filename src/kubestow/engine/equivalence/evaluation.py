@@ -1,4 +1,4 @@
-"""One attempt, with what is known from equal pods."""
+"""One attempt that reuses the record of the pod's shape."""
 
 import numpy as np
 
@@ -33,8 +33,6 @@ from kubestow.index.nodes import Nodes, nodes_of
 
 
 class ReusingEvaluation:
-    """Reads the record of the pod's shape, and asks the plugins whose answers are not reused."""
-
     def __init__(self, record: Record, pod: PodInfo) -> None:
         self._record = record
         self._is_fresh = False
@@ -50,7 +48,7 @@ class ReusingEvaluation:
         return not self._asked and not self._fresh_record().rejected_count
 
     def _fresh_record(self) -> Record:
-        """The record, up to date. A pod that gets its nominated node never needs it."""
+        """The record, up to date. A pod that gets its nominated node does not need it."""
         if not self._is_fresh:
             try:
                 self._record.catch_up()
@@ -131,9 +129,9 @@ class ReusingEvaluation:
                 total += checked(normalize_of(step, state, self._pod, raw)) * step.weight
 
     def _parts(self, rows: Rows) -> tuple[PluginScores, ...]:
-        """Every plugin's part, worked out by asking them."""
+        """Every plugin's part, by asking all of them."""
         record = self._record
         plain = PlainEvaluation(record.profile, self._pod, record.snapshot)
         plain.pre_filter()
-        plain.verdicts(rows)  # Some scores are made of what Filter found.
+        plain.verdicts(rows)  # Some scores read what Filter found.
         return plain.scores(rows).by_plugin

@@ -11,8 +11,6 @@ Versions = tuple[Hashable, ...]
 
 
 class ReusePlan:
-    """Worked out once per profile."""
-
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         declared = _reusable_plugins(profile)
@@ -23,11 +21,11 @@ class ReusePlan:
         self._versions = [reuse.version for reuse in declared.values() if reuse.version is not None]
 
     def versions(self) -> Versions:
-        """As long as these stay the same, so does `reused` for pods of one shape."""
+        """While these stay the same, so does `reused` for pods of one shape."""
         return tuple([version() for version in self._versions])
 
     def reused(self, pod: PodInfo) -> frozenset[str]:
-        """The plugins whose answers for pods of this shape are reused."""
+        """The plugins whose answers are reused for pods of this shape."""
         return self._names.difference(
             [name for name, is_excepted in self._conditions if is_excepted(pod)]
         )
@@ -48,7 +46,7 @@ def _reusable_plugins(profile: Profile) -> dict[str, Reuse]:
     return {
         name: reuse
         for name, reuse in declared.items()
-        # A plugin that is reused at one point only would need its PreFilter or PreScore anyway.
+        # A plugin reused at one point only would need its PreFilter or PreScore in any case.
         if reuse is not NO_REUSE
         and (name not in filters or reuse.filter is not None)
         and (name not in scores or reuse.score is not None)

@@ -1,6 +1,6 @@
 """PreFilter and PreScore of single plugins, outside the order in which the framework runs them.
 
-A failure here is not reported: it comes up again when every plugin is asked.
+A failure here is not reported: it occurs again when every plugin is asked.
 """
 
 from kubestow.api.pod_info import PodInfo
@@ -16,7 +16,7 @@ def ask_pre_filter(
 ) -> Restriction | Status | None:
     try:
         return plugin.pre_filter(state, pod, nodes)
-    except Exception as error:  # The attempt by asking every plugin reports it.
+    except Exception as error:  # The plain evaluation reports it.
         return Status.from_error(error)
 
 

@@ -1,12 +1,11 @@
-"""What is known of how pods of one shape fare on every node, brought up to date when read.
+"""Verdicts and scores of every node for pods of one shape, brought up to date when read.
 
-What a node is worth to a pod depends on the pod's shape and on that node alone, for plugins that
-allow reuse (`framework.reuse`). It is computed for all nodes once, and then again only for the
-nodes that changed.
+For plugins that allow reuse (`framework.reuse`) these depend on the pod's shape and on that node
+alone. They are computed for all nodes once, and then again only for the nodes that changed.
 
     fixed      what depends on Node objects        first filter to reject, its code, weighted score
     local      what depends on pods as well        the same, with the filters and scores on pods
-    varying    raw scores that are normalised over the nodes that turn out to be feasible
+    varying    raw scores, normalised over the feasible nodes of each attempt
 
 Not here: when a record is made and used (`records`), which plugins take part (`plan`).
 """
@@ -39,13 +38,13 @@ _FAILED_BY: Final = 0
 _CODE: Final = 1
 _SCORE: Final = 2
 
-# Up to this many changed rows, one by one is quicker than all together.
+# Up to this many changed rows, one by one is faster than all together.
 _ROWS_FEW: Final = 8
 
 
 class FallBackToPlain(Exception):
-    """A plugin failed, and which failure counts depends on the order of all plugins: the attempt is
-    made again by asking each of them."""
+    """A plugin failed. The attempt is made again by asking every plugin, because which failure
+    counts depends on the order of all plugins."""
 
 
 class Record(Follower):
@@ -53,8 +52,8 @@ class Record(Follower):
 
     failed_by        int64[row]   index of the first of these filters to reject the node, or PASSED
     codes            int64[row]   that filter's code
-    score            int64[row]   weighted scores, less those in `varying`; not up to date while no
-                                  node fits
+    score            int64[row]   weighted scores without those in `varying`; not up to date while
+                                  no node fits
     rejected_count   how many nodes are rejected
     is_used          whether a second pod of the shape has come
     asked_…          the steps of the other plugins, which are asked in every cycle
@@ -110,7 +109,7 @@ class Record(Follower):
         self._compute_all()
 
     def is_valid(self, pod: PodInfo) -> bool:
-        """Whether it still holds for pods of its shape, of which this is one."""
+        """Whether the record still holds; `pod` is any pod of its shape."""
         # The number of nodes is part of some scores.
         if len(self.snapshot) != self._node_count or self._has_many_statuses:
             return False
@@ -155,7 +154,7 @@ class Record(Follower):
         self.rejected_count = int(np.count_nonzero(self.failed_by != PASSED))
 
     def _recheck_rejected(self, rows: "array[int]", *, is_few: bool) -> None:
-        """No node fits, and mostly that stays so: then no scores are needed."""
+        """No node fitted before. Usually none does now, and then no scores are needed."""
         if is_few:
             for row in rows:
                 self._enter_verdict(row, *self._fixed.values()[:_SCORE, row].tolist())
@@ -170,7 +169,7 @@ class Record(Follower):
             self._compute_all()
 
     def _compute_row(self, row: int) -> None:
-        """One node changed, as after every pod that was placed: plain numbers are quickest."""
+        """One node changed, as after every placed pod: plain numbers are fastest."""
         failed_by, code, score = self._fixed.values()[:, row].tolist()
         self._enter_verdict(row, failed_by, code)
         info = self.snapshot.node_infos[row]
@@ -182,7 +181,7 @@ class Record(Follower):
         self.score[row] = score + self._constant
 
     def _enter_verdict(self, row: int, failed_by: int, code: int) -> None:
-        """`failed_by` and `code` are the verdict as far as it depends on the Node object."""
+        """`failed_by` and `code` are the verdict of the filters that read the Node object only."""
         info = self.snapshot.node_infos[row]
         for index, code_of in self._steps.row_filters:
             if failed_by == PASSED or failed_by > index:
@@ -208,7 +207,7 @@ class Record(Follower):
         return result
 
     def _fixed_at(self, rows: Rows) -> IntArray:
-        """A copy of what depends on Node objects, to be added to."""
+        """A copy of what depends on Node objects; the caller adds to it."""
         fixed = self._fixed.values()
         return fixed.copy() if isinstance(rows, slice) else fixed.take(rows, axis=1)
 
@@ -217,7 +216,7 @@ class Record(Follower):
             codes = filter_of(step.plugin, step.name, self.state, self._pod, nodes)
             if codes is not None:
                 override(result[_FAILED_BY], result[_CODE], codes, step.filter_index)
-        # Reasons may name what changes, a load or a date, and each gets a number in the state.
+        # Each distinct reason gets a number in the state, and reasons may hold a load or a date.
         statuses_max = numbered_max(self._node_count)
         for value in self.state.values():
             if isinstance(value, StatusCodes) and len(value) > statuses_max:
@@ -232,7 +231,7 @@ class Record(Follower):
     def _raw(self, step: ScoreStep) -> Tracked[np.int64]:
         def compute(rows: Rows) -> IntArray:
             scores = score_of(step, self.state, self._pod, nodes_of(self.snapshot, rows))
-            # Scores of all rows may be an array that the snapshot keeps; this one is written to.
+            # Scores of all rows may be an array of the snapshot; `Tracked` writes to this one.
             return scores.copy() if isinstance(rows, slice) else scores
 
         depends = Depends.NODE if step.reuse.score is Reads.NODE else Depends.PODS
@@ -275,8 +274,7 @@ class _ReusedSteps:
 
 
 class NormalizedScore:
-    """A raw score that is kept. Most are zero on all nodes, and then normalising gives a
-    constant."""
+    """A raw score. Most are zero on all nodes, and then normalising gives a constant."""
 
     def __init__(self, step: ScoreStep, raw: Tracked[np.int64]) -> None:
         self.step = step
@@ -287,7 +285,7 @@ class NormalizedScore:
 
     def constant(self, state: CycleState, pod: PodInfo) -> int | None:
         """The weighted score of every node if it is known to be the same, else None."""
-        # With scores that depend on pods, any pod that is placed may end it.
+        # Where scores depend on pods, any placed pod may end it.
         if self.step.reuse.score is not Reads.NODE or self.raw().any():
             return None
         zero = normalize_of(self.step, state, pod, np.zeros(1, np.int64))
@@ -316,8 +314,7 @@ def override(
 
 
 def checked(scores: IntArray) -> IntArray:
-    """The same scores, if all are in range."""
-    # Read without a sign, negative numbers are huge: one look finds both kinds.
+    # As unsigned, negative numbers are huge: one comparison finds both kinds.
     if scores.astype(np.int64, copy=False).view(np.uint64).max(initial=0) > MAX_NODE_SCORE:
         raise FallBackToPlain
     return scores

@@ -25,25 +25,25 @@ from kubestow.index.nodes import nodes_of
 log = logging.getLogger(__name__)
 
 # How many numbers all records together may hold: two arrays of 3 numbers for every shape and node.
-# A record without its arrays takes as much as so many numbers.
+# A record without its arrays takes the memory of `_NUMBERS_PER_RECORD`.
 _NUMBERS_MAX: Final = 16_000_000
 _NUMBERS_PER_NODE: Final = 6
 _NUMBERS_PER_RECORD: Final = 2_000
 _SHAPES_MIN: Final = 4
 
-# Up to so many nodes, making a record costs little more than asking every plugin once.
+# Up to this many nodes, making a record costs little more than asking every plugin once.
 _NODES_FEW: Final = 8192
-# How many records may be made in advance, for shapes that never came again.
+# How many records may be made for first pods of a shape before any shape comes again.
 _CREDIT_MAX: Final = 128
-# What a shape that comes again is worth in such records.
+# How many more, for each shape that does come again.
 _CREDIT_FOR_RETURN: Final = 2
 
 
 class Records:
-    """Everything that is kept, by profile and shape; the least recently used goes first.
+    """The records by profile and shape; the least recently used is dropped first.
 
-    A record pays from the second pod of a shape on. Where shapes do come again it is made for the
-    first pod already; where every pod has a shape of its own, that is soon given up.
+    A record pays from the second pod of a shape on. While shapes do come again it is made for the
+    first pod; where every pod has a shape of its own, the credit for that runs out.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -59,7 +59,7 @@ class Records:
             if record is not None:
                 return ReusingEvaluation(record, pod)
         except Exception:  # A fault in one plugin must not stop the scheduler.
-            # It comes up again when every plugin is asked, which reports it.
+            # It occurs again when every plugin is asked, which reports it.
             log.debug("Asking every plugin about pod %s", pod.key, exc_info=True)
         return PlainEvaluation(profile, pod, self._snapshot)
 
@@ -106,7 +106,7 @@ class Records:
 
 
 def build_record(plan: ReusePlan, pod: PodInfo, snapshot: Snapshot) -> Record | None:
-    """Let the plugins that are reused prepare for this shape; None if one of them rejects it."""
+    """Prepare the reused plugins for this shape; None if one of them rejects it."""
     reused = plan.reused(pod)
     profile, state = plan.profile, CycleState()
     nodes = nodes_of(snapshot)

@@ -1,10 +1,10 @@
-"""Helpers behind HTTP that filter, score, bind and preempt with the scheduler (spec 04 §13).
+"""HTTP servers that filter, score, bind and preempt for the scheduler (spec 04 §13).
 
-`chain` has the rules by which several of them work together, `http_extender` is one of them behind
-a URL, `codec` the JSON both sides speak, `post` a request that ends in time.
+`chain` has the rules by which several of them are combined, `http_extender` is one of them behind
+a URL, `codec` the JSON of requests and answers, `post` one request with a timeout.
 
-A scheduling cycle waits for its extenders, and nothing else runs meanwhile, as it is upstream: the
-decision must not be overtaken by what happens in the cluster. Only binding waits beside the loop.
+A scheduling cycle waits for its extenders and blocks the event loop meanwhile, as upstream: the
+cluster must not change during a decision. Only binding waits beside the loop.
 """
 
 from kubestow.engine.extenders.chain import Extender, ExtenderChain, FilterAnswer, HostScore

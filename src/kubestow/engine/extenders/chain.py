@@ -1,7 +1,7 @@
 """How several extenders filter, score and bind one pod (spec 04 §13.3 to §13.5).
 
-An extender is asked only about pods it is interested in. One that is ignorable may fail in any way;
-the failure of another ends the attempt. Scores are different: nobody's failure matters there.
+An extender is called only for pods it is interested in. The failure of an ignorable one is skipped;
+that of another ends the attempt. When scoring, every failure is skipped.
 
 Not here: how an extender is reached (`http_extender`), preemption (`plugins.default_preemption`,
 which asks the same extenders).
@@ -33,12 +33,12 @@ SCORE_FACTOR: Final = 10
 
 
 class FilterAnswer(NamedTuple):
-    """What an extender makes of a list of nodes.
+    """An extender's answer to a list of nodes.
 
     node_names     the nodes that are left, in the extender's order
-    has_objects    it sent whole nodes: scores take them as they come, without any pods
+    has_objects    it sent whole nodes: they are scored as if no pods were on them
     failed         why nodes were taken out, by name
-    unresolvable   the same where evicting pods would not help; goes before `failed`
+    unresolvable   the same where evicting pods would not help; takes precedence over `failed`
     """
 
     node_names: Sequence[str]
@@ -53,12 +53,10 @@ class HostScore(NamedTuple):
 
 
 class Extender(PreemptExtender, Protocol):
-    """Whatever helps to decide. Every question may raise anything."""
+    """Every method may raise anything."""
 
     @property
-    def weight(self) -> int:
-        """What its scores count; 0 when it gives none."""
-        ...
+    def weight(self) -> int: ...
 
     @property
     def has_filter_verb(self) -> bool: ...
@@ -77,12 +75,12 @@ class Extender(PreemptExtender, Protocol):
 
 
 class FilterOutcome(NamedTuple):
-    """What all extenders together left of the feasible nodes.
+    """The feasible nodes that all extenders left.
 
     rows          in the order the last extender gave
     statuses      row → why it was taken out
     has_objects   the nodes are to be scored as if no pods were on them
-    error         of an extender that must not fail; the rest is of no use then
+    error         of an extender that is not ignorable; the rest has no meaning then
     """
 
     rows: npt.NDArray[np.intp]
@@ -109,15 +107,15 @@ class Priorities(NamedTuple):
     randomizers: IntArray
 
 
-# Runs something that blocks.
-CallAside = Callable[[Callable[[], None]], Awaitable[None]]
+# Runs a function that blocks.
+RunBlocking = Callable[[Callable[[], None]], Awaitable[None]]
 
 
 class ExtenderChain:
-    """All extenders of a scheduler, in the order they are asked.
+    """All extenders of a scheduler, in the order they are called.
 
-    rng          breaks ties between nodes that an extender scored (spec 04 §8.4)
-    call_aside   runs a binding, which may block; by default in a thread
+    rng            breaks ties between nodes that an extender scored (spec 04 §8.4)
+    run_blocking   runs a binding, which may block; by default in a thread
     """
 
     def __init__(
@@ -125,11 +123,11 @@ class ExtenderChain:
         extenders: Sequence[Extender],
         *,
         rng: np.random.Generator,
-        call_aside: CallAside = asyncio.to_thread,
+        run_blocking: RunBlocking = asyncio.to_thread,
     ) -> None:
         self.extenders = tuple(extenders)
         self._rng = rng
-        self._call_aside = call_aside
+        self._run_blocking = run_blocking
         self.affects_choice = any(
             extender.has_filter_verb or extender.has_prioritize_verb for extender in extenders
         )
@@ -147,10 +145,10 @@ class ExtenderChain:
             try:
                 answer = extender.filter(pod, pick(snapshot.nodes, rows))
                 left = rows_left(extender.name, answer, rows, snapshot)
-            except Exception as error:  # Whatever an ignorable extender does wrong is overlooked.
+            except Exception as error:  # An extender may raise anything.
                 if not extender.is_ignorable:
                     return FilterOutcome(rows, statuses, has_objects, error)
-                _tell_skipped(extender, error)
+                _log_skipped(extender, error)
                 continue
             rows, has_objects = left, has_objects or answer.has_objects
             _note_failed(statuses, answer, snapshot)
@@ -161,7 +159,7 @@ class ExtenderChain:
     def prioritize(
         self, pod: Pod, rows: npt.NDArray[np.intp], snapshot: Snapshot
     ) -> Priorities | None:
-        """What extenders think of the feasible nodes; None if nobody had a say."""
+        """The extenders' scores of the feasible nodes; None if none is interested in the pod."""
         asked = [extender for extender in self.extenders if extender.is_interested(pod)]
         if not asked:
             return None
@@ -173,7 +171,7 @@ class ExtenderChain:
         is_named = np.zeros(len(nodes), np.bool_)
         for extender, answer in zip(asked, all_scores(asked, pod, nodes), strict=True):
             if answer is None:
-                # Without the verb it names every node, with a score that counts nothing.
+                # An extender without the verb names every node, with score 0.
                 is_named |= not extender.has_prioritize_verb
                 continue
             scores = np.zeros(len(nodes), np.int64)
@@ -191,19 +189,16 @@ class ExtenderChain:
     # --- bind ---
 
     async def bind(self, pod: Pod, node_name: str) -> bool:
-        """Let an extender bind; False if none does, so that the plugins have to.
-
-        Raises what an extender raised that must not fail.
-        """
+        """Bind by an extender; False if none does. Raises the error of one not ignorable."""
         for extender in self.extenders:
             if not extender.has_bind_verb or not extender.is_interested(pod):
                 continue
             try:
-                await self._call_aside(lambda extender=extender: extender.bind(pod, node_name))
-            except Exception as error:  # Whatever an ignorable extender does wrong is overlooked.
+                await self._run_blocking(lambda extender=extender: extender.bind(pod, node_name))
+            except Exception as error:  # An extender may raise anything.
                 if not extender.is_ignorable:
                     raise
-                _tell_skipped(extender, error)
+                _log_skipped(extender, error)
                 continue
             return True
         return False
@@ -219,8 +214,8 @@ def rows_left(
     for node_name in answer.node_names:
         row = known.get(node_name)
         if row is None:
-            # Upstream checks only names, and takes an unknown node that comes as an object. A pod
-            # placed there would be bound to a node that does not exist, so here both are refused.
+            # Upstream checks only names and accepts an unknown node sent as an object. The pod
+            # would be bound to a node that does not exist, so both are refused here.
             raise ExtenderError(
                 f'extender "{name}" claims a filtered node "{node_name}" which is not found in the '
                 "input node list"
@@ -243,14 +238,14 @@ def _note_failed(statuses: dict[int, Status], answer: FilterAnswer, snapshot: Sn
 def all_scores(
     extenders: Sequence[Extender], pod: Pod, nodes: Sequence[Node]
 ) -> list[Sequence[HostScore] | None]:
-    """The answers, None for an extender without the verb; those with it are asked at once."""
+    """The answers, None for an extender without the verb; the others are called in parallel."""
 
     def ask(extender: Extender) -> Sequence[HostScore] | None:
         if not extender.has_prioritize_verb:
             return None
         try:
             return extender.prioritize(pod, nodes)
-        except Exception as error:  # Spec 04 §13.4: its scores are missing, that is all.
+        except Exception as error:  # Spec 04 §13.4: the attempt goes on without its scores.
             tell(log, "Failed to prioritize by extender", v=5, extender=extender.name, err=error)
             return ()
 
@@ -260,6 +255,6 @@ def all_scores(
         return list(pool.map(ask, extenders))
 
 
-def _tell_skipped(extender: Extender, error: Exception) -> None:
+def _log_skipped(extender: Extender, error: Exception) -> None:
     text = "Skipping extender as it returned error and has ignorable flag set"
     tell(log, text, extender=extender.name, err=error)

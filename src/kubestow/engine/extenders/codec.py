@@ -1,8 +1,8 @@
 """The JSON between scheduler and extender (spec 04 §13.2).
 
-Requests name their fields with capitals and leave none out. Answers are read as Go reads them: the
-first value of the body counts, case does not matter in keys, unknown keys and nulls are skipped. An
-extender is not trusted to answer in the right shape: what it got wrong is said in the error.
+Requests have capitalised fields and leave none out. Answers are read as Go reads them: the first
+value of the body counts, keys are case-insensitive, unknown keys and nulls are skipped. An answer
+of the wrong structure is an error that names the field.
 """
 
 import json
@@ -69,9 +69,9 @@ def _raw(value: Object) -> msgspec.Raw:
 
 
 def decode_filter_answer(body: bytes, *, takes_names: bool) -> FilterAnswer:
-    """`takes_names`: the extender knows the nodes, so it may answer with names."""
+    """`takes_names`: the extender has a node cache, so it may answer with names."""
     fields = _fields(_first_value(body), "")
-    _raise_told(fields)
+    _raise_answered_error(fields)
     names, nodes = fields.get("nodenames"), fields.get("nodes")
     left: Sequence[str] = ()
     has_objects = False
@@ -102,8 +102,7 @@ def decode_prioritize_answer(body: bytes) -> list[HostScore]:
 
 
 def decode_bind_answer(body: bytes) -> None:
-    """Raise what the extender says went wrong."""
-    _raise_told(_fields(_first_value(body), ""))
+    _raise_answered_error(_fields(_first_value(body), ""))
 
 
 def decode_preempt_answer(body: bytes) -> dict[str, MetaVictims]:
@@ -124,10 +123,9 @@ def decode_preempt_answer(body: bytes) -> dict[str, MetaVictims]:
 _META_VICTIMS: Final = "NodeNameToMetaVictims"
 
 
-def _raise_told(fields: Mapping[str, object]) -> None:
-    told = _string(fields.get("error"), "Error")
-    if told:
-        raise ExtenderError(told)
+def _raise_answered_error(fields: Mapping[str, object]) -> None:
+    if text := _string(fields.get("error"), "Error"):
+        raise ExtenderError(text)
 
 
 def _node_name(item: object, at: str) -> str:
@@ -154,7 +152,7 @@ _SHOWN_BYTES: Final = 80
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-# Each of these takes null for the empty value, and `at` says where in the answer it is.
+# In each of these null is the empty value, and `at` is the path in the answer.
 
 
 def _fields(value: object, at: str) -> dict[str, object]:

@@ -25,16 +25,16 @@ from kubestow.engine.extenders.post import OK, post_json
 from kubestow.errors import ConfigError, ExtenderError
 from kubestow.framework.extender import MetaVictims, Victims
 
-# Thousands of nodes as whole objects fit easily; an answer without end does not.
+# Enough for thousands of nodes as whole objects; an endless answer must not fill the memory.
 ANSWER_BYTES_MAX: Final = 256 * 2**20
 
 
 def extender_chain(
     configs: Iterable[ExtenderConfig], *, rng: np.random.Generator, in_thread: bool = True
 ) -> ExtenderChain | None:
-    """The extenders of a configuration in the order they are asked; None if there are none.
+    """The extenders of a configuration in the order they are called; None if there are none.
 
-    `in_thread`: bindings wait beside the event loop. Not so in virtual time, which would run ahead.
+    `in_thread`: bindings block a thread. Not in virtual time, which would not wait for it.
     """
     try:
         extenders = [HttpExtender(config) for config in in_call_order(configs)]
@@ -44,15 +44,15 @@ def extender_chain(
         return None
     if in_thread:
         return ExtenderChain(extenders, rng=rng)
-    return ExtenderChain(extenders, rng=rng, call_aside=call_at_once)
+    return ExtenderChain(extenders, rng=rng, run_blocking=run_inline)
 
 
-async def call_at_once(call: Callable[[], None]) -> None:
+async def run_inline(call: Callable[[], None]) -> None:
     call()
 
 
 class HttpExtender:
-    """Implements `Extender`. Every question is one request, without a second try."""
+    """Implements `Extender`. Every call is one request, without a retry."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class HttpExtender:
         self._managed = frozenset(resource.name for resource in config.managed_resources)
         self._tls = TlsContexts(_tls_settings(config))
         if config.url_prefix.startswith("https:"):
-            self._tls.current()  # Certificates that cannot be used end the start-up.
+            self._tls.current()  # Unusable certificates must fail at start-up.
 
     @property
     def name(self) -> str:
@@ -98,7 +98,7 @@ class HttpExtender:
         return bool(self._config.preempt_verb)
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether some container names a managed resource, however much of it."""
+        """Whether some container names a managed resource, in any amount."""
         if not self._managed:
             return True
         return any(

@@ -1,8 +1,7 @@
-"""One POST that blocks, and ends in time whatever the other side does.
+"""One blocking POST with a timeout.
 
-The request runs on an event loop in a thread of its own, so that the caller's loop, which may be in
-virtual time, has no part in it. The body is read up to a limit: an answer without end must not fill
-the memory.
+The request runs on an event loop in a thread of its own, because the caller's loop may be in
+virtual time. The body is read up to a limit: an endless answer must not fill the memory.
 """
 
 import asyncio
@@ -37,7 +36,7 @@ def post_json(
     tls: TlsContexts,
     proxy: Proxy | None,
 ) -> PostResponse:
-    """Raises ExtenderError, which says what was asked and why there is no answer."""
+    """Raises ExtenderError with the URL and the cause."""
 
     async def exchange() -> PostResponse:
         try:
@@ -91,7 +90,7 @@ def _head(url: str, length: int, dialer: Dialer) -> bytes:
 
 
 class _Body:
-    """A `Sink` that puts a body together, up to the first piece beyond the limit."""
+    """A `Sink` that joins a body, up to the first piece beyond the limit."""
 
     def __init__(self, bytes_max: int) -> None:
         self.whole: Final[asyncio.Future[bytes]] = asyncio.get_running_loop().create_future()

@@ -30,8 +30,8 @@ class WeightedPriority(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """Predicates and priorities are sorted by name: upstream's order is that of a hash map, or this
-    one. Extenders are in the order of the Policy, in which they are asked."""
+    """Predicates and priorities are sorted by name, which upstream does for some and leaves to a
+    hash map for others. Extenders are in the order of the Policy."""
 
     predicates: tuple[Predicate, ...]
     priorities: tuple[WeightedPriority, ...]
@@ -45,9 +45,9 @@ def build_algorithm(
     hard_pod_affinity_weight: int = 1,
     environment: Mapping[str, str] | None = None,
 ) -> Algorithm:
-    """The rules a Policy asks for; raises ConfigError.
+    """The rules of a Policy; raises ConfigError.
 
-    `hard_pod_affinity_weight` is the flag, for a Policy that does not say; `environment` are the
+    `hard_pod_affinity_weight` is the flag, for a Policy without the field; `environment` are the
     variables of the process.
     """
     validate_policy(policy)

@@ -8,8 +8,8 @@
 
 No sampling, no short circuit, and an error on one node fails the attempt even if others fit.
 
-Not here: what the pod becomes afterwards (assume, bind, retry), how extenders are asked
-(`extenders_v1_9`), preemption (a feature gate that was off).
+Not here: assume, bind and retry (`scheduler_v1_9`), how extenders are called (`extenders_v1_9`),
+preemption (a feature gate that was off).
 """
 
 from collections import Counter
@@ -52,15 +52,14 @@ class PredicateVerdict(NamedTuple):
 
 
 class ScoringError(Exception):
-    """Some priority failed; the text is the attempt's."""
+    """A priority failed; the text becomes that of the attempt."""
 
 
 class LegacyDecision:
     """What was decided about one pod, and why.
 
     node_name    the node chosen; empty if none
-    error        the text if none was chosen; `is_fit_error` tells a pod that fits nowhere from an
-                 attempt that broke
+    error        the text if none was chosen; `is_fit_error`: the pod fits nowhere, nothing failed
     top_rows     the best nodes in the order in which they take turns
     extender_reasons  why extenders took nodes out, by the names they gave
     """
@@ -101,8 +100,7 @@ class LegacyDecision:
         return [self.node_names[row] for row in rows]
 
     def reasons(self, row: int) -> tuple[str, ...]:
-        """All reasons of all predicates why the pod does not fit on the node, then those of
-        extenders."""
+        """All reasons why the pod does not fit on the node, those of extenders last."""
         found: list[str] = []
         for _, verdicts in self.by_predicate:
             code = FITS if verdicts.codes is None else int(verdicts.codes[row])
@@ -112,7 +110,7 @@ class LegacyDecision:
         return tuple(found)
 
     def errors(self, row: int) -> tuple[str, ...]:
-        """What predicates failed with on the node."""
+        """The errors of predicates on the node."""
         return tuple(
             verdicts.errors[-1 - int(verdicts.codes[row])]
             for _, verdicts in self.by_predicate
@@ -121,9 +119,10 @@ class LegacyDecision:
 
 
 class DeciderV19:
-    """Decides on the snapshot as it is; whoever calls refreshes it before.
+    """Decides on the snapshot, which the caller has refreshed.
 
-    `last_node_index` counts the turns among equals. It moves only when hosts were selected.
+    `last_node_index` counts the turns among the best nodes. It grows only if there were several
+    feasible nodes.
     """
 
     def __init__(
@@ -154,7 +153,7 @@ class DeciderV19:
         if decision.error:
             return decision
         if len(decision.feasible) == 1:
-            # Nothing to compare: no scores, and nobody's turn is used up.
+            # Nothing to compare: no scores, and `last_node_index` stays.
             decision.node_name = snapshot.names[int(decision.feasible[0])]
             decision.top_rows = decision.feasible
             return decision
@@ -198,7 +197,7 @@ class DeciderV19:
 
     def _score(self, attempt: Attempt, feasible: npt.NDArray[np.intp]) -> IntArray:
         snapshot, extenders = self._snapshot, self._extenders
-        # A view on all rows spares copying every column that is read.
+        # A view on all rows avoids copying every column that is read.
         nodes = nodes_of(snapshot, ALL_ROWS if len(feasible) == len(snapshot) else feasible)
         priorities = self._algorithm.priorities
         if extenders is None:
@@ -220,7 +219,7 @@ class DeciderV19:
 
 
 class Turns:
-    """The order in which nodes take turns: names descending. Kept until nodes come or go."""
+    """The order in which nodes take turns: names descending. Kept while the nodes are the same."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -249,7 +248,7 @@ def fitting(all_verdicts: Sequence[Verdicts], node_count: int) -> BoolArray:
 
 
 def reason_counts(all_verdicts: Sequence[Verdicts]) -> Counter[str]:
-    """How often each reason was given. Not by how many nodes: one node may give a reason twice."""
+    """How often each reason was given; a node that gives a reason twice counts twice."""
     counts: Counter[str] = Counter()
     for codes, _ in all_verdicts:
         if codes is None:
@@ -264,7 +263,7 @@ def reason_counts(all_verdicts: Sequence[Verdicts]) -> Counter[str]:
 def predicate_error(all_verdicts: Sequence[Verdicts]) -> str:
     """The text of an attempt in which predicates failed on some nodes; empty if none did.
 
-    A node ends with the error of the first predicate that fails on it; upstream's first is any.
+    A node has the error of the first predicate that fails on it; upstream's order is random.
     """
     failed: dict[int, str] = {}
     for codes, errors in all_verdicts:
@@ -287,7 +286,7 @@ def prioritize(
     *,
     has_extenders: bool = False,
 ) -> IntArray:
-    """The weighted sum of what priorities make of the feasible nodes; raises ScoringError."""
+    """The weighted sum of the priorities' scores of the feasible nodes; raises ScoringError."""
     # Spec 04 §19.1, 05 §16: without any priority all nodes score 1, or 0 if there are extenders.
     equal = () if has_extenders else (WeightedPriority(EqualPriority(), 1),)
     weighted = priorities or equal
@@ -301,11 +300,11 @@ def prioritize(
 def score_by(
     priority: Priority, attempt: Attempt, nodes: Nodes
 ) -> tuple[IntArray | None, IntArray]:
-    """What one priority says before its reduce step, if it has one, and in the end."""
+    """Scores of one priority before its reduce step, if it has one, and after it."""
     try:
         mapped = priority.map(attempt, nodes)
     except PriorityError as error:
-        # One message per node, equal as they are; unlike those of predicates they are not counted.
+        # One message per node, though all are equal; unlike those of predicates they are listed.
         messages = [str(error)] * len(nodes)
         text = f"[{', '.join(messages)}]" if len(messages) > 1 else messages[0]
         raise ScoringError(text) from error

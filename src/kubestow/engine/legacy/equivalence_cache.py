@@ -1,12 +1,11 @@
-"""Verdicts of predicates, remembered for pods of the same controller (spec 04 §19.1).
+"""Verdicts of predicates, kept for pods of the same controller (spec 04 §19.1).
 
-Pods of one controller fare alike, so what a predicate said about one of them on a node is kept and
-used for the next, until something happens that may change it (`equivalence_rules`). v1.9 had this
-behind a feature gate that was off, EnableEquivalenceClassCache. Priorities are never cached, nor
-are errors.
+The verdict of a predicate on one pod of a controller is reused for the next pod, until an event may
+have changed it (`equivalence_rules`). In v1.9 the feature gate for this,
+EnableEquivalenceClassCache, was off. Priorities and errors are never cached.
 
 Invariant: kept verdicts are in the row order of the snapshot's epoch that the cache last followed;
-every entrance brings the cache up to date first.
+every public method brings the cache up to date first.
 """
 
 from collections import OrderedDict
@@ -31,7 +30,7 @@ from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import Attempt, Predicate, Reads, Verdicts
 from kubestow.plugins.legacy.reasons import FITS
 
-# How many classes are kept per predicate; the least recently used goes.
+# How many classes are kept per predicate; the least recently used is dropped.
 CLASSES_MAX: Final = 1024
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
@@ -50,7 +49,7 @@ class EquivalenceClass(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class EquivalenceStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """How many verdicts on single nodes were found, and how many had to be made."""
+    """How many verdicts on single nodes were reused, and how many computed."""
 
     hits: int
     misses: int
@@ -68,7 +67,7 @@ class EquivalenceCache(Follower):
         self._misses = 0
 
     def check(self, predicate: Predicate, attempt: Attempt, nodes: Nodes) -> Verdicts:
-        """What the predicate says about all nodes of the snapshot."""
+        """The predicate's verdicts on all nodes of the snapshot."""
         pod_class = self._class_of(attempt.pod)
         if pod_class is None:
             return predicate.check(attempt, nodes)
@@ -85,12 +84,12 @@ class EquivalenceCache(Follower):
         return kept.fill(missing, predicate.check(attempt, nodes.subset(missing)))
 
     def drop(self, drops: Iterable[Drop]) -> None:
-        """Forget what an event made stale: `cache.drop(pod_changed(old, new))`."""
+        """Drop what an event made stale: `cache.drop(pod_changed(old, new))`."""
         self.catch_up()
         for drop in drops:
             row = None if drop.node_name is None else self._snapshot.row_of(drop.node_name)
             if row is None and drop.node_name is not None:
-                continue  # Nothing was ever said about that node.
+                continue  # There are no verdicts on that node.
             for page in self._pages.values():
                 if drop.concerns(page.reads):
                     page.forget(row)
@@ -124,7 +123,7 @@ class EquivalenceCache(Follower):
 
 
 class _Page:
-    """What one predicate said, by class."""
+    """The verdicts of one predicate, by class."""
 
     __slots__ = ("_kept", "reads")
 
@@ -143,7 +142,7 @@ class _Page:
         return kept
 
     def forget(self, row: int | None) -> None:
-        """Forget the verdicts on one node, or with None on all."""
+        """Drop the verdicts on one node, or with None on all."""
         if row is None:
             self._kept.clear()
             return
@@ -170,7 +169,7 @@ class _Kept:
         self.is_known = np.zeros(row_count, np.bool_)
 
     def fill(self, rows: npt.NDArray[np.intp], found: Verdicts) -> Verdicts:
-        """Keep what was found on these rows, less the errors; returns the verdicts on all rows."""
+        """Keep the verdicts on these rows without the errors; returns the verdicts on all rows."""
         codes = np.zeros(len(rows), np.int64) if found.codes is None else found.codes
         complete = self.codes.copy()
         complete[rows] = codes

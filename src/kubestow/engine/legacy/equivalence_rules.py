@@ -1,8 +1,8 @@
 """What an event makes stale in the equivalence cache (spec 04 §19.1, 07 §7.1).
 
-By what each predicate says it reads, so that decisions are the same with the cache and without it.
-The table of v1.9.11 went by names of predicates and missed cases: a new pod left
-MatchInterPodAffinity standing, and changed taints were looked for in an annotation.
+Verdicts are dropped by what each predicate declares to read, so that decisions are the same with
+and without the cache. The table of v1.9.11 listed names of predicates and missed cases: a new pod
+did not drop MatchInterPodAffinity, and taints were compared in an annotation.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from kubestow.plugins.legacy.contract import Reads
 
 
 class Drop(NamedTuple):
-    """Verdicts to forget: of the predicates that read any of this; on one node, or everywhere."""
+    """Verdicts to drop: of the predicates that read any of this; on one node, or on all."""
 
     reads: Reads = Reads.NOTHING_ELSE
     is_any_predicate: bool = False

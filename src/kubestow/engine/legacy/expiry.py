@@ -1,6 +1,6 @@
 """Assumed pods expire in v1.17 and v1.20 (spec 03 §14.2).
 
-A binding that ends starts the time to live; a sweep beside the scheduling loop drops what is over.
+The end of a binding starts the time to live; a sweep beside the scheduling loop drops expired pods.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from kubestow.framework.status import Status
 
 
 class ExpiringBinder(Binder):
-    """Starts the time to live when Bind has ended, well or not."""
+    """Starts the time to live when Bind has ended, with success or not."""
 
     async def _write_binding(self, placement: Placement) -> Status | None:
         status = await super()._write_binding(placement)

@@ -1,8 +1,7 @@
-"""The extenders of a Policy, as v1.9 asked them (spec 04 §19.1).
+"""The extenders of a Policy, as v1.9 called them (spec 04 §19.1).
 
-They are asked in the order of the Policy about every pod. None may fail when it filters or binds;
-when it scores, its scores are missing, that is all. Requests and answers are those of today
-(`engine.extenders`).
+They are called in the order of the Policy for every pod. A failed filter or bind fails the attempt;
+a failed score is skipped. Requests and answers are those of today (`engine.extenders`).
 """
 
 import asyncio
@@ -19,39 +18,38 @@ from kubestow.arrays import pick
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.extenders import ExtenderConfig
 from kubestow.engine.extenders.chain import (
-    CallAside,
     Extender,
     ExtenderScore,
+    RunBlocking,
     all_scores,
     rows_left,
 )
-from kubestow.engine.extenders.http_extender import HttpExtender, call_at_once
+from kubestow.engine.extenders.http_extender import HttpExtender, run_inline
 from kubestow.errors import ConfigError, ExtenderError
 
 
 class FilterOutcomeV19(NamedTuple):
-    """`rows` are those left, ascending; `reasons` why nodes were taken out, by the names the
-    extenders gave."""
+    """`rows` are those left, ascending; `reasons` are by the node names the extenders gave."""
 
     rows: npt.NDArray[np.intp]
     reasons: Mapping[str, Sequence[str]]
 
 
 class HttpExtenderV19(HttpExtender):
-    """Says in the words of v1.9 that it got another status than 200."""
+    """With v1.9's text for a status other than 200."""
 
     def _refusal(self, verb: str, url: str, code: int) -> str:
         return f"Failed {verb} with extender at URL {self.name}, code {code}"
 
 
 class ExtendersV19:
-    """`call_aside` runs a binding, which may block; by default in a thread."""
+    """`run_blocking` runs a binding, which may block; by default in a thread."""
 
     def __init__(
-        self, extenders: Sequence[Extender], *, call_aside: CallAside = asyncio.to_thread
+        self, extenders: Sequence[Extender], *, run_blocking: RunBlocking = asyncio.to_thread
     ) -> None:
         self._extenders = tuple(extenders)
-        self._call_aside = call_aside
+        self._run_blocking = run_blocking
 
     def filter(self, pod: Pod, rows: npt.NDArray[np.intp], snapshot: Snapshot) -> FilterOutcomeV19:
         """Raises ExtenderError, which fails the attempt."""
@@ -61,9 +59,9 @@ class ExtendersV19:
                 break
             if not extender.has_filter_verb:
                 continue
-            with _told_as_extender_error():
+            with _as_extender_error():
                 answer = extender.filter(pod, pick(snapshot.nodes, rows))
-            # Turns go by name, so that the order of the answer means nothing.
+            # Nodes take turns by name, so the order of the answer has no meaning.
             rows = np.unique(rows_left(extender.name, answer, rows, snapshot))
             for node_name, reason in answer.failed.items():
                 reasons.setdefault(node_name, []).append(reason)
@@ -72,7 +70,7 @@ class ExtendersV19:
     def prioritize(
         self, pod: Pod, rows: npt.NDArray[np.intp], snapshot: Snapshot
     ) -> tuple[ExtenderScore, ...]:
-        """Scores in the order of the rows. Unlike today's they count as they are, not tenfold."""
+        """Scores in the order of the rows. Unlike today's they are not multiplied by ten."""
         nodes = pick(snapshot.nodes, rows)
         positions = {node.metadata.name: position for position, node in enumerate(nodes)}
         parts: list[ExtenderScore] = []
@@ -89,18 +87,18 @@ class ExtendersV19:
         return tuple(parts)
 
     async def bind(self, pod: Pod, node_name: str) -> bool:
-        """Let the first extender that can bind do so; False if none can. Raises ExtenderError."""
+        """Bind by the first extender with the verb; False if none has it. Raises ExtenderError."""
         binder = next((one for one in self._extenders if one.has_bind_verb), None)
         if binder is None:
             return False
-        with _told_as_extender_error():
-            await self._call_aside(lambda: binder.bind(pod, node_name))
+        with _as_extender_error():
+            await self._run_blocking(lambda: binder.bind(pod, node_name))
         return True
 
 
 @contextmanager
-def _told_as_extender_error() -> Generator[None, None, None]:
-    """An extender may raise anything; the attempt fails with it, the scheduler goes on."""
+def _as_extender_error() -> Generator[None, None, None]:
+    """An extender may raise anything: the attempt fails, the scheduler goes on."""
     try:
         yield
     except ExtenderError:
@@ -114,7 +112,7 @@ def extenders_v1_9(
 ) -> ExtendersV19 | None:
     """The extenders of a Policy; None if there are none.
 
-    `in_thread`: bindings wait beside the event loop. Not so in virtual time, which would run ahead.
+    `in_thread`: bindings block a thread. Not in virtual time, which would not wait for it.
     """
     try:
         extenders = [HttpExtenderV19(config) for config in configs]
@@ -122,4 +120,4 @@ def extenders_v1_9(
         raise ConfigError(f"couldn't build extenders: {error}") from error
     if not extenders:
         return None
-    return ExtendersV19(extenders, call_aside=asyncio.to_thread if in_thread else call_at_once)
+    return ExtendersV19(extenders, run_blocking=asyncio.to_thread if in_thread else run_inline)

@@ -1,8 +1,8 @@
 """Builds the schedulers of v1.17 and v1.20.
 
-They had plugins already, so they share profiles, plugins and cycles with today; queue, cache, order
-of nodes and the choice among the best are theirs. v1.9 had neither plugins nor profiles, and is a
-scheduler of its own (`scheduler_v1_9`).
+They had plugins, so they use today's profiles, plugins and cycles; queue, cache, order of nodes and
+the choice among the best nodes differ. v1.9 had neither plugins nor profiles, and is a scheduler of
+its own (`scheduler_v1_9`).
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class FactoryV120(SchedulerFactory):
         return ReservoirSelector(self.rng)
 
     def make_queue(self, profiles: Mapping[str, Profile], *, has_extenders: bool) -> Queue:
-        """Without hints: every event wakes all parked pods (spec 02 §19.1)."""
+        """Without hints: every event moves all parked pods (spec 02 §19.1)."""
         return SchedulingQueue120(
             clock=self.clock,
             sort_key=sort_key_of(profiles),

@@ -1,6 +1,6 @@
 """The queue of v1.9: first come, first served, by namespace and name (spec 02 §19.2).
 
-No priorities, no parking, no waking by events: a pod that failed comes back when its wait is over.
+No priorities, no parking, no moves by events: a pod that failed comes back when its wait is over.
 
 Invariant: every key of `_pods` is in `_order`; `_order` may also hold keys that were deleted, and
 keys twice; pop skips them. So a pod deleted and added again before its turn keeps its place.

@@ -18,22 +18,21 @@ class _Entry:
 class PodBackoff:
     """Waits by pod, `namespace/name`. Time is an argument.
 
-    The last use is counted from before a wait, so a pod that waited the longest time is forgotten
-    by its next failure and begins anew with the shortest.
+    The last use is the start of a wait, so the entry of a pod that waited `MAX_S` is dropped by its
+    next failure, and the pod waits `INITIAL_S` again.
     """
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
 
     def collect(self, now_s: float) -> None:
-        """Forget pods that were last heard of too long ago."""
+        """Drop the entries of pods that failed longer than `MAX_S` ago."""
         for key, entry in list(self._entries.items()):
             if now_s - entry.last_use_s > MAX_S:
                 del self._entries[key]
 
     def begin_wait(self, key: str, now_s: float) -> float | None:
-        """How long the pod has to wait now; None if it waits already, and this failure is not
-        followed up."""
+        """How long the pod has to wait; None if it waits already, and needs no second retry."""
         entry = self._entries.setdefault(key, _Entry())
         entry.last_use_s = now_s
         if entry.is_waiting:

@@ -1,4 +1,4 @@
-"""How v1.17 to v1.20 chose among the best nodes: by lot (spec 04 §19.2)."""
+"""How v1.17 to v1.20 chose among the best nodes: at random (spec 04 §19.2)."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from kubestow.arrays import IntArray
 
 
 class ReservoirSelector:
-    """Goes over the list once; the k-th of equally good nodes takes the place with chance 1/k."""
+    """Reservoir sampling: the k-th of the best nodes replaces the choice with probability 1/k."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng

@@ -2,12 +2,11 @@
 
     FIFO ── pop ──► decide ──► assume ──► bind (beside the loop)
      ▲                │ fails      │ fails     │ fails: forget
-     └── after its wait, read anew ◄───────────┘
+     └─ after its wait, read again ◄───────────┘
 
-It hears of changes through the object stores, which informers fill. There is no Reserve, Permit or
-PreBind, and nothing wakes a pod before its wait is over. But any update of a waiting pod puts it
-into the FIFO, and so does the condition that the scheduler itself writes about it: the second
-attempt follows the first at once.
+Changes come through the object stores, which informers fill. There is no Reserve, Permit or
+PreBind, and no event ends the wait of a pod. But any update of a waiting pod puts it into the FIFO,
+also the condition that the scheduler itself writes: the second attempt follows the first at once.
 
 Not here: preemption (behind a gate that was off).
 """
@@ -99,12 +98,11 @@ class SchedulerV19:
         """Schedule until the queue is closed."""
         while (pod := await self.queue.pop()) is not None:
             self.schedule_one(pod)
-            # Let bindings and watches have their turn.
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # Bindings and watches run now.
 
     @property
     def is_settled(self) -> bool:
-        """Whether another attempt could only repeat what is known: nobody waits for a first one,
+        """Whether another attempt would give the same result: no pod waits for its first one,
         nothing is being bound, and nothing changed since the last attempt of each waiting pod."""
         return (
             not len(self.queue)
@@ -115,11 +113,11 @@ class SchedulerV19:
     # --- one pod ---
 
     def schedule_one(self, pod: Pod) -> LegacyDecision | None:
-        """One attempt; None when the pod was not tried at all."""
+        """One attempt; None if the pod was skipped."""
         if pod.spec.scheduler_name != self._name:
             return None
         if is_terminating(pod):
-            self._tell(pod, f"skip schedule deleting pod: {_key(pod)}")
+            self._record_event(pod, f"skip schedule deleting pod: {_key(pod)}")
             return None
         self.cache.expire_assumed_pods()
         self.snapshot.refresh(self.cache)
@@ -154,11 +152,11 @@ class SchedulerV19:
                 await self._client.bind(pod, node_name)
         except (ApiError, ExtenderError) as error:
             failure = str(error)
-        # Spec 03 §14.2 as v1.9.11 has it: the time to live starts whatever the outcome.
+        # Spec 03 §14.2 as in v1.9.11: the time to live starts also after a failure.
         self.cache.finish_binding(assumed.pod)
         if not failure:
             note = f"Successfully assigned {assumed.name} to {node_name}"
-            self._tell(pod, note, type="Normal", reason="Scheduled")
+            self._record_event(pod, note, type="Normal", reason="Scheduled")
             return
         self._log_failure("ForgetPod", lambda: self.cache.forget_pod(assumed.pod))
         self._changed_pod(assumed.pod, None)
@@ -169,7 +167,7 @@ class SchedulerV19:
     def _failed(self, pod: Pod, note: str, *, reason: str, message: str) -> None:
         self._failed_at[pod.metadata.uid] = self._change_count
         self._retry_later(pod)
-        self._tell(pod, note)
+        self._record_event(pod, note)
         condition = Condition(type="PodScheduled", status="False", reason=reason, message=message)
         changed = changed_condition(pod, condition, now=whole_seconds_at(self._clock.now_ns()))
         if changed is not None:
@@ -180,7 +178,7 @@ class SchedulerV19:
         self._backoff.collect(now_s)
         wait_s = self._backoff.begin_wait(_key(pod), now_s)
         if wait_s is not None:
-            # Not among the tasks that `is_settled` waits for: it waits for time to pass.
+            # Not among the tasks that `is_settled` counts: it only waits for time to pass.
             task = asyncio.get_running_loop().create_task(self._retry(pod, wait_s))
             self._waits.add(task)
             task.add_done_callback(self._waits.discard)
@@ -211,7 +209,7 @@ class SchedulerV19:
         except ApiError as error:
             log.error("Error updating pod %s: %s", _key(pod), error)
 
-    def _tell(
+    def _record_event(
         self, pod: Pod, note: str, *, type: str = "Warning", reason: str = "FailedScheduling"
     ) -> None:
         action = "Binding" if reason == "Scheduled" else "Scheduling"
@@ -304,7 +302,7 @@ class SchedulerV19:
             log.error("work beside the scheduling loop failed", exc_info=error)
 
     def stop(self) -> None:
-        """Close the queue and give up on the pods that wait for their next attempt."""
+        """Close the queue and cancel the waits of failed pods."""
         self.queue.close()
         for task in self._waits:
             task.cancel()

@@ -122,7 +122,7 @@ class Bench:
             plugins.snapshot,
             self.nominator,
             percentage_of_nodes_to_score=self._percentage,
-            shares_work=False,
+            reuses_answers=False,
         )
         decider.next_start_index = self.decider.next_start_index
         return decider.decide(plugins.profile, pod)

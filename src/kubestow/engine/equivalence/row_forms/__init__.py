@@ -1,8 +1,8 @@
 """Second forms of some rules: for one node, as plain numbers.
 
-After every pod that is placed one node has changed, and arrays of one entry cost more than the
-arithmetic. The array form in the plugin is the rule; what is here gives the same answers sooner,
-and `tests/engine/equivalence` compares the two.
+After every placed pod one node has changed, and arrays of one entry cost more than the arithmetic.
+The array form in the plugin is the rule; the form here gives the same answers faster, and
+`tests/engine/equivalence` compares the two.
 """
 
 from typing import Final

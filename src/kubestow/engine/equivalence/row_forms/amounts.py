@@ -1,7 +1,4 @@
-"""What one node has of a resource and how much of it is taken, as plain numbers.
-
-Looked up once per attempt, then read for node after node.
-"""
+"""What one node has of a resource and how much of it is used, as plain numbers."""
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
@@ -14,7 +11,7 @@ from kubestow.cache.node_info import NodeInfo
 # One resource that counts on one node: allocatable, used, the pod's request and its weight.
 NodeLoad = tuple[int, int, int, int]
 
-# Where `Resources` keeps what is no scalar, and where `NodeInfo` keeps the sums with defaults.
+# Fields of `Resources` that are no scalar resource, and fields of `NodeInfo` with default requests.
 _FIELDS: Final = {
     CPU: ("milli_cpu", "non_zero_cpu"),
     MEMORY: ("memory", "non_zero_memory"),
@@ -23,7 +20,7 @@ _FIELDS: Final = {
 
 
 def amounts_reader(name: str, *, non_zero: bool = False) -> Callable[[NodeInfo], tuple[int, int]]:
-    """A function that reads off a node how much it has of a resource, and how much is taken."""
+    """A function that gives how much a node has of a resource, and how much is used."""
     if name in _FIELDS:
         field, non_zero_field = _FIELDS[name]
         used = non_zero_field if non_zero else f"requested.{field}"
@@ -36,7 +33,7 @@ def loads_reader(
 ) -> Callable[[NodeInfo], list[NodeLoad]]:
     """A function that gives the loads of one node, for a request of these amounts.
 
-    A resource the node lacks does not count; devices do not come in.
+    A resource the node lacks does not count; devices are not included.
     """
     readers = [
         (amounts_reader(name, non_zero=non_zero), amount, weight)

@@ -33,7 +33,7 @@ def balance_score(loads: Sequence[NodeLoad]) -> int:
 
 
 def _evenness(shares: Sequence[float]) -> int:
-    # Every operation in the order of the array form: the last bit decides where it is cut.
+    # Operations in the order of the array form: the last bit may change the truncated result.
     if len(shares) == 2:
         deviation = abs((shares[0] - shares[1]) / 2)
     else:

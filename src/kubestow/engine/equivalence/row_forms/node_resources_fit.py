@@ -23,7 +23,7 @@ _KEPT: Final = "RowFormNodeResourcesFit"
 
 def filter_form(plugin: NodeResourcesFit, state: CycleState) -> RowFunction:
     request = plugin.fit_request(state)
-    # Preemption asks for one node after the other with one state.
+    # Preemption calls this for each node with the same state.
     kept: tuple[FitRequest, RowFunction] | None = state.get(_KEPT)
     if kept is None or kept[0] is not request:
         kept = request, _shortage_test(request.demands)
@@ -56,7 +56,7 @@ def _shortage_test(demands: Iterable[Demand]) -> RowFunction:
 
 
 def node_strategy(strategy: Strategy) -> Callable[[Sequence[NodeLoad]], int]:
-    """The strategy for one node, of whose resources only those that count are given."""
+    """The strategy for one node; the loads are those of the resources that count."""
     match strategy.kind:
         case "LeastAllocated":
             return _least_allocated
