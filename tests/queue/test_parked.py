@@ -36,8 +36,8 @@ def queued(name: str, *rejectors: str, gate: str = "", profile: str = PROFILE) -
 
 
 def candidates(parked: ParkedPods, event: ClusterEvent) -> str:
-    spots = parked.candidates(INTEREST.audience_of(event))
-    return " ".join(spot.queued_pod.pod_info.name for spot in spots)
+    entries = parked.candidates(INTEREST.audience_of(event))
+    return " ".join(entry.queued_pod.pod_info.name for entry in entries)
 
 
 def test_only_pods_whose_rejectors_registered_the_event_are_candidates(metrics: Any) -> None:

@@ -1,7 +1,7 @@
-"""Which pod is tried next, when a rejected one may be tried again, and what wakes it up.
+"""Which pod is tried next, and when and after which events a rejected one is tried again.
 
-`SchedulingQueue` is the front; the other files hold its parts. Everything that comes from plugins
-(order, gates, hints) is given as functions: the queue never learns which plugin it talks to.
+`SchedulingQueue` is the entry; the other files hold its parts. Plugins pass their order, gates and
+hints as functions: the queue does not depend on any plugin.
 """
 
 from kubestow.queue.metrics import NO_METRICS, QueueMetrics

@@ -1,4 +1,4 @@
-"""The pods that are ready to be tried, most urgent first (spec 02 §3)."""
+"""The pods that are ready to be tried, in the order of QueueSort (spec 02 §3)."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -44,7 +44,7 @@ class ActiveQueue:
         self._metrics.incoming(ACTIVE, label)
 
     def update(self, queued_pod: QueuedPod) -> None:
-        """Put a pod whose object changed into its right place."""
+        """Reorder a pod whose object changed."""
         self._heap.add_or_update(queued_pod.key, queued_pod)
 
     def discard(self, key: str) -> QueuedPod | None:
@@ -56,21 +56,16 @@ class ActiveQueue:
 
 @runtime_checkable
 class KeyedSort(Protocol):
-    """What a QueueSort plugin may offer besides `less`: the same order, as a key."""
+    """A QueueSort plugin that offers the order of `less` also as a key, which is faster."""
 
     def sort_key(self, entry: QueuedPod, /) -> SortKey: ...
 
 
 def key_from_plugin(plugin: "QueueSortPlugin") -> SortKeyFunction:
-    """The order of a QueueSort plugin, as the heaps want it."""
-    if isinstance(plugin, KeyedSort):
-        return plugin.sort_key
-    return key_from_less(plugin.less)
+    return plugin.sort_key if isinstance(plugin, KeyedSort) else key_from_less(plugin.less)
 
 
 def key_from_less(less: Less) -> SortKeyFunction:
-    """The order of a function that compares two records. Slower than a key, and as general."""
-
     class ByLess:
         __slots__ = ("queued_pod",)
 

@@ -1,11 +1,11 @@
-"""How long a pod waits after a failed attempt, and the pods that do (spec 02 §3, §4).
+"""How long a pod waits after a failed attempt, and the pods that wait (spec 02 §3, §4).
 
-With the gate SchedulerPopFromBackoffQ (`is_aligned`) an expiry is cut down to a whole second, and
+With the gate SchedulerPopFromBackoffQ (`is_aligned`) an expiry is truncated to a whole second, and
 so is the time it is compared with: pods whose waits end within one second form one window and leave
-it in the order of the active queue, most urgent first.
+it in the order of the active queue.
 
-Pods rejected by plugins and pods whose attempt hit an error wait in separate heaps: the former may
-be popped early when nothing else is to do, the latter never.
+Pods rejected by plugins and pods whose attempt had an error wait in separate heaps: only the former
+may be popped early when no pod is active.
 """
 
 import logging
@@ -24,8 +24,6 @@ WINDOW_NS: Final = NANOSECONDS
 
 
 class BackoffPolicy:
-    """How long pods wait."""
-
     __slots__ = ("initial_ns", "is_aligned", "max_ns")
 
     def __init__(
@@ -40,7 +38,7 @@ class BackoffPolicy:
         self.is_aligned = is_aligned
 
     def duration_ns(self, count: int) -> int:
-        """The wait after that many failures in a row, at least one: doubled until the maximum."""
+        """The wait after `count` failures in a row, at least one: doubled up to the maximum."""
         doublings = count - 1
         if self.initial_ns > self.max_ns >> doublings:
             return self.max_ns
@@ -59,8 +57,8 @@ class BackoffPolicy:
         return expiry_ns
 
     def is_backing_off(self, queued_pod: QueuedPod, now_ns: int) -> bool:
-        # Equal still waits: the expiry was cut down to a whole second, so letting the pod pass now
-        # could end its wait up to a second early.
+        # Equal still waits: the expiry was truncated to a whole second, so the wait could end up to
+        # a second early.
         return self.expiry_ns(queued_pod) >= self._cut(now_ns)
 
     def first_flush_ns(self, now_ns: int) -> int:
@@ -113,14 +111,14 @@ class BackoffQueue:
         return len(self._failed)
 
     def has_failed(self, key: str) -> bool:
-        """Whether the pod waits here because its attempt hit an error."""
+        """Whether the pod waits because its attempt had an error."""
         return key in self._failed
 
     def get(self, key: str) -> QueuedPod | None:
         return self._rejected.get(key) or self._failed.get(key)
 
     def add(self, queued_pod: QueuedPod) -> bool:
-        """Insert the pod; False if it was found in the other heap, which must not happen."""
+        """Insert the pod; False if it was in the other heap, which is a bug."""
         key = queued_pod.key
         here, there = self._rejected, self._failed
         if not queued_pod.has_rejectors:
@@ -132,7 +130,7 @@ class BackoffQueue:
         return False
 
     def update(self, queued_pod: QueuedPod) -> None:
-        """Put a pod whose object changed into its right place, in the heap it is in."""
+        """Reorder a pod whose object changed, in the heap it is in."""
         heap = self._rejected if queued_pod.key in self._rejected else self._failed
         heap.add_or_update(queued_pod.key, queued_pod)
 
@@ -140,7 +138,7 @@ class BackoffQueue:
         return self._rejected.discard(key) or self._failed.discard(key)
 
     def pop_rejected(self) -> QueuedPod | None:
-        """Take the first pod that was rejected by plugins, whether its wait is over or not."""
+        """Take the first pod that was rejected by plugins, even if its wait is not over."""
         return self._rejected.pop() if self._rejected else None
 
     def pop_completed(self, now_ns: int) -> QueuedPod | None:

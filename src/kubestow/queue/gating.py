@@ -1,4 +1,4 @@
-"""Who may enter the active queue at all: running the PreEnqueue plugins (spec 02 §5)."""
+"""Which pods may enter the active queue: running the PreEnqueue plugins (spec 02 §5)."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ PreEnqueueChecks = Mapping[str, Sequence[tuple[str, PreEnqueueFunction]]]
 
 
 class Gatekeeper:
-    """Runs the checks of a pod's profile and notes on its record who refused it."""
+    """Runs the checks of a pod's profile and writes to its record which plugin refused it."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Gatekeeper:
         self._is_timed = metrics is not NO_METRICS
 
     def admit(self, queued_pod: QueuedPod) -> bool:
-        """Whether every check passes. Afterwards `is_gated` of the record says the opposite."""
+        """Whether every check passes; sets `is_gated` of the record to the opposite."""
         if not self._is_timed:
             return self._pass(queued_pod, is_sampled=False)
         start_s = self._clock.monotonic_s()
@@ -85,7 +85,7 @@ class Gatekeeper:
 def _with_first(
     checks: Sequence[tuple[str, PreEnqueueFunction]], plugin: str
 ) -> Sequence[tuple[str, PreEnqueueFunction]]:
-    """The same checks, that plugin's in front: as long as it refuses, nobody else is asked."""
+    """The same checks, that plugin's first: while it refuses, no other is called."""
     # Sorting is stable, and False comes before True.
     return sorted(checks, key=lambda check: check[0] != plugin)
 

@@ -1,8 +1,8 @@
 """A binary heap whose elements can be found, replaced and removed by key (spec 02 §2.4).
 
-The order in which elements that compare equal leave the heap is part of the scheduler's behaviour,
-so the sift rules are spelled out here instead of taken from `heapq`, whose rules differ. The sort
-keys sit in a list of their own beside the slots: comparing two elements is comparing list items.
+The order in which equal elements leave the heap is part of the scheduler's behaviour, so the sift
+rules are written out here: those of `heapq` differ. The sort keys are in a list of their own beside
+the slots: comparing two elements is comparing list items.
 
 Invariants: `_sort_keys[i]` belongs to `_slots[i]`; `_slots[i].index == i`; `_by_key` holds exactly
 the slots of the list. A sort key is computed when its element is added or updated, and only then.
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class SortKey(Protocol):
-    """Anything that says what comes before what: a tuple of numbers, or an object with `<`."""
+    """Anything with an order: a tuple of numbers, or an object with `<`."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
@@ -28,7 +28,7 @@ class SortKey(Protocol):
 class KeyedHeap(Generic[T]):
     """A min-heap over sort keys, addressed by element keys.
 
-    `count_changed` hears +1 for a new key and -1 for a removed one; a replaced element is neither.
+    `count_changed` is called with +1 for a new key and -1 for a removed one.
     """
 
     def __init__(
@@ -79,7 +79,6 @@ class KeyedHeap(Generic[T]):
         return True
 
     def pop(self) -> T:
-        """Remove the first element and return it."""
         if not self._slots:
             raise QueueError(HEAP_IS_EMPTY)
         return self._remove_at(0)
@@ -96,7 +95,7 @@ class KeyedHeap(Generic[T]):
         return None if slot is None else self._remove_at(slot.index)
 
     def _remove_at(self, index: int) -> T:
-        """Put the last element into the gap and let it settle."""
+        """Move the last element to the index and restore the order."""
         removed = self._slots[index]
         last = self._slots.pop()
         last_sort_key = self._sort_keys.pop()
@@ -114,8 +113,8 @@ class KeyedHeap(Generic[T]):
         if not self._sift_down(index):
             self._sift_up(index)
 
-    # Both loops move the others along and write the sifted element once, at its final place. That
-    # gives the same list as the swaps of the specification in half the writes.
+    # Both loops shift the others and write the sifted element once, at its final place. That gives
+    # the same list as the swaps of the specification with half the writes.
 
     def _sift_up(self, start: int) -> None:
         sort_keys, slots = self._sort_keys, self._slots
@@ -136,7 +135,7 @@ class KeyedHeap(Generic[T]):
             sifted.index = index
 
     def _sift_down(self, start: int) -> bool:
-        """Move the element down as far as it must; False if it stays where it is."""
+        """Move the element down to its place; False if it stays where it is."""
         sort_keys, slots = self._sort_keys, self._slots
         count = len(slots)
         sort_key, sifted, index = sort_keys[start], slots[start], start
@@ -162,8 +161,6 @@ class KeyedHeap(Generic[T]):
 
 
 class _Slot(Generic[T]):
-    """An element, its key and where in the list it is."""
-
     __slots__ = ("element", "index", "key")
 
     def __init__(self, key: str, element: T, index: int) -> None:

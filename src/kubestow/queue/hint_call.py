@@ -1,4 +1,4 @@
-"""Calling one hint function: what it may do wrong, and how long it took (spec 02 §8)."""
+"""Calling one hint function: its errors and its duration (spec 02 §8)."""
 
 import logging
 from collections.abc import Callable
@@ -18,7 +18,7 @@ AskHint = Callable[[Listener, str, Pod, object, object], Hint]
 
 
 def hint_caller(metrics: QueueMetrics, clock: Clock) -> AskHint:
-    """The way to call hints that suits the recorder; without one, nothing is timed."""
+    """Calls hints; without a recorder nothing is timed."""
     if metrics is NO_METRICS:
         return ask_hint
 
@@ -44,11 +44,7 @@ def ask_hint(listener: Listener, label: str, pod: Pod, old: object, new: object)
 
 
 def _failed(listener: Listener, label: str, pod: Pod) -> Hint:
-    """Report the exception being handled.
-
-    Whatever the fault is, going on is safe: the pod gets one attempt too many instead of waiting
-    for an event that may never come.
-    """
+    """Log the exception being handled. Queue is safe: the pod gets at most one useless attempt."""
     _LOG.exception(
         "queueing hint of plugin %r failed for event %s and pod %r; queueing the pod",
         listener.plugin,

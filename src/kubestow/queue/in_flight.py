@@ -1,7 +1,7 @@
-"""The pods being tried, and what happened since each of them was popped (spec 02 §10).
+"""The pods in flight, and the events since each of them was popped (spec 02 §10).
 
-A pod that is being tried is in no container, so an event cannot move it. Instead the events are
-logged as long as any pod is in flight; when an attempt fails, the pod is judged by those it missed.
+A pod in flight is in no container, so an event cannot move it. Instead the events are logged while
+any pod is in flight; when an attempt fails, those since its start decide where the pod goes.
 
 Invariants: `_starts` is in the order of popping, so its first entry has the smallest start; events
 before that start are gone. Positions count from the first event ever logged; `_events[0]` has
@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from kubestow.queue.interest import Audience
 from kubestow.queue.metrics import NO_METRICS, POD_POPPED, QueueMetrics
 
-_CUT_MIN: Final = 64  # fewer dropped events are not worth moving the others
+_CUT_MIN: Final = 64  # fewer dropped events stay: cutting them off would move all others
 
 
 class LoggedEvent(NamedTuple):
-    """An event with everybody who wants to hear of it, and the object before and after."""
+    """An event with its listeners, and the object before and after."""
 
     audience: Audience
     old: object
@@ -26,13 +26,11 @@ class LoggedEvent(NamedTuple):
 
 
 class InFlight:
-    """Pods in flight and the log of events."""
-
     def __init__(self, *, metrics: QueueMetrics) -> None:
         self._metrics = metrics
         self._is_counted = metrics is not NO_METRICS
-        # An OrderedDict finds its first entry at once however many were removed before it; a dict
-        # would step over their gaps again and again.
+        # An OrderedDict finds its first entry in constant time; a dict would step over the gaps of
+        # removed entries each time.
         self._starts: OrderedDict[str, int] = OrderedDict()
         self._events: list[LoggedEvent] = []
         self._base = 0
@@ -52,7 +50,7 @@ class InFlight:
         return list(self._starts)
 
     def start(self, uid: str) -> bool:
-        """Note that the pod is being tried; False if it is already."""
+        """Mark the pod as in flight; False if it is already."""
         if uid in self._starts:
             return False
         self._starts[uid] = self._base + len(self._events)
@@ -61,7 +59,7 @@ class InFlight:
         return True
 
     def log(self, audience: Audience, old: object, new: object) -> None:
-        """Remember an event for every pod in flight."""
+        """Log an event, if any pod is in flight."""
         if not self._starts:
             return
         self._events.append(LoggedEvent(audience, old, new))
@@ -69,12 +67,12 @@ class InFlight:
             self._metrics.in_flight_changed(audience.label, 1, flush=False)
 
     def events_since_pop(self, uid: str) -> list[LoggedEvent] | None:
-        """What the pod missed, oldest first; None if it is not in flight."""
+        """The events since the pod was popped, oldest first; None if it is not in flight."""
         start = self._starts.get(uid)
         return None if start is None else self._events[start - self._base :]
 
     def done(self, uid: str) -> None:
-        """The attempt is over, however it ended; a pod that is not in flight is none of it."""
+        """The attempt is over; does nothing for a pod that is not in flight."""
         if self._starts.pop(uid, None) is None:
             return
         self._drop_unneeded()

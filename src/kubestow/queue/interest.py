@@ -1,8 +1,8 @@
-"""Which plugins want to hear of which event, answered by bit masks (spec 02 §7.1, §8, §18).
+"""Which plugins are registered for which event, by bit masks (spec 02 §7.1, §8, §18).
 
-Every plugin name gets a bit. What an event means for a pod depends on the pod's profile and on the
-plugins that rejected it, and nothing else: one `Audience` per event and one `Listeners` per set of
-rejectors are worked out once and kept. Registrations are fixed for the life of the queue.
+Every plugin name gets a bit. The hints to call for an event and a pod depend only on the pod's
+profile and its rejectors: one `Audience` per event and one `Listeners` per set of rejectors are
+computed once and kept. Registrations are fixed for the life of the queue.
 
 Not here: calling hint functions (`hint_call`), what follows from their answers (`moves`).
 """
@@ -15,7 +15,7 @@ from kubestow.framework.hints import HintRegistration
 
 
 class Interest:
-    """The hint maps of all profiles, arranged for asking."""
+    """The hint maps of all profiles, by event."""
 
     def __init__(self, hint_maps: Mapping[str, Sequence[HintRegistration]]) -> None:
         self._hint_maps = hint_maps
@@ -24,7 +24,7 @@ class Interest:
         self._events_of: dict[str, tuple[ClusterEvent, ...]] = _events_by_plugin(hint_maps)
 
     def mask_of(self, plugins: Iterable[str]) -> int:
-        """The plugins as a set of bits; a plugin that never registered anything gets one, too."""
+        """The plugins as a set of bits; a plugin without registrations gets one, too."""
         mask = 0
         for plugin in plugins:
             mask |= self._bit_of(plugin)
@@ -66,7 +66,7 @@ class Interest:
 
 
 class Listener(NamedTuple):
-    """A plugin that registered for an event; without a hint every such event helps its pods."""
+    """A plugin registered for an event; without a hint its answer is always Queue."""
 
     bit: int
     plugin: str
@@ -80,12 +80,12 @@ class Listeners:
 
     def __init__(self, listeners: tuple[Listener, ...]) -> None:
         self.all = listeners
-        # The first that needs no call: its answer is Queue.
+        # The first listener without a hint: its answer is Queue.
         self.always = next((listener for listener in listeners if listener.hint is None), None)
 
 
 class Audience:
-    """Everybody who wants to hear of one event."""
+    """All listeners of one event."""
 
     __slots__ = ("_gating_plugins", "_profiles", "event", "is_interesting", "is_wildcard", "label")
 
@@ -98,7 +98,7 @@ class Audience:
         self.event = event
         self.label = event.label
         self.is_wildcard = event.is_wildcard
-        # Spec 02 §8: an event nobody registered for does nothing at all.
+        # Spec 02 §8: an event without registrations has no effect.
         self.is_interesting = event.is_wildcard or any(
             profile.listeners for profile in profiles.values()
         )
@@ -106,18 +106,18 @@ class Audience:
         self._gating_plugins = gating_plugins
 
     def concerns_gated_by(self, plugin: str) -> bool:
-        """Whether pods that this plugin gates may be looked at (spec 02 §9.6)."""
+        """Whether the event may move pods that this plugin gates (spec 02 §9.6)."""
         return self.is_wildcard or plugin in self._gating_plugins
 
     def may_help(self, scheduler_name: str, rejector_mask: int) -> bool:
-        """Whether the verdict on such a pod can be anything but skip."""
+        """Whether the verdict on such a pod can differ from skip."""
         if self.is_wildcard or not rejector_mask:
             return True
         profile = self._profiles.get(scheduler_name)
         return profile is None or bool(profile.mask & rejector_mask)
 
     def listeners_of(self, scheduler_name: str, rejector_mask: int) -> Listeners | None:
-        """Whom to ask about such a pod; None if its profile is not known."""
+        """The listeners to ask about such a pod; None if its profile is not known."""
         profile = self._profiles.get(scheduler_name)
         return None if profile is None else profile.among(rejector_mask)
 

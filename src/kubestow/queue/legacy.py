@@ -5,12 +5,12 @@
               ├──── the wait is over ───── BACKOFF ◄───────┤          ▼
               └──── any event, an update, 60 s ────────────┴── UNSCHEDULABLE
 
-The scheduling cycle counts pops. Every move request notes the cycle it came in, also if it moves
-no pod. A pod that fails in cycle c and sees a note of c or later missed a wake-up, so it only backs
-off; otherwise it parks. A failure told later, from a binding, reads a newer cycle and may lose its
-wake-up until the next event: that is how it was.
+The scheduling cycle counts pops. Every move request stores the cycle it came in, also if it moves
+no pod. A pod that fails in cycle c while the stored cycle is c or later missed a move, so it only
+backs off; otherwise it parks. The failure of a binding comes in a later cycle and may miss its move
+until the next event, as in that release.
 
-No gates, no hints, no tracking of pods in flight: any event wakes every parked pod. Methods of the
+No gates, no hints, no tracking of pods in flight: any event moves every parked pod. Methods of the
 protocol that did not exist then do nothing.
 """
 
@@ -87,7 +87,7 @@ class SchedulingQueue120:
         self._poppable = asyncio.Event()
         self._timers: list[asyncio.Task[None]] = []
 
-    # --- Coming and going ---------------------------------------------------------------------
+    # --- Adding and deleting ------------------------------------------------------------------
 
     def add(self, pod: Pod) -> None:
         key = key_of(pod)
@@ -101,8 +101,7 @@ class SchedulingQueue120:
         self._poppable.set()
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Take note of a newer version: whoever waits is active at once, unless only the status
-        changed."""
+        """Replace the pod by a newer version; a parked pod moves unless only its status changed."""
         key = key_of(new)
         if (queued_pod := self._active.get(key)) is not None:
             self._swap_pod(queued_pod, old, new)
@@ -155,12 +154,11 @@ class SchedulingQueue120:
         """Pods being tried are not tracked."""
 
     def add_unschedulable_if_not_present(self, queued_pod: QueuedPod) -> None:
-        """Take a pod back after a failed attempt, for whatever reason."""
         key, name = queued_pod.key, object_ref(queued_pod.pod.metadata)
         if key in self._parked:
             raise QueueError(f"pod: {name} is already present in unschedulable queue")
-        # Before the other checks: a pod that is active already loses its place in line. A known
-        # defect of that release.
+        # Before the other checks, a known defect of that release: a pod that is active already
+        # loses its place in the order.
         queued_pod.timestamp_ns = self._clock.now_ns()
         if key in self._active:
             raise QueueError(f"pod: {name} is already present in the active queue")
@@ -179,12 +177,12 @@ class SchedulingQueue120:
     def move_all(
         self, event: ClusterEvent, old: object, new: object, pre_check: PreCheck | None = None
     ) -> None:
-        """Something happened: wake all parked pods, if it is something that woke pods then."""
+        """Move all parked pods, if the event moved pods in that release."""
         label = label_1_20(event, old, new)
         if label is None:
             return
         if label in _ASSIGNED_LABELS:
-            self._move_those_drawn_to(cast(Pod, new), label)
+            self._move_with_affinity_to(cast(Pod, new), label)
             return
         parked = list(self._parked.values())
         if pre_check is not None:
@@ -192,7 +190,7 @@ class SchedulingQueue120:
         self._move(parked, label)
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """No plugin could ask for it then."""
+        """Plugins could not request it then."""
 
     def flush_backoff_completed(self) -> None:
         while (head := self._backoff.peek()) is not None:
@@ -220,7 +218,7 @@ class SchedulingQueue120:
             return
         async with asyncio.TaskGroup() as group:
             self._timers = [
-                group.create_task(_flush_again_and_again(flush, pause_s))
+                group.create_task(_flush_periodically(flush, pause_s))
                 for flush, pause_s in (
                     (self.flush_backoff_completed, BACKOFF_FLUSH_S),
                     (self.flush_unschedulable_leftover, LEFTOVER_FLUSH_S),
@@ -235,10 +233,10 @@ class SchedulingQueue120:
             timer.cancel()
         self._poppable.set()
 
-    # --- Looking ------------------------------------------------------------------------------
+    # --- Reading ------------------------------------------------------------------------------
 
     def backoff_expiry_ns(self, queued_pod: QueuedPod) -> int:
-        """When the pod's wait is over, or was; every attempt counts, whatever it ended in."""
+        """When the pod's wait ends; every attempt counts, also those with errors."""
         if not queued_pod.attempts:
             return queued_pod.timestamp_ns
         return queued_pod.timestamp_ns + self._policy.duration_ns(queued_pod.attempts)
@@ -256,7 +254,7 @@ class SchedulingQueue120:
         )
 
     def pending_pods(self) -> tuple[list[Pod], str]:
-        """All waiting pods. There was no summary in words."""
+        """All waiting pods. There was no summary then."""
         waiting = (*self._active, *self._backoff, *self._parked.values())
         return [queued_pod.pod for queued_pod in waiting], ""
 
@@ -304,7 +302,7 @@ class SchedulingQueue120:
     def _move(self, parked: Iterable[QueuedPod], label: str) -> None:
         for queued_pod in parked:
             self._unpark(queued_pod.key)
-            # At the very moment it ends the wait is over, other than today.
+            # Unlike today, the wait is over at the expiry itself.
             if self.backoff_expiry_ns(queued_pod) > self._clock.now_ns():
                 self._backoff.add_or_update(queued_pod.key, queued_pod)
                 self._metrics.incoming(BACKOFF, label)
@@ -313,30 +311,30 @@ class SchedulingQueue120:
                 self._activate(queued_pod)
         self._move_request_cycle = self._scheduling_cycle
 
-    def _move_those_drawn_to(self, pod: Pod, label: str) -> None:
-        """A pod found a node: wake the parked pods that required to be near one like it."""
-        drawn = [
+    def _move_with_affinity_to(self, pod: Pod, label: str) -> None:
+        """Move the parked pods with a required affinity term that selects this assigned pod."""
+        matching = [
             queued_pod
             for queued_pod in self._parked.values()
-            if _is_drawn_to(queued_pod.pod_info, pod)
+            if _has_affinity_to(queued_pod.pod_info, pod)
         ]
-        self._move(drawn, label)
+        self._move(matching, label)
 
 
 class Nominator120(Nominator):
-    """An empty node means what the status says, and that means nothing if it is empty, too."""
+    """An empty override means the status; if that is empty, too, there is no nomination."""
 
     def add(self, pod: Pod, *, override: str | None = None) -> None:
         self.delete(pod)
         node_name = override or pod.status.nominated_node_name
         meta = pod.metadata
-        # Only whether the pod exists is looked at, not whether it has a node by now.
+        # The pod must exist; unlike today it may already have a node.
         if node_name and self._pod_lister(meta.namespace, meta.name) is not None:
             self._put(pod, node_name)
 
 
 def label_1_20(event: ClusterEvent, old: object, new: object) -> str | None:
-    """What v1.20 called an event; None for one that woke nobody."""
+    """The name of an event in v1.20; None for one that moved no pods."""
     if event.resource == Resource.NODE and isinstance(old, Node) and isinstance(new, Node):
         return _node_update_label(old, new)
     if event.resource == Resource.STORAGE_CLASS:
@@ -384,7 +382,7 @@ def _node_update_label(old: Node, new: Node) -> str | None:
     return None
 
 
-def _is_drawn_to(waiting: PodInfo, pod: Pod) -> bool:
+def _has_affinity_to(waiting: PodInfo, pod: Pod) -> bool:
     return any(
         pod.metadata.namespace in term.namespaces and term.selector.matches(pod.metadata.labels)
         for term in waiting.required_affinity_terms
@@ -398,7 +396,7 @@ def _without_status(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, metadata=metadata, status=PodStatus())
 
 
-async def _flush_again_and_again(flush: Callable[[], None], pause_s: float) -> None:
+async def _flush_periodically(flush: Callable[[], None], pause_s: float) -> None:
     while True:
         flush()
         await asyncio.sleep(pause_s)

@@ -1,9 +1,7 @@
-"""What the queue tells whoever counts (spec 02 §16).
+"""What the queue reports to the metrics (spec 02 §16).
 
-The queue reports each change as it happens, in the words of the metric it belongs to; publishing,
-aggregating and buffering are the recorder's business, and so is the sampling of plugin calls,
-because it is random. `NO_METRICS` is for whoever does not count: the queue then also saves itself
-the clock readings.
+The queue reports each change as it happens. The recorder aggregates and publishes them, and decides
+which plugin calls are sampled, because that is random. With `NO_METRICS` no time is measured.
 """
 
 from typing import Final, Protocol
@@ -26,7 +24,7 @@ HINT_ERROR: Final = "Error"
 
 class QueueMetrics(Protocol):
     def pending_changed(self, queue: str, delta: int) -> None:
-        """`pending_pods`: pods came into or left a container."""
+        """`pending_pods`: pods entered or left a container."""
         ...
 
     def incoming(self, queue: str, event: str) -> None:
@@ -38,9 +36,9 @@ class QueueMetrics(Protocol):
         ...
 
     def in_flight_changed(self, event: str, delta: int, *, flush: bool) -> None:
-        """`inflight_events`: entries came into or left the in-flight log.
+        """`inflight_events`: entries of the in-flight log were added or dropped.
 
-        The recorder may gather deltas for a second; with `flush` it must publish all it has.
+        The recorder may collect deltas for a second; with `flush` it must publish all of them.
         """
         ...
 
@@ -53,7 +51,7 @@ class QueueMetrics(Protocol):
         ...
 
     def samples_plugins(self) -> bool:
-        """Asked once per PreEnqueue pass: whether its plugin calls are to be timed (one in ten)."""
+        """Called once per PreEnqueue pass: whether its plugin calls are timed (one in ten)."""
         ...
 
     def pre_enqueue_executed(self, plugin: str, status: str, duration_s: float) -> None:
@@ -62,8 +60,6 @@ class QueueMetrics(Protocol):
 
 
 class NoMetrics:
-    """Counts nothing."""
-
     def pending_changed(self, queue: str, delta: int) -> None: ...
 
     def incoming(self, queue: str, event: str) -> None: ...

@@ -4,7 +4,7 @@
                               after backoff ─► backoff while it lasts, else active
                               immediately ───► active
 
-Everything here only decides; `queue` moves. Backoff and active still lie behind the gates.
+Everything here only decides; `queue` moves, and asks the gates before backoff and active.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from kubestow.queue.queued_pod import QueuedPod
 
 
 class Verdict(Enum):
-    """What the hints together tell the queue."""
+    """The combined answer of the hints."""
 
     SKIP = "skip"
     AFTER_BACKOFF = "after backoff"
@@ -37,7 +37,7 @@ class Place(Enum):
 
 
 def place_after(verdict: Verdict, *, is_backing_off: bool) -> Place:
-    """Where a rejected pod goes, if no gate is in the way."""
+    """Where a rejected pod goes if its gates admit it."""
     match verdict:
         case Verdict.SKIP:
             return Place.UNSCHEDULABLE
@@ -55,23 +55,23 @@ def judge(
     new: object,
     ask: AskHint,
 ) -> Verdict:
-    """What one event means for one rejected pod."""
+    """The verdict of one event on one rejected pod."""
     if not rejector_mask:
         return Verdict.AFTER_BACKOFF
     if audience.is_wildcard:
         return _judge_wildcard(queued_pod, new)
     listeners = audience.listeners_of(queued_pod.scheduler_name, rejector_mask)
     if listeners is None:
-        # The profile is not known, so nobody would ever wake the pod.
+        # The profile is not known, so no event would ever move the pod.
         return Verdict.AFTER_BACKOFF
     return _judge_hints(queued_pod, listeners, audience.label, old, new, ask)
 
 
 def judge_missed(queued_pod: QueuedPod, verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdicts on what happened during an attempt, oldest first, as one (spec 02 §9.4).
+    """Combine the verdicts of the events during an attempt, oldest first (spec 02 §9.4).
 
-    Stops asking as soon as no later verdict could change the answer: only a plugin the pod is
-    pending on can still turn "after backoff" into "immediately".
+    Stops when no later verdict can change the result: only a plugin the pod is pending on can
+    still turn "after backoff" into "immediately".
     """
     found = Verdict.SKIP
     for verdict in verdicts:
@@ -85,7 +85,7 @@ def judge_missed(queued_pod: QueuedPod, verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def _judge_wildcard(queued_pod: QueuedPod, new: object) -> Verdict:
-    """A wildcard helps everybody, unless it names one pod (spec 02 §8 rule 2)."""
+    """A wildcard applies to every pod, unless it names one (spec 02 §8 rule 2)."""
     if new is None or (isinstance(new, Pod) and new.metadata.uid == queued_pod.uid):
         return Verdict.AFTER_BACKOFF
     return Verdict.SKIP
@@ -101,7 +101,7 @@ def _judge_hints(
 ) -> Verdict:
     pod, pending = queued_pod.pod, queued_pod.pending_plugins
     if not pending and listeners.always is not None:
-        # One Queue decides, and this one needs no look at the objects.
+        # One Queue is enough, and this listener gives it without reading the objects.
         ask(listeners.always, label, pod, old, new)
         return Verdict.AFTER_BACKOFF
     found = Verdict.SKIP

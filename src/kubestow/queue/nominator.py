@@ -1,9 +1,9 @@
-"""Which pods were promised which node (spec 02 §11).
+"""Which pods are nominated to which node (spec 02 §11).
 
-A pod that preempted others gets a node nominated and comes back to the queue; until it is placed,
-other pods must see its room there as taken. The promise is kept here before the API shows it.
+A pod that preempted others gets a nominated node and comes back to the queue. Until it is placed,
+filters of other pods count its requests there. The nomination is here before the API shows it.
 
-Not here: what a nomination means for filters (`framework`), who nominates (`engine`).
+Not here: what a nomination means for filters (`framework`), when it is made (`engine`).
 """
 
 from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ PodLister = Callable[[str, str], Pod | None]
 
 
 class Nominator:
-    """Nominated pods per node, each node's in the order of nomination.
+    """Nominated pods per node in the order of nomination.
 
-    `find` looks a waiting pod up by key in the queue's containers.
+    `find` gives a waiting pod of the queue's containers by key.
     """
 
     def __init__(self, *, find: Callable[[str], PodInfo | None], pod_lister: PodLister) -> None:
@@ -30,7 +30,6 @@ class Nominator:
         self._pods_on: dict[str, dict[str, _Nominated]] = {}
 
     def __len__(self) -> int:
-        """How many pods have a nomination."""
         return len(self._node_of)
 
     def nominated_nodes(self) -> Sequence[str]:
@@ -40,8 +39,8 @@ class Nominator:
     def add(self, pod: Pod, *, override: str | None = None) -> None:
         """Record the pod's nomination.
 
-        `override` is the node an attempt decided on, "" to clear; without it the pod's own status
-        counts. A pod that is gone or bound by now gets none.
+        `override` is the result of an attempt, "" to clear; without it the pod's own status counts.
+        A pod that is deleted or bound meanwhile gets no nomination.
         """
         self.delete(pod)
         node_name = pod.status.nominated_node_name if override is None else override
@@ -51,15 +50,15 @@ class Nominator:
         newest = self._pod_lister(meta.namespace, meta.name)
         if newest is None or newest.spec.node_name:
             return
-        # An empty override is recorded, too: it keeps an update that still shows no nomination from
-        # being read as news.
+        # An empty override is recorded, too, so that `update` keeps it while the API still shows
+        # no nomination.
         self._put(pod, node_name)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Take note of a newer version of the pod; it goes to the end of its node's list."""
+        """Replace the pod by a newer version; it goes to the end of its node's list."""
         override = None
         if not old.status.nominated_node_name and not new.status.nominated_node_name:
-            # The update says nothing on the nomination, and the status may not show it yet.
+            # The update does not concern the nomination, which the status may not show yet.
             override = self._node_of.get(old.metadata.uid)
         self.delete(old)
         self.add(new, override=override)
@@ -80,10 +79,10 @@ class Nominator:
             del self._pods_on[node_name]
 
     def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
-        """The pods nominated to the node, as the queue holds them: good until the next `await`.
+        """The queue's own records of the pods nominated to the node: valid until the next `await`.
 
-        A pod that is in no container (being tried, or bound a moment ago) is only known by name: it
-        counts with priority 0 and no requests.
+        For a pod in no container (in flight, or just bound) only the name is known: it has priority
+        0 and no requests.
         """
         nominated = self._pods_on.get(node_name)
         if nominated is None:

@@ -1,11 +1,11 @@
 """The pods that wait for an event: unschedulable and gated ones (spec 02 §2, §16, §18).
 
-An event must not cost a look at every parked pod. Whether it can help depends on the pod's profile,
-its rejectors and the plugin that gates it, so pods that agree in these three form a group, and an
-event is held against groups. There are few of them, however many pods are parked.
+An event must not visit every parked pod. Whether it can move a pod depends on the pod's profile,
+its rejectors and the plugin that gates it, so pods with equal values of these three form a group,
+and an event is compared with groups. There are few of them, even if many pods are parked.
 
-Invariants: every parked pod is in exactly one group, that of the state its record had when it was
-last put here; whoever changes rejectors or gate of a parked pod puts it again. No group is empty.
+Invariants: every parked pod is in exactly one group, by the state of its record at the last `put`;
+who changes rejectors or gate of a parked pod must call `put` again. No group is empty.
 """
 
 from collections.abc import Iterator
@@ -16,25 +16,25 @@ from kubestow.queue.queued_pod import QueuedPod
 
 
 class ParkedPods:
-    """All parked pods, in the order in which they came."""
+    """All parked pods in the order in which they were parked."""
 
     def __init__(self, interest: Interest, *, metrics: QueueMetrics) -> None:
         self._interest = interest
         self._metrics = metrics
         self._is_counted = metrics is not NO_METRICS
-        self._spots: dict[str, Spot] = {}
+        self._entries: dict[str, ParkedPod] = {}
         self._groups: dict[tuple[str, int, str], _Group] = {}
         self._sequence = 0
         self._gated_count = 0
 
     def __len__(self) -> int:
-        return len(self._spots)
+        return len(self._entries)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._spots
+        return key in self._entries
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return (spot.queued_pod for spot in self._spots.values())
+        return (entry.queued_pod for entry in self._entries.values())
 
     @property
     def gated_count(self) -> int:
@@ -42,46 +42,46 @@ class ParkedPods:
 
     @property
     def unschedulable_count(self) -> int:
-        return len(self._spots) - self._gated_count
+        return len(self._entries) - self._gated_count
 
     def get(self, key: str) -> QueuedPod | None:
-        spot = self._spots.get(key)
-        return None if spot is None else spot.queued_pod
+        entry = self._entries.get(key)
+        return None if entry is None else entry.queued_pod
 
     def put(self, queued_pod: QueuedPod, label: str) -> None:
-        """Park the pod, or take note of its new state; only a newcomer counts as incoming."""
+        """Park the pod, or update its group; only a pod not parked before counts as incoming."""
         key = queued_pod.key
         group = self._group_of(queued_pod)
-        spot = self._spots.get(key)
-        if spot is None:
+        entry = self._entries.get(key)
+        if entry is None:
             self._sequence += 1
-            spot = self._spots[key] = Spot(queued_pod, group, self._sequence)
+            entry = self._entries[key] = ParkedPod(queued_pod, group, self._sequence)
             self._metrics.incoming(UNSCHEDULABLE, label)
         else:
-            self._leave(spot.group, key)
-            spot.queued_pod = queued_pod
-            spot.group = group
-        group.members[key] = spot
+            self._leave(entry.group, key)
+            entry.queued_pod = queued_pod
+            entry.group = group
+        group.members[key] = entry
         self._groups[group.key] = group
         self._count(group, 1)
 
     def discard(self, key: str) -> QueuedPod | None:
-        spot = self._spots.pop(key, None)
-        if spot is None:
+        entry = self._entries.pop(key, None)
+        if entry is None:
             return None
-        self._leave(spot.group, key)
-        return spot.queued_pod
+        self._leave(entry.group, key)
+        return entry.queued_pod
 
-    def spots(self) -> "list[Spot]":
-        return list(self._spots.values())
+    def entries(self) -> "list[ParkedPod]":
+        return list(self._entries.values())
 
-    def candidates(self, audience: Audience) -> "list[Spot]":
-        """The pods an event may help, in the order in which they were parked."""
-        found: list[Spot] = []
+    def candidates(self, audience: Audience) -> "list[ParkedPod]":
+        """The pods an event may move, in the order in which they were parked."""
+        found: list[ParkedPod] = []
         for group in self._groups.values():
-            if group.may_be_helped_by(audience):
+            if group.may_move_after(audience):
                 found += group.members.values()
-        # Needed even for one group: whoever changes to another group is put at its end there.
+        # Needed even for one group: a pod that changes its group is put at the end of the new one.
         found.sort(key=_sequence_of)
         return found
 
@@ -99,9 +99,8 @@ class ParkedPods:
     def _count(self, group: "_Group", delta: int) -> None:
         """Keep the gauges equal to what is parked.
 
-        Spec 02 §16 lets the caller say in which state a removed pod was. That is the state it was
-        counted in, except when `add` replaces the record of a gated pod; then the specified gauges
-        would be wrong forever after, and these are not.
+        In spec 02 §16 the caller passes the state of a removed pod. Where `add` replaces the record
+        of a gated pod that is not the state it was counted in, and the gauge would stay wrong.
         """
         is_gated = group.gating_plugin != ""
         if is_gated:
@@ -110,8 +109,8 @@ class ParkedPods:
             self._metrics.pending_changed(GATED if is_gated else UNSCHEDULABLE, delta)
 
 
-class Spot:
-    """A parked pod, its group, and its turn among all."""
+class ParkedPod:
+    """A parked pod, its group, and its number in the order of parking."""
 
     __slots__ = ("group", "queued_pod", "sequence")
 
@@ -126,7 +125,7 @@ class Spot:
 
 
 class _Group:
-    """Parked pods that no event can tell apart without looking at the objects."""
+    """Parked pods for which every event has the same listeners."""
 
     __slots__ = ("gating_plugin", "members", "rejector_mask", "scheduler_name")
 
@@ -134,18 +133,18 @@ class _Group:
         self.scheduler_name = scheduler_name
         self.rejector_mask = rejector_mask
         self.gating_plugin = gating_plugin
-        self.members: dict[str, Spot] = {}
+        self.members: dict[str, ParkedPod] = {}
 
     @property
     def key(self) -> tuple[str, int, str]:
         return (self.scheduler_name, self.rejector_mask, self.gating_plugin)
 
-    def may_be_helped_by(self, audience: Audience) -> bool:
-        # Spec 02 §9.6: gated pods only hear of what their gate registered for.
+    def may_move_after(self, audience: Audience) -> bool:
+        # Spec 02 §9.6: gated pods move only after events that their gate registered for.
         if self.gating_plugin and not audience.concerns_gated_by(self.gating_plugin):
             return False
         return audience.may_help(self.scheduler_name, self.rejector_mask)
 
 
-def _sequence_of(spot: Spot) -> int:
-    return spot.sequence
+def _sequence_of(entry: ParkedPod) -> int:
+    return entry.sequence

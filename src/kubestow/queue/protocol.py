@@ -1,4 +1,4 @@
-"""What the engine needs of a scheduling queue, whichever version it belongs to."""
+"""What the engine needs of a scheduling queue of any version."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -10,13 +10,11 @@ from kubestow.framework.events import ClusterEvent
 from kubestow.framework.handle import Nominator
 from kubestow.queue.queued_pod import QueuedPod
 
-# Whether an event may wake this parked pod.
+# Whether an event may move this parked pod.
 PreCheck = Callable[[Pod], bool]
 
 
 class QueueStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """How many pods are where."""
-
     active: int
     backoff: int
     error_backoff: int
@@ -32,15 +30,15 @@ class Queue(Protocol):
     def nominator(self) -> Nominator: ...
 
     def add(self, pod: Pod) -> None:
-        """Take in a new pod."""
+        """Add a new pod."""
         ...
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Take note of a newer version of a pod."""
+        """Replace a pod by a newer version."""
         ...
 
     def delete(self, pod: Pod) -> None:
-        """Forget a pod that was deleted or bound."""
+        """Remove a pod that was deleted or bound."""
         ...
 
     async def pop(self) -> QueuedPod | None:
@@ -52,21 +50,21 @@ class Queue(Protocol):
         ...
 
     def done(self, uid: str) -> None:
-        """The attempt of that pod is over: it succeeded, or was given up."""
+        """The attempt of that pod succeeded or was abandoned."""
         ...
 
     def add_unschedulable_if_not_present(self, queued_pod: QueuedPod) -> None:
-        """Take a pod back after a failed attempt; raise QueueError if it is here already."""
+        """Requeue a pod after a failed attempt; raise QueueError if it is in the queue."""
         ...
 
     def move_all(
         self, event: ClusterEvent, old: object, new: object, pre_check: PreCheck | None = None
     ) -> None:
-        """Something happened in the cluster: wake the parked pods it may help."""
+        """Move the parked pods that the event may make schedulable."""
         ...
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Make these pods active at once, without regard to backoff."""
+        """Make these pods active without waiting for their backoff."""
         ...
 
     async def run_timers(self) -> None:
@@ -74,11 +72,11 @@ class Queue(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop the timers and let `pop` return None."""
+        """Stop the timers; `pop` returns None from then on."""
         ...
 
     def statistics(self) -> QueueStatistics: ...
 
     def pending_pods(self) -> tuple[list[Pod], str]:
-        """All waiting pods and how many wait where, in words."""
+        """All waiting pods, and a text with the size of each container."""
         ...

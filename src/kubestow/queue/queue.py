@@ -1,15 +1,15 @@
 """The scheduling queue: every known, unassigned pod of our profiles is here or in flight (spec 02).
 
-It decides which pod is tried next, when a rejected pod may be tried again, and what wakes it up.
+It decides which pod is tried next, and when and after which events a rejected pod is tried again.
 The containers and the decisions have files of their own; this one moves pods between them.
 
 Everything runs on one event loop: the methods are plain functions, only `pop` and `run_timers`
 wait, and hints and PreEnqueue checks must not call back into the queue.
 
 Invariants: a key is in at most one of active, backoff and parked; a UID is in flight at most once.
-A pod may be in flight and, if it was added again meanwhile, in a container, too: `pop` drops that
+A pod that was added again during its attempt is in flight and in a container: `pop` drops that
 record if the attempt is still going on.
-Not here: what plugins think (they come as functions), the handling of failed attempts (`engine`).
+Not here: gates and hints (plugins pass functions), the handling of failed attempts (`engine`).
 """
 
 import asyncio
@@ -53,7 +53,7 @@ from kubestow.queue.metrics import (
 )
 from kubestow.queue.moves import Place, Verdict, judge, judge_missed, place_after
 from kubestow.queue.nominator import Nominator, PodLister
-from kubestow.queue.parked import ParkedPods, Spot
+from kubestow.queue.parked import ParkedPod, ParkedPods
 from kubestow.queue.protocol import PreCheck, QueueStatistics
 from kubestow.queue.queued_pod import QueuedPod, key_of
 from kubestow.queue.timers import flush_after_each_pause, flush_each_second
@@ -87,8 +87,8 @@ class SchedulingQueue:
                └──────────── if the backoff is over ────┘
 
     GATED and UNSCHEDULABLE pods are both parked. With `pop_from_backoff` a pop that finds nothing
-    active takes from BACKOFF, whatever is left to wait there, and the gates are asked on entering
-    the backoff queue instead of on leaving it.
+    active takes from BACKOFF before the backoff is over, and the gates are asked on entering the
+    backoff queue instead of on leaving it.
 
     `pre_enqueue` and `hint_maps` are given per scheduler name; `sort_key` orders the active queue;
     `pod_lister` finds the newest version of a pod.
@@ -133,19 +133,19 @@ class SchedulingQueue:
         self._poppable = asyncio.Event()
         self._timers: list[asyncio.Task[None]] = []
 
-    # --- Coming and going ---------------------------------------------------------------------
+    # --- Adding and deleting ------------------------------------------------------------------
 
     def add(self, pod: Pod) -> None:
-        """Take in a new pod.
+        """Add a new pod.
 
-        A record under its key is replaced, unless that one is active or backing off and a gate
-        refuses the new one.
+        It replaces a record with its key, unless that is active or backing off and a gate refuses
+        the new one.
         """
         if self._move_to_active(self._new_record(pod), _POD_ADDED):
             self._wake_pops()
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Take note of a newer version of a pod; a parked one may be helped by the change."""
+        """Replace the pod by a newer version, which may make a parked pod schedulable."""
         if new.metadata.uid in self._in_flight:
             for event in classify_pod_update(old, new):
                 self._in_flight.log(self._interest.audience_of(event), old, new)
@@ -164,11 +164,11 @@ class SchedulingQueue:
             self._wake_pops()
 
     def delete(self, pod: Pod) -> None:
-        """Forget a pod that was deleted or bound. If it is in flight, its attempt goes on."""
+        """Remove a pod that was deleted or bound. If it is in flight, its attempt goes on."""
         self.nominator.delete(pod)
         key = key_of(pod)
         if self._active.discard(key) is not None or self._backoff.discard(key) is not None:
-            # Spec 02 §9.8: from here the gauge of rejected pods is left as it is.
+            # Spec 02 §9.8: the gauge of rejected pods stays as it is.
             return
         parked = self._parked.discard(key)
         if parked is not None:
@@ -189,7 +189,7 @@ class SchedulingQueue:
             await self._poppable.wait()
 
     def pop_nowait(self) -> QueuedPod | None:
-        """The next pod to try, if there is one; still with the rejectors of its last attempt."""
+        """The next pod to try, if any; it still has the rejectors of its last attempt."""
         while True:
             queued_pod = self._active.pop()
             if queued_pod is None:
@@ -200,13 +200,13 @@ class SchedulingQueue:
                 return queued_pod
 
     def done(self, uid: str) -> None:
-        """The attempt of that pod needs no more events: it succeeded, or was given up."""
+        """The attempt of that pod needs no more events: it succeeded or was abandoned."""
         self._in_flight.done(uid)
 
     def add_unschedulable_if_not_present(self, queued_pod: QueuedPod) -> None:
-        """Take a pod back after a failed attempt; its rejectors say why it failed.
+        """Requeue a pod after a failed attempt; its rejectors say why it failed.
 
-        The attempt is done in every case, also when QueueError says that the pod is here already.
+        Raises QueueError if the pod is in the queue already; the attempt is done in any case.
         """
         try:
             self._refuse_if_present(queued_pod)
@@ -224,22 +224,22 @@ class SchedulingQueue:
     def move_all(
         self, event: ClusterEvent, old: object, new: object, pre_check: PreCheck | None = None
     ) -> None:
-        """Something happened in the cluster: wake the parked pods it may help.
+        """Move the parked pods that the event may make schedulable.
 
-        `pre_check` leaves out parked pods; pods in flight hear of every interesting event.
+        `pre_check` excludes parked pods; the event is logged for pods in flight in any case.
         """
         audience = self._interest.audience_of(event)
         if not audience.is_interesting:
             return
-        spots: Sequence[Spot] = ()
+        entries: Sequence[ParkedPod] = ()
         if self._parked:
-            spots = self._parked.candidates(audience)
+            entries = self._parked.candidates(audience)
             if pre_check is not None:
-                spots = [spot for spot in spots if pre_check(spot.queued_pod.pod)]
-        self._move_parked(spots, audience, old, new)
+                entries = [entry for entry in entries if pre_check(entry.queued_pod.pod)]
+        self._move_parked(entries, audience, old, new)
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Make these pods active at once, without regard to backoff; gates still apply.
+        """Make these pods active without waiting for their backoff; gates still apply.
 
         Those in flight are marked, so that they do not park when their attempt fails.
         """
@@ -263,20 +263,20 @@ class SchedulingQueue:
             self._wake_pops()
 
     def flush_unschedulable_leftover(self) -> None:
-        """Give the pods another try that have been parked for very long: an event may have been
-        missed, or a hint may have been wrong."""
+        """Retry the pods parked for longer than `max_unschedulable_ns`, in case an event was missed
+        or a hint was wrong."""
         now_ns = self._clock.now_ns()
-        spots = [
-            spot
-            for spot in self._parked.spots()
-            if now_ns - _parked_since_ns(spot.queued_pod) > self._max_unschedulable_ns
+        entries = [
+            entry
+            for entry in self._parked.entries()
+            if now_ns - _parked_since_ns(entry.queued_pod) > self._max_unschedulable_ns
         ]
-        if not spots:
+        if not entries:
             return
-        for spot in spots:
-            spot.queued_pod.was_flushed_from_unschedulable = True
-            spot.queued_pod.flush_timestamp_ns = now_ns
-        self._move_parked(spots, self._interest.audience_of(UNSCHEDULABLE_TIMEOUT), None, None)
+        for entry in entries:
+            entry.queued_pod.was_flushed_from_unschedulable = True
+            entry.queued_pod.flush_timestamp_ns = now_ns
+        self._move_parked(entries, self._interest.audience_of(UNSCHEDULABLE_TIMEOUT), None, None)
 
     # --- Running ------------------------------------------------------------------------------
 
@@ -297,7 +297,7 @@ class SchedulingQueue:
             ]
 
     def close(self) -> None:
-        """Stop the timers and let `pop` return None when nothing is left to pop."""
+        """Stop the timers; `pop` returns None when nothing is left to pop."""
         if self._is_closed:
             raise QueueError("cannot close the scheduling queue: it is closed already")
         self._is_closed = True
@@ -307,7 +307,7 @@ class SchedulingQueue:
             self._in_flight.done(uid)
         self._wake_pops()
 
-    # --- Looking ------------------------------------------------------------------------------
+    # --- Reading ------------------------------------------------------------------------------
 
     def statistics(self) -> QueueStatistics:
         return QueueStatistics(
@@ -322,7 +322,7 @@ class SchedulingQueue:
         )
 
     def pending_pods(self) -> tuple[list[Pod], str]:
-        """All waiting pods and how many wait where, in words."""
+        """All waiting pods, and a text with the size of each container."""
         pods = [*self.pods_in_active(), *self.pods_in_backoff(), *self.pods_in_unschedulable()]
         summary = (
             f"activeQ:{len(self._active)}; backoffQ:{len(self._backoff)}; "
@@ -336,7 +336,7 @@ class SchedulingQueue:
         return self._backoff.get(key) or self._parked.get(key) or self._active.get(key)
 
     def place_of(self, pod: Pod) -> Place | None:
-        """Where the pod is, None if it is not known. A container goes before being in flight."""
+        """Where the pod is, None if not in the queue. A container counts before in flight."""
         key = key_of(pod)
         if key in self._active:
             return Place.ACTIVE
@@ -377,7 +377,7 @@ class SchedulingQueue:
     # --- Starting and ending attempts -----------------------------------------------------------
 
     def _pop_from_backoff_queue(self) -> QueuedPod | None:
-        """Better try a pod early than do nothing: backoff is there to spare the others."""
+        """Nothing is active, so a pod in backoff delays no other."""
         if not self._pop_from_backoff:
             return None
         queued_pod = self._backoff.pop_rejected()
@@ -424,7 +424,7 @@ class SchedulingQueue:
         self._count_rejectors(queued_pod, 1)
 
     def _verdict_on_attempt(self, queued_pod: QueuedPod) -> Verdict:
-        """What the events during the attempt mean for the pod."""
+        """The verdict of the events during the attempt."""
         if not queued_pod.has_rejectors:
             return Verdict.AFTER_BACKOFF
         events = self._in_flight.events_since_pop(queued_pod.uid)
@@ -445,18 +445,18 @@ class SchedulingQueue:
     # --- Moving -------------------------------------------------------------------------------
 
     def _move_parked(
-        self, spots: Iterable[Spot], audience: Audience, old: object, new: object
+        self, entries: Iterable[ParkedPod], audience: Audience, old: object, new: object
     ) -> None:
-        """Let an event act on these parked pods and remember it for those in flight.
+        """Apply an event to these parked pods and log it for those in flight.
 
-        Pops are woken at the end only: the first to be popped must be the best of all that moved.
+        `pop` is woken at the end only: the first pod it returns must be the best of all that moved.
         """
         any_poppable = False
-        for spot in spots:
-            queued_pod = spot.queued_pod
-            verdict = judge(queued_pod, spot.rejector_mask, audience, old, new, self._ask)
+        for entry in entries:
+            queued_pod = entry.queued_pod
+            verdict = judge(queued_pod, entry.rejector_mask, audience, old, new, self._ask)
             if verdict is not Verdict.SKIP:
-                # Removed first: if a gate sends it back, it counts as coming in anew.
+                # Removed first: if a gate refuses it, it counts as incoming again.
                 self._parked.discard(queued_pod.key)
                 place = self._requeue(queued_pod, verdict, audience.label)
                 any_poppable |= self._is_poppable(place)
@@ -465,9 +465,9 @@ class SchedulingQueue:
             self._wake_pops()
 
     def _requeue_updated(self, queued_pod: QueuedPod, old: Pod, new: Pod) -> None:
-        """Let a parked pod's own update act on it, kind by kind, until one moves it.
+        """Apply a parked pod's own update, event by event, until one moves it.
 
-        The gate's own choice of events does not count here: the pod itself has changed.
+        The events that its gate registered for do not matter here: the pod itself has changed.
         """
         for event in classify_pod_update(old, new):
             audience = self._interest.audience_of(event)
@@ -480,9 +480,9 @@ class SchedulingQueue:
                 return
 
     def _requeue(self, queued_pod: QueuedPod, verdict: Verdict, label: str) -> Place:
-        """Put a pod where the verdict sends it.
+        """Put a pod where the verdict and the gates send it, and return where that is.
 
-        Returns where it ended up; UNSCHEDULABLE stands for gated as well, BACKOFF for both kinds.
+        UNSCHEDULABLE includes gated, BACKOFF includes both kinds.
         """
         is_backing_off = verdict is Verdict.AFTER_BACKOFF and self._policy.is_backing_off(
             queued_pod, self._clock.now_ns()
@@ -500,8 +500,8 @@ class SchedulingQueue:
     def _move_to_active(
         self, queued_pod: QueuedPod, label: str, *, is_from_backoff: bool = False
     ) -> bool:
-        """Make the pod active, if its gates agree; else park it."""
-        # Spec 02 §5: with the gate on, it was asked when it entered the backoff queue.
+        """Make the pod active if its gates admit it; else park it."""
+        # Spec 02 §5: with `pop_from_backoff`, gates were asked when it entered the backoff queue.
         is_admitted = (is_from_backoff and self._pop_from_backoff) or self._gatekeeper.admit(
             queued_pod
         )
@@ -520,7 +520,7 @@ class SchedulingQueue:
         return True
 
     def _move_to_backoff(self, queued_pod: QueuedPod, label: str) -> bool:
-        """Let the pod wait, if its gates agree; else park it."""
+        """Put the pod into backoff if its gates admit it; else park it."""
         if self._pop_from_backoff and not self._gatekeeper.admit(queued_pod):
             self._park_gated(queued_pod, label)
             return False
@@ -543,7 +543,7 @@ class SchedulingQueue:
             return False
         return self._move_to_active(waiting, FORCE_ACTIVATE.label, is_from_backoff=True)
 
-    # --- Waking and timers ----------------------------------------------------------------------
+    # --- Waking `pop` ---------------------------------------------------------------------------
 
     def _is_poppable(self, place: Place) -> bool:
         return place is Place.ACTIVE or (place is Place.BACKOFF and self._pop_from_backoff)
@@ -553,7 +553,7 @@ class SchedulingQueue:
 
 
 def _pending_gauge(metrics: QueueMetrics, queue: str) -> Callable[[int], None] | None:
-    """What a container tells of its size; nothing, if nobody counts."""
+    """Reports changes of a container's size; None without a recorder."""
     if metrics is NO_METRICS:
         return None
     return lambda delta: metrics.pending_changed(queue, delta)

@@ -1,10 +1,8 @@
-"""A waiting pod and what the queue remembers of it (spec 02 §2.1).
+"""The queue's record of a pod (spec 02 §2.1).
 
-The record is made when the pod enters the queue and lives until it is bound or deleted; between, it
-wanders from container to container and through attempts. Times are wall-clock nanoseconds.
-
-Who writes what: the queue writes everything except the rejectors, which the failure handler
-replaces by `reject` after each attempt.
+The record is made when the pod enters the queue and lives until it is bound or deleted. The queue
+writes everything except the rejectors, which the failure handler replaces by `reject` after each
+attempt. Times are wall-clock nanoseconds.
 """
 
 from collections.abc import Iterable
@@ -15,19 +13,14 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.clock import NANOSECONDS
 from kubestow.framework.events import ClusterEvent
 
-# The time that lies before all others: midnight of 1 January of year 1. A backoff that ends then is
-# none at all, whatever the clock shows.
+# Midnight of 1 January of year 1, before any time of the clock: a backoff that is always over.
 ZERO_TIME_NS: Final = -62_135_596_800 * NANOSECONDS
 
 NO_PLUGINS: Final[frozenset[str]] = frozenset()
 
 
 class QueuedPod:
-    """One pod's record.
-
-    `timestamp_ns` only moves when an attempt failed: a pod that an event wakes keeps its place in
-    line.
-    """
+    """`timestamp_ns` changes only when an attempt fails: events do not change a pod's place."""
 
     __slots__ = (
         "attempts",
@@ -82,7 +75,7 @@ class QueuedPod:
 
     @property
     def rejectors(self) -> frozenset[str]:
-        """The plugins whose events may wake the pod; none means that the attempt hit an error."""
+        """The plugins whose events may move the pod; none means that the attempt had an error."""
         if not self.pending_plugins:
             return self.unschedulable_plugins
         return self.unschedulable_plugins | self.pending_plugins
@@ -92,16 +85,16 @@ class QueuedPod:
         return bool(self.unschedulable_plugins or self.pending_plugins)
 
     def reject(self, *, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
-        """Replace what the last attempt left by what this one found (spec 02 §14)."""
+        """Replace the rejectors of the last attempt (spec 02 §14)."""
         self.unschedulable_plugins = frozenset(unschedulable)
         self.pending_plugins = frozenset(pending)
         self.gating_plugin = ""
         self.gating_events = ()
 
     def copy_for_assume(self, pod_info: PodInfo) -> "QueuedPod":
-        """The record that goes with the assumed pod into its binding cycle.
+        """The record of the assumed pod in its binding cycle.
 
-        Spec 02 §2.1: the flush mark is left behind, so a pod scheduled after a leftover flush is
+        Spec 02 §2.1: the flush mark is not copied, so a pod scheduled after a leftover flush is
         never counted as such.
         """
         copy = QueuedPod(pod_info, timestamp_ns=self.timestamp_ns)
@@ -122,9 +115,9 @@ class QueuedPod:
 
 
 def key_of(pod: Pod) -> str:
-    """Under which key the containers hold a pod; the same as `PodInfo.key`.
+    """The key of a pod in all containers; the same as `PodInfo.key`.
 
-    Spec 02 §2.2 gives the parked pods another spelling (`name_namespace`). Both name the same pods,
-    since neither `/` nor `_` can be part of a name, so one spelling serves all containers.
+    Spec 02 §2.2 has another spelling for parked pods (`name_namespace`). Both are unique, since
+    neither `/` nor `_` can be part of a name.
     """
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
