@@ -1,7 +1,7 @@
 """The command line: `kubestow COMMAND`.
 
-Exit codes: 0 all went well, 1 the command did its work and the answer is no (pods stay pending,
-decisions differ), 2 the input cannot be used.
+Exit codes: 0 success, 1 a negative result (pods stay pending, decisions differ), 2 the input cannot
+be used.
 """
 
 import sys
@@ -69,13 +69,13 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; an error a user can mend is one line, not a traceback."""
+    """Run the command line; an error that a user can correct is one line, not a traceback."""
     try:
         app()
     except KubestowError as error:
         print(f"kubestow: error: {error}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
-        # Whoever read our output has seen enough, as in `kubestow … | head`.
+        # The reader of the output has ended, as in `kubestow … | head`.
         sys.stderr.close()
         sys.exit(0)

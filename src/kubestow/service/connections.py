@@ -1,9 +1,9 @@
 """The clients of one process (spec 09 §4.1): each with its own rate limit and name.
 
 main            lists, watches, binds, writes statuses
-events          what `kubectl describe` shows; a flood of them must not delay bindings
-election        the lease; does not wait long for answers, since a late one is worth nothing
-authentication, authorization   reviews for our own HTTPS port
+events          what `kubectl describe` shows; many events must not delay bindings
+election        the lease; with a short timeout, since a late answer is useless
+authentication, authorization   reviews for the HTTPS port of this process
 """
 
 import sys
@@ -30,8 +30,6 @@ ELECTION_TIMEOUT_S_MIN: Final = 1.0
 
 
 class ReviewClient(Protocol):
-    """Asks an API server about those who ask us."""
-
     async def create_document(self, path: str, document: JsonObject) -> JsonObject: ...
 
     async def get_document(self, path: str) -> JsonObject: ...
@@ -41,7 +39,7 @@ class Connections(NamedTuple):
     main: ClusterClient
     events: ClusterClient
     election: ClusterClient
-    # None where there is no server to ask.
+    # None without a server for reviews.
     authentication: ReviewClient | None = None
     authorization: ReviewClient | None = None
     # Posts events about the lease, which are of the older kind.
@@ -56,10 +54,7 @@ class Connections(NamedTuple):
 def connect(
     options: SchedulerOptions, metrics: RequestMetrics, clock: Clock, rng: np.random.Generator
 ) -> Connections:
-    """Clients for the servers the options name; ConfigError if there is none to schedule for.
-
-    Nothing is sent yet.
-    """
+    """Clients for the servers of the options; ConfigError if there is none. Nothing is sent yet."""
     connection = options.config.client_connection
     server = find_server(clock, kubeconfig=connection.kubeconfig, master=options.master)
     maker = _ClientMaker(metrics, clock, rng, qps=connection.qps, burst=connection.burst)
@@ -108,7 +103,7 @@ class _ClientMaker:
         )
 
     def reviewer(self, kubeconfig: str) -> HttpClient | None:
-        """A client for reviews; without a file that of the cluster we run in, if we do."""
+        """A client for reviews; without a file the in-cluster one, None outside of a cluster."""
         try:
             server = (
                 find_server(self._clock, kubeconfig=kubeconfig)
@@ -130,7 +125,7 @@ class _ClientMaker:
 
 
 def user_agent() -> str:
-    """Who we say we are in requests."""
+    """The User-Agent of requests."""
     program = Path(sys.argv[0]).name or "kubestow"
     if program == "__main__.py":
         program = "kubestow"

@@ -1,7 +1,7 @@
-"""Looks into a running scheduler on SIGUSR2 (spec 03 §10): is the cache what the informers know?
+"""Debugging a running scheduler on SIGUSR2 (spec 03 §10).
 
-First the difference between the two is logged, if there is one; then everything the cache and the
-queue hold.
+First the difference between the cache and the informers' stores is logged, if there is one; then
+everything the cache and the queue hold.
 """
 
 import logging
@@ -20,7 +20,7 @@ _MISMATCH: Final = "Cache mismatch"
 
 
 class CacheDifference(NamedTuple):
-    """What only one side has, with repetitions."""
+    """Entries that only one side has, with repetitions."""
 
     missed: list[str]
     redundant: list[str]
@@ -34,12 +34,12 @@ class CacheDebugger:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
-    def look(self) -> None:
+    def compare_and_dump(self) -> None:
         self.compare()
         self.dump()
 
     def compare(self) -> None:
-        """Log what the informers have and the cache has not, and the other way round."""
+        """Log what only the informers' stores or only the cache has."""
         scheduler = self._scheduler
         tell(log, "Cache comparer started", v=3)
         cached = scheduler.cache.dump()

@@ -1,4 +1,4 @@
-"""One candidate among several schedulers: its elector and who hears of changes (spec 09 §6)."""
+"""Leader election of this process: the elector, its metrics and its events (spec 09 §6)."""
 
 import asyncio
 import logging
@@ -19,8 +19,6 @@ log = logging.getLogger(__name__)
 
 
 class Leadership:
-    """Leads or waits to lead; tells metrics and the cluster which of the two."""
-
     def __init__(
         self,
         config: LeaderElectionConfig,
@@ -32,14 +30,13 @@ class Leadership:
         identity: str,
         component: str,
     ) -> None:
-        """`component` is in whose name events are written; ConfigError for settings that cannot
-        work."""
+        """`component` is the source of events. Raises ConfigError for settings that cannot work."""
         check_election(config)
         self._events = connections.lease_events
         self._metrics = metrics
         self._clock = clock
         self._component = component
-        self._telling: set[asyncio.Task[None]] = set()
+        self._event_tasks: set[asyncio.Task[None]] = set()
         self._elector = LeaderElector(
             connections.election,
             clock,
@@ -65,19 +62,19 @@ class Leadership:
 
     async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> bool:
         """Wait for the lease and lead; True if the work ended by itself, False if the lease was
-        lost. Whatever ends it, the lease is released."""
+        lost. The lease is released in any case."""
         try:
             return await self._elector.run(lead) == "finished"
         finally:
-            await asyncio.gather(*self._telling, return_exceptions=True)
+            await asyncio.gather(*self._event_tasks, return_exceptions=True)
 
     def _changed(self, is_leading: bool) -> None:
         self._metrics.changed(is_leading=is_leading)
-        task = asyncio.get_running_loop().create_task(self._tell_cluster(is_leading=is_leading))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        task = asyncio.get_running_loop().create_task(self._write_event(is_leading=is_leading))
+        self._event_tasks.add(task)
+        task.add_done_callback(self._event_tasks.discard)
 
-    async def _tell_cluster(self, *, is_leading: bool) -> None:
+    async def _write_event(self, *, is_leading: bool) -> None:
         lease = self._elector.lease
         if self._events is None or lease is None:
             return
@@ -91,5 +88,4 @@ class Leadership:
         try:
             await self._events.create_document(events_path(lease), event)
         except ApiError as error:
-            # Nothing depends on it.
-            log.debug("cannot write an event about the lease: %s", error)
+            log.debug("cannot write an event about the lease: %s", error)  # Nothing depends on it.

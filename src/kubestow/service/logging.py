@@ -1,10 +1,10 @@
-"""How log lines are printed: as text like the rest of Kubernetes does, or as JSON (spec 09 §10).
+"""How log lines are printed: as klog's text, or as JSON (spec 09 §10).
 
     I1115 05:23:10.123456       1 scheduler.py:120] "Successfully bound pod to node" pod="ns/a"
     {"ts":1731648190123.456,"caller":"scheduler.py:120","msg":"…","v":2,"pod":{"name":"a",…}}
 
 Lines with fields have a quoted message; plain lines are printed as they are. Everything goes to
-standard error, or with split streams what is no error to standard output.
+standard error; with split streams only errors do, and the rest to standard output.
 
 Not here: what is logged and with which fields (`kubestow.logs`).
 """
@@ -26,7 +26,7 @@ _LETTERS: Final = (
     (logging.ERROR, "E"),
     (logging.WARNING, "W"),
 )
-# Loggers of libraries that speak below warnings about nothing an operator can use.
+# Loggers of libraries whose lines below warnings are of no use to an operator.
 _QUIET: Final = ("aiohttp", "asyncio")
 
 
@@ -48,8 +48,8 @@ class Verbosity:
 
     def set(self, verbosity: int) -> None:
         self.value = verbosity
-        # A logger that is asked whether anybody listens does not know of modules, so the most
-        # talkative module decides for all; `admits` sorts out the rest.
+        # The level of a logger does not depend on modules, so the highest verbosity of any module
+        # is set for all; `admits` filters the rest.
         logging.getLogger().setLevel(level_of(max([verbosity, *self._modules.values()])))
 
     def admits(self, record: logging.LogRecord) -> bool:
@@ -64,7 +64,7 @@ class Verbosity:
 def configure_logging(
     settings: LogSettings, *, stdout: TextIO | None = None, stderr: TextIO | None = None
 ) -> Verbosity:
-    """Print all log lines of the process from now on as the settings say."""
+    """Apply the settings to all log lines of the process."""
     errors = stderr or sys.stderr
     formatter = JsonFormatter() if settings.format == "json" else TextFormatter()
     verbosity = Verbosity(settings)
@@ -159,7 +159,7 @@ def text_value(value: object) -> str:
 
 def _quoted(text: str) -> str:
     if "\n" in text:
-        # As klog shows texts of several lines: set apart and indented, not escaped.
+        # As klog prints texts of several lines: indented, not escaped.
         inner = text.replace("\n", "\n\t")
         return f"<\n\t{inner}\n >"
     return msgspec.json.encode(text).decode()

@@ -3,9 +3,8 @@
     arguments ── flags ──► gates ──► logging ──► everything else ──► configuration, flags on top
 
 Order matters, because a user sees the first step that fails: a flag that does not parse ends it at
-once, what is wrong with values is collected, and only then is the configuration file read.
-`SchedulerOptions` holds everything a scheduler process is told; nothing above it looks at flags
-except to show them.
+once, errors of values are collected, and only then is the configuration file read. Nothing above
+`SchedulerOptions` reads flags except to show them.
 
 Not here: loading plugins from outside (`plugins.loading`), connecting, serving.
 """
@@ -30,24 +29,24 @@ from kubestow.errors import ConfigError
 from kubestow.service.usage import usage_text
 
 PROGRAM: Final = "kube-scheduler"
-# What we behave as, and say that we are.
+# The version whose behaviour is implemented, and that is reported.
 UPSTREAM_VERSION: Final = "v1.36.4"
 
 _MINOR: Final = 36
-_OLDEST_MINOR: Final = 33  # that can be emulated
+_OLDEST_MINOR: Final = 33  # the oldest emulated version
 _PREVIOUS: Final = f"1.{_MINOR - 1}"
 _TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 _METRIC_LABEL: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 class RequestedText(NamedTuple):
-    """The command line asked for a text (`--help`, `--version`), not for a scheduler."""
+    """The answer to `--help` or `--version`, instead of options."""
 
     text: str
 
 
 class SniCertificate(NamedTuple):
-    """A certificate for clients that ask for one of these names; none means those it carries."""
+    """A certificate for clients that request one of these names; by default its own names."""
 
     cert_file: str
     key_file: str
@@ -55,11 +54,11 @@ class SniCertificate(NamedTuple):
 
 
 class _FlagOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """Values of flags: a field is called as its flag is, or names it."""
+    """Values of flags: a field has the name of its flag, or gives it."""
 
     @classmethod
     def of(cls, flags: ParsedFlags) -> Self:
-        # Not strict: numbers in lists come as texts.
+        # Not strict: numbers in lists are strings.
         return msgspec.convert(flags.values, cls, strict=False)
 
 
@@ -98,7 +97,7 @@ class AuthenticationOptions(_FlagOptions, frozen=True, kw_only=True):
 
 class AuthorizationOptions(_FlagOptions, frozen=True, kw_only=True):
     kubeconfig: str = field(name="authorization-kubeconfig")
-    # Exact paths; a `*` at the end stands for anything.
+    # Exact paths; a `*` at the end matches anything.
     always_allow_paths: tuple[str, ...] = field(name="authorization-always-allow-paths")
     allow_cache_ttl: Duration = field(name="authorization-webhook-cache-authorized-ttl")
     deny_cache_ttl: Duration = field(name="authorization-webhook-cache-unauthorized-ttl")
@@ -125,12 +124,12 @@ class LoggingOptions(_FlagOptions, frozen=True, kw_only=True):
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """All a scheduler process is told. The configuration is complete and, if it came from a file,
-    validated; without a file `config.connection.check_election` has yet to be asked."""
+    """All options of a scheduler process. The configuration is complete and, if it came from a
+    file, validated; without a file `config.connection.check_election` is not called yet."""
 
     config: SchedulerConfig
     gates: FeatureGates
-    # Overrides the address of the API server, wherever that came from.
+    # Overrides the address of the API server.
     master: str
     pod_max_in_unschedulable_pods: Duration
     serving: ServingOptions
@@ -141,7 +140,6 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     config_file: str
     write_config_to: str
     emulated_version: str
-    # What we say that we are.
     reported_version: str
     # For the log of all flags and `/flagz`.
     flags: ParsedFlags
@@ -152,8 +150,8 @@ def parse_options(
 ) -> SchedulerOptions | RequestedText:
     """The options in a command line (without the program's name).
 
-    Raises ConfigError with everything that is wrong, as upstream prints it; a FlagError where the
-    usage should be shown with it.
+    Raises ConfigError with all errors as upstream prints them; FlagError where the usage should be
+    shown with it.
     """
     flags = parse_flags(arguments)
     if flags.switch("help"):
@@ -193,7 +191,7 @@ def parse_options(
 def _config(flags: ParsedFlags, gates: FeatureGates) -> SchedulerConfig:
     path = flags.text("config")
     if not path:
-        # Spec 09 §2.1: without a file nobody validates what the flags made of the defaults.
+        # Spec 09 §2.1: without a file the defaults with flags applied are not validated.
         return apply_flags(complete_config(SchedulerConfig(), gates), flags, is_from_file=False)
     config = apply_flags(load_config(path, gates), flags, is_from_file=True)
     check_config(config, gates)
@@ -205,8 +203,7 @@ def _config(flags: ParsedFlags, gates: FeatureGates) -> SchedulerConfig:
 
 class _Versions(NamedTuple):
     emulated: str
-    # Empty if nobody asked for one.
-    min_compatibility: str
+    min_compatibility: str  # empty if not set
 
     @classmethod
     def of(cls, flags: ParsedFlags) -> "_Versions":
@@ -226,7 +223,7 @@ class _Versions(NamedTuple):
 
 
 def _version_of(name: str, flags: ParsedFlags) -> str:
-    """The version a flag sets for us; empty if it sets none."""
+    """The version a flag sets for Kubernetes; empty if it sets none."""
     version = ""
     for entry in flags.texts(name):
         component, separator, value = entry.strip().rpartition("=")
@@ -239,7 +236,7 @@ def _version_of(name: str, flags: ParsedFlags) -> str:
 
 
 def _minor_of(version: str) -> int:
-    """The minor number; of another major version one that nothing allows."""
+    """The minor number; -1, which is never allowed, of another major version."""
     major, minor = version.split(".")[:2]
     return int(minor) if major == "1" else -1
 
@@ -281,7 +278,7 @@ def _serving_errors(flags: ParsedFlags) -> list[str]:
     errors: list[str] = []
     port, limits = flags.number("secure-port"), "65535, inclusive."
     if port > 65535:
-        # Spec 09 §2: it says so although 0 is allowed.
+        # Spec 09 §2: upstream's text, although 0 is allowed.
         errors.append(
             f"--secure-port {port} must be between 1 and {limits} It cannot be turned off with 0"
         )

@@ -18,18 +18,18 @@ class OutputFormat(StrEnum):
 
 
 def stdout() -> Console:
-    """Tables go here. Without a terminal lines are as long as they need to be."""
+    """For tables; without a terminal lines are not wrapped."""
     is_terminal = sys.stdout.isatty()
     return Console(width=None if is_terminal else 200, highlight=False, soft_wrap=not is_terminal)
 
 
 def stderr() -> Console:
-    """Progress and remarks go here, so that output can be piped."""
+    """For progress and remarks, so that output can be piped."""
     return Console(stderr=True, highlight=False)
 
 
 def progress_bar(description: str) -> Progress:
-    """A bar on standard error; nothing at all where nobody watches."""
+    """A bar on standard error, if that is a terminal."""
     return Progress(
         TextColumn(description),
         BarColumn(),

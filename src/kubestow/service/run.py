@@ -1,16 +1,15 @@
-"""The scheduler process: everything put together, started in order and ended in order (spec 09 §1,
-§6.4, §11).
+"""The scheduler process: start and end of all its parts in order (spec 09 §1, §6.4, §11).
 
     options ─► clients, socket ─► scheduler ─► HTTPS ─► informers ─► lease ─► scheduling
                                                                                   │ SIGTERM
     exit code ◄─ HTTPS closed ◄─ lease released ◄─ bindings under way end ◄─ no new pods
 
-With leader election only the holder of the lease schedules; a standby keeps its caches warm. A
-process that loses its lease, or whose cache contradicts the cluster, ends: starting anew is the one
-way back that is always right.
+With leader election only the holder of the lease schedules; a standby keeps its caches up to date.
+A process that loses its lease, or whose cache contradicts the cluster, ends: only a restart gives a
+state that is always right.
 
-Beyond upstream: on SIGTERM bindings under way are given a few seconds to end before the lease is
-released, so that no pod is left half-bound to be found by the next leader.
+Beyond upstream: on SIGTERM bindings under way have a few seconds to end before the lease is
+released, so that the next leader finds no half-bound pod.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ from kubestow.service.serving.serving import Serving
 
 log = logging.getLogger(__name__)
 
-# How long bindings under way may take after SIGTERM. Well below the time a kubelet gives a pod.
+# How long bindings under way may take after SIGTERM; well below the grace period of a pod.
 DRAIN_S: Final = 5.0
 # How long the last events may take to be sent.
 FLUSH_S: Final = 2.0
@@ -67,7 +66,7 @@ class SchedulerProcess:
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> None:
-        """Build everything; ConfigError says what cannot be built. Nothing runs yet.
+        """Build everything; nothing runs yet. Raises ConfigError.
 
         `on_synced` is called when the caches are filled and scheduling begins.
         """
@@ -120,7 +119,7 @@ class SchedulerProcess:
         self.watcher = ClusterWatcher(connections.main, self.scheduler, clock, rng)
         self.debugger = CacheDebugger(self.scheduler)
 
-    # --- what others may know ---
+    # --- state ---
 
     @property
     def has_synced(self) -> bool:
@@ -138,17 +137,17 @@ class SchedulerProcess:
         self.is_stopping = True
         self._stopping.set()
 
-    # --- the main line ---
+    # --- run ---
 
     async def run(self) -> int:
-        """Run until asked to stop, or until it cannot go on; the exit code of the process."""
+        """Run until a stop is requested or a part fails; the exit code of the process."""
         tell(log, "Starting Kubernetes Scheduler", version=self.options.reported_version)
         try:
             if self.serving is not None:
                 await self.serving.start(self)
                 self._spawn(self.serving.trust.run())
             self._spawn(self.recorder.run())
-            # Spec 09 §5: a standby may be told to wait with its watches.
+            # Spec 09 §5: a standby may be configured to start its watches when it leads.
             if self.leadership is None or not self.config.delay_cache_until_active:
                 self._start_informers()
             return await self._work()
@@ -164,7 +163,7 @@ class SchedulerProcess:
         try:
             await _first(work, stopping, self._failed)
             if self.is_active:
-                # Whoever schedules ends by itself, in order, once it is asked to stop.
+                # A process that schedules ends by itself, in order, after a stop request.
                 await _first(work, self._failed)
         finally:
             stopping.cancel()
@@ -187,7 +186,7 @@ class SchedulerProcess:
         return 1
 
     async def _lead(self) -> None:
-        """Schedule until asked to stop; cancelled when the lease is lost."""
+        """Schedule until a stop is requested; cancelled when the lease is lost."""
         if not self._are_informers_started:
             tell(log, "Starting informers and waiting for sync...")
             self._start_informers()
@@ -212,7 +211,7 @@ class SchedulerProcess:
                 log.warning("some bindings did not end in time and were cancelled")
 
     async def _is_synced_before_stop(self) -> bool:
-        """Wait for the caches; False if the process is asked to stop before that."""
+        """Wait for the caches; False if a stop is requested before that."""
         synced = asyncio.ensure_future(self.watcher.wait_synced())
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -223,7 +222,7 @@ class SchedulerProcess:
             stopping.cancel()
 
     async def _end(self) -> None:
-        """Whatever happened, leave nothing behind."""
+        """Close everything, also after a failure."""
         self.is_stopping = True
         if self.serving is not None:
             await self.serving.close()
@@ -245,7 +244,7 @@ class SchedulerProcess:
         self._spawn(self.watcher.run())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something the process cannot do without: if it fails, so does the process."""
+        """Run a required task: if it fails, so does the process."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -260,12 +259,11 @@ class SchedulerProcess:
 
 
 async def _first(*waited_for: asyncio.Future[Any]) -> None:
-    """Return once one of them is done."""
     await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
 
 
 def first_error(error: BaseException) -> BaseException:
-    """The first single error of a group; what corrupts the cache goes before all others."""
+    """The first single error of a group; CacheCorruptedError comes before all others."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     group = cast(BaseExceptionGroup[BaseException], error)
@@ -274,7 +272,7 @@ def first_error(error: BaseException) -> BaseException:
 
 
 def announce_config(process: SchedulerProcess) -> bool:
-    """Log the configuration and write it where asked to; True if that was all (spec 09 §1, 11)."""
+    """Log the configuration; True if it was written to a file and the run ends (spec 09 §1, 11)."""
     options = process.options
     if not options.write_config_to and not is_heard(log, 2):
         return False

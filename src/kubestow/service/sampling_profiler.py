@@ -1,8 +1,7 @@
-"""Samples where the main thread is, for flame graphs.
+"""Samples the main thread's stack for flame graphs.
 
-A thread of its own looks at the main thread's stack about a thousand times a second. The result is
-in the folded form that flame graph tools read: one line per stack, outermost call first, with its
-count.
+A thread of its own takes about a thousand samples a second. The result is in the folded form that
+flame graph tools read: one line per stack, outermost call first, with its count.
 """
 
 import sys
@@ -44,7 +43,7 @@ class SamplingProfiler:
 
     def _sample(self) -> None:
         while not self._is_stopped.wait(_INTERVAL_S):
-            # The one way to see another thread's stack; documented, whatever its name says.
+            # The only way to read another thread's stack; documented despite its private name.
             frame = sys._current_frames().get(self._target)  # pyright: ignore[reportPrivateUsage]
             if frame is not None:
                 self._stacks[";".join(reversed(list(_names(frame))))] += 1

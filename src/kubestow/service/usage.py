@@ -1,4 +1,4 @@
-"""What `--help` says: every flag under its heading."""
+"""The text of `--help`: every flag under its heading."""
 
 import textwrap
 from collections.abc import Iterable
@@ -39,7 +39,6 @@ def _head(flag: Flag) -> str:
 
 
 def _default(flag: Flag) -> str:
-    """Only a default that says something is worth the place."""
     if not flag.default or flag.name == "version":
         return ""
     shown = format_value(flag.default)

@@ -85,7 +85,7 @@ def test_a_policy_in_a_config_map_decides(tmp_path: Path) -> None:
             ConfigError,
             "invalid hardPodAffinitySymmetricWeight: 101, must be in the range 1-100",
         ),
-        (["--percentage-of-nodes-to-score", "50"], InputError, "younger than v1.9"),
+        (["--percentage-of-nodes-to-score", "50"], InputError, "newer than v1.9"),
     ],
 )
 def test_what_is_wrong_is_said(args: list[str], error: type[Exception], text: str) -> None:

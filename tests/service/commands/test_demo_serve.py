@@ -64,6 +64,6 @@ def test_a_signal_ends_it_in_good_order(tmp_path: Path, number: signal.Signals):
         process.send_signal(number)
         rest, _ = process.communicate(timeout=30)
     assert process.returncode == 0
-    assert "The cluster is gone" in rest
+    assert "everything in it is deleted" in rest
     assert "Traceback" not in rest
     assert not path.exists()

@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 from kubestow.api.meta import JsonObject
 from kubestow.errors import ApiError
 from kubestow.service.serving.authentication import (
-    NOBODY,
+    ANONYMOUS_USER,
     TOKEN_REVIEWS,
     Authenticator,
     RequestHeaderSettings,
@@ -65,7 +65,7 @@ class Desk:
 
 def test_who_shows_nothing_is_anonymous() -> None:
     user = Desk().identify()
-    assert user is NOBODY
+    assert user is ANONYMOUS_USER
     assert (user.name, user.groups) == ("system:anonymous", ("system:unauthenticated",))
 
 
@@ -88,12 +88,12 @@ def test_a_token_is_refused_while_nobody_can_be_asked() -> None:
 
 
 def test_without_a_reviewer_tokens_are_ignored() -> None:
-    assert Desk(has_reviewer=False).identify(Authorization="Bearer good") is NOBODY
+    assert Desk(has_reviewer=False).identify(Authorization="Bearer good") is ANONYMOUS_USER
 
 
 @pytest.mark.parametrize("header", ["Basic Zm9vOmJhcg==", "Bearer", "Bearer ", ""])
 def test_other_ways_to_authorise_count_as_nothing(header: str) -> None:
-    assert Desk().identify(Authorization=header) is NOBODY
+    assert Desk().identify(Authorization=header) is ANONYMOUS_USER
 
 
 @pytest.mark.parametrize("token", ["good", "bad"])
@@ -129,7 +129,7 @@ def test_a_certificate_goes_before_a_token(authority: Any) -> None:
 
 def test_a_certificate_of_a_stranger_says_nothing(authority: Any, stranger: Any) -> None:
     desk = Desk(TrustSettings(client_authorities=authority.pem))
-    assert desk.identify(stranger.client("admin", "system:masters").der) is NOBODY
+    assert desk.identify(stranger.client("admin", "system:masters").der) is ANONYMOUS_USER
 
 
 class TestRequestHeaders:
@@ -163,7 +163,10 @@ class TestRequestHeaders:
         self, authority: Any, proxy_authority: Any
     ) -> None:
         desk = Desk(self.trust(authority, proxy_authority, "front-proxy"))
-        assert desk.identify(proxy_authority.client("other").der, X_Remote_User="jane") is NOBODY
+        assert (
+            desk.identify(proxy_authority.client("other").der, X_Remote_User="jane")
+            is ANONYMOUS_USER
+        )
 
     def test_any_name_may_if_none_is_listed(self, authority: Any, proxy_authority: Any) -> None:
         desk = Desk(self.trust(authority, proxy_authority))
@@ -174,10 +177,13 @@ class TestRequestHeaders:
         self, authority: Any, proxy_authority: Any
     ) -> None:
         desk = Desk(self.trust(authority, proxy_authority))
-        assert desk.identify(X_Remote_User="jane") is NOBODY
+        assert desk.identify(X_Remote_User="jane") is ANONYMOUS_USER
         user = desk.identify(authority.client("bob").der, X_Remote_User="jane")
         assert user.name == "bob"
 
     def test_a_proxy_is_nobody_by_itself(self, authority: Any, proxy_authority: Any) -> None:
         desk = Desk(self.trust(authority, proxy_authority))
-        assert desk.identify(proxy_authority.client("front-proxy", "system:masters").der) is NOBODY
+        assert (
+            desk.identify(proxy_authority.client("front-proxy", "system:masters").der)
+            is ANONYMOUS_USER
+        )

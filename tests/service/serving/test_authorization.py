@@ -6,7 +6,7 @@ import pytest
 
 from kubestow.api.meta import JsonObject
 from kubestow.errors import ApiError
-from kubestow.service.serving.authentication import NOBODY, User
+from kubestow.service.serving.authentication import ANONYMOUS_USER, User
 from kubestow.service.serving.authorization import (
     ACCESS_REVIEWS,
     Authorizer,
@@ -57,10 +57,10 @@ class Desk:
 @pytest.mark.parametrize(
     ("user", "path", "method", "is_allowed"),
     [
-        pytest.param(NOBODY, "/healthz", "GET", True, id="open"),
-        pytest.param(NOBODY, "/readyz/shutdown", "GET", False, id="sub-path-is-not-open"),
-        pytest.param(NOBODY, "/open/anything", "GET", True, id="open-prefix"),
-        pytest.param(NOBODY, "/metrics", "GET", False, id="5-anonymous"),
+        pytest.param(ANONYMOUS_USER, "/healthz", "GET", True, id="open"),
+        pytest.param(ANONYMOUS_USER, "/readyz/shutdown", "GET", False, id="sub-path-is-not-open"),
+        pytest.param(ANONYMOUS_USER, "/open/anything", "GET", True, id="open-prefix"),
+        pytest.param(ANONYMOUS_USER, "/metrics", "GET", False, id="5-anonymous"),
         pytest.param(MONITOR, "/metrics", "GET", True, id="reviewed"),
         pytest.param(MONITOR, "/metrics", "DELETE", False, id="verb-counts"),
         pytest.param(MONITOR, "/configz", "GET", False, id="path-counts"),
@@ -85,7 +85,9 @@ def test_the_question_says_everything_about_the_user() -> None:
     ]
 
 
-@pytest.mark.parametrize(("user", "ttl_s"), [(MONITOR, 10), (NOBODY, 5)], ids=["allow", "deny"])
+@pytest.mark.parametrize(
+    ("user", "ttl_s"), [(MONITOR, 10), (ANONYMOUS_USER, 5)], ids=["allow", "deny"]
+)
 def test_answers_are_remembered_for_a_while(user: User, ttl_s: float) -> None:
     desk = Desk()
     desk.allows(user, "/metrics")
@@ -107,11 +109,11 @@ def test_nobody_gets_in_while_the_server_cannot_be_asked_and_that_is_not_remembe
 
 def test_without_a_reviewer_only_open_paths_are_open() -> None:
     desk = Desk(has_reviewer=False)
-    assert desk.allows(NOBODY, "/livez")
+    assert desk.allows(ANONYMOUS_USER, "/livez")
     assert not desk.allows(MONITOR, "/metrics")
 
 
 def test_a_refusal_names_user_verb_and_path() -> None:
-    assert forbidden_message(NOBODY, "/metrics", "GET") == (
+    assert forbidden_message(ANONYMOUS_USER, "/metrics", "GET") == (
         'forbidden: User "system:anonymous" cannot get path "/metrics"'
     )

@@ -1,2 +1,1 @@
-"""One module per command of the command line. What a command does lives elsewhere; here is its
-face."""
+"""One module per command: its options and output. What it does is in other folders."""

@@ -20,14 +20,14 @@ from kubestow.service.sampling_profiler import SamplingProfiler
 from kubestow.simulator.bench import WORKLOADS, Measurement, Workload, measure
 from kubestow.simulator.bench.upstream import UPSTREAM, scaled
 
-# How many pods of a workload `--check` looks at, about.
+# About how many pods of a workload `--check` compares.
 CHECKED_PODS: Final = 40
 
 
 class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One measurement beside upstream's figure for the same work, scaled to this machine.
+    """One measurement, and upstream's figure for the same workload, scaled to this machine.
 
-    There is none for a workload in another size than its own.
+    There is no figure for a workload in another than its own size.
     """
 
     measurement: Measurement
@@ -52,7 +52,9 @@ def bench(
             min=0, max=100, help="percentageOfNodesToScore; 0 adapts to the size, as by default."
         ),
     ] = 0,
-    repeat: Annotated[int, typer.Option(min=1, help="Run each so often and keep the best.")] = 1,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="Run each this many times, keep the best.")
+    ] = 1,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="table|json|perf-json", help="How to print.")
     ] = "table",
@@ -65,15 +67,13 @@ def bench(
     ] = None,
     check: Annotated[
         bool,
-        typer.Option(
-            help="Also decide a sample of the pods with nothing known from before, and compare."
-        ),
+        typer.Option(help="Also decide a sample of the pods without reuse, and compare."),
     ] = False,
 ) -> None:
     """Measure how fast pods are decided on, beside kube-scheduler's own figures.
 
     Each workload runs in a process of its own, so that its peak memory is its own. Upstream's
-    figures come from another machine and are scaled by a calibration loop that runs in between.
+    figures come from another machine and are scaled by a calibration loop that runs meanwhile.
 
     Example: kubestow bench --workload 'SchedulingBasic|TopologySpreading' --percent 100
     """
@@ -137,7 +137,7 @@ def _run(
             return pool.submit(_measure, *arguments).result()
         except BrokenProcessPool as error:
             raise KubestowError(
-                f"{workload.name}: the process ended while it measured, perhaps for want of memory"
+                f"{workload.name}: the process ended while it measured; was there enough memory?"
             ) from error
 
 
@@ -170,7 +170,7 @@ def _print_line(report: BenchReport, output: str) -> None:
     if output == "json":
         data |= {"upstream_pods_per_s": report.upstream_pods_per_s, "ratio": report.ratio}
     else:
-        # The shape of the data items upstream's own suite writes.
+        # The format of upstream's own suite.
         data = {
             "version": "v1",
             "dataItems": [

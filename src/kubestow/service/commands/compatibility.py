@@ -1,5 +1,4 @@
-"""Which scheduler decides: today's or an older one, with the flags the older one had (spec 09
-§13.1)."""
+"""Which version of the scheduler decides, and the flags of the older ones (spec 09 §13.1)."""
 
 from enum import StrEnum
 from typing import Literal
@@ -8,8 +7,6 @@ import msgspec
 
 
 class Compatibility(StrEnum):
-    """The version whose decisions are made."""
-
     TODAY = "v1.36"
     V1_20 = "v1.20"
     V1_17 = "v1.17"
@@ -17,7 +14,7 @@ class Compatibility(StrEnum):
 
 
 class AlgorithmOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The v1.9 flags that say which algorithms there are (spec 09 §13.1)."""
+    """The v1.9 flags that select algorithms (spec 09 §13.1)."""
 
     algorithm_provider: str = "DefaultProvider"
     policy_config_file: str = ""
@@ -29,8 +26,7 @@ class AlgorithmOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> Literal["provider", "file", "configmap"]:
-        """Where the algorithms come from: v1.10's rule, which fits the flag texts of all
-        versions."""
+        """Where the algorithms come from: the rule of v1.10, which fits all flag texts."""
         if self.use_legacy_policy_config or (self.policy_config_file and not self.policy_configmap):
             return "file"
         return "configmap" if self.policy_configmap else "provider"

@@ -98,7 +98,7 @@ def _replay_all(recordings: list[Recording], report: Report) -> None:
 def _replayer(recording: Recording, clock: VirtualClock) -> Callable[[Json, Report], None]:
     if not recording.is_v1_9:
         return partial(replay_scenario, clock=clock)
-    # Imported here, like all that is legacy: only when an older version is asked for.
+    # Imported here, like all legacy code: only when an older version is to run.
     from kubestow.simulator.legacy.conformance import replay_v1_9
 
     return replay_v1_9

@@ -1,4 +1,4 @@
-"""`kubestow demo`: a cluster in a box, a workload, and a live view of what the scheduler does."""
+"""`kubestow demo`: an embedded cluster, a workload, and a live view of the scheduler."""
 
 import asyncio
 import sys
@@ -35,7 +35,7 @@ _BAR_CELLS = 20
 _REDRAW_S = 0.25
 # Virtual seconds between two objects of a scene.
 _ARRIVAL_S = 0.05
-# Virtual seconds from the last scene to the end: time for victims to go and waiting pods to come.
+# Virtual seconds from the last scene to the end: victims end and waiting pods are placed.
 _EPILOGUE_S = 8.0
 
 
@@ -45,7 +45,7 @@ def demo(
         typer.Option(
             min=0,
             help="Virtual seconds per real second; 0 does not wait at all. "
-            "The default suits the eye, and is 0 without a terminal.",
+            "The default is 3, and 0 without a terminal.",
         ),
     ] = None,
     serve: Annotated[
@@ -63,17 +63,17 @@ def demo(
     ] = True,
     kubeconfig: Annotated[
         Path | None,
-        typer.Option(help="With --serve: where to write the kubeconfig. It goes at the end."),
+        typer.Option(help="With --serve: where to write the kubeconfig; deleted at the end."),
     ] = None,
     for_s: Annotated[
         float | None,
-        typer.Option("--for", min=0, help="With --serve: end after so many seconds."),
+        typer.Option("--for", min=0, help="With --serve: end after this many seconds."),
     ] = None,
 ) -> None:
-    """Watch the scheduler at work in an embedded cluster. Nothing outside is touched.
+    """Show the scheduler in an embedded cluster. Nothing outside of it is changed.
 
-    Ends by itself after a few seconds with where the pods went and why the others wait. With
-    --serve the cluster is empty, runs in real time, and kubectl can use it.
+    Ends after a few seconds with where pods were placed and why the others wait. With --serve the
+    cluster is empty, runs in real time, and kubectl can use it.
 
     Example: kubestow demo --speed 10
 
@@ -131,7 +131,7 @@ async def _redraw(live: Live, view: "DemoView", cluster: EmbeddedCluster) -> Non
 
 
 class DemoView:
-    """What the demo shows: nodes filling up, and what was decided, as lines."""
+    """The demo's output: a table of nodes, and a line per decision."""
 
     def __init__(self, console: Console, clock: Clock, *, is_live: bool) -> None:
         self._console = console
@@ -150,7 +150,7 @@ class DemoView:
         elif self._last_messages.get(name) != decision.message:
             self._last_messages[name] = decision.message
             nominated = decision.nomination.node_name if decision.nomination else ""
-            text = f"makes room on {nominated}" if nominated else f"waits: {decision.message}"
+            text = f"preempts on {nominated}" if nominated else f"waits: {decision.message}"
             self._say(f"[yellow]{name:<12}[/yellow] {escape(text)}")
 
     def _say(self, text: str) -> None:

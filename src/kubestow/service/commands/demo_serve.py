@@ -47,7 +47,7 @@ async def _serve(console: Console, options: ServedOptions, path: Path, for_s: fl
         with suppress(TimeoutError):
             async with asyncio.timeout(for_s):
                 await is_over.wait()
-    console.print("\nThe cluster is gone, and everything in it.")
+    console.print("\nThe cluster and everything in it is deleted.")
 
 
 def _greet(console: Console, options: ServedOptions, url: str, path: Path) -> None:
@@ -57,14 +57,14 @@ def _greet(console: Console, options: ServedOptions, url: str, path: Path) -> No
     console.print("  kubectl get nodes")
     console.print("  kubectl create deployment web --image=nginx --replicas=5\n")
     if options.has_scheduler:
-        console.print("Pods are scheduled and pretend to run. Ctrl-C ends it.\n")
+        console.print("Pods are scheduled, and running them is simulated. Ctrl-C ends it.\n")
     else:
-        console.print("Pods wait for a scheduler, as with this one. Ctrl-C ends it.\n")
+        console.print("Pods wait for a scheduler, such as this one. Ctrl-C ends the cluster.\n")
         console.print(f"  kubestow run --kubeconfig {path} --leader-elect=false\n")
 
 
 def _feed(console: Console) -> Callable[[Decision, QueuedPod], None]:
-    """Prints what is decided; of a pod that keeps waiting, only what is new."""
+    """Prints decisions; of a pod that waits, only messages that differ from the last."""
     last_messages: dict[str, str] = {}
 
     def note(decision: Decision, _queued_pod: QueuedPod) -> None:

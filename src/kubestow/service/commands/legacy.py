@@ -1,4 +1,4 @@
-"""`kubestow simulate --compatibility v1.9`: the rules its flags ask for, and the run."""
+"""`kubestow simulate --compatibility v1.9`: the rules of its flags, and the run."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ def legacy_algorithm(
     documents: Sequence[JsonObject],
     environment: Mapping[str, str] = os.environ,
 ) -> Algorithm:
-    """The rules the flags ask for; a policy ConfigMap is looked for among the documents."""
+    """The rules of the flags; a policy ConfigMap must be among the documents."""
     policy = _policy_of(options, documents)
     try:
         algorithm = build_algorithm(
@@ -52,7 +52,7 @@ def legacy_algorithm(
 
 
 def _without_binders(algorithm: Algorithm) -> Algorithm:
-    """Extenders are asked as always, only not to bind: they would do so in a real cluster."""
+    """Extenders filter and score, but do not bind: they would do so in a real cluster."""
     if not any(extender.bind_verb for extender in algorithm.extenders):
         return algorithm
     stderr().print("Extenders are not asked to bind in a simulation.")

@@ -1,8 +1,7 @@
-"""`kubestow run`: be a scheduler for a cluster, with the flags of kube-scheduler.
+"""`kubestow run`: a scheduler for a cluster, with the flags of kube-scheduler.
 
-From the arguments to the exit code: reads them, sets up logging and signals, chooses the event loop
-and hands over to `service.run`. Flags are read as kube-scheduler reads them, so they do not look
-like those of the other commands.
+Reads the arguments, sets up logging and signals, chooses the event loop and runs `service.run`.
+Flags are read as kube-scheduler reads them, so they differ in style from those of other commands.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ from kubestow.service.usage import usage_text
 log = logging.getLogger(__name__)
 
 PROGRAM: Final = "kube-scheduler"
-# Typer must leave all arguments to us, `--help` included.
+# Typer must not parse any argument, not even `--help`.
 SETTINGS: Final[dict[str, object]] = {
     "add_help_option": False,
     "context_settings": {
@@ -54,7 +53,7 @@ def run(context: typer.Context) -> None:
 
 
 def run_scheduler(arguments: Sequence[str]) -> int:
-    """Be a scheduler until told to stop; the exit code."""
+    """Run a scheduler until it is stopped; the exit code."""
     try:
         options = parse_options(arguments)
     except FlagError as error:
@@ -82,13 +81,13 @@ def run_scheduler(arguments: Sequence[str]) -> int:
     except (ConfigError, RunError) as error:
         fail(log, "command failed", error)
     except Exception:
-        # A mistake of ours; whoever supervises the process starts it anew.
+        # A bug; the supervisor of the process restarts it.
         log.exception("command failed")
     return 1
 
 
 def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it is installed: reading and writing sockets then costs about half."""
+    """uvloop where it is installed: it halves the cost of reading and writing sockets."""
     try:
         return importlib.import_module("uvloop").new_event_loop
     except ImportError:
@@ -117,18 +116,18 @@ async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
 
 def _handle_signals(process: SchedulerProcess) -> None:
     loop = asyncio.get_running_loop()
-    was_asked = False
+    was_requested = False
 
     def stop() -> None:
-        nonlocal was_asked
-        if was_asked:
-            os._exit(1)  # Spec 09 §11: whoever asks twice does not want to wait.
-        was_asked = True
+        nonlocal was_requested
+        if was_requested:
+            os._exit(1)  # Spec 09 §11: the second signal ends the process at once.
+        was_requested = True
         process.request_stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    loop.add_signal_handler(signal.SIGUSR2, process.debugger.look)
+    loop.add_signal_handler(signal.SIGUSR2, process.debugger.compare_and_dump)
 
 
 def _log_settings(options: LoggingOptions) -> LogSettings:

@@ -121,25 +121,25 @@ def simulate(
     scheduler_name: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Whose pods the v1.9 scheduler places.", rich_help_panel=_OLDER
+            metavar="NAME", help="spec.schedulerName of the pods to place.", rich_help_panel=_OLDER
         ),
     ] = AlgorithmOptions().scheduler_name,
     hard_pod_affinity_symmetric_weight: Annotated[
         int,
         typer.Option(
             metavar="N",
-            help="What required affinity is worth the other way round, 1 to 100; a Policy may "
-            "say otherwise.",
+            help="Weight of required affinity of pods on the node to the pod, 1 to 100; a Policy "
+            "overrides it.",
             rich_help_panel=_OLDER,
         ),
     ] = AlgorithmOptions().hard_pod_affinity_symmetric_weight,
 ) -> None:
-    """Place a workload on a cluster and say where each pod goes, or why it waits.
+    """Place a workload on a cluster and print where each pod goes, or why it waits.
 
     Nodes, pods and everything else come from files, such as the output of
     `kubectl get nodes,pods,pvc -A -o json`. Pods without a node are placed; Deployments,
-    StatefulSets, Jobs and the like that own no pods in the input stand for the pods they would
-    create.
+    StatefulSets, Jobs and other owners without pods in the input are replaced by the pods they
+    would create.
 
     Example: kubestow simulate -f cluster.yaml -f workload/ -o wide
     """
@@ -161,7 +161,7 @@ def simulate(
     if compatibility is Compatibility.V1_9:
         if config_file is not None or percentage is not None:
             raise InputError(
-                "--config and --percentage-of-nodes-to-score are younger than v1.9; "
+                "--config and --percentage-of-nodes-to-score are newer than v1.9; "
                 "give a Policy with --policy-config-file"
             )
         make = _of_v1_9(documents, options)
@@ -221,7 +221,7 @@ def _with_plugins(
 def _factory_of(compatibility: Compatibility) -> type[SchedulerFactory]:
     if compatibility is Compatibility.TODAY:
         return SchedulerFactory
-    # Imported here, like all that is legacy: only when an older version is asked for.
+    # Imported here, like all legacy code: only when an older version is to run.
     from kubestow.engine.legacy.factory import FACTORIES
 
     return FACTORIES[compatibility]
@@ -234,7 +234,7 @@ def _of_v1_9(documents: Sequence[JsonObject], options: AlgorithmOptions) -> _Mak
 
 
 def _load_config(path: Path | None) -> LoadedPlugins:
-    """The configuration and all plugins it may name; errors name the file and fit on a line."""
+    """The configuration and its plugins; errors are one line and name the file."""
     if path is None:
         return LoadedPlugins(SchedulerConfig(), REGISTRY)
     try:
@@ -242,14 +242,14 @@ def _load_config(path: Path | None) -> LoadedPlugins:
         check_config(config)
         loaded = load_plugins(config)
     except ConfigError as error:
-        # Upstream's text for keys written twice has line breaks, and one contains the whole file.
+        # Upstream's text for duplicate keys has line breaks, and one contains the whole file.
         text = textwrap.shorten(str(error), _ERROR_LENGTH_MAX, placeholder=" …")
         raise ConfigError(f'configuration "{path}": {text}') from error
     return loaded._replace(config=_without_binders(loaded.config))
 
 
 def _without_binders(config: SchedulerConfig) -> SchedulerConfig:
-    """Extenders are asked as always, only not to bind: they would do so in a real cluster."""
+    """Extenders filter and score, but do not bind: they would do so in a real cluster."""
     if not any(extender.bind_verb for extender in config.extenders):
         return config
     stderr().print("Extenders are not asked to bind in a simulation.")
@@ -260,7 +260,7 @@ def _without_binders(config: SchedulerConfig) -> SchedulerConfig:
 def print_result(result: SimulationResult, *, is_wide: bool) -> None:
     """Tables of pods and nodes, and a summary."""
     console = stdout()
-    pods = result.pods if is_wide else _most_telling(result)
+    pods = result.pods if is_wide else [*result.pending, *result.scheduled][:_ROWS_MAX]
     if pods:
         console.print(_pod_table(pods, is_wide=is_wide))
     if len(pods) < len(result.pods):
@@ -284,11 +284,6 @@ def print_summary(console: Console, result: SimulationResult) -> None:
         console.print(f"  {count} {pods}: {escape(message or 'not tried yet')}")
     if not result.has_settled:
         console.print("The time limit ended the run: pods were still being retried (--limit).")
-
-
-def _most_telling(result: SimulationResult) -> list[PodOutcome]:
-    """Pending pods first: they are why people look."""
-    return [*result.pending, *result.scheduled][:_ROWS_MAX]
 
 
 def _pod_table(pods: list[PodOutcome], *, is_wide: bool) -> Table:

@@ -1,13 +1,12 @@
-"""What the process counts and how it is read: the metrics of kube-scheduler, name for name.
+"""The metrics of kube-scheduler, with the same names, and the text in which they are read.
 
     instruments   counters, gauges and histograms: a few additions per observation, no locks
     registry      all of them by name, and the text Prometheus reads
-    catalogue     names, labels, buckets and words of the scheduler's own metrics (spec 09 §8.1)
-    recorders     what the engine, the queue and the client tell, entered into the catalogue
-    component     what every component of Kubernetes shows (§8.2)
+    catalogue     names, labels, buckets and help of the scheduler's own metrics (spec 09 §8.1)
+    recorders     enter what engine and queue report into the catalogue
+    component     the metrics of every Kubernetes component (§8.2)
     pod_resources requests and limits of all pods (§8.3)
 
-The instruments are our own because the library's cost several times more: an attempt makes some
-fifty observations, and a scrape of a large registry would keep the event loop for a tenth of a
-second.
+The instruments are our own because those of prometheus-client cost several times more: an attempt
+makes some fifty observations, and a scrape would block the event loop for a tenth of a second.
 """

@@ -1,10 +1,10 @@
-"""Upper bounds of histogram buckets (spec 09 §8), to the last bit: boards group by them."""
+"""Upper bounds of histogram buckets (spec 09 §8), exact to the last bit for dashboards."""
 
 from typing import Final
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Each bound is the one before times the factor; that is how the last digits come about."""
+    """Each bound is the one before times the factor: powers would have other last digits."""
     bounds: list[float] = []
     for _ in range(count):
         bounds.append(start)

@@ -1,4 +1,4 @@
-"""The scheduler's own metrics: names, labels, buckets and words (spec 09 §8.1).
+"""The scheduler's own metrics: names, labels, buckets and help (spec 09 §8.1).
 
 What exists here is on `/metrics` from the start, if only as its name. Nothing is counted here; see
 `recorders`.
@@ -20,7 +20,7 @@ class SchedulerCatalogue:
         self.schedule_attempts = registry.counter(
             f"{_PREFIX}schedule_attempts_total",
             "Number of attempts to schedule pods, by result: 'unschedulable' could not be placed, "
-            "'error' hit a problem of the scheduler.",
+            "'error' is a problem of the scheduler.",
             ("result", "profile"),
             stability="STABLE",
         )
@@ -81,14 +81,14 @@ class SchedulerCatalogue:
         )
         self.incoming_pods = registry.counter(
             f"{_PREFIX}queue_incoming_pods_total",
-            "Number of pods that came into a queue, by the event that brought them.",
+            "Number of pods that entered a queue, by the event that moved them.",
             ("queue", "event"),
             stability="STABLE",
         )
         self.pending_pods = registry.gauge(
             f"{_PREFIX}pending_pods",
             "Number of waiting pods: 'active' are next, 'backoff' wait a while after a failure, "
-            "'unschedulable' wait for an event that helps, 'gated' may not be tried yet.",
+            "'unschedulable' wait for an event, 'gated' may not be tried yet.",
             ("queue",),
             stability="STABLE",
         )
@@ -101,18 +101,18 @@ class SchedulerCatalogue:
         )
         self.inflight_events = registry.gauge(
             f"{_PREFIX}inflight_events",
-            "Number of events remembered for pods that are being tried.",
+            "Number of events logged for pods that are being tried.",
             ("event",),
         )
         self.hint_duration = registry.histogram(
             f"{_PREFIX}queueing_hint_execution_duration_seconds",
-            "Duration of asking a plugin whether an event helps a pod in seconds.",
+            "Duration of queueing hints in seconds.",
             ("plugin", "event", "hint"),
             buckets=buckets.F,
         )
         self.preemption_attempts = registry.counter(
             f"{_PREFIX}preemption_attempts_total",
-            "Number of attempts to make room for a pod by evicting others.",
+            "Number of attempts to preempt pods.",
             stability="STABLE",
         )
         self.preemption_victims = registry.histogram(
@@ -160,7 +160,7 @@ class SchedulerCatalogue:
     def _batching(self, registry: MetricsRegistry) -> None:
         self.batch_attempts = registry.counter(
             f"{_PREFIX}batch_attempts_total",
-            "Number of attempts by what became of a hint from the pod before.",
+            "Number of attempts by how the hint from the pod before was used.",
             ("profile", "result"),
         )
         registry.counter(

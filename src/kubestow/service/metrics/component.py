@@ -1,4 +1,4 @@
-"""Metrics every component of Kubernetes shows: requests, leader, build, gates (spec 09 §8.2)."""
+"""Metrics of every Kubernetes component: requests, leader, build, gates (spec 09 §8.2)."""
 
 import platform
 import sys
@@ -12,9 +12,9 @@ from kubestow.service.metrics import buckets
 from kubestow.service.metrics.instruments import Counter, Histogram
 from kubestow.service.metrics.registry import MetricsRegistry
 
-# What upstream calls the code of a request that was not answered.
+# Upstream's code of a request without an answer.
 NO_ANSWER: Final = "<error>"
-# How Go calls what Python calls otherwise.
+# Go's names of machines that have another name in Python.
 _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -63,8 +63,6 @@ class RequestMetrics:
 
 
 class HostObserver:
-    """The observer of the requests to one host."""
-
     def __init__(self, metrics: RequestMetrics, host: str) -> None:
         self._metrics = metrics
         self._host = host
@@ -109,7 +107,7 @@ class HostObserver:
 
 class ElectionMetrics:
     def __init__(self, registry: MetricsRegistry, name: str) -> None:
-        """`name` is that of the lease; without an election there is no series."""
+        """`name` is that of the lease; series exist only with an election."""
         self.master_status = registry.gauge(
             "leader_election_master_status",
             "1 while this process leads, else 0.",
@@ -137,7 +135,7 @@ def add_build_metrics(
     emulated_version: str,
     min_compatibility_version: str,
 ) -> None:
-    """What does not change while the process runs."""
+    """Metrics that do not change while the process runs."""
     major, minor, *_ = version.removeprefix("v").split(".")
     build = {
         "major": major,
@@ -172,7 +170,7 @@ def add_build_metrics(
 
 
 def add_registry_metrics(registry: MetricsRegistry) -> None:
-    """How many metrics there are; last, so that all are counted."""
+    """How many metrics there are; to be called last, so that all are counted."""
     registry.counter("hidden_metrics_total", "Number of metrics that are hidden.", stability="BETA")
     disabled = registry.counter(
         "disabled_metrics_total", "Number of metrics that are turned off.", stability="BETA"
@@ -193,7 +191,7 @@ def add_registry_metrics(registry: MetricsRegistry) -> None:
 
 
 def add_workqueue_metrics(registry: MetricsRegistry) -> None:
-    """Names that boards ask for. There are no work queues in this process, so no series either."""
+    """Dashboards query these. This process has no work queues, so there are no series."""
     labels = ("name",)
     registry.counter("workqueue_adds_total", "Number of additions to work queues.", labels)
     registry.gauge("workqueue_depth", "Length of work queues.", labels)
@@ -214,7 +212,7 @@ def add_workqueue_metrics(registry: MetricsRegistry) -> None:
 
 
 class RuntimeMetrics:
-    """`process_*` and `python_*`, from the library that knows how to find them out."""
+    """`process_*` and `python_*`, by prometheus-client."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()

@@ -1,8 +1,8 @@
 """Counters, gauges and histograms, as cheap as they can be in Python.
 
-A `Family` is one metric with its labels, a child of it one series. Whoever observes often keeps the
-child: looking it up by its labels is then done once. Everything runs on one event loop, so nothing
-is locked.
+A `Family` is one metric with its labels, a child of it one series. A caller that observes often
+keeps the child, so that it is looked up by its labels once. Everything runs on one event loop, so
+nothing is locked.
 """
 
 from bisect import bisect_left
@@ -13,7 +13,7 @@ from typing import Final, Generic, Literal, Protocol, TypeVar
 
 MetricKind = Literal["counter", "gauge", "histogram"]
 
-# The value of a label that has one nobody allowed (`--allow-metric-labels`).
+# Replaces the value of a label that is not allowed (`--allow-metric-labels`).
 UNEXPECTED: Final = "unexpected"
 _EXPONENT_FROM: Final = 6  # Go writes 1e+06 where Python writes 1000000.0
 
@@ -60,7 +60,7 @@ class Gauge:
         yield f"{_series(name, labels)} {go_float(self.value)}\n"
 
     def reset(self) -> None:
-        """Stays: it says how things are, and they have not changed."""
+        """A gauge stays: it shows the current state, which a reset does not change."""
 
 
 class Histogram:
@@ -120,7 +120,7 @@ class Family(Generic[C]):
         self._children: dict[tuple[str, ...], C] = {}
         # Label name → the values it may have; from the command line.
         self.allowed_values: dict[str, frozenset[str]] = {}
-        # Brings the children up to date before they are read; and what to forget on a reset.
+        # Called before the children are read, and on a reset.
         self.refresh: Callable[[], None] | None = None
         self.forget: Callable[[], None] | None = None
         if not label_names:
@@ -139,14 +139,14 @@ class Family(Generic[C]):
 
     @property
     def only(self) -> C:
-        """The one series of a metric without labels."""
+        """The single series of a metric without labels."""
         return self._children[()]
 
     def children(self) -> dict[tuple[str, ...], C]:
         return self._children
 
     def reset(self) -> None:
-        """Start anew; a series that somebody keeps stays the same object."""
+        """Start from 0; the children stay the same objects."""
         if self.forget is not None:
             self.forget()
         for child in self._children.values():
@@ -180,7 +180,7 @@ def label_text(names: Sequence[str], values: Sequence[str]) -> str:
 
 
 def escaped(value: str) -> str:
-    """A label's value as the text format wants it."""
+    """A label's value in the text format."""
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 

@@ -1,7 +1,7 @@
 """Requests and limits of all pods, for `/metrics/resources` (spec 09 §8.3).
 
-Nothing is kept: the text is made from the pods as they are known, in pieces, so that a cluster of
-100,000 pods does not keep the event loop.
+The text is made from the pods on each request, in pieces, so that a cluster of 100,000 pods does
+not block the event loop.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,7 @@ LIMIT: Final = "kube_pod_resource_limit"
 PODS_PER_PIECE: Final = 200
 
 _HELP: Final = {
-    REQUEST: "Resources the pods ask for, by resource. What a scheduler looks at.",
+    REQUEST: "Requests of the pods, by resource. What a scheduler reads.",
     LIMIT: "Limits of the pods, by resource. What a pod may use at most, and a kubelet enforces.",
 }
 _BYTES: Final = (MEMORY, "storage", "ephemeral-storage")
@@ -42,12 +42,12 @@ def pod_resource_texts(pods: Iterable[Pod]) -> Iterator[str]:
 
 
 def spec_requests(pod: Pod) -> ResourceList:
-    """What the pod asks for; its status does not count here."""
+    """The pod's requests without those in its status."""
     return pod_requests(pod, use_status=False, use_pod_level=True)
 
 
 def pod_limits(pod: Pod) -> ResourceList:
-    """The pod's effective limits: combined as requests are, overhead on top of what is limited."""
+    """The pod's effective limits: combined as requests are; overhead is added where limited."""
     total: ResourceList = {}
     for container in pod.spec.containers:
         _add(total, container.resources.limits or {})

@@ -1,4 +1,4 @@
-"""All metrics of one scheduler process, put together."""
+"""All metrics of one scheduler process."""
 
 import numpy as np
 

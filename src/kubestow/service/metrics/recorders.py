@@ -1,10 +1,10 @@
 """Enters what the engine and the queue report into the metrics (spec 09 §8.1, 02 §16, 04 §2.9).
 
-Everything here is called many times for each pod, so series are looked up once and kept, and what
-depends on all plugins of a profile is worked out when somebody looks (`_Evaluations`).
+Everything here is called many times for each pod, so series are looked up once and kept, and counts
+of all plugins of a profile are computed when they are read (`_Evaluations`).
 
-Upstream sends durations of plugins and hints through a buffer that drops what it cannot hold; here
-they are entered at once, which is cheaper than a buffer and loses nothing.
+Upstream sends durations of plugins and hints through a buffer that may drop some; here they are
+entered at once, which is cheaper and loses nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,19 +28,19 @@ from kubestow.service.metrics.instruments import Counter, Gauge, Histogram
 
 # The share of attempts in which single plugin calls are timed.
 SAMPLED_SHARE: Final = 0.1
-# From here on the label `attempts` no longer counts.
+# The label `attempts` of all higher counts.
 ATTEMPTS_LABEL_MAX: Final = 15
 
 _PRE_ENQUEUE: Final = "PreEnqueue"
 
 
 class Sampler:
-    """Says yes at random, once in ten times."""
+    """True at random, for the given share of calls."""
 
     def __init__(self, rng: np.random.Generator, share: float = SAMPLED_SHARE) -> None:
         self._rng = rng
         self._share = share
-        # How often to say no until the next yes: one random number per yes instead of per question.
+        # Calls until the next True: one random number per True instead of per call.
         self._left = self._next()
 
     def __call__(self) -> bool:
@@ -55,7 +55,7 @@ class Sampler:
 
 
 class Meter:
-    """The stopwatch of one attempt (`framework.metrics.CycleMeter`)."""
+    """Measures one attempt (`framework.metrics.CycleMeter`)."""
 
     __slots__ = ("_last_s", "_plugin_last_s", "_profile", "_recorder", "is_sampled", "started_s")
 
@@ -101,7 +101,7 @@ class Meter:
 
 
 class KeepingMeter(Meter):
-    """Keeps what it measures, for listeners that freeze decisions."""
+    """Keeps the timings, for listeners that freeze decisions."""
 
     __slots__ = ("_timings",)
 
@@ -127,7 +127,7 @@ class KeepingMeter(Meter):
 
 
 class SchedulerRecorder:
-    """`engine.metrics.SchedulerMetrics`: what a scheduler and its plugins report."""
+    """Implements `engine.metrics.SchedulerMetrics`."""
 
     def __init__(
         self, catalogue: SchedulerCatalogue, clock: Clock, rng: np.random.Generator
@@ -145,7 +145,7 @@ class SchedulerRecorder:
         self._no_hints: dict[str, Counter] = {}
 
     def observe(self, scheduler: Scheduler) -> None:
-        """Show from now on what this scheduler has in its cache and under way."""
+        """Publish the cache size and running bindings of this scheduler, too."""
         for name, profile in scheduler.profiles.items():
             self._evaluations[name] = _Evaluations(profile)
             self._no_hints[name] = self.catalogue.batch_attempts.labels(name, "no_hint")
@@ -185,7 +185,7 @@ class SchedulerRecorder:
         evaluations = self._evaluations.get(decision.profile_name)
         if evaluations is not None:
             evaluations.add(decision)
-            # Pods share work without hints on single nodes, so there is never one to use.
+            # Reuse works without hints on single nodes, so there is never one to use.
             self._no_hints[decision.profile_name].inc()
 
     def pod_bound(self, queued_pod: QueuedPod) -> None:
@@ -214,7 +214,7 @@ class SchedulerRecorder:
         self.catalogue.preemption_victims.only.observe(victim_count)
 
     def preemption_task_ended(self) -> None:
-        # Spec 09 §8.1: upstream takes the time before the work begins, whatever becomes of it.
+        # Spec 09 §8.1: upstream measures before the work begins, and always as a success.
         self.catalogue.preemption_tasks.labels("success").inc()
         self.catalogue.preemption_task_duration.labels("success").observe(0.0)
 
@@ -260,8 +260,8 @@ class SchedulerRecorder:
 class _Evaluations:
     """How often each plugin of a profile was asked.
 
-    Mostly the same plugins stand back (Skip) for one pod as for the next, so attempts are counted
-    by who stood back; what that means for each plugin is worked out when somebody looks.
+    Usually the same plugins skip one pod and the next, so attempts are counted by the set of
+    skipped plugins; the counts of each plugin are computed when they are read.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -274,16 +274,16 @@ class _Evaluations:
     def reset(self) -> None:
         self._filtering: dict[frozenset[str], _Asked] = {}
         self._scoring: dict[frozenset[str], _Asked] = {}
-        # Plugin and point → how often it would have been asked, had not another one said no first.
-        self._spared: dict[tuple[str, str], int] = {}
+        # Plugin and point → how often it was not asked, because an earlier plugin had rejected.
+        self._not_asked: dict[tuple[str, str], int] = {}
 
     def add(self, decision: Decision) -> None:
         state, evaluated = decision.state, decision.evaluated_count
         _asked(self._filtering, state.skip_filter).add(evaluated)
         if decision.pre_filter.status is not None:
-            self._spare_behind(decision.pre_filter.status.plugin)
+            self._count_behind(decision.pre_filter.status.plugin)
         if evaluated != decision.feasible_count:
-            self._spare_rejected(decision)
+            self._count_rejected(decision)
         if decision.scores is not None:
             _asked(self._scoring, state.skip_score).add(decision.feasible_count)
 
@@ -299,33 +299,33 @@ class _Evaluations:
             (name, point): sum(
                 getattr(asked, what) for skipped, asked in tally.items() if name not in skipped
             )
-            - self._spared.get((name, point), 0)
+            - self._not_asked.get((name, point), 0)
             for point, names, tally, what in listed
             for name in names
         }
 
-    def _spare_behind(self, rejecting: str) -> None:
-        """A PreFilter plugin ended the attempt: those behind it were never asked."""
+    def _count_behind(self, rejecting: str) -> None:
+        """A PreFilter plugin ended the attempt: those behind it were not asked."""
         if rejecting in self._pre_filters:
             for name in self._pre_filters[self._pre_filters.index(rejecting) + 1 :]:
-                self._spare(name, PRE_FILTER, 1)
+                self._count_not_asked(name, PRE_FILTER, 1)
 
-    def _spare_rejected(self, decision: Decision) -> None:
+    def _count_rejected(self, decision: Decision) -> None:
         """Behind a filter that rejects a node, no other filter is asked about it."""
         skipped = decision.state.skip_filter
         rejected = 0
         counts = decision.diagnosis.rejected_counts()
         for index, name in enumerate(self._filters):
             if rejected and name not in skipped:
-                self._spare(name, FILTER, rejected)
+                self._count_not_asked(name, FILTER, rejected)
             rejected += counts.get(index, 0)
 
-    def _spare(self, name: str, point: str, count: int) -> None:
-        self._spared[name, point] = self._spared.get((name, point), 0) + count
+    def _count_not_asked(self, name: str, point: str, count: int) -> None:
+        self._not_asked[name, point] = self._not_asked.get((name, point), 0) + count
 
 
 class _Asked:
-    """Attempts in which the same plugins stood back, and nodes that were looked at in them."""
+    """Attempts in which the same plugins were skipped, and the nodes evaluated in them."""
 
     __slots__ = ("attempts", "nodes")
 
@@ -347,7 +347,7 @@ def _asked(tally: dict[frozenset[str], _Asked], skipped: set[str]) -> _Asked:
 
 
 class QueueRecorder:
-    """`queue.metrics.QueueMetrics`: what the scheduling queue reports."""
+    """Implements `queue.metrics.QueueMetrics`."""
 
     def __init__(self, catalogue: SchedulerCatalogue, rng: np.random.Generator) -> None:
         self._catalogue = catalogue

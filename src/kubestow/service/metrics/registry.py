@@ -1,7 +1,7 @@
 """All metrics of the process by name, and the text Prometheus reads.
 
-Families are written in the order of their names, as Go's library does it. Series may be left out or
-their labels restricted from the command line (`--disabled-metrics`, `--allow-metric-labels`).
+Families are written in the order of their names, as Go's library does. The command line may disable
+metrics or restrict the values of labels (`--disabled-metrics`, `--allow-metric-labels`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,8 +15,6 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class MetricsRegistry:
-    """Makes families and keeps them."""
-
     def __init__(
         self,
         *,
@@ -67,7 +65,7 @@ class MetricsRegistry:
             family.reset()
 
     def texts(self) -> Iterator[str]:
-        """The text, family by family, so that whoever sends it can take a breath in between."""
+        """The text, family by family, so that the event loop can run in between."""
         for name in self.names():
             yield self._families[name].text()
 
@@ -75,7 +73,7 @@ class MetricsRegistry:
         self.registered[stability] = self.registered.get(stability, 0) + 1
         family.allowed_values = dict(self._allowed_labels.get(family.name, {}))
         if family.name in self._disabled:
-            # It still counts, for nobody: its users need not know.
+            # It still counts, but is never written, so that its users need no special case.
             self.disabled_count += 1
         else:
             assert family.name not in self._families, family.name
@@ -90,7 +88,7 @@ def parse_allowed_labels(
     allowed: dict[str, dict[str, frozenset[str]]] = {}
     for key, values in pairs.items():
         metric, _, label = key.partition(",")
-        # The values may stand in quotes, for the shell or for the flag.
+        # The values may be quoted, for the shell or for the flag.
         listed = frozenset(value.strip() for value in values.strip("'\"").split(","))
         allowed.setdefault(metric, {})[label] = listed
     return allowed

@@ -1,10 +1,10 @@
-"""What the process says over HTTPS: health, metrics, its configuration (spec 09 §7).
+"""The HTTPS port of the process: health, metrics, its configuration (spec 09 §7).
 
-certificates     what we present, and whose client certificates we accept
-authentication   who is asking: a certificate, a proxy's headers, a token; else nobody
-authorization    may they: always-allowed paths, else the API server is asked
-health           checks by name, and how their outcome is told
+certificates     the server certificate, and the authorities of client certificates
+authentication   the user: by certificate, a proxy's headers or a token; else anonymous
+authorization    always-allowed paths, else the API server is asked
+health           checks by name, and the text of their results
 pages            /configz, /flagz, /statusz
 application      paths to answers
-server           the socket, and an end without cutting anybody off
+server           the socket, and an end that waits for open requests
 """

@@ -1,7 +1,6 @@
-"""Paths to answers (spec 09 §7): who is asking, may they, and what they get.
+"""Paths to answers (spec 09 §7): authentication, then authorization, then the route.
 
-Every request passes the same way: a fault of ours is a 500 and never ends the process; who is
-asking is found out before it is decided whether they may; only then is the path looked at.
+A bug in an answer is a 500 and never ends the process.
 """
 
 import asyncio
@@ -45,7 +44,7 @@ Route = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Pages(msgspec.Struct, kw_only=True):
-    """Everything there is to show."""
+    """The content of all paths."""
 
     health: tuple[HealthEndpoint, ...]
     slis: HealthSlis
@@ -94,9 +93,9 @@ class Application:
         try:
             answer = await self._guarded(request)
         except (ConnectionError, asyncio.CancelledError):
-            raise  # Whoever asked has gone.
+            raise  # The client has closed the connection.
         except Exception:
-            # One request must not take the scheduler down.
+            # One request must not end the scheduler.
             log.exception("cannot answer %s %s", request.method, request.path)
             answer = _text("This request caused apiserver to panic. Look in the logs.", status=500)
         if is_heard(log, 3):
@@ -197,7 +196,7 @@ class Application:
 async def _stream(
     request: web.BaseRequest, sources: Iterable[Iterable[str]], content_type: str
 ) -> web.StreamResponse:
-    """Send text piece by piece; between two pieces the scheduler has its turn."""
+    """Send text piece by piece; the scheduler runs between two pieces."""
     response = web.StreamResponse(headers={"Content-Type": content_type, **_NO_CACHE})
     await response.prepare(request)
     pieces: list[str] = []
@@ -244,7 +243,7 @@ def _status(code: int, reason: str, message: str) -> web.StreamResponse:
 
 
 def _peer_certificate(request: web.BaseRequest) -> bytes | None:
-    """What the client showed, as DER; TLS has verified it."""
+    """The client's certificate as DER; TLS has verified it."""
     transport = request.transport
     ssl_object = transport.get_extra_info("ssl_object") if transport is not None else None
     return None if ssl_object is None else ssl_object.getpeercert(True)

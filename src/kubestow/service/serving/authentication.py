@@ -1,11 +1,11 @@
-"""Who is asking (spec 09 §7): any way that succeeds will do, and who shows nothing is anonymous.
+"""Authentication (spec 09 §7): the first way that succeeds; without credentials anonymous.
 
-    client certificate   name and groups are in it, if a client authority issued it
-    request headers      a proxy with a certificate of its own says whom it speaks for
+    client certificate   has name and groups, if a client authority issued it
+    request headers      name and groups from a proxy that has a certificate of its own
     bearer token         the API server is asked (TokenReview)
 
-Certificates were verified by TLS against both kinds of authorities; which kind issued one decides
-what it may say. Only certificates that an authority issued directly count.
+TLS has verified certificates against both kinds of authorities; the kind that issued one decides
+what it is used for. Only certificates that an authority issued directly count.
 """
 
 import hmac
@@ -24,7 +24,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
 from kubestow.errors import ApiError
 from kubestow.logs import fail
-from kubestow.service.serving.remembered import Remembered
+from kubestow.service.serving.expiring_cache import ExpiringCache
 
 log = logging.getLogger(__name__)
 
@@ -42,21 +42,21 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-NOBODY: Final = User(name=ANONYMOUS, groups=(UNAUTHENTICATED,))
+ANONYMOUS_USER: Final = User(name=ANONYMOUS, groups=(UNAUTHENTICATED,))
 
 
 class UnauthorizedError(Exception):
-    """Credentials were shown, and they are not good."""
+    """The credentials are not valid."""
 
 
 class Reviewer(Protocol):
-    """Asks the API server a question (`cluster.http.HttpClient`)."""
+    """Sends a review to the API server (`cluster.http.HttpClient`)."""
 
     async def create_document(self, path: str, document: JsonObject) -> JsonObject: ...
 
 
 class Headers(Protocol):
-    """What is needed of a request's headers; names in any case."""
+    """Headers of a request; names are case-insensitive."""
 
     def getall(self, key: str, default: Sequence[str], /) -> Sequence[str]: ...
 
@@ -64,7 +64,7 @@ class Headers(Protocol):
 
 
 class RequestHeaderSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Which headers of a proxy are believed; without an authority none are."""
+    """Which headers of a proxy are trusted; without an authority none are."""
 
     authorities: bytes = b""
     allowed_names: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class RequestHeaderSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrustSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose certificates say who somebody is; may change while we run."""
+    """The authorities whose certificates identify users; may change while the process runs."""
 
     client_authorities: bytes = b""
     request_header: RequestHeaderSettings = RequestHeaderSettings()
@@ -94,18 +94,18 @@ class Authenticator:
         token_ttl_s: float,
         trust: TrustSettings | None = None,
     ) -> None:
-        """Without a reviewer tokens are ignored, as if none had been shown."""
+        """Without a reviewer tokens are ignored."""
         self._reviewer = reviewer
         self._token_ttl_s = token_ttl_s
-        self._reviewed = Remembered[bytes, User | None](clock)
-        self._refused = Remembered[bytes, bool](clock)
+        self._reviewed = ExpiringCache[bytes, User | None](clock)
+        self._refused = ExpiringCache[bytes, bool](clock)
         self._key = secrets.token_bytes(32)
         self.trust = trust or TrustSettings()
 
     async def identify(self, headers: Headers, certificate: bytes | None) -> User:
-        """Who sent a request; `certificate` is what the client showed, as DER.
+        """The user of a request; `certificate` is that of the client, as DER.
 
-        Raises UnauthorizedError for a token that is not good.
+        Raises UnauthorizedError for an invalid token.
         """
         if certificate is not None:
             user = self._by_certificate(headers, x509.load_der_x509_certificate(certificate))
@@ -114,7 +114,7 @@ class Authenticator:
         token = _bearer_token(headers)
         if token and self._reviewer is not None:
             return await self._by_token(token, self._reviewer)
-        return NOBODY
+        return ANONYMOUS_USER
 
     # --- certificates ---
 
@@ -134,7 +134,7 @@ class Authenticator:
     # --- tokens ---
 
     async def _by_token(self, token: str, reviewer: Reviewer) -> User:
-        # Whoever reads our memory finds what was decided, not the tokens.
+        # Tokens are not kept in memory, only their keyed hashes.
         key = hmac.digest(self._key, token.encode(), "sha256")
         user = self._reviewed.get(key)
         if user is None and self._refused.get(key) is None:

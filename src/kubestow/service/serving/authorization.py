@@ -1,4 +1,4 @@
-"""May they (spec 09 §7): some paths are open to all, for the rest the API server is asked."""
+"""Authorization (spec 09 §7): some paths are open to all, for the rest the API server is asked."""
 
 import logging
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from kubestow.clock import Clock
 from kubestow.errors import ApiError
 from kubestow.logs import fail
 from kubestow.service.serving.authentication import Reviewer, User
-from kubestow.service.serving.remembered import Remembered
+from kubestow.service.serving.expiring_cache import ExpiringCache
 
 log = logging.getLogger(__name__)
 
@@ -35,10 +35,10 @@ class Authorizer:
         )
         self._allow_ttl_s = allow_ttl_s
         self._deny_ttl_s = deny_ttl_s
-        self._decided = Remembered[tuple[User, str, str], bool](clock)
+        self._decided = ExpiringCache[tuple[User, str, str], bool](clock)
 
     def is_open(self, path: str) -> bool:
-        """Whether anybody may ask for this path; its sub-paths are paths of their own."""
+        """Whether every user may read this path; an open path does not include its sub-paths."""
         return path in self._open_paths or path.startswith(self._open_prefixes)
 
     async def allows(self, user: User, path: str, method: str) -> bool:

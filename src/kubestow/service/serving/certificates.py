@@ -1,8 +1,8 @@
-"""What we present to clients, and whose certificates we accept from them (spec 09 §7).
+"""The server certificate, and the authorities of client certificates (spec 09 §7).
 
-A certificate given as a file is read again when the file changes, one for the name a client asks
-for goes before the rest, and without any we make one ourselves. The socket gets one context that
-never changes; for every connection it hands over to the one that is right at that moment.
+A certificate file is read again when it changes, a certificate for the requested server name takes
+precedence, and without any a self-signed one is made. The socket has one context that never
+changes; for every connection it selects the current one.
 """
 
 import ssl
@@ -28,7 +28,7 @@ _VERSIONS: Final = {
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
 _CURVES: Final = {23: "prime256v1", 24: "secp384r1", 25: "secp521r1", 29: "X25519"}
-# Go's names of cipher suites that can be chosen, and OpenSSL's.
+# Go's names of the available cipher suites, and OpenSSL's.
 _CIPHERS: Final = {
     "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
@@ -49,17 +49,14 @@ _CIPHERS: Final = {
     "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
     "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
 }
-# Always offered with TLS 1.3, whatever is chosen.
+# Always offered with TLS 1.3.
 _FIXED_CIPHERS: Final = frozenset(
     ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 )
 
 
 class _Source(NamedTuple):
-    """A certificate with its key, and for which names; none means for any.
-
-    In files, or made by ourselves and kept in memory.
-    """
+    """A certificate with its key in files or made in memory, and its names; none means any."""
 
     cert_file: str = ""
     key_file: str = ""
@@ -73,7 +70,7 @@ class ServingCertificates:
     def __init__(
         self, options: ServingOptions, clock: Clock, authorities: Callable[[], bytes]
     ) -> None:
-        """`authorities` are those of client certificates (PEM), as they are at that moment.
+        """`authorities` returns the current ones of client certificates (PEM).
 
         Raises ConfigError if a certificate or a setting cannot be used.
         """
@@ -83,7 +80,7 @@ class ServingCertificates:
         self._sources = [*map(_sni_source, options.sni_certificates), main]
         self._contexts: dict[_Source, tuple[object, ssl.SSLContext]] = {}
         self.context: Final = self._build(main)
-        # Called for every connection, with None if the client names no server.
+        # Called for every connection, with None if the client sends no server name.
         self.context.sni_callback = self._choose
 
     def _choose(
@@ -102,7 +99,7 @@ class ServingCertificates:
     # --- contexts ---
 
     def _current(self, source: _Source) -> ssl.SSLContext:
-        """The context with this certificate; the same as long as nothing changed."""
+        """The context with this certificate; the same while nothing changes."""
         authorities = self._authorities()
         state = (_stamp(source.cert_file), _stamp(source.key_file), authorities)
         known = self._contexts.get(source)
@@ -111,7 +108,7 @@ class ServingCertificates:
         try:
             context = self._build(source)
         except ConfigError:
-            # The files are being replaced: until both fit together, the old certificate will do.
+            # The files are being replaced: the old certificate stays until both match.
             if known is None:
                 raise
             return known[1]
@@ -127,7 +124,7 @@ class ServingCertificates:
             context.set_ciphers(":".join(cipher_names(options.cipher_suites)))
         if len(options.curve_preferences) == 1:  # OpenSSL's order cannot be set from here
             context.set_ecdh_curve(_curve(options.curve_preferences[0]))
-        # Whoever has a certificate may show it; nobody has to.
+        # Client certificates are optional: tokens authenticate, too.
         context.verify_mode = ssl.CERT_OPTIONAL
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         try:
@@ -149,7 +146,7 @@ class ServingCertificates:
 
 
 def cipher_names(suites: Iterable[str]) -> list[str]:
-    """OpenSSL's names of cipher suites; ConfigError names those that cannot be chosen."""
+    """OpenSSL's names of cipher suites; ConfigError for an unknown one."""
     names: list[str] = []
     for suite in suites:
         if suite in _FIXED_CIPHERS:
@@ -161,7 +158,7 @@ def cipher_names(suites: Iterable[str]) -> list[str]:
 
 
 def _main_source(options: ServingOptions, clock: Clock) -> _Source:
-    """The certificate for clients that ask for no name in particular."""
+    """The certificate for clients that request no name of another certificate."""
     if options.cert_file or options.key_file:
         if not (options.cert_file and options.key_file):
             raise ConfigError("--tls-cert-file and --tls-private-key-file go together")
@@ -188,7 +185,6 @@ def _sni_source(certificate: SniCertificate) -> _Source:
 
 
 def _names_in(path: str) -> list[str]:
-    """The names a certificate carries."""
     try:
         certificate = x509.load_pem_x509_certificate(Path(path).read_bytes())
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
@@ -225,7 +221,7 @@ def _make_pair(source: _Source, names: Iterable[str], clock: Clock) -> None:
 
 
 def _stamp(path: str) -> object:
-    """What tells one version of a file from another."""
+    """Differs between two versions of a file."""
     if not path:
         return None
     try:

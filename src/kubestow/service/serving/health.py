@@ -1,4 +1,4 @@
-"""Health checks by name, and how their outcome is told (spec 09 §7).
+"""Health checks by name, and the text of their results (spec 09 §7).
 
 GET /readyz              ok
 GET /readyz?verbose      [+]shutdown ok … readyz check passed
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from kubestow.service.metrics.registry import MetricsRegistry
 
-# Says what is wrong; None if nothing is.
+# Returns the error; None if there is none.
 Check = Callable[[], str | None]
 
 SHUTTING_DOWN: Final = "process is shutting down"
@@ -45,7 +45,7 @@ class HealthEndpoint:
             elif self._run(name, check) is None:
                 lines.append(f"[+]{name} ok\n")
             else:
-                # Why is for those who may see more: the path of the check itself.
+                # The reason is only at the path of the check, which may need authorization.
                 lines.append(f"[-]{name} failed: reason withheld\n")
                 is_failed = True
         unknown = [name for name in excluded if name not in {check.name for check in self.checks}]
@@ -60,7 +60,7 @@ class HealthEndpoint:
         return HealthAnswer(200, f"{text}{self.name} check passed\n")
 
     def answer_one(self, name: str) -> HealthAnswer | None:
-        """The outcome of a single check; None if there is none of that name."""
+        """The result of a single check; None if there is none of that name."""
         for check_name, check in self.checks:
             if check_name == name:
                 error = self._run(name, check)
@@ -82,13 +82,13 @@ class HealthSlis:
         self.registry = MetricsRegistry()
         self._state = self.registry.gauge(
             "kubernetes_healthcheck",
-            "1 if the check passed when it was last asked, 0 if it failed.",
+            "1 if the check passed when it last ran, 0 if it failed.",
             ("name", "type"),
             stability="STABLE",
         )
         self._total = self.registry.counter(
             "kubernetes_healthchecks_total",
-            "Number of times a check was asked, by outcome.",
+            "Number of times a check ran, by result.",
             ("name", "type", "status"),
             stability="STABLE",
         )

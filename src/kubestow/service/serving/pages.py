@@ -1,4 +1,4 @@
-"""Pages for people: which flags are set, and what runs here since when (spec 09 §7).
+"""`/flagz` and `/statusz`: flags, version and uptime (spec 09 §7).
 
 Both come as text, and as a document for clients that ask for one by its kind.
 """
@@ -23,7 +23,7 @@ _SEPARATORS: Final = (":", ": ", "=", " ")
 
 
 def flagz_text(flags: Mapping[str, str], rng: np.random.Generator) -> str:
-    # The separator changes from time to time, so that nobody comes to rely on it.
+    # The separator is random, so that clients do not parse the text.
     separator = _SEPARATORS[int(rng.integers(len(_SEPARATORS)))]
     lines = "".join(f"{name}{separator}{flags[name]}\n" for name in sorted(flags))
     return f"\n{COMPONENT} flagz\n{_WARNING}\n\n{lines}"
@@ -34,7 +34,7 @@ def flagz_document(flags: Mapping[str, str]) -> JsonObject:
 
 
 class ProcessFacts:
-    """What `/statusz` tells."""
+    """The content of `/statusz`."""
 
     def __init__(
         self, *, started_ns: int, version: str, emulated_version: str, paths: Iterable[str]
@@ -76,7 +76,7 @@ class ProcessFacts:
 
 
 def asks_for_document(accept: str, kind: str) -> bool:
-    """Whether a client wants the document of that kind rather than the text."""
+    """Whether a client accepts the document of that kind rather than the text."""
     return any(f"as={kind}" in part.replace(" ", "") for part in accept.split(","))
 
 

@@ -1,4 +1,4 @@
-"""The listening socket, and an end that cuts nobody off (spec 09 §7, §11)."""
+"""The listening socket, and an end that waits for open requests (spec 09 §7, §11)."""
 
 import logging
 import socket
@@ -19,8 +19,6 @@ BACKLOG: Final = 128
 
 
 class HttpsServer:
-    """Serves an application on a socket that is bound already."""
-
     def __init__(self, application: Application, bound: socket.socket, tls: ssl.SSLContext) -> None:
         self._bound = bound
         self._tls = tls
@@ -39,7 +37,7 @@ class HttpsServer:
         log.info("Serving securely on %s", self.address)
 
     async def close(self) -> None:
-        """Stop listening, then wait for open requests, but not for long."""
+        """Stop listening, then wait for open requests, at most `SHUTDOWN_S`."""
         if self._site is not None:
             await self._site.stop()
         log.info("[graceful-termination] secure server has stopped listening")
@@ -49,7 +47,7 @@ class HttpsServer:
 
 
 def bind_socket(options: ServingOptions) -> socket.socket:
-    """A socket on the address and port asked for; ConfigError if that is not to be had."""
+    """A socket on the configured address and port; ConfigError if it cannot be bound."""
     wanted = f"{_bracketed(options.bind_address)}:{options.port}"
     try:
         return _bind(options)
@@ -69,7 +67,7 @@ def address_text(bound: socket.socket) -> str:
 def _bind(options: ServingOptions) -> socket.socket:
     address = options.bind_address
     is_any = address in ("0.0.0.0", "::")
-    # All addresses means those of both families, where the machine has both.
+    # All addresses means both families, where the machine has both.
     is_v6 = ":" in address or (is_any and socket.has_dualstack_ipv6())
     bound = socket.socket(socket.AF_INET6 if is_v6 else socket.AF_INET, socket.SOCK_STREAM)
     try:

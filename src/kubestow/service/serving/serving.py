@@ -1,6 +1,6 @@
-"""The HTTPS side of a scheduler process, put together (spec 09 §7).
+"""The HTTPS side of a scheduler process (spec 09 §7).
 
-Certificate and socket come first, so that what is wrong with them is known before anything runs.
+Certificate and socket come first, so that their errors end the process before anything runs.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,19 +36,19 @@ PATHS = ("/healthz", "/livez", "/readyz", "/metrics", "/configz", "/flagz", "/st
 
 
 class Served(Protocol):
-    """What is asked of the process whose face this is."""
+    """The process that is served."""
 
     @property
     def is_stopping(self) -> bool: ...
 
     @property
     def has_synced(self) -> bool:
-        """Whether everything there was at the start has reached cache and queue."""
+        """Whether every object of the first lists has reached cache and queue."""
         ...
 
     @property
     def is_active(self) -> bool:
-        """Whether this process schedules, and no other."""
+        """Whether this process schedules: it leads, or there is no election."""
         ...
 
     def pods(self) -> Iterable[Pod]: ...
@@ -66,7 +66,7 @@ class Serving:
         *,
         set_verbosity: Callable[[int], None] | None = None,
     ) -> None:
-        """Bind the socket; ConfigError if it, the certificate or a file cannot be had."""
+        """Bind the socket; ConfigError if that fails or a certificate or file cannot be read."""
         self._options = options
         self._config = config
         self._connections = connections
@@ -93,7 +93,7 @@ class Serving:
         return self._server.address if self._server is not None else ""
 
     async def start(self, served: Served) -> None:
-        await self.trust.look()
+        await self.trust.refresh()
         application = Application(
             self._pages(served), self._authenticator, self._authorizer(), self._clock, self._rng
         )
@@ -143,7 +143,7 @@ class Serving:
 def health_endpoints(
     served: Served, slis: HealthSlis, *, has_election: bool
 ) -> tuple[HealthEndpoint, ...]:
-    # Spec 09 §7: this check is there, but nobody ever connected it to the elector.
+    # Spec 09 §7: upstream has this check, but never connected it to the elector.
     election = [NamedCheck("leaderElection", always_ok)] if has_election else []
     ping = [NamedCheck("ping", always_ok)]
     ready = [

@@ -1,6 +1,6 @@
-"""Whose client certificates and proxies count: from flags, else from the cluster (spec 09 §7).
+"""Which client certificates and proxies are trusted: by flags, else as the cluster (spec 09 §7).
 
-The API server publishes its own settings in a config map, so that a component behind the same
+The API server publishes its own settings in a config map, so that a component with the same
 authorities needs no flags. It is read again every few minutes, since authorities are replaced.
 """
 
@@ -25,7 +25,7 @@ from kubestow.service.serving.authentication import (
 log = logging.getLogger(__name__)
 
 CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
-LOOK_AGAIN_S: Final = 300.0
+REFRESH_S: Final = 300.0
 
 
 class TrustLookup:
@@ -44,11 +44,8 @@ class TrustLookup:
         self._given = _from_options(options)
         authenticator.trust = self._given
 
-    async def look(self) -> None:
-        """Ask the cluster once.
-
-        ConfigError if that fails and must not.
-        """
+    async def refresh(self) -> None:
+        """Read the config map; ConfigError if that fails and a failure is not tolerated."""
         if self._client is None:
             return
         try:
@@ -69,13 +66,13 @@ class TrustLookup:
         self._authenticator.trust = combined(self._given, from_config_map(data))
 
     async def run(self) -> None:
-        """Ask again every few minutes until cancelled."""
+        """Refresh every few minutes until cancelled."""
         while self._client is not None:
-            await asyncio.sleep(LOOK_AGAIN_S)
+            await asyncio.sleep(REFRESH_S)
             try:
-                await self.look()
+                await self.refresh()
             except ConfigError as error:
-                # What we have is better than nothing, and than ending a running scheduler.
+                # A running scheduler goes on with the last settings.
                 warn(log, "cannot refresh the authentication configuration", err=error)
 
 
@@ -95,7 +92,7 @@ def from_config_map(data: JsonObject) -> TrustSettings:
 
 
 def combined(given: TrustSettings, found: TrustSettings) -> TrustSettings:
-    """What flags say goes before what the cluster says."""
+    """Flags take precedence over the cluster."""
     return TrustSettings(
         client_authorities=given.client_authorities or found.client_authorities,
         request_header=given.request_header
@@ -130,7 +127,7 @@ def _file(path: str, flag: str) -> bytes:
 
 
 def _listed(data: JsonObject, key: str) -> tuple[str, ...]:
-    """A list of texts, written as JSON into one text."""
+    """A list of strings, encoded as JSON in one string."""
     try:
         return tuple(msgspec.json.decode(data.get(key) or "[]", type=list[str]))
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""Answers that are good for a while: what the API server said of a token or of a request."""
+"""Answers of the API server about tokens and requests, kept for a limited time."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -12,8 +12,9 @@ V = TypeVar("V")
 ENTRIES_MAX: Final = 4096
 
 
-class Remembered(Generic[K, V]):
-    """Values by key, each with its own time to live; the oldest go when there are too many."""
+class ExpiringCache(Generic[K, V]):
+    """Values by key, each with its own time to live; the oldest are dropped when there are too
+    many."""
 
     def __init__(self, clock: Clock, *, entries_max: int = ENTRIES_MAX) -> None:
         self._clock = clock

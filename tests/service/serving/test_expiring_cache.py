@@ -1,0 +1,22 @@
+"""Answers that are good for a while."""
+
+from kubestow.service.serving.expiring_cache import ExpiringCache
+from kubestow.testing import ManualClock
+
+
+def test_a_value_is_good_until_its_time_is_over() -> None:
+    clock = ManualClock()
+    cache = ExpiringCache[str, int](clock)
+    cache.put("a", 1, ttl_s=10)
+    cache.put("never", 2, ttl_s=0)
+    clock.advance_s(9)
+    assert (cache.get("a"), cache.get("never")) == (1, None)
+    clock.advance_s(1)
+    assert cache.get("a") is None
+
+
+def test_the_oldest_go_when_there_are_too_many() -> None:
+    cache = ExpiringCache[str, int](ManualClock(), entries_max=2)
+    for number, key in enumerate("abac"):
+        cache.put(key, number, ttl_s=10)
+    assert [cache.get(key) for key in "abc"] == [2, None, 3]
