@@ -1,7 +1,6 @@
-"""What the scheduler is told to do: configuration types, their defaults and their validation.
+"""The configuration: its types, defaults and validation, the older formats, the feature gates.
 
-Reads the current configuration format and the older ones, and knows the feature gates. Every value
-leaves here complete and checked, so that nobody above has to ask whether a field was set.
+The result is complete and checked, so that no other folder has to handle missing fields.
 
-Not here: which plugins exist (`plugins`), how they are put together (`framework`).
+Not here: which plugins exist (`plugins`), how a profile runs them (`framework`).
 """

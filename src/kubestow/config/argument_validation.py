@@ -1,7 +1,6 @@
-"""Whether the arguments of built-in plugins make sense (spec 09 §3.5).
+"""Validation of the arguments of built-in plugins (spec 09 §3.5).
 
-Each function gets the path that leads to the arguments: inside a configuration file it is long,
-when a plugin is built it is empty.
+Each function gets the path of the arguments, which is empty when a plugin is built.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,7 +45,7 @@ _PERCENT: Final = "not in valid range [0, 100]"
 
 
 def validate_args(args: PluginArgs, path: str, gates: FeatureGates) -> list[str]:
-    """All complaints about complete arguments, in upstream's order."""
+    """All errors of complete arguments, in upstream's order."""
     match args:
         case DefaultPreemptionArgs():
             return _default_preemption(args, path)
@@ -159,7 +158,7 @@ def _shape(points: Sequence[UtilizationShapePoint], path: str) -> list[str]:
         if points[index - 1].utilization >= utilization:
             rule = "values must be sorted in increasing order"
             errors.append(invalid(f"{path}[{index}].utilization", utilization, rule))
-            break  # Only the first offence is told.
+            break  # Only the first error is reported.
     for index, point in enumerate(points):
         if not 0 <= point.utilization <= 100:
             errors.append(invalid(f"{path}[{index}].utilization", point.utilization, _PERCENT))
@@ -218,7 +217,7 @@ def _volume_binding(args: VolumeBindingArgs, path: str, gates: FeatureGates) -> 
     if gates.enabled("StorageCapacityScoring"):
         errors += _shape(args.shape or (), at)
     elif args.shape is not None:
-        # Upstream prints its internal form, whose fields have no other names.
+        # Upstream prints its internal form with Go's field names.
         points = [{"Utilization": point.utilization, "Score": point.score} for point in args.shape]
         rule = "remove it or turn on the feature gate StorageCapacityScoring"
         errors.append(invalid(at, points, f"unexpected field `shape`, {rule}"))
@@ -230,7 +229,7 @@ def _dynamic_resources(args: DynamicResourcesArgs, path: str, gates: FeatureGate
     if args.filter_timeout:
         at, timeout = child(path, "filterTimeout"), Duration.parse(args.filter_timeout)
         if not has_filter_timeout(gates):
-            # Spec 09 §3.5.8: the gate is called DRASchedulerFilterTimeout; the text is not.
+            # Spec 09 §3.5.8: the name in the text differs from the gate's.
             errors.append(forbidden(at, "DRASchedulingFilterTimeout feature gate is disabled"))
         elif timeout < 0:
             errors.append(invalid(at, timeout, "must be zero or positive"))

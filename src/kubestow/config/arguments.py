@@ -1,10 +1,10 @@
 """The arguments of plugins, decoded and completed with defaults (spec 09 §3.1, §3.5).
 
-Built-in plugins that take arguments have a kind of the configuration format each and are decoded
-strictly. Plugins from outside say themselves what they take (`args_type`); theirs are decoded when
-the plugin is known, that is when a profile is built.
+The arguments of each built-in plugin are a kind of the configuration format and are decoded
+strictly. Out-of-tree plugins declare a type (`args_type`); their arguments are decoded when a
+profile is built.
 
-Invariant: completing what is complete changes nothing.
+Invariant: completing twice gives the same as once.
 """
 
 from typing import Any, Final, NamedTuple
@@ -40,14 +40,13 @@ _TYPE_FIELDS: Final = ("apiVersion", "kind")
 
 class DecodedArgs(NamedTuple):
     args: PluginArgs
-    # Fields nobody knows or that were written twice.
-    errors: list[str]
+    errors: list[str]  # unknown or duplicate fields
 
 
 def decode_args(plugin: str, document: object, gates: FeatureGates) -> DecodedArgs:
     """The arguments of a built-in plugin, complete; raises ConfigError where a value does not fit.
 
-    They may say what they are: `apiVersion` and `kind`, which must then be right.
+    They may have `apiVersion` and `kind`, which must then be right.
     """
     args_type = ARGS_TYPES[plugin]
     if not is_map(document):
@@ -73,8 +72,7 @@ def decode_args(plugin: str, document: object, gates: FeatureGates) -> DecodedAr
 
 
 def convert_args(plugin: str, document: object, args_type: type[PluginArgs]) -> PluginArgs:
-    """The arguments of a plugin from outside, which has its own type for them; raises
-    ConfigError."""
+    """The arguments of an out-of-tree plugin; raises ConfigError."""
     fields = without_keys(document, *_TYPE_FIELDS) if is_map(document) else document
     cleaned, errors = clean(fields, args_type)
     if errors:
@@ -86,12 +84,11 @@ def convert_args(plugin: str, document: object, args_type: type[PluginArgs]) -> 
 
 
 def default_args(plugin: str, gates: FeatureGates) -> PluginArgs:
-    """What a built-in plugin gets that nobody wrote arguments for."""
     return decode_args(plugin, {}, gates).args
 
 
 def complete_args(args: PluginArgs, gates: FeatureGates) -> PluginArgs:
-    """Zero values that stand for a default, replaced; raises ConfigError for senseless texts."""
+    """Replace zero values that mean a default; raises ConfigError for an invalid duration."""
     match args:
         case NodeResourcesFitArgs():
             strategy = msgspec.structs.replace(
@@ -115,7 +112,7 @@ def complete_args(args: PluginArgs, gates: FeatureGates) -> PluginArgs:
 
 
 def _without_gated(args: PluginArgs, given: Any, gates: FeatureGates) -> PluginArgs:
-    """What a gate that is off takes away has no default; what was given stays, to be refused."""
+    """Without its gate a field has no default; a given value stays, for validation to refuse."""
     if not isinstance(args, DynamicResourcesArgs):
         return args
     if "filterTimeout" not in given and not has_filter_timeout(gates):

@@ -1,5 +1,4 @@
-"""How the scheduler reaches the API server, and how several of them agree on who leads (spec 09
-§3.3)."""
+"""The connection to the API server, and leader election (spec 09 §3.3)."""
 
 from typing import Final
 
@@ -11,7 +10,7 @@ from kubestow.errors import ConfigError
 
 LEASES: Final = "leases"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
-# A renewal waits up to this much longer than asked, so that candidates do not move in step.
+# A renewal waits up to this factor longer, so that candidates do not retry at the same time.
 JITTER_FACTOR: Final = 1.2
 _REMOVED_LOCKS: Final = {
     "endpoints": "migrate",
@@ -41,7 +40,7 @@ class ClientConnectionConfig(msgspec.Struct, frozen=True, kw_only=True, rename="
 
 
 def complete_leader_election(config: LeaderElectionConfig) -> LeaderElectionConfig:
-    """Zero durations and empty names mean the default, as if they had not been given."""
+    """Zero durations and empty names mean the default."""
     return LeaderElectionConfig(
         leader_elect=config.leader_elect,
         lease_duration=config.lease_duration or seconds(15),
@@ -54,7 +53,7 @@ def complete_leader_election(config: LeaderElectionConfig) -> LeaderElectionConf
 
 
 def complete_client_connection(config: ClientConnectionConfig) -> ClientConnectionConfig:
-    """A rate of 0 means the default; whoever wants no limit says -1."""
+    """A rate of 0 means the default, -1 no limit."""
     return ClientConnectionConfig(
         kubeconfig=config.kubeconfig,
         accept_content_types=config.accept_content_types,
@@ -106,8 +105,8 @@ def validate_resource_lock(config: LeaderElectionConfig, path: str) -> list[str]
 
 
 def check_election(config: LeaderElectionConfig) -> None:
-    """Raise ConfigError if no elector can be built; for settings that came by flags alone, which
-    nobody validated (spec 09 §2.1, §6)."""
+    """Raise ConfigError if no elector can be built: settings from flags alone are not validated
+    before (spec 09 §2.1, §6)."""
     if not config.leader_elect:
         return
     lock = config.resource_lock

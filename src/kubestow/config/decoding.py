@@ -2,8 +2,8 @@
 
     bytes ── documents ──► document ── strict ──► structs ── arguments, defaults ──► complete
 
-Decoding is strict, and everything strict decoding finds is told in one error. Validation comes
-afterwards (`validation`), because flags may change a few values in between.
+Decoding is strict, and one error has everything strict decoding finds. Validation (`validation`)
+comes later, because flags may change a few values before it.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ def decode_config(raw: bytes, gates: FeatureGates = DEFAULT_GATES) -> SchedulerC
     kind: str = document["kind"]
     cleaned, errors = clean(without_keys(document, "apiVersion", "kind"), _TYPES[kind])
     if duplicate_keys:
-        # One complaint, however many keys it names.
+        # One error for all keys.
         errors.insert(0, "\n  ".join(("yaml: unmarshal errors:", *duplicate_keys)))
     if kind != CONFIG_KIND:
         _raise_strict(errors)
@@ -62,7 +62,7 @@ def decode_config(raw: bytes, gates: FeatureGates = DEFAULT_GATES) -> SchedulerC
 
 
 def _typed_document(value: object, raw: bytes) -> dict[str, Any]:
-    """The document, which says that it is of a kind of ours."""
+    """The document, which must have a registered apiVersion and kind."""
     if value is not None and not is_map(value):
         problem = f"json parse error: found {quoted(value)}, expected a map"
         raise ConfigError(f"couldn't get version/kind; {problem}")
@@ -79,11 +79,11 @@ def _typed_document(value: object, raw: bytes) -> dict[str, Any]:
 
 
 def _fill_dependent(document: dict[str, Any]) -> None:
-    """Defaults that depend on what else was written."""
+    """Defaults that depend on other fields."""
     document.setdefault("enableContentionProfiling", document.get("enableProfiling", True))
     profiles = document.get("profiles")
     if is_list(profiles) and len(profiles) > 1:
-        # Spec 09 §3.4: only a profile that is alone may leave its name out.
+        # Spec 09 §3.4: only a single profile may leave its name out.
         for profile in profiles:
             if is_map(profile):
                 profile.setdefault("schedulerName", "")

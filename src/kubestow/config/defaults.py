@@ -1,8 +1,7 @@
-"""Completes a configuration: what a user left out, as the feature gates have it (spec 09 §3.2 to
-§3.5).
+"""Completes a configuration with defaults, which depend on feature gates (spec 09 §3.2 to §3.5).
 
-Invariant: completing what is complete changes nothing, so that a configuration that was written out
-reads back as the same one.
+Invariant: completing twice gives the same as once, so that a written configuration reads back
+unchanged.
 """
 
 from collections.abc import Sequence
@@ -53,12 +52,12 @@ def complete_config(
 
 
 def complete_profile(profile: ProfileConfig, gates: FeatureGates = DEFAULT_GATES) -> ProfileConfig:
-    """The profile with the default plugins merged in and typed arguments for every built-in plugin
-    that takes some; raises ConfigError where arguments do not decode."""
+    """The profile with the default plugins and with typed arguments for every built-in plugin that
+    has some; raises ConfigError where arguments do not decode."""
     plugins = merge_plugins(default_plugins(gates), profile.plugins)
     entries = [_complete_entry(entry, gates) for entry in profile.plugin_config]
     given = {entry.name for entry in entries}
-    # Spec 09 §3.5: what the user wrote keeps its place, the rest follows by name.
+    # Spec 09 §3.5: given entries keep their order, the rest follows by name.
     entries += [
         PluginConfig(name=name, args=default_args(name, gates))
         for name in sorted(enabled_names(plugins))
@@ -68,7 +67,7 @@ def complete_profile(profile: ProfileConfig, gates: FeatureGates = DEFAULT_GATES
 
 
 def default_plugins(gates: FeatureGates) -> Plugins:
-    """The default set with what gates add, less what a gate that is off takes out."""
+    """The default set with the plugins that gates add or remove."""
     enabled = [
         ref
         for ref in DEFAULT_PLUGINS.multi_point.enabled
@@ -83,9 +82,9 @@ def default_plugins(gates: FeatureGates) -> Plugins:
 def leave_to_extenders(
     profile: ProfileConfig, extenders: Sequence[ExtenderConfig]
 ) -> ProfileConfig:
-    """A complete profile whose NodeResourcesFit looks away where an extender counts a resource.
+    """A complete profile whose NodeResourcesFit ignores resources that extenders manage.
 
-    Spec 09 §3.5.5: what the user wrote as `ignoredResources` is lost then.
+    Spec 09 §3.5.5: they replace the `ignoredResources` of the configuration.
     """
     names = resources_ignored_by_scheduler(extenders)
     if not names:

@@ -1,7 +1,7 @@
-"""The text of a configuration, YAML or JSON, as a document that still knows what was written twice.
+"""The text of a configuration, YAML or JSON, as a document that keeps duplicate keys.
 
-Keys given twice are errors of their own (spec 09 §3.1), but they do not end the reading: everything
-that is wrong with a file is told at once. Of such a key the last value counts.
+Duplicate keys are errors (spec 09 §3.1), but they do not end the reading: all errors of a file are
+reported together. Of such a key the last value counts.
 
 Not here: which fields there are (`strict`).
 """
@@ -18,7 +18,7 @@ from kubestow.errors import ConfigError
 
 
 class FieldMap(dict[str, Any]):
-    """A map with all its keys in the order they were written, also those written twice."""
+    """A map with all its keys in the order of the text, also duplicates."""
 
     def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
         self.written = tuple(pairs)
@@ -31,7 +31,7 @@ class FieldMap(dict[str, Any]):
 
 class ConfigDocument(NamedTuple):
     value: object
-    # Complaints about YAML keys written twice; JSON's are found with the unknown fields.
+    # Errors of duplicate YAML keys; those of JSON are found with the unknown fields.
     duplicate_keys: tuple[str, ...] = ()
 
 
@@ -43,7 +43,7 @@ def read_document(raw: bytes) -> ConfigDocument:
             try:
                 return ConfigDocument(json.loads(text, object_pairs_hook=FieldMap))
             except json.JSONDecodeError:
-                pass  # Braces may also be YAML, whose complaint is then the right one.
+                pass  # Braces may also be YAML, whose error is then the right one.
         return _read_yaml(text)
     except UnicodeDecodeError as error:
         raise ConfigError(f"the configuration is not UTF-8 text: {error}") from error
@@ -52,7 +52,7 @@ def read_document(raw: bytes) -> ConfigDocument:
 
 
 def without_keys(document: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """The same less some fields."""
+    """The same without some fields."""
     if isinstance(document, FieldMap):
         return FieldMap((key, value) for key, value in document.written if key not in keys)
     return {key: value for key, value in document.items() if key not in keys}
@@ -68,7 +68,7 @@ def plain(value: object) -> Any:
 
 
 def _read_yaml(text: str) -> ConfigDocument:
-    loader: Any = YamlLoader(text)  # PyYAML's types leave out what builds the objects
+    loader: Any = YamlLoader(text)  # PyYAML's types lack the constructor methods
     try:
         if not loader.check_node():
             return ConfigDocument(None)
@@ -83,7 +83,7 @@ def _read_yaml(text: str) -> ConfigDocument:
 
 
 def _check_keys(node: yaml.Node, duplicates: list[str], *, open_nodes: set[int]) -> None:
-    """Make every key a text, and note those written twice."""
+    """Make every key a string, and collect duplicates."""
     if id(node) in open_nodes:
         raise yaml.MarkedYAMLError(
             problem="an alias must not contain itself", problem_mark=node.start_mark
@@ -94,7 +94,7 @@ def _check_keys(node: yaml.Node, duplicates: list[str], *, open_nodes: set[int])
         for key, value in node.value:
             _check_key(key)
             if key.value in seen:
-                # Upstream tells where the value begins, not the key.
+                # Upstream gives the line of the value, not of the key.
                 line = value.start_mark.line + 1
                 duplicates.append(f"line {line}: key {json.dumps(key.value)} already set in map")
             seen.add(key.value)
@@ -113,8 +113,7 @@ def _check_key(key: yaml.Node) -> None:
 
 
 def _sorted(value: object) -> object:
-    # Upstream turns YAML into JSON first, and that has its keys in alphabetical order; so have the
-    # complaints about them.
+    # Upstream converts YAML to JSON with sorted keys first, which orders the errors.
     if is_map(value):
         return FieldMap((key, _sorted(entry)) for key, entry in sorted(value.items()))
     if is_list(value):

@@ -1,7 +1,6 @@
-"""Helpers behind HTTP that filter, score, bind and preempt with the scheduler (spec 09 §3.5.9,
-04 §13.1).
+"""The configuration of extenders (spec 09 §3.5.9, 04 §13.1).
 
-Not here: talking to them (`engine`).
+Not here: calling them (`engine.extenders`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,12 +31,12 @@ class ExtenderTLSConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel
 
 class ManagedResource(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
-    # Whether the scheduler itself leaves the resource to the extender.
+    # Whether NodeResourcesFit leaves the resource to the extender.
     ignored_by_scheduler: bool = False
 
 
 class ExtenderConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An empty verb: the extender does not do that."""
+    """An empty verb means that the extender is not called for it."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -59,7 +58,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def in_call_order(extenders: Iterable[ExtenderConfig]) -> list[ExtenderConfig]:
-    """Those that must answer first, those whose failures are overlooked after them."""
+    """Ignorable extenders last."""
     return sorted(extenders, key=lambda extender: extender.ignorable)
 
 

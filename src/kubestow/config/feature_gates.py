@@ -1,7 +1,7 @@
-"""Feature gates the scheduler knows, with stages and defaults of v1.36 (spec 09 §12, 04 §1).
+"""The feature gates of the scheduler, with stages and defaults of v1.36 (spec 09 §12, 04 §1).
 
-A gate that is locked keeps its default; setting it to that is fine. `AllAlpha` and `AllBeta` stand
-for every gate of their stage that is not set by name.
+A locked gate accepts no other value than its default. `AllAlpha` and `AllBeta` set every gate of
+their stage that is not set by name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from kubestow.errors import ConfigError
 
 
 class Stage(StrEnum):
-    """As metrics label it."""
+    """The values are those of the metrics' label."""
 
     ALPHA = "ALPHA"
     BETA = "BETA"
@@ -104,7 +104,7 @@ class FeatureGates:
     """Which gates are on. Immutable."""
 
     def __init__(self, overrides: Mapping[str, bool] | None = None) -> None:
-        """Raises ConfigError for gates nobody knows and for other values of locked ones."""
+        """Raises ConfigError for unknown gates and for other values of locked ones."""
         overrides = overrides or {}
         for name, value in overrides.items():
             _check(name, value)
@@ -119,7 +119,7 @@ class FeatureGates:
         return self._enabled[name]
 
     def dependency_errors(self) -> list[str]:
-        """What is on though something it needs is off."""
+        """Gates that are on though a gate they need is off."""
         errors: list[str] = []
         for name, gate in GATES.items():
             missing = [needed for needed in gate.needs if not self._enabled[needed]]
@@ -136,8 +136,8 @@ class FeatureGates:
 
 
 def parse_gates(texts: Iterable[str]) -> FeatureGates:
-    """The gates as `--feature-gates` sets them: `[component:]Name=bool,…`, repeatable; of one name
-    the last value counts. Raises ConfigError."""
+    """The gates of `--feature-gates`: `[component:]Name=bool,…`, repeatable; the last value of a
+    name counts. Raises ConfigError."""
     overrides: dict[str, bool] = {}
     prefixes: set[str] = set()
     for component, entry in _entries(texts):

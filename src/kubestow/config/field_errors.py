@@ -1,7 +1,7 @@
-"""Complaints about single fields, in the words of upstream's validation (spec 09 §3.6).
+"""Errors of single fields, with the texts of upstream's validation (spec 09 §3.6).
 
-A complaint is a text: `<path>: <kind>[: <value>][: <detail>]`. Users and their tools match on these
-texts, so all of them are put together here and nowhere else.
+An error is a text: `<path>: <kind>[: <value>][: <detail>]`. Users and their tools match on these
+texts, so all of them are made here.
 """
 
 import json
@@ -34,18 +34,17 @@ def forbidden(path: str, detail: str) -> str:
 
 
 def child(path: str, name: str) -> str:
-    """The path of a field; at the top there is nothing in front of it."""
     return f"{path}.{name}" if path else name
 
 
 def shown(value: object) -> str:
-    """A value as complaints print it: texts and durations quoted, the rest as JSON."""
+    """A value as errors print it: texts and durations quoted, the rest as JSON."""
     if isinstance(value, Duration):
         return f'"{value}"'
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def raise_if_any(errors: Sequence[str]) -> None:
-    """All complaints as one ConfigError: equal ones once, brackets around two or more."""
+    """All errors as one ConfigError: equal ones once, brackets around two or more."""
     if errors:
         raise ConfigError(join_errors(errors))

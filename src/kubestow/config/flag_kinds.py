@@ -1,7 +1,7 @@
-"""The kinds of values command-line flags take: how a text becomes a value and back (spec 09 §2).
+"""The kinds of values of command-line flags: parsing and formatting (spec 09 §2).
 
-The complaints are those of upstream's flag library, Go's number parsers included, because people
-search for them.
+The error texts are those of upstream's flag library and Go's number parsers, because users search
+for them.
 """
 
 import csv
@@ -21,13 +21,13 @@ _FLOAT32_MAX: Final = 3.4028235677973366e38
 
 
 class FlagKind(NamedTuple):
-    """One kind. `parse` gets the text and what earlier uses of the flag gave, None at the first;
-    it raises ValueError."""
+    """`parse` gets the text and the value of earlier uses of the flag, None at the first; it raises
+    ValueError."""
 
-    # What the usage calls it; empty for switches.
+    # The name in the usage; empty for switches.
     label: str
     parse: Callable[[str, FlagValue | None], FlagValue]
-    # The value of a flag that is given without one; empty if it needs one.
+    # The value of a flag without one; empty if it needs one.
     bare: str = ""
 
 
@@ -86,7 +86,7 @@ def _quantity(text: str) -> str:
 
 
 def _fields(text: str) -> tuple[str, ...]:
-    """The parts of a comma-separated text, where quotes may hold commas."""
+    """The parts of a comma-separated text; quoted parts may have commas."""
     return tuple(next(csv.reader([text]))) if text else ()
 
 
@@ -150,7 +150,7 @@ DURATION: Final = FlagKind("duration", _single(Duration.parse))
 QUANTITY: Final = FlagKind("quantity", _single(_quantity))
 STRINGS: Final = FlagKind("strings", _texts)
 INT32_LIST: Final = FlagKind("int32Slice", _numbers)
-# Every use is kept as it is; whoever reads the value takes it apart.
+# Every use is kept unparsed.
 REPEATED: Final = FlagKind("string", _whole_texts)
 CERT_KEYS: Final = FlagKind("namedCertKey", _cert_keys)
 PAIRS: Final = FlagKind("stringToString", _pairs)

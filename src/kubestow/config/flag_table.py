@@ -1,5 +1,4 @@
-"""Every command-line flag of the scheduler (spec 09 §2): a row each, with its kind, its default and
-what the usage says of it.
+"""Every command-line flag of the scheduler (spec 09 §2), with kind, default and help.
 
 Not here: how a command line is read and what it overrides (`flags`).
 """
@@ -32,7 +31,7 @@ from kubestow.config.scalars import seconds
 
 
 class Section(StrEnum):
-    """Under which heading the usage shows a flag, in this order."""
+    """The headings of the usage, in this order."""
 
     MISC = "Misc"
     SECURE_SERVING = "Secure serving"
@@ -73,7 +72,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "master",
         STRING,
         "",
-        "Address of the API server; overrides what a kubeconfig says.",
+        "Address of the API server; overrides that of a kubeconfig.",
     ),
     Flag(
         Section.SECURE_SERVING,
@@ -142,7 +141,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "authentication-kubeconfig",
         STRING,
         "",
-        "kubeconfig of the API server that reviews tokens; if empty the cluster we run in, if any.",
+        "kubeconfig of the API server that reviews tokens; by default the in-cluster one, if any.",
     ),
     Flag(
         Section.AUTHENTICATION,
@@ -156,7 +155,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "authentication-token-webhook-cache-ttl",
         DURATION,
         seconds(10),
-        "How long reviews of tokens are remembered.",
+        "How long reviews of tokens are cached.",
     ),
     Flag(
         Section.AUTHENTICATION,
@@ -191,56 +190,56 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "requestheader-extra-headers-prefix",
         STRINGS,
         ("x-remote-extra-",),
-        "Beginnings of headers with more about the user.",
+        "Prefixes of headers with more about the user.",
     ),
     Flag(
         Section.AUTHENTICATION,
         "requestheader-group-headers",
         STRINGS,
         ("x-remote-group",),
-        "Headers that carry the user's groups.",
+        "Headers with the user's groups.",
     ),
     Flag(
         Section.AUTHENTICATION,
         "requestheader-uid-headers",
         STRINGS,
         (),
-        "Headers that carry the user's UID.",
+        "Headers with the user's UID.",
     ),
     Flag(
         Section.AUTHENTICATION,
         "requestheader-username-headers",
         STRINGS,
         ("x-remote-user",),
-        "Headers that carry the user's name.",
+        "Headers with the user's name.",
     ),
     Flag(
         Section.AUTHORIZATION,
         "authorization-kubeconfig",
         STRING,
         "",
-        "kubeconfig of the API server that reviews access; if empty the cluster we run in, if any.",
+        "kubeconfig of the API server that reviews access; by default the in-cluster one, if any.",
     ),
     Flag(
         Section.AUTHORIZATION,
         "authorization-always-allow-paths",
         STRINGS,
         ("/healthz", "/readyz", "/livez"),
-        "Paths that anybody may get; a * at the end stands for anything.",
+        "Paths that need no authorization; a * at the end matches anything.",
     ),
     Flag(
         Section.AUTHORIZATION,
         "authorization-webhook-cache-authorized-ttl",
         DURATION,
         seconds(10),
-        "How long a permission is remembered.",
+        "How long a permission is cached.",
     ),
     Flag(
         Section.AUTHORIZATION,
         "authorization-webhook-cache-unauthorized-ttl",
         DURATION,
         seconds(10),
-        "How long a refusal is remembered.",
+        "How long a refusal is cached.",
     ),
     Flag(
         Section.DEPRECATED,
@@ -289,7 +288,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "pod-max-in-unschedulable-pods-duration",
         DURATION,
         seconds(300),
-        "DEPRECATED: how long a pod waits at most before it is tried again without a reason.",
+        "DEPRECATED: how long a pod waits at most before it is tried again without an event.",
     ),
     Flag(
         Section.LEADER_ELECTION,
@@ -366,7 +365,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "show-hidden-metrics-for-version",
         STRING,
         "",
-        "Show metrics that were hidden since this version; only the previous minor one will do.",
+        "Show metrics hidden since this version; only the previous minor version is allowed.",
     ),
     Flag(
         Section.METRICS,
@@ -380,14 +379,14 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "allow-metric-labels",
         PAIRS,
         {},
-        "Values a label may have, others become unexpected: metric,label='v1,v2'.",
+        "Allowed values of a label, others become unexpected: metric,label='v1,v2'.",
     ),
     Flag(
         Section.METRICS,
         "allow-metric-labels-manifest",
         STRING,
         "",
-        "File with the same as --allow-metric-labels.",
+        "File with the content of --allow-metric-labels.",
     ),
     Flag(Section.LOGS, "logging-format", STRING, "text", "How to log: text or json."),
     Flag(
@@ -395,7 +394,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "log-flush-frequency",
         DURATION,
         seconds(5),
-        "Time between two flushes of the log at most.",
+        "Maximum time between two flushes of the log.",
     ),
     Flag(Section.LOGS, "v", LEVEL, 0, "How much to log: 0 little, 10 everything.", "v"),
     Flag(
@@ -417,7 +416,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "log-text-info-buffer-size",
         QUANTITY,
         "0",
-        f"Text format with split streams: buffer for what is no error. {_ALPHA}",
+        f"Text format with split streams: buffer for lines that are no errors. {_ALPHA}",
     ),
     Flag(
         Section.LOGS,
@@ -431,14 +430,14 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "log-json-info-buffer-size",
         QUANTITY,
         "0",
-        f"JSON format with split streams: buffer for what is no error. {_ALPHA}",
+        f"JSON format with split streams: buffer for lines that are no errors. {_ALPHA}",
     ),
     Flag(
         Section.GLOBAL,
         "version",
         VERSION,
         "false",
-        "Print the version and exit; raw prints all of it, vX.Y.Z sets what is reported.",
+        "Print the version and exit; raw prints all of it, vX.Y.Z sets the reported version.",
     ),
     Flag(Section.GLOBAL, "help", BOOL, False, "Print this and exit.", "h"),
 )

@@ -1,7 +1,7 @@
 """How a command line is read, and what it overrides in a configuration (spec 09 §2).
 
 Reading follows upstream's flag library: `--flag=value` and `--flag value`, switches without a
-value, `_` for `-`, `-v2`; the first mistake ends it.
+value, `_` for `-`, `-v2`; the first error ends it.
 
 Not here: which flags there are (`flag_table`), what they mean together (`service.options`).
 """
@@ -32,8 +32,7 @@ class ParsedFlags(msgspec.Struct, frozen=True):
 
     values: Mapping[str, FlagValue]
     given: frozenset[str]
-    # What is no flag and no flag's value.
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()  # neither flags nor their values
 
     def text(self, name: str) -> str:
         return self._value(name, str)
@@ -157,11 +156,11 @@ _PROFILING_FIELDS: Final = {
 def apply_flags(
     config: SchedulerConfig, flags: ParsedFlags, *, is_from_file: bool
 ) -> SchedulerConfig:
-    """The configuration with what was given on the command line (spec 09 §2.1)."""
+    """The configuration with the flags of the command line applied (spec 09 §2.1)."""
     election = _overridden(config.leader_election, _LEADER_ELECTION_FIELDS, flags)
     config = msgspec.structs.replace(config, leader_election=election)
     if is_from_file:
-        return config  # The deprecated flags count only where there is no file.
+        return config  # The deprecated flags count only without a file.
     connection = _overridden(config.client_connection, _CONNECTION_FIELDS, flags)
     config = msgspec.structs.replace(config, client_connection=connection)
     return _overridden(config, _PROFILING_FIELDS, flags)

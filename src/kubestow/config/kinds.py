@@ -1,5 +1,5 @@
-"""The kinds of the configuration format (spec 09 §3.1): one for the whole, one for each built-in
-plugin that takes arguments. There is one version."""
+"""The kinds of the configuration format (spec 09 §3.1): one for the whole, one for the arguments of
+each built-in plugin. There is one version."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _REGISTERED: Final = {CONFIG_KIND, *(args_type.__name__ for args_type in ARGS_TY
 
 
 def check_registered(api_version: str, kind: str) -> None:
-    """Raise ConfigError for kinds and versions the format does not have."""
+    """Raise ConfigError for other kinds and versions."""
     if api_version != API_VERSION or kind not in _REGISTERED:
         known = f'is registered for version "{api_version}" in scheme "kubestow/config"'
         raise ConfigError(f'no kind "{kind}" {known}')

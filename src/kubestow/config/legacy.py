@@ -1,10 +1,9 @@
-"""The Policy of v1.9 to v1.20: which predicates, priorities and extenders a scheduler has (spec 09
-§13).
+"""The Policy of v1.9 to v1.20: predicates, priorities and extenders of a scheduler (spec 09 §13).
 
-A provider is a Policy with a name; both end in the same set of algorithms. Decoding is as lenient
-as it was: JSON or YAML, unknown fields ignored, names of fields in any case. What the entries mean
-is decided where they are turned into rules (`engine.legacy.algorithm`), because only that place
-knows the rules there are.
+A provider is a Policy with a name. Decoding is as lenient as it was: JSON or YAML, unknown fields
+ignored, names of fields case-insensitive.
+
+Not here: which predicates and priorities exist (`engine.legacy.algorithm`).
 """
 
 import re
@@ -109,13 +108,12 @@ class PolicyExtender(_Entry, frozen=True, kw_only=True):
 
 
 class Policy(_Entry, frozen=True, kw_only=True):
-    """A list that is missing is as good as an empty one: only mandatory predicates, and every node
-    scores the same."""
+    """Without predicates only mandatory ones run; without priorities every node scores the same."""
 
     predicates: tuple[PredicatePolicy, ...] = ()
     priorities: tuple[PriorityPolicy, ...] = ()
     extenders: tuple[PolicyExtender, ...] = ()
-    # 0 means that the flag counts.
+    # 0 means the value of the flag.
     hard_pod_affinity_symmetric_weight: int = 0
 
 
@@ -131,8 +129,7 @@ def load_policy(path: str | Path) -> Policy:
 
 
 def policy_in_config_map(data: Mapping[str, str] | None, *, namespace: str, name: str) -> Policy:
-    """The Policy in a ConfigMap's data, None where there is no such ConfigMap; raises
-    ConfigError."""
+    """The Policy in a ConfigMap's data, None for a missing ConfigMap; raises ConfigError."""
     if data is None:
         raise ConfigError(
             f'couldn\'t get policy config map {namespace}/{name}: configmaps "{name}" not found'
@@ -176,7 +173,7 @@ def provider_policy(name: str) -> Policy:
 
 
 def validate_policy(policy: Policy) -> None:
-    """Raise ConfigError with all that is wrong with weights and extenders (spec 09 §13.2)."""
+    """Raise ConfigError with all errors of weights and extenders (spec 09 §13.2)."""
     errors = [
         f"Priority {entry.name} should have a positive weight applied to it or it has overflown"
         for entry in policy.priorities
@@ -195,7 +192,7 @@ def validate_policy(policy: Policy) -> None:
 
 
 def hard_weight_of(policy: Policy, flag: int) -> int:
-    """The weight of required pod affinity: the Policy's if it gives one, else the flag's."""
+    """The weight of required pod affinity: that of the Policy if it has one, else the flag."""
     weight = policy.hard_pod_affinity_symmetric_weight or flag
     if not HARD_WEIGHT_MIN <= weight <= HARD_WEIGHT_MAX:
         raise ConfigError(
@@ -213,8 +210,8 @@ def check_algorithm_name(name: str) -> None:
 
 
 def _with_known_keys(value: object, kind: inspect.Type) -> Any:
-    """The document with the keys that the structs have: Go reads field names in any case, and a
-    null as if the field were absent."""
+    """The document with the keys of the structs: Go ignores the case of field names, and a null
+    counts as absent."""
     if isinstance(kind, inspect.UnionType):
         return _with_known_keys(value, kind.types[0])
     if isinstance(kind, inspect.VarTupleType) and is_list(value):
@@ -264,7 +261,7 @@ _PROVIDERS: Final[Mapping[str, Policy]] = {
     DEFAULT_PROVIDER: _policy_of(
         _DEFAULT_PREDICATES, {**_SHARED_PRIORITIES, "LeastRequestedPriority": 1}
     ),
-    # Fills nodes up, so that the autoscaler can take the empty ones away.
+    # Fills nodes, so that the autoscaler can remove empty ones.
     "ClusterAutoscalerProvider": _policy_of(
         _DEFAULT_PREDICATES, {**_SHARED_PRIORITIES, "MostRequestedPriority": 1}
     ),

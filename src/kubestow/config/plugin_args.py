@@ -74,13 +74,13 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
-    # Durations as text, such as "10s" or "1ns"; "" where a gate that is off takes the field away.
+    # Durations as text, such as "10s" or "1ns"; "" where the gate of the field is off.
     filter_timeout: str = "10s"
     binding_timeout: str = "600s"
 
 
-# By the name of the plugin. These kinds are part of the configuration format: the arguments of any
-# other plugin are its own affair.
+# By the name of the plugin. These kinds are part of the configuration format; any other plugin
+# defines its own arguments.
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
     args_type.__name__.removesuffix("Args"): args_type
     for args_type in (

@@ -1,7 +1,6 @@
-"""A profile's part of the configuration, and how a user's part merges into the default (spec 04
-§2.4, 09 §3.4).
+"""The configuration of a profile, and its merge with the default plugins (spec 04 §2.4, 09 §3.4).
 
-Not here: what the arguments of a plugin mean (`plugin_args`), what a gate changes (`defaults`).
+Not here: the arguments of plugins (`plugin_args`), what a gate changes (`defaults`).
 """
 
 from typing import Final
@@ -13,7 +12,7 @@ from kubestow.config.scalars import Int32
 
 
 class PluginRef(msgspec.Struct, frozen=True, rename="camel"):
-    """A plugin by name; the weight matters at Score only."""
+    """The weight is used at Score only."""
 
     name: str = ""
     weight: Int32 = 0
@@ -25,7 +24,7 @@ class PluginSet(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Plugins(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which plugins run where. `multiPoint` stands for every point a plugin implements."""
+    """The plugins of each extension point. `multiPoint` means every point a plugin implements."""
 
     multi_point: PluginSet = PluginSet()
     pre_enqueue: PluginSet = PluginSet()
@@ -47,17 +46,17 @@ class Plugins(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Arguments for one plugin.
 
-    `args` is a document as written, or, once completed and if the plugin is a built-in one that
-    takes arguments, an instance of its `PluginArgs`. Other plugins decode theirs by themselves.
+    `args` is a document; in a complete configuration it is an instance of `PluginArgs` for built-in
+    plugins that take arguments.
     """
 
     name: str = ""
-    args: object = {}  # msgspec knows no union of a struct and a map
+    args: object = {}  # msgspec has no union of a struct and a map
 
 
 class ProfileConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
-    # None leaves it to the whole configuration; 0 lets the cluster's size decide.
+    # None means that of the whole configuration; 0 depends on the cluster's size.
     percentage_of_nodes_to_score: Int32 | None = None
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
@@ -110,7 +109,7 @@ def merge_plugins(default: Plugins, custom: Plugins) -> Plugins:
 
 
 def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """A user's entry takes the place of the default one of the same name; the rest comes after."""
+    """A user's entry replaces the default one of the same name; the rest comes after."""
     disabled = (*custom.disabled, *default.disabled)
     disabled_names = {ref.name for ref in disabled}
     replacements: dict[str, int] = {}
@@ -128,7 +127,7 @@ def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
             else:
                 enabled.append(custom.enabled[index])
                 used.add(index)
-    # A name the user wrote twice survives here and fails when the profile is built, as upstream's
-    # does. The first takes the default's place, so that merging again changes nothing.
+    # A duplicate name stays here and fails when the profile is built, as upstream. The first entry
+    # replaces the default, so that merging again changes nothing.
     enabled += [ref for index, ref in enumerate(custom.enabled) if index not in used]
     return PluginSet(enabled=tuple(enabled), disabled=disabled)

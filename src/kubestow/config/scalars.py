@@ -1,7 +1,7 @@
 """The scalars of the configuration that Python has no type for.
 
-Durations are read and printed as Go does it (`300ms`, `15s`, `1h30m0s`); whole numbers have as many
-bits as upstream's, so that a number it could not read is refused here too.
+Durations are read and printed as in Go (`300ms`, `15s`, `1h30m0s`); integers have the range of
+upstream's, so that the same numbers are refused.
 """
 
 from typing import Annotated, Final

@@ -1,8 +1,7 @@
 """The whole configuration of a scheduler process (spec 09 §3.2).
 
-What a user leaves out has its default here, except in the profiles: they stay as written until
-`defaults.complete_profile` merges the default plugins and arguments into them, which depends on the
-feature gates.
+Missing fields have their defaults here, except in the profiles: `defaults.complete_profile` merges
+default plugins and arguments into them, which depend on the feature gates.
 """
 
 import msgspec
@@ -21,11 +20,11 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     client_connection: ClientConnectionConfig = ClientConnectionConfig()
     enable_profiling: bool = True
     enable_contention_profiling: bool = True
-    # How many percent of the nodes are enough to choose from; 0 lets the cluster's size decide.
+    # The percentage of the nodes that is enough to choose from; 0 depends on the cluster's size.
     percentage_of_nodes_to_score: Int32 = 0
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
     profiles: tuple[ProfileConfig, ...] = (ProfileConfig(),)
     extenders: tuple[ExtenderConfig, ...] = ()
-    # With leader election: whether a standby waits with its watches until it leads.
+    # With leader election: whether a standby starts its watches only when it leads.
     delay_cache_until_active: bool = False

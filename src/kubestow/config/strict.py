@@ -1,8 +1,7 @@
-"""Documents to structs without overlooking anything: fields nobody knows are errors.
+"""Strict decoding of documents to structs: unknown and duplicate fields are errors.
 
-The structs themselves say which fields there are; nothing is listed twice. A null counts as absent.
-What does not fit its type ends the decoding, what is merely unknown or written twice is collected
-(spec 09 §3.1).
+The fields are those of the structs. A null counts as absent. A value of the wrong type ends the
+decoding; unknown and duplicate fields are collected (spec 09 §3.1).
 """
 
 import re
@@ -21,7 +20,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 STRICT_ERRORS_MAX: Final = 100  # of one decoding; upstream stops counting there
 
-_COMPLAINT: Final = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`(?P<path>\$.*)`)?", re.DOTALL)
+_ERROR_TEXT: Final = re.compile(
+    r"(?P<what>.*?)(?: - at (?:`key` in )?`(?P<path>\$.*)`)?", re.DOTALL
+)
 _PATH_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _EXPECTED: Final = re.compile(r"Expected `(?P<expected>.+?)(?: \| null)?`, got `.+`")
 _TYPE_NAMES: Final = {
@@ -35,7 +36,7 @@ _TYPE_NAMES: Final = {
 
 
 class Cleaned(NamedTuple):
-    """A document less what its type does not know, and complaints about that."""
+    """A document without the fields that its type lacks, and the errors of these fields."""
 
     document: Any
     errors: list[str]
@@ -48,7 +49,7 @@ def clean(document: object, cls: type[msgspec.Struct]) -> Cleaned:
 
 
 def convert(document: object, cls: type[T], *, kind: str) -> T:
-    """The struct a cleaned document holds; raises ConfigError naming the field and its value."""
+    """The struct of a cleaned document; raises ConfigError with the field and its value."""
     try:
         return msgspec.convert(document, cls, dec_hook=_read_scalar)
     except msgspec.ValidationError as error:
@@ -88,7 +89,7 @@ def _clean_fields(
     kinds = {field.encode_name: field.type for field in kind.fields}
     cleaned: dict[str, object] = {}
     seen: set[str] = set()
-    # In the order of the document, so that complaints are too.
+    # In the order of the document, which is that of the errors.
     for key in value.written_keys if isinstance(value, FieldMap) else value:
         if key not in kinds:
             errors.append(f'unknown field "{_child(path, key)}"')
@@ -117,7 +118,7 @@ def _child(path: str, key: str) -> str:
 
 
 def _read_scalar(kind: type, value: object) -> object:
-    """For msgspec: the types it does not know."""
+    """msgspec's hook for other types."""
     if kind is not Duration:
         return value
     if isinstance(value, Duration):
@@ -127,9 +128,9 @@ def _read_scalar(kind: type, value: object) -> object:
     return Duration.parse(value)
 
 
-def _explain(document: object, complaint: str) -> str:
-    parts = _COMPLAINT.fullmatch(complaint)
-    assert parts is not None, complaint
+def _explain(document: object, error_text: str) -> str:
+    parts = _ERROR_TEXT.fullmatch(error_text)
+    assert parts is not None, error_text
     types = _EXPECTED.fullmatch(parts["what"])
     what = parts["what"]
     if types is not None:

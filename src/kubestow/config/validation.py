@@ -1,6 +1,6 @@
-"""Whether a complete configuration makes sense (spec 09 §3.6).
+"""Validation of a complete configuration (spec 09 §3.6).
 
-All complaints are collected; their order is upstream's, since people compare them.
+All errors are collected; their order is upstream's, since users compare them.
 """
 
 from collections.abc import Sequence
@@ -22,26 +22,25 @@ from kubestow.config.plugin_args import PluginArgs
 from kubestow.config.profile import PluginConfig, PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 
-# Plugins of in-tree volumes; gone with the first version of the format.
+# Plugins of in-tree volumes, removed in the first version of the format.
 REMOVED_PLUGINS: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 _REMOVED: Final = (
     f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
 )
 _PERCENT: Final = "not in valid range [0-100]"
-# Where upstream does not look for removed plugins.
+# Where upstream does not check for removed plugins.
 _UNCHECKED_POINTS: Final = ("multiPoint", "placementGenerate", "placementScore")
-# Spec 09 §3.5: upstream looks for this validator under a wrong name, so that only building the
-# plugin finds mistakes.
+# Spec 09 §3.5: upstream registers this validator under a wrong name, so that only building the
+# plugin finds errors.
 _VALIDATED_LATER: Final = ("NodeResourcesFit",)
 
 
 def check_config(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> None:
-    """Raise ConfigError with all complaints about a complete configuration."""
+    """Raise ConfigError with all errors of a complete configuration."""
     raise_if_any(validate_config(config, gates))
 
 
 def validate_config(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> list[str]:
-    """All complaints about a complete configuration."""
     errors = [
         *validate_client_connection(config.client_connection, "clientConnection"),
         *validate_leader_election(config.leader_election, "leaderElection"),
@@ -115,7 +114,7 @@ def _percentage(value: int | None, path: str) -> list[str]:
 
 
 def _common_queue_sort(profiles: Sequence[ProfileConfig]) -> list[str]:
-    """All profiles share one queue, so they must agree on its order."""
+    """All profiles share one queue, so its order must be the same."""
     first = profiles[0].plugins.queue_sort
     errors: list[str] = []
     if len(first.enabled) > 1:
@@ -140,7 +139,7 @@ def _args_of(profile: ProfileConfig, name: str) -> object:
 
 
 def _internal_set(plugin_set: PluginSet) -> dict[str, object]:
-    """As upstream prints it: its internal form, whose fields have no other names."""
+    """As upstream prints it: its internal form with Go's field names."""
 
     def internal(refs: Sequence[PluginRef]) -> list[dict[str, object]] | None:
         return [{"Name": ref.name, "Weight": ref.weight} for ref in refs] or None

@@ -1,7 +1,7 @@
-"""A configuration written out in full, defaults and all (spec 09 §3.7).
+"""A configuration written with all defaults (spec 09 §3.7).
 
-What is written reads back as the same configuration. `--write-config-to` and the log get YAML with
-sorted keys, `/configz` the same as JSON.
+It reads back as the same configuration. `--write-config-to` and the log get YAML with sorted keys,
+`/configz` the same as JSON.
 """
 
 from typing import Any, Final
@@ -42,12 +42,11 @@ def write_config(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -
 
 
 def configz_document(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> JsonObject:
-    """What `/configz` answers."""
     return {"componentconfig": config_document(config, gates)}
 
 
 def config_document(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> JsonObject:
-    """The configuration in full as a document. Arguments are shown of plugins that run."""
+    """The complete configuration as a document, with the arguments of enabled plugins."""
     config = complete_config(config, gates)
     document: JsonObject = {
         "kind": CONFIG_KIND,
@@ -142,7 +141,7 @@ _OMITTED_IF_EMPTY: Final[dict[type[msgspec.Struct], tuple[str, ...]]] = {
 def _args(args: PluginArgs) -> JsonObject:
     document = _plain(args)
     for key in _OMITTED_IF_EMPTY.get(type(args), ()):
-        if document[key] in (None, "", []):  # A map that is there but empty is shown.
+        if document[key] in (None, "", []):  # An empty map is shown.
             del document[key]
     if isinstance(args, NodeResourcesFitArgs):
         document["scoringStrategy"] = _strategy(args.scoring_strategy)
@@ -154,8 +153,8 @@ def _strategy(strategy: ScoringStrategy) -> JsonObject:
 
 
 def _plain(struct: msgspec.Struct) -> Any:
-    # Over the text, because msgspec's shorter way leaves tuples where a document has lists.
-    # Durations are the only values msgspec has to be told how to write.
+    # By JSON text, because `to_builtins` leaves tuples where a document has lists. The hook is for
+    # durations, the only type that msgspec cannot write.
     return msgspec.json.decode(msgspec.json.encode(struct, enc_hook=str))
 
 
@@ -182,14 +181,14 @@ def _nonempty(document: JsonObject) -> JsonObject:
 
 
 class _Dumper(yaml.SafeDumper):
-    """No references to what occurs twice."""
+    """Without YAML aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
 
 def _write_text(dumper: Any, text: str) -> yaml.ScalarNode:
-    # Line breaks of all sorts survive only where they are escaped.
+    # All kinds of line breaks survive only escaped.
     style = None if text and text.isprintable() else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
