@@ -1,4 +1,4 @@
-"""Whether the arguments of plugins make sense (spec 09 §3.5)."""
+"""Validation of the arguments of plugins (spec 09 §3.5)."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def errors_of(plugin: str, gates: FeatureGates = DEFAULT_GATES, **args: Any) -> 
         "VolumeBinding",
     ],
 )
-def test_defaults_make_sense(plugin: str) -> None:
+def test_defaults_are_valid(plugin: str) -> None:
     assert errors_of(plugin) == []
 
 
@@ -70,7 +70,7 @@ def test_inter_pod_affinity(weight: int, is_fine: bool) -> None:
     )
 
 
-def test_node_affinity_tells_all_bad_terms_with_their_paths() -> None:
+def test_node_affinity_reports_all_invalid_terms_with_their_paths() -> None:
     bad_key = {"matchExpressions": [{"key": "-", "operator": "Exists"}]}
     bad_operator = {"matchFields": [{"key": "metadata.name", "operator": "Gt", "values": ["1"]}]}
     affinity = {
@@ -247,7 +247,7 @@ AT = "defaultConstraints[0]"
                 f"{AT}.labelSelector: Forbidden: "
                 "constraint must not define a selector, as they deduced for each pod",
             ],
-            id="senseless",
+            id="invalid",
         ),
         pytest.param(
             {

@@ -1,4 +1,4 @@
-"""Whether an elector can be built of settings nobody validated (spec 09 §2.1, §6)."""
+"""Whether an elector can be built of settings that were not validated (spec 09 §2.1, §6)."""
 
 import pytest
 
@@ -79,5 +79,5 @@ def test_an_elector_that_cannot_be_built(config: LeaderElectionConfig, message: 
         LeaderElectionConfig(leader_elect=False, resource_lock="file", lease_duration=seconds(1)),
     ],
 )
-def test_an_elector_that_can_be_built_or_is_not_wanted(config: LeaderElectionConfig) -> None:
+def test_an_elector_that_can_be_built_or_is_not_needed(config: LeaderElectionConfig) -> None:
     check_election(config)

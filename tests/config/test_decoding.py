@@ -1,4 +1,4 @@
-"""Configuration files decode strictly, with upstream's complaints (spec 09 §3.1)."""
+"""Configuration files decode strictly, with upstream's errors (spec 09 §3.1)."""
 
 import json
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_only_the_first_document_is_read() -> None:
     assert decode(f"{HEAD}parallelism: 3\n---\nparallelism: 4\nnonsense: true\n").parallelism == 3
 
 
-def test_null_is_as_good_as_absent() -> None:
+def test_null_counts_as_absent() -> None:
     text = f"{HEAD}parallelism: null\nleaderElection:\nprofiles: null\nextenders: ~\n"
     assert decode(text) == decode(HEAD)
 
@@ -193,7 +193,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
             HEAD.replace("KubeSchedulerConfiguration", "InterPodAffinityArgs"),
             "couldn't decode as KubeSchedulerConfiguration, got kubescheduler.config.k8s.io/v1, "
             "Kind=InterPodAffinityArgs: ",
-            id="another-kind-of-ours",
+            id="another-registered-kind",
         ),
         pytest.param(
             f"{HEAD}foo: bar\n", 'strict decoding error: unknown field "foo"', id="unknown-field"
@@ -218,7 +218,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
             "  retryPeriod: 2s\n  \n  leaderElect: false\n",
             "strict decoding error: yaml: unmarshal errors:\n"
             '  line 8: key "leaderElect" already set in map',
-            id="yaml-key-twice",
+            id="duplicate-yaml-key",
         ),
         pytest.param(
             f"{HEAD}parallelism: 1\nparallelism: 2\nextenders:\n- ignorable: true\n"
@@ -226,19 +226,19 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
             "strict decoding error: yaml: unmarshal errors:\n"
             '  line 4: key "parallelism" already set in map\n'
             '  line 7: key "ignorable" already set in map',
-            id="yaml-keys-twice-are-one-complaint",
+            id="duplicate-yaml-keys-are-one-error",
         ),
         pytest.param(
             f"{HEAD}parallelism: 1\nparallelism: 2\nzoo: 1\nbar: 1\n",
             "strict decoding error: yaml: unmarshal errors:\n"
             '  line 4: key "parallelism" already set in map, '
             'unknown field "bar", unknown field "zoo"',
-            id="keys-twice-come-first",
+            id="duplicate-keys-come-first",
         ),
         pytest.param(
             json.dumps({**TYPE, "parallelism": 1})[:-1] + ', "parallelism": 2}',
             'strict decoding error: duplicate field "parallelism"',
-            id="json-key-twice",
+            id="duplicate-json-key",
         ),
         pytest.param(
             json.dumps({**TYPE, "zoo": 1})[:-1]
@@ -296,7 +296,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         pytest.param(
             f"{HEAD}profiles: &a [*a]",
             "error converting YAML to JSON: yaml: line 3: an alias must not contain itself",
-            id="endless-alias",
+            id="recursive-alias",
         ),
     ],
 )
@@ -368,11 +368,11 @@ def test_arguments_that_do_not_decode(text: str, message: str) -> None:
     assert error_of(text) == message
 
 
-def test_no_more_than_a_hundred_complaints() -> None:
+def test_at_most_a_hundred_errors() -> None:
     message = error_of(HEAD + "".join(f"x{number}: 1\n" for number in range(150)))
     assert message.count("unknown field") == 100
 
 
-def test_equal_complaints_are_made_once() -> None:
+def test_equal_errors_are_reported_once() -> None:
     text = json.dumps(TYPE)[:-1] + ', "foo": 1, "foo": 2, "foo": 3}'
     assert error_of(text) == 'strict decoding error: unknown field "foo"'

@@ -1,4 +1,4 @@
-"""What a user leaves out (spec 09 §3.2 to §3.5)."""
+"""Defaults of a configuration (spec 09 §3.2 to §3.5)."""
 
 import json
 from typing import Any
@@ -95,7 +95,7 @@ def test_defaults_of_the_client_connection() -> None:
     assert (connection.qps, connection.burst) == (50, 100)
 
 
-def test_zeros_that_stand_for_the_default() -> None:
+def test_zeros_that_mean_the_default() -> None:
     config = decode(
         leaderElection={
             "leaseDuration": "0s",
@@ -122,7 +122,7 @@ def test_zeros_that_do_not() -> None:
         pytest.param({}, True, True, id="nothing"),
         pytest.param({"enableProfiling": False}, False, False, id="follows"),
         pytest.param(
-            {"enableProfiling": False, "enableContentionProfiling": True}, False, True, id="said"
+            {"enableProfiling": False, "enableContentionProfiling": True}, False, True, id="given"
         ),
         pytest.param({"enableContentionProfiling": False}, True, False, id="off"),
     ],
@@ -144,7 +144,7 @@ def test_without_profiles_there_is_the_default_one(profiles: object) -> None:
     assert [profile.scheduler_name for profile in config.profiles] == ["default-scheduler"]
 
 
-def test_only_a_profile_that_is_alone_may_be_nameless() -> None:
+def test_only_a_single_profile_may_be_nameless() -> None:
     names = [profile.scheduler_name for profile in decode(profiles=[{}, {}]).profiles]
     assert names == ["", ""]
 
@@ -153,7 +153,7 @@ def test_an_empty_name_is_not_filled_in() -> None:
     assert decode(profiles=[{"schedulerName": ""}]).profiles[0].scheduler_name == ""
 
 
-def test_a_profile_may_leave_the_percentage_to_the_whole() -> None:
+def test_the_percentage_of_a_profile_defaults_to_that_of_the_whole() -> None:
     first, second = decode(
         profiles=[{"schedulerName": "a"}, {"schedulerName": "b", "percentageOfNodesToScore": 0}]
     ).profiles
@@ -310,7 +310,7 @@ def test_timeouts_of_devices_need_their_gates() -> None:
     assert complete_args("DynamicResources", off) == DynamicResourcesArgs(
         filter_timeout="", binding_timeout=""
     )
-    # What was given stays, so that validation can refuse it.
+    # A given value stays, for validation to refuse.
     assert complete_args("DynamicResources", off, filterTimeout="10s") == DynamicResourcesArgs(
         filter_timeout="10s", binding_timeout=""
     )
@@ -349,7 +349,7 @@ def test_resources_the_scheduler_counts_itself_replace_nothing() -> None:
     assert leave_to_extenders(profile, (extender("example.com/a", ignored=False),)) == profile
 
 
-def test_a_profile_that_counts_no_resources_cannot_leave_them() -> None:
+def test_resources_left_to_extenders_need_node_resources_fit_args() -> None:
     disabled = PluginSet(disabled=(PluginRef("NodeResourcesFit"),))
     profile = complete_profile(ProfileConfig(plugins=Plugins(multi_point=disabled)))
     with pytest.raises(ConfigError) as raised:

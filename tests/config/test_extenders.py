@@ -61,7 +61,7 @@ def test_validation(extenders: list[ExtenderConfig], errors: list[str]) -> None:
     assert validate_extenders(extenders, "extenders") == errors
 
 
-def test_those_that_must_answer_come_first() -> None:  # 04 §13.6 example 7
+def test_ignorable_extenders_come_last() -> None:  # 04 §13.6 example 7
     extenders = [
         ExtenderConfig(url_prefix=name, ignorable=name in ("E1", "E3"))
         for name in ("E1", "E2", "E3", "E4")

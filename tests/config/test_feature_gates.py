@@ -29,7 +29,7 @@ def test_defaults_of_the_specification(name: str, is_on: bool) -> None:  # 04 §
     assert DEFAULT_GATES.enabled(name) is is_on
 
 
-def test_a_gate_can_be_flipped_without_touching_others() -> None:
+def test_a_gate_can_be_set_without_changing_others() -> None:
     gates = FeatureGates({"GenericWorkload": True})
     assert gates.enabled("GenericWorkload")
     flipped = {name for name in GATES if gates.enabled(name) != DEFAULT_GATES.enabled(name)}
@@ -67,7 +67,7 @@ def test_all_beta_turns_off_what_is_not_set_by_name() -> None:
     assert gates.enabled("SchedulerQueueingHints")
 
 
-def test_the_defaults_need_nothing_that_is_off() -> None:
+def test_the_defaults_need_no_gate_that_is_off() -> None:
     assert DEFAULT_GATES.dependency_errors() == []
 
 

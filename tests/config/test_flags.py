@@ -101,7 +101,7 @@ def test_every_flag_is_explained() -> None:
     [
         pytest.param(["--config=a.yaml"], "config", "a.yaml", id="equals"),
         pytest.param(["--config", "a.yaml"], "config", "a.yaml", id="next-argument"),
-        pytest.param(["--config", "--v=2"], "config", "--v=2", id="whatever-comes-next"),
+        pytest.param(["--config", "--v=2"], "config", "--v=2", id="next-argument-like-a-flag"),
         pytest.param(["--config="], "config", "", id="empty"),
         pytest.param(["--config=a=b"], "config", "a=b", id="first-equals-counts"),
         pytest.param(["--secure_port=1"], "secure-port", 1, id="underscore"),
@@ -253,7 +253,7 @@ def test_what_does_not_parse(arguments: list[str], message: str) -> None:
     assert str(raised.value) == message
 
 
-def test_the_first_mistake_ends_the_reading() -> None:
+def test_the_first_error_ends_the_reading() -> None:
     with pytest.raises(FlagError, match="unknown flag: --x"):
         parse_flags(["--x", "--leader-elect=maybe"])
 
@@ -308,7 +308,7 @@ def durations(config: SchedulerConfig) -> list[str]:
     ]
 
 
-def test_flags_fill_in_what_the_file_does_not_say() -> None:  # example 2
+def test_flags_set_what_the_file_lacks() -> None:  # example 2
     config = with_file("", "--leader-elect=false", "--leader-elect-lease-duration=2h")
     assert not config.leader_election.leader_elect
     assert durations(config) == ["2h0m0s", "10s", "2s"]

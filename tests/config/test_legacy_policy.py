@@ -46,7 +46,7 @@ hardPodAffinitySymmetricWeight: 10
 """
 
 
-def test_json_and_yaml_say_the_same() -> None:
+def test_json_and_yaml_are_the_same() -> None:
     policy = decode_policy(JSON)
     assert decode_policy(YAML) == policy
     assert [entry.name for entry in policy.predicates] == ["PodFitsResources", "Zoned", "Together"]
@@ -127,7 +127,7 @@ def test_wrong_weights_and_extenders(policy: Policy, text: str) -> None:
     assert str(failure.value) == text
 
 
-def test_all_complaints_come_together() -> None:
+def test_all_errors_are_reported_together() -> None:
     policy = Policy(priorities=(PriorityPolicy(name="A"), PriorityPolicy(name="B")))
     with pytest.raises(ConfigError, match=r"^\[Priority A .*, Priority B .*\]$"):
         validate_policy(policy)
@@ -138,7 +138,7 @@ def test_all_complaints_come_together() -> None:
     [
         pytest.param(0, 1, 1, id="6-zero-is-not-set"),
         pytest.param(7, 1, 7, id="the-policy-counts"),
-        pytest.param(100, 0, 100, id="the-flag-is-not-looked-at"),
+        pytest.param(100, 0, 100, id="the-flag-is-not-read"),
     ],
 )
 def test_the_weight_of_required_affinity(in_policy: int, flag: int, weight: int) -> None:

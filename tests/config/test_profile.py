@@ -26,7 +26,7 @@ def plugin_set(enabled: str = "", disabled: str = "") -> PluginSet:
 @pytest.mark.parametrize(
     ("default", "custom", "merged"),
     [
-        pytest.param(plugin_set("A:3 B"), plugin_set(), plugin_set("A:3 B"), id="nothing-said"),
+        pytest.param(plugin_set("A:3 B"), plugin_set(), plugin_set("A:3 B"), id="empty"),
         pytest.param(
             plugin_set("A:3 B:2 C"),
             plugin_set("B"),
@@ -58,7 +58,7 @@ def plugin_set(enabled: str = "", disabled: str = "") -> PluginSet:
             plugin_set("A B"),
             plugin_set("B:1 B:2"),
             plugin_set("A B:1 B:2"),
-            id="a-name-written-twice-survives",
+            id="a-duplicate-name-stays",
         ),
         pytest.param(
             plugin_set("A"), plugin_set("X X"), plugin_set("A X X"), id="an-unknown-one-as-well"
@@ -78,7 +78,7 @@ def test_points_merge_on_their_own() -> None:
     assert merged.bind == PluginSet()
 
 
-def test_the_default_plugins_stand_in_the_order_of_the_specification() -> None:
+def test_the_default_plugins_are_in_the_order_of_the_specification() -> None:
     assert DEFAULT_PLUGINS.multi_point.enabled == refs(
         "SchedulingGates PrioritySort NodeUnschedulable NodeName TaintToleration:3 NodeAffinity:2 "
         "NodePorts NodeResourcesFit:1 VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone "
@@ -87,7 +87,7 @@ def test_the_default_plugins_stand_in_the_order_of_the_specification() -> None:
     )
 
 
-def test_enabled_names_are_told_once_in_order_of_first_mention() -> None:
+def test_enabled_names_are_listed_once_in_order_of_first_mention() -> None:
     plugins = Plugins(
         multi_point=plugin_set("B A"), filter=plugin_set("C A"), score=plugin_set("D", "E")
     )

@@ -1,4 +1,4 @@
-"""Whether a configuration makes sense, in upstream's order and words (spec 09 §3.3 to §3.6)."""
+"""Validation of a configuration, in upstream's order and with its texts (spec 09 §3.3 to §3.6)."""
 
 import json
 from typing import Any
@@ -41,7 +41,7 @@ def args(plugin: str, **fields: Any) -> dict[str, Any]:
     return profile(pluginConfig=[{"name": plugin, "args": fields}])
 
 
-def test_the_default_configuration_makes_sense() -> None:
+def test_the_default_configuration_is_valid() -> None:
     assert validate_config(complete_config(SchedulerConfig())) == []
 
 
@@ -186,7 +186,7 @@ def test_the_default_configuration_makes_sense() -> None:
         ),
     ],
 )
-def test_what_makes_no_sense(fields: dict[str, Any], message: str) -> None:
+def test_invalid_configurations(fields: dict[str, Any], message: str) -> None:
     assert error_of(**fields) == message
 
 
@@ -218,7 +218,7 @@ def test_without_election_its_settings_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("point", ["multiPoint", "placementGenerate", "placementScore"])
-def test_where_removed_plugins_are_not_looked_for(point: str) -> None:
+def test_where_removed_plugins_are_not_checked(point: str) -> None:
     check_config(decode(**profile(plugins={point: {"enabled": [{"name": "EBSLimits"}]}})))
 
 
@@ -226,11 +226,11 @@ def test_a_removed_plugin_may_be_disabled() -> None:
     check_config(decode(**profile(plugins={"filter": {"disabled": [{"name": "EBSLimits"}]}})))
 
 
-def test_arguments_of_node_resources_fit_are_not_looked_at_here() -> None:
+def test_arguments_of_node_resources_fit_are_not_validated_here() -> None:
     check_config(decode(**args("NodeResourcesFit", scoringStrategy={"type": "X"})))
 
 
-def test_complaints_come_in_upstreams_order() -> None:
+def test_errors_are_in_upstreams_order() -> None:
     config = decode(
         extenders=[{"prioritizeVerb": "p"}],
         podMaxBackoffSeconds=0,

@@ -1,4 +1,4 @@
-"""A configuration written out in full (spec 09 §3.7)."""
+"""A configuration written with all defaults (spec 09 §3.7)."""
 
 import json
 from typing import Any
@@ -48,7 +48,7 @@ from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import config_document, configz_document, write_config
 
-# The beginning and the end of the defaults; what lies between is looked at by the tests below.
+# The beginning and the end of the defaults; the tests below check the rest.
 DEFAULT_TOP = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 clientConnection:

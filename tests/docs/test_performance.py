@@ -104,7 +104,7 @@ def test_a_workload_has_one_row_for_both_ways_to_look_at_nodes() -> None:
     assert cells(table, 2)[2:] == ["1,000", "487", "2x", "1,000", "77", "13x"]
 
 
-def test_growth_has_a_column_per_size_and_says_how_much_dearer_the_larger_is() -> None:
+def test_growth_has_a_column_per_size_and_the_ratio_of_the_largest() -> None:
     runs = [
         run("SchedulingBasic", 50_000, 0, 90),
         run("SchedulingBasic", 5_000, 0, 60),
@@ -116,7 +116,7 @@ def test_growth_has_a_column_per_size_and_says_how_much_dearer_the_larger_is() -
     assert cells(table, 3) == ["ManyShapes", "all nodes", "1,200 (600)", "-", "-"]
 
 
-def test_the_largest_cluster_is_told_in_seconds_and_gibibytes() -> None:
+def test_the_largest_cluster_is_in_seconds_and_gibibytes() -> None:
     table = million_table([run("SchedulingBasic", 1_000_000, 0, 250)])
     assert cells(table, 2) == [
         "1,000,000",
@@ -129,7 +129,7 @@ def test_the_largest_cluster_is_told_in_seconds_and_gibibytes() -> None:
     ]
 
 
-def test_memory_of_one_is_what_many_take_more() -> None:
+def test_memory_of_one_is_the_difference_divided_by_the_count() -> None:
     table = memory_table(
         Memory(nodes=1_000, pods=1_000, peak_mib=50),
         Memory(nodes=2_024, pods=1_000, peak_mib=53),
@@ -144,7 +144,7 @@ def line(*points: tuple[float, float], group: str = "A", is_solid: bool = True) 
     return Line(group, f"{group} & co", is_solid, points)
 
 
-def test_ten_times_as_much_lies_equally_far_apart_everywhere() -> None:
+def test_factors_of_ten_are_equally_far_apart() -> None:
     picture = draw([line((10, 20), (100, 200), (1000, 2000))], title="t", x_title="x", y_title="y")
     circles = list(ElementTree.fromstring(picture).iter(f"{SVG}circle"))
     across = [float(circle.attrib["cx"]) for circle in circles]

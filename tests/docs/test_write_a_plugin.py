@@ -178,7 +178,7 @@ def test_the_limit_of_kept_arrays_is_the_real_one() -> None:
     assert f"beyond {TRACKED_MAX} keys" in section(6)
 
 
-def test_all_that_can_be_imported_is_spoken_of() -> None:
+def test_every_public_name_is_mentioned() -> None:
     code = "".join(block.code for block in blocks(TEXT, "python", "pycon"))
     spoken = words(TEXT) | set(re.findall(r"\w+", code))
     assert set(kubestow.plugin.__all__) <= spoken

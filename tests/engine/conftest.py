@@ -1,4 +1,4 @@
-"""A scheduler in a world of its own: plugins from functions, a server that answers from memory."""
+"""A scheduler with plugins from functions and a server in memory."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -34,7 +34,7 @@ class Patch(NamedTuple):
 
 
 class FakeServer:
-    """The two requests the engine makes itself, and what it was asked."""
+    """The two requests the engine makes itself, recorded."""
 
     def __init__(self) -> None:
         self.patches: list[Patch] = []
@@ -92,7 +92,7 @@ class World:
             self.scheduler.handlers.node_added(node)
 
     def _basics(self, plugins: Iterable[Plugin]) -> list[Plugin]:
-        """An order and a binder where no plugin brings one, and events that wake everybody."""
+        """QueueSort and Bind where no plugin has them, and events that move all pods."""
 
         async def bind(state: Any, pod: Any, node_name: str) -> Status | None:
             await self.server.bind(pod.pod, node_name)
@@ -137,7 +137,7 @@ class World:
         return self.scheduler.schedule_one(queued_pod)
 
     async def settle(self) -> None:
-        """Let everything run that can run now, without letting time pass."""
+        """Run everything that can run without time passing."""
         for _ in range(30):
             await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""From a chosen node to a pod the API shows there, or all the way back (spec 04 §12)."""
+"""The binding cycle, and how a failed one is undone (spec 04 §12)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -218,7 +218,7 @@ def test_a_pod_is_bound(make_world: type[World], run: Run) -> None:
 def failing_world(
     make_world: type[World], *plugins: Plugin, gates: FeatureGates | None = None
 ) -> tuple[World, Pod, list[str]]:
-    """A world with a waiting bystander that every freed node wakes; what is undone is recorded."""
+    """A world with a parked pod that every AssignedPodDelete moves; undone steps are recorded."""
     undone: list[str] = []
     reserve = make_plugin(
         "Reserve", reserve=lambda *_: None, unreserve=lambda *_: undone.append("unreserve")
@@ -295,7 +295,7 @@ def test_12_6_after_done_no_failure_can_park_the_pod(
     run(go())
 
 
-def test_12_6_when_all_binders_skip_nothing_is_said(make_world: type[World], run: Run) -> None:
+def test_12_6_when_all_binders_skip_there_is_no_event(make_world: type[World], run: Run) -> None:
     async def go() -> None:
         skipping = make_plugin("B", bind=lambda *_: _return(Status.skip()))
         world, pod, undone = failing_world(make_world, skipping)
@@ -308,79 +308,79 @@ def test_12_6_when_all_binders_skip_nothing_is_said(make_world: type[World], run
     run(go())
 
 
-class Bystander:
-    """Gates a pod until room is freed, and remembers how it was told."""
+class ParksPods:
+    """Rejects pods until a pod is deleted, and records the calls of its hint."""
 
-    name = "Bystander"
+    name = "ParksPods"
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, str]] = []
+        self.hinted: list[tuple[str, str]] = []
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: object) -> Status | None:
-        return Status.unresolvable("not yet") if pod.name.startswith("bystander") else None
+        return Status.unresolvable("not yet") if pod.name.startswith("parked") else None
 
     def events(self) -> Any:
         def hint(pod: Pod, old: Any, new: Any) -> Hint:
-            self.heard.append((pod.metadata.name, old.spec.node_name))
+            self.hinted.append((pod.metadata.name, old.spec.node_name))
             return Hint.SKIP
 
         return [on(Resource.POD, Action.DELETE, hint)]
 
 
 @pytest.mark.parametrize(
-    ("status", "heard"),
+    ("status", "hinted"),
     [
-        pytest.param(error("boom"), ["bystander"], id="error"),
-        pytest.param(UNSCHEDULABLE("quota"), ["bystander"], id="rejection"),
+        pytest.param(error("boom"), ["parked"], id="error"),
+        pytest.param(UNSCHEDULABLE("quota"), ["parked"], id="rejection"),
     ],
 )
-def test_12_6_the_queue_hears_of_the_room_with_its_node(
-    make_world: type[World], run: Run, status: Status, heard: list[str]
+def test_12_6_the_event_of_a_failed_binding_has_the_node(
+    make_world: type[World], run: Run, status: Status, hinted: list[str]
 ) -> None:
     async def go() -> None:
-        bystander = Bystander()
+        parking = ParksPods()
         binder = make_plugin("B", bind=lambda *_: _return(status))
-        world, pod, _ = failing_world(make_world, bystander, binder)
-        parked = world.create(make_pod("bystander"))
+        world, pod, _ = failing_world(make_world, parking, binder)
+        parked = world.create(make_pod("parked"))
         world.schedule()
         world.schedule()
         assert world.place_of(parked) is Place.UNSCHEDULABLE
         await world.settle()
-        assert bystander.heard == [(name, "n1") for name in heard]
+        assert parking.hinted == [(name, "n1") for name in hinted]
         assert world.place_of(pod) is Place.ERROR_BACKOFF
 
     run(go())
 
 
-def test_12_6_a_pod_is_not_woken_by_its_own_room(make_world: type[World], run: Run) -> None:
+def test_12_6_a_pod_is_not_moved_by_its_own_resources(make_world: type[World], run: Run) -> None:
     async def go() -> None:
         world, pod, _ = failing_world(
             make_world, make_plugin("Gate", permit=lambda *_: (Status.wait("wait"), 5.0))
         )
         world.schedule()
         await asyncio.sleep(6)
-        # Rejected, parked with its plugin; AssignedPodDelete would have woken it.
+        # Rejected and parked with its plugin; AssignedPodDelete would have moved it.
         assert world.place_of(pod) is Place.UNSCHEDULABLE
         assert world.queue.get_pod("p", "default").unschedulable_plugins == {"Gate"}
 
     run(go())
 
 
-def test_without_its_place_in_the_cache_no_room_was_freed(
+def test_without_an_assumed_pod_in_the_cache_there_is_no_event(
     make_world: type[World], run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def go() -> None:
-        bystander = Bystander()
+        parking = ParksPods()
         binder = make_plugin("B", bind=lambda *_: _return(error("boom")))
-        world, pod, _ = failing_world(make_world, bystander, binder)
-        world.create(make_pod("bystander"))
+        world, pod, _ = failing_world(make_world, parking, binder)
+        world.create(make_pod("parked"))
         world.schedule()
         world.schedule()
-        # It was bound after all, and the watch says so before the error comes back.
+        # The pod is bound, and the watch shows it before the error of the request.
         world.confirm(pod, "n1")
         await world.settle()
         assert "ForgetPod failed" in caplog.text
-        assert bystander.heard == []
+        assert parking.hinted == []
         assert world.cache.statistics().pods == 1
         assert world.place_of(pod) is None
 
@@ -394,7 +394,7 @@ def permit(*answers: Any, name: str = "Permit") -> Plugin:
     return make_plugin(name, permit=lambda *_: answers[0])
 
 
-def test_11_1_nobody_allows(make_world: type[World], run: Run) -> None:
+def test_11_1_no_plugin_allows(make_world: type[World], run: Run) -> None:
     async def go() -> None:
         a = permit((Status.wait(), 10.0), name="A")
         b = permit((Status.wait(), 1200.0), name="B")
@@ -416,7 +416,7 @@ def test_11_1_nobody_allows(make_world: type[World], run: Run) -> None:
     run(go())
 
 
-def test_11_3_everybody_allows(make_world: type[World], run: Run) -> None:
+def test_11_3_all_plugins_allow(make_world: type[World], run: Run) -> None:
     async def go() -> None:
         a, b = permit((Status.wait(), 10.0), name="A"), permit((Status.wait(), 10.0), name="B")
         world, _, _ = failing_world(make_world, a, b)
@@ -495,7 +495,7 @@ def test_12_2_announcing_the_node(
     run(go())
 
 
-def test_12_5_with_the_gate_off_everybody_runs_in_order(make_world: type[World], run: Run) -> None:
+def test_12_5_with_the_gate_off_all_plugins_run_in_order(make_world: type[World], run: Run) -> None:
     async def go() -> None:
         calls: list[str] = []
         flights = {"V": PARALLEL_WORK, "D": PARALLEL_SKIP, "X": PreFlight(error("never asked"))}
@@ -514,7 +514,7 @@ def test_12_5_with_the_gate_off_everybody_runs_in_order(make_world: type[World],
     run(go())
 
 
-def test_a_wait_that_never_began_does_not_hold_back_the_next_attempt(
+def test_a_wait_that_never_began_does_not_delay_the_next_attempt(
     make_world: type[World], run: Run
 ) -> None:
     async def go() -> None:
@@ -590,7 +590,7 @@ def test_the_first_failure_of_a_group_cancels_the_others(make_world: type[World]
 
 
 @pytest.mark.parametrize("is_group", [False, True], ids=["alone", "in-a-group"])
-def test_a_pod_in_pre_bind_can_be_turned_back(
+def test_a_pod_in_pre_bind_can_be_cancelled(
     make_world: type[World], run: Run, is_group: bool
 ) -> None:
     async def slow() -> Status | None:
@@ -618,14 +618,14 @@ def test_a_pod_in_pre_bind_can_be_turned_back(
     run(go())
 
 
-def test_a_plugin_that_ends_in_spite_of_the_cancellation(make_world: type[World], run: Run) -> None:
-    async def stubborn() -> Status | None:
+def test_a_plugin_that_ends_despite_the_cancellation(make_world: type[World], run: Run) -> None:
+    async def ignores_cancellation() -> Status | None:
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(1000)
         return None
 
     async def go() -> None:
-        world, pod, _ = failing_world(make_world, pre_binding("V", WORK, stubborn))
+        world, pod, _ = failing_world(make_world, pre_binding("V", WORK, ignores_cancellation))
         world.schedule()
         await asyncio.sleep(5)
         assert world.scheduler.binder._in_pre_bind["u1"].cancel("preempted by DefaultPreemption")
@@ -637,7 +637,7 @@ def test_a_plugin_that_ends_in_spite_of_the_cancellation(make_world: type[World]
     run(go())
 
 
-def test_once_pre_bound_it_is_too_late(make_world: type[World], run: Run) -> None:
+def test_during_bind_a_pod_is_not_in_pre_bind(make_world: type[World], run: Run) -> None:
     async def go() -> None:
         entries: list[Any] = []
 
@@ -653,9 +653,7 @@ def test_once_pre_bound_it_is_too_late(make_world: type[World], run: Run) -> Non
     run(go())
 
 
-def test_whoever_cancels_the_task_itself_cancels_the_binding(
-    make_world: type[World], run: Run
-) -> None:
+def test_cancelling_the_task_cancels_the_binding(make_world: type[World], run: Run) -> None:
     """At shutdown: nothing is undone, the process ends."""
 
     async def slow() -> Status | None:
@@ -684,9 +682,9 @@ def test_pods_to_activate_are_activated_after_binding(make_world: type[World], r
                 state.pods_to_activate[pod.metadata.name] = pod
             return None
 
-        bystander = Bystander()
-        world = make_world(bystander, make_plugin("B", bind=bind), nodes=[make_node("n1")])
-        parked = world.create(make_pod("bystander"))
+        parking = ParksPods()
+        world = make_world(parking, make_plugin("B", bind=bind), nodes=[make_node("n1")])
+        parked = world.create(make_pod("parked"))
         world.schedule()
         assert world.place_of(parked) is Place.UNSCHEDULABLE
         parked_later.append(parked)

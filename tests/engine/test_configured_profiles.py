@@ -118,7 +118,7 @@ def error_of(*profiles: dict[str, Any]) -> str:
     return str(raised.value)
 
 
-def test_example_4_nobody_binds() -> None:
+def test_example_4_no_bind_plugin() -> None:
     assert error_of({"plugins": {"multiPoint": {"disabled": refs("DefaultBinder")}}}) == (
         f"{PREFIX}at least one bind plugin is needed for profile with scheduler name "
         '"default-scheduler"'
@@ -164,7 +164,7 @@ def test_example_6_everything_at_once() -> None:
     ]
 
 
-def test_example_7_a_binder_from_outside() -> None:
+def test_example_7_an_out_of_tree_binder() -> None:
     assert names(build_one(bind={"enabled": refs("MyBinder")}), "bind") == [
         "DefaultBinder",
         "MyBinder",
@@ -226,7 +226,7 @@ def args(plugin: str, **fields: Any) -> dict[str, Any]:
             "0: cannot be zero at the same time as minCandidateNodesAbsolute, "
             "minCandidateNodesAbsolute: Invalid value: 0: "
             "cannot be zero at the same time as minCandidateNodesPercentage]",
-            id="several-complaints",
+            id="several-errors",
         ),
         pytest.param(
             {"plugins": {"bind": {"enabled": refs("Breaking")}}},
@@ -237,12 +237,12 @@ def args(plugin: str, **fields: Any) -> dict[str, Any]:
             {"plugins": {"bind": {"enabled": refs("Typed")}}, **args("Typed", limit="x")},
             'initializing plugin "Typed": decoding args for plugin Typed: '
             'cannot decode OwnArgs: limit is "x": expected a whole number',
-            id="arguments-of-a-plugin-from-outside",
+            id="arguments-of-an-out-of-tree-plugin",
         ),
         pytest.param(
             {"plugins": {"bind": {"enabled": refs("Typed")}}, **args("Typed", limits=1)},
             'initializing plugin "Typed": decoding args for plugin Typed: unknown field "limits"',
-            id="unknown-arguments-of-a-plugin-from-outside",
+            id="unknown-arguments-of-an-out-of-tree-plugin",
         ),
     ],
 )
@@ -255,9 +255,9 @@ def test_a_plugin_that_runs_nowhere_is_not_made() -> None:
     assert "NodeResourcesFit" not in profile["default-scheduler"].plugins
 
 
-def test_a_plugin_from_outside_gets_its_own_type_of_arguments() -> None:
+def test_an_out_of_tree_plugin_gets_its_own_type_of_arguments() -> None:
     enabled = {"plugins": {"bind": {"enabled": refs("Typed MyBinder")}}}
-    profile = build({**enabled, **args("Typed", limit=5, kind="Whatever")})["default-scheduler"]
+    profile = build({**enabled, **args("Typed", limit=5, kind="Anything")})["default-scheduler"]
     typed, untyped = profile.plugins["Typed"], profile.plugins["MyBinder"]
     assert isinstance(typed, Typed)
     assert isinstance(untyped, MyBinder)
@@ -273,7 +273,7 @@ def test_errors_of_the_whole_set_have_one_prefix() -> None:
     )
 
 
-def test_resources_left_to_extenders_need_a_profile_that_counts() -> None:
+def test_resources_left_to_extenders_need_node_resources_fit() -> None:
     resource = {"name": "example.com/a", "ignoredByScheduler": True}
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

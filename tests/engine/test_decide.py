@@ -1,4 +1,4 @@
-"""Which nodes a scheduling cycle looks at, which it takes, and its message if none (spec 04)."""
+"""Which nodes a scheduling cycle filters, which it chooses, and its message if none (spec 04)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -113,7 +113,7 @@ def names_of(decision: Decision) -> list[str]:
     return [decision.node_names[row] for row in decision.feasible.tolist()]
 
 
-def blamed(decision: Decision) -> set[str]:
+def rejectors(decision: Decision) -> set[str]:
     return decision.diagnosis.unschedulable_plugins
 
 
@@ -195,14 +195,14 @@ def rejecting(status: Status, name: str = "P") -> Plugin:
     return make_plugin(name, pre_filter=lambda *_: status)
 
 
-def test_4_4_a_rejected_pod_fits_nowhere_and_preemption_may_look_everywhere() -> None:
+def test_4_4_a_rejected_pod_fits_nowhere_and_preemption_may_use_every_node() -> None:
     cluster = Cluster(numbered(3), start=2)
     decision = cluster.decide(
         rejecting(UNSCHEDULABLE("x"), "P1"), rejecting(UNSCHEDULABLE("y"), "P3")
     )
     diagnosis = decision.diagnosis
     assert decision.message == "0/3 nodes are available: y."
-    assert blamed(decision) == {"P3"}
+    assert rejectors(decision) == {"P3"}
     assert diagnosis.rows_with_code(Code.UNSCHEDULABLE).tolist() == [0, 1, 2]
     assert diagnosis.statuses() == {}
     assert decision.evaluated_count == 0
@@ -216,20 +216,20 @@ def test_4_2_and_4_3_nodes_ruled_out_between_plugins() -> None:
     assert decision.message == (
         "0/3 nodes are available: node(s) didn't satisfy plugin(s) [P1 P2] simultaneously."
     )
-    assert blamed(decision) == {"P1", "P2"}
+    assert rejectors(decision) == {"P1", "P2"}
 
 
-def test_4_5_the_unresolvable_plugin_alone_is_blamed() -> None:
+def test_4_5_the_unresolvable_plugin_alone_is_a_rejector() -> None:
     decision = Cluster(numbered(3)).decide(
         restricting("n0", name="P1"), rejecting(UNRESOLVABLE("z"), "P2")
     )
-    assert blamed(decision) == {"P2"}
+    assert rejectors(decision) == {"P2"}
     assert decision.diagnosis.absent == UNRESOLVABLE("z").with_plugin("P2")
 
 
-def test_4_7_a_plugin_that_restricted_stays_blamed() -> None:
+def test_4_7_a_plugin_that_restricted_stays_a_rejector() -> None:
     decision = Cluster(numbered(3)).decide(restricting("n0"), filtering({"n0": UNSCHEDULABLE(CPU)}))
-    assert blamed(decision) == {"P", "F"}
+    assert rejectors(decision) == {"P", "F"}
     assert decision.diagnosis.absent == UNRESOLVABLE("node(s) didn't satisfy plugin(s) [P]")
     assert decision.message == (
         f"0/3 nodes are available: 1 {CPU}, 2 node(s) didn't satisfy plugin(s) [P]."
@@ -263,7 +263,7 @@ def test_5_2_a_nominated_node_that_does_not_fit_keeps_its_verdict() -> None:
     assert decision.evaluated_count == 4
 
 
-def test_5_3_a_nominated_node_that_is_gone_is_no_matter() -> None:
+def test_5_3_a_nominated_node_that_is_gone_is_ignored() -> None:
     decision = Cluster(numbered(2)).decide(scoring(), pod=make_pod(nominated_node="gone"))
     assert decision.node_name == "n0"
 
@@ -306,14 +306,14 @@ def test_5_4_what_only_the_nominated_node_pends_on_is_not_kept() -> None:
         pod=make_pod(nominated_node="n2"),
     )
     assert decision.diagnosis.statuses()["n2"] == later.with_plugin("F")
-    assert blamed(decision) == {"P", "F"}
+    assert rejectors(decision) == {"P", "F"}
     assert decision.diagnosis.pending_plugins == set()
 
 
 def test_what_the_search_itself_pends_on_is_kept() -> None:
     decision = Cluster(numbered(1)).decide(filtering({"n0": Status(Code.PENDING, "later")}))
     assert decision.diagnosis.pending_plugins == {"F"}
-    assert blamed(decision) == {"F"}
+    assert rejectors(decision) == {"F"}
 
 
 # --- §6: how many and from where ---
@@ -368,11 +368,11 @@ def test_a_profile_may_have_its_own_percentage(
     assert decision.nodes_to_find == enough
 
 
-def test_without_anybody_to_score_one_is_enough() -> None:
+def test_without_score_plugins_one_node_is_enough() -> None:
     cluster = Cluster(numbered(5), start=2)
     decision = cluster.decide(filtering({"n2": UNSCHEDULABLE(CPU), "n4": UNSCHEDULABLE(CPU)}))
     assert decision.node_name == "n3"
-    # It went on to the next node that fits, and the failures up to there count.
+    # The search goes on to the next node that fits; failures before it count.
     assert sorted(decision.diagnosis.statuses()) == ["n2", "n4"]
     assert cluster.start == (2 + 1 + 2) % 5
 
@@ -387,14 +387,14 @@ def test_6_4_2_the_start_goes_round() -> None:
     assert starts == [120, 240, 110, 230, 100]
 
 
-def test_6_4_3_everybody_is_scored_in_turn_from_the_start() -> None:
+def test_6_4_3_nodes_are_scored_in_order_from_the_start() -> None:
     cluster = Cluster(numbered(50), start=7)
     decision = cluster.decide(filtering({}), scoring())
     assert names_of(decision) == [f"n{number % 50}" for number in range(7, 57)]
     assert cluster.start == 7
 
 
-def test_6_4_4_the_search_stops_at_the_first_too_many() -> None:
+def test_6_4_4_the_search_stops_at_the_first_node_beyond_the_limit() -> None:
     full = {f"n{number}": UNSCHEDULABLE(CPU) for number in range(10)}
     cluster = Cluster(numbered(200))
     decision = cluster.decide(filtering(full), scoring())
@@ -455,7 +455,7 @@ def test_an_error_behind_the_stop_is_never_seen() -> None:
     assert decision.diagnosis.statuses() == {}
 
 
-def test_without_filters_the_first_in_turn_are_taken() -> None:
+def test_without_filters_the_first_nodes_in_order_are_taken() -> None:
     cluster = Cluster(numbered(120), start=110)
     decision = cluster.decide(scoring())
     assert names_of(decision) == [f"n{number % 120}" for number in range(110, 210)]
@@ -479,10 +479,10 @@ class Room:
 @pytest.mark.parametrize(
     ("priority", "host"), [(10, "n1"), (20, "n1"), (9, "n0")], ids=["equal", "higher", "lower"]
 )
-def test_room_promised_to_a_pod_that_goes_first_is_taken(priority: int, host: str) -> None:
+def test_requests_of_a_nominated_pod_of_higher_priority_count(priority: int, host: str) -> None:
     snapshot = make_snapshot([make_node("n0", cpu="2"), make_node("n1", cpu="2")])
-    promised = make_pod("promised", priority=priority, cpu="1")
-    cluster = Cluster(snapshot, nominated=[(promised, "n0")])
+    nominated = make_pod("nominated", priority=priority, cpu="1")
+    cluster = Cluster(snapshot, nominated=[(nominated, "n0")])
     decision = cluster.decide(Room(), scoring(), pod=make_pod(priority=10, cpu="2"))
     assert decision.node_name == host
     failed = {"n0": UNSCHEDULABLE(CPU).with_plugin("Room")} if host == "n1" else {}
@@ -496,7 +496,7 @@ def test_a_filter_that_fails_with_a_nominated_pod_fails_the_attempt() -> None:
     plugin = make_plugin(
         "X", pre_filter=lambda *_: None, add_pod=add_pod, remove_pod=lambda *_: None
     )
-    cluster = Cluster(numbered(4), nominated=[(make_pod("promised", priority=1), "n2")])
+    cluster = Cluster(numbered(4), nominated=[(make_pod("nominated", priority=1), "n2")])
     decision = cluster.decide(plugin, filtering({"n0": UNSCHEDULABLE(CPU)}), scoring())
     assert decision.message == 'running AddPod on PreFilter plugin "X": lost count'
     assert cluster.start == 2
@@ -612,11 +612,11 @@ def test_the_search_equals_going_from_node_to_node(data: st.DataObject) -> None:
     is_restricted = len(candidates) < count
     rejected = [row for row, status in enumerate(verdicts) if status and status.is_rejected]
     own = data.draw(st.none() | st.sampled_from(rejected) if rejected else st.none(), "nominated")
-    promised = data.draw(st.sets(st.integers(0, count - 1), max_size=3), "promised to others")
+    nominated = data.draw(st.sets(st.integers(0, count - 1), max_size=3), "nominated to others")
 
     cluster = Cluster(
         numbered(count),
-        nominated=[(make_pod(f"other-{row}"), f"n{row}") for row in sorted(promised)],
+        nominated=[(make_pod(f"other-{row}"), f"n{row}") for row in sorted(nominated)],
         percentage=1,
         start=start,
     )
@@ -645,9 +645,9 @@ def test_the_search_equals_going_from_node_to_node(data: st.DataObject) -> None:
     expected = {f"n{row}": status.with_plugin("F") for row, status in statuses.items()}
     assert decision.diagnosis.statuses() == expected
     assert decision.evaluated_count == len(feasible) + len(statuses)
-    if not feasible:  # A pod that fits somewhere has nobody to blame.
+    if not feasible:  # A pod that fits somewhere has no rejectors.
         blame = ({"P"} if is_restricted else set()) | ({"F"} if statuses else set())
-        assert blamed(decision) == blame
+        assert rejectors(decision) == blame
     if feasible and not is_large:
         assert decision.node_name == f"n{feasible[0]}"
 
@@ -664,7 +664,7 @@ def test_the_start_is_one_for_all_profiles() -> None:
     assert decision.profile_name == "second"
 
 
-def test_a_decision_remembers_the_attempt() -> None:
+def test_a_decision_has_the_attempt() -> None:
     profile: Profile = make_profile(
         filtering({"n1": UNSCHEDULABLE(CPU)}), scoring({"n0": 5, "n2": 7})
     )

@@ -1,4 +1,4 @@
-"""What becomes of a pod whose attempt failed (spec 04 §14)."""
+"""Handling of a failed attempt (spec 04 §14)."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ ERROR = Status.from_error(PluginError("boom"))
 
 
 class Harness:
-    """A pod in flight, and everything its failure may touch."""
+    """A pod in flight, and everything its failure may change."""
 
     def __init__(self, pod: Pod | None = None) -> None:
         self.pod = pod or make_pod("p", uid="u1")
@@ -82,7 +82,7 @@ class Harness:
 # --- back to the queue (steps 1 to 3) ---
 
 
-def test_a_pod_that_fits_nowhere_is_parked_with_those_who_rejected_it() -> None:
+def test_a_pod_that_fits_nowhere_is_parked_with_its_rejectors() -> None:
     harness = Harness()
     harness.fail(fit_error("F", pending=["G"]))
     assert harness.place is Place.UNSCHEDULABLE
@@ -143,7 +143,7 @@ def test_the_newest_version_of_the_pod_goes_back() -> None:
 
 
 @pytest.mark.parametrize("fate", ["gone", "bound", "bound-under-another-uid"])
-def test_a_pod_that_is_gone_or_bound_is_not_requeued_but_the_failure_is_told(fate: str) -> None:
+def test_a_pod_that_is_gone_or_bound_is_not_requeued_but_the_failure_is_reported(fate: str) -> None:
     harness = Harness(make_pod("p", uid="u1", nominated_node="n9"))
     if fate == "gone":
         harness.objects.pods.remove("default", "p")
@@ -157,7 +157,7 @@ def test_a_pod_that_is_gone_or_bound_is_not_requeued_but_the_failure_is_told(fat
     assert len(harness.patches) == 1
 
 
-def test_a_pod_made_anew_is_left_alone() -> None:
+def test_a_pod_of_the_same_name_is_not_changed() -> None:
     harness = Harness()
     harness.objects.pods.put(make_pod("p", uid="u2"))
     harness.fail(ERROR, Nomination("n5"))
@@ -167,7 +167,7 @@ def test_a_pod_made_anew_is_left_alone() -> None:
     assert harness.patches == []
 
 
-def test_a_pod_that_is_queued_already_is_told_all_the_same(
+def test_the_failure_of_a_pod_that_is_queued_already_is_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     harness = Harness()
@@ -203,7 +203,7 @@ def test_nominations(
     assert patch.nominated_node_name == patched
 
 
-# --- telling (steps 5 to 7) ---
+# --- event and condition (steps 5 to 7) ---
 
 
 def test_the_event() -> None:
@@ -224,10 +224,10 @@ def test_14_3_8_the_condition_holds_the_whole_text() -> None:
     harness.fail(Status.from_error(PluginError("x" * 1030)))
     assert harness.condition is not None
     assert harness.condition.message == "x" * 1030
-    assert harness.events.events[0].note == "x" * 1030  # cutting it is the recorder's
+    assert harness.events.events[0].note == "x" * 1030  # the recorder truncates it
 
 
-def test_a_skip_goes_back_without_a_word() -> None:
+def test_a_skip_is_requeued_without_event_and_condition() -> None:
     harness = Harness()
     harness.fail(Status.skip(), CLEAR_NOMINATION)
     assert harness.place is Place.ERROR_BACKOFF
@@ -284,7 +284,7 @@ def test_a_nomination_alone_is_written_without_a_condition() -> None:
     assert harness.patches == [StatusPatch(nominated_node_name="n1")]
 
 
-def test_what_is_told_is_of_the_newest_version() -> None:
+def test_event_and_condition_are_of_the_newest_version() -> None:
     harness = Harness()
     newer = make_pod("p", uid="u1", conditions=[known_condition()])
     harness.objects.pods.put(newer)

@@ -1,4 +1,4 @@
-"""A frozen decision says what the live one said in its cycle, and goes on saying it."""
+"""A frozen decision equals the live one of its cycle, and stays the same."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -171,7 +171,7 @@ class KeptDecisions(RuleBasedStateMachine):
         ours, plain = (side.decide(pod) for side in self.sides)
         check_whole(plain, self.sides[1].cluster.snapshot.names)
         assert plain.status is None or plain.status.code != "Error", plain.status
-        # Nothing reads ours before the end: it must have been complete when it was frozen.
+        # Nothing reads it before the end: it must be complete when frozen.
         said = msgspec.json.encode(plain.to_document())
         self.kept += [(ours, said), (plain, said)]
         if plain.node:
@@ -247,7 +247,7 @@ def test_a_document_of_a_pod_that_was_placed() -> None:
     }
 
 
-def test_a_document_of_a_pod_that_makes_room() -> None:
+def test_a_document_of_a_pod_that_preempts() -> None:
     victim = make_pod("low", uid="u0", node="n1", cpu="3", priority=1)
     plugins = ["NodeResourcesFit", "DefaultPreemption"]
     cluster = SmallCluster([make_node("n1", cpu="4")], [victim], plugins=plugins)

@@ -1,4 +1,4 @@
-"""What an event does to the cache and what the queue hears of it (spec 03 §11)."""
+"""How events change the cache, and what the queue gets (spec 03 §11)."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ MINE, FOREIGN = "default-scheduler", "another-scheduler"
 
 
 class RecordingQueue:
-    """Keeps the calls in order; a move is told by its label and the objects' names."""
+    """Records the calls in order; a move by its label and the objects' names."""
 
     def __init__(self, cache: Cache) -> None:
         self.calls: list[tuple[str, ...]] = []
@@ -97,7 +97,7 @@ def version(pod: Pod, number: int, **changes: Any) -> Pod:
     return msgspec.structs.replace(pod, metadata=metadata)
 
 
-# --- pods come ---
+# --- added pods ---
 
 
 def test_an_unassigned_pod_of_ours_is_queued(harness: Harness) -> None:
@@ -106,13 +106,13 @@ def test_an_unassigned_pod_of_ours_is_queued(harness: Harness) -> None:
     assert harness.node_of(pod()) is None
 
 
-def test_an_assigned_pod_is_cached_whoever_placed_it(harness: Harness) -> None:
+def test_an_assigned_pod_of_any_scheduler_is_cached(harness: Harness) -> None:
     harness.handlers.pod_added(pod(node="n1", scheduler_name=FOREIGN))
     assert harness.node_of(pod()) == "n1"
     assert harness.calls == [("AssignedPodAdd",)]
 
 
-def test_a_pod_the_cache_has_already_is_an_event_all_the_same(
+def test_a_pod_the_cache_has_already_is_an_event(
     harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness.handlers.pod_added(pod(node="n1"))
@@ -180,7 +180,7 @@ def test_a_pod_that_waits_but_is_decided_is_forgotten(harness: Harness) -> None:
     run_in_virtual_time(go())
 
 
-def test_11_9_5_a_tombstone_does_not_know_the_node(
+def test_11_9_5_a_tombstone_may_lack_the_node(
     harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness.handlers.pod_added(pod(node="n1"))
@@ -208,13 +208,13 @@ def test_a_tombstone_of_an_assumed_pod_does_not_touch_its_wait(harness: Harness)
     run_in_virtual_time(go())
 
 
-def test_11_9_6_the_same_version_is_no_news(harness: Harness) -> None:
+def test_11_9_6_the_same_version_is_no_event(harness: Harness) -> None:
     old = version(pod(), 5)
     harness.handlers.pod_updated(old, version(pod(labels={"a": "b"}), 5))
     assert harness.calls == []
 
 
-def test_11_9_6_an_assumed_pod_hears_only_of_its_deletion(harness: Harness) -> None:
+def test_11_9_6_of_an_assumed_pod_only_the_deletion_counts(harness: Harness) -> None:
     old = version(pod(), 1)
     harness.assume(old, "n1")
     harness.handlers.pod_updated(old, version(pod(labels={"a": "b"}), 2))
@@ -226,7 +226,7 @@ def test_11_9_6_an_assumed_pod_hears_only_of_its_deletion(harness: Harness) -> N
     assert harness.node_of(old) is None
 
 
-def test_an_assumed_pod_that_was_terminating_already_is_left_alone(harness: Harness) -> None:
+def test_an_assumed_pod_that_was_terminating_already_stays(harness: Harness) -> None:
     old = version(pod(), 1, deletion_timestamp=DELETED)
     harness.assume(old, "n1")
     harness.handlers.pod_updated(old, version(old, 2))
@@ -243,7 +243,7 @@ def test_an_assumed_pod_that_was_terminating_already_is_left_alone(harness: Harn
         pytest.param("n1", "n1", False, id="the-same"),
     ],
 )
-def test_11_9_7_a_nomination_that_goes_makes_room_for_less_important_pods(
+def test_11_9_7_the_end_of_a_nomination_moves_pods_of_lower_priority(
     harness: Harness, before: str, after: str, is_moved: bool
 ) -> None:
     old = version(pod(nominated_node=before, priority=100), 1)
@@ -255,8 +255,8 @@ def test_11_9_7_a_nomination_that_goes_makes_room_for_less_important_pods(
         (_, moved, nothing, pre_check) = harness.queue.moves[0]
         assert (moved, nothing) == (old, None)
         assert pre_check is not None
-        wakes = [pre_check(make_pod(priority=priority)) for priority in (99, 100, 101, None)]
-        assert wakes == [True, True, False, True]
+        passes = [pre_check(make_pod(priority=priority)) for priority in (99, 100, 101, None)]
+        assert passes == [True, True, False, True]
 
 
 @pytest.mark.parametrize("nominated", ["", "n1"])
@@ -295,7 +295,7 @@ def test_an_assigned_pod_that_changes(
     assert harness.cache.pod(new).pod is new
 
 
-def test_an_update_the_cache_refuses_is_an_event_all_the_same(
+def test_an_update_the_cache_refuses_is_an_event(
     harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness.handlers.pod_updated(pod(node="n1"), pod(node="n1"))
@@ -350,14 +350,14 @@ def test_a_new_node(harness: Harness) -> None:
     assert harness.queue.node_names_when_moved == ["n1", "n2", "n3"]
 
 
-def test_a_node_goes_after_the_queue_heard_of_it(harness: Harness) -> None:
+def test_a_node_is_deleted_after_the_queue_got_the_event(harness: Harness) -> None:
     harness.handlers.node_deleted(make_node("n1"))
     assert harness.calls == [("NodeDelete",)]
     assert harness.queue.node_names_when_moved == ["n1", "n2"]
     assert list(harness.cache.nodes) == ["n2"]
 
 
-def test_an_unknown_node_that_goes_is_an_event_all_the_same(
+def test_deleting_an_unknown_node_is_an_event(
     harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness.handlers.node_deleted(make_node("x"))
@@ -416,7 +416,7 @@ def test_a_node_that_changes(harness: Harness, old: Node, new: Node, events: lis
         (True, False, "PersistentVolumeDelete"),
     ],
 )
-def test_other_objects_are_only_told_of(
+def test_other_objects_are_events_only(
     harness: Harness, has_old: bool, has_new: bool, label: str
 ) -> None:
     old = PersistentVolume() if has_old else None

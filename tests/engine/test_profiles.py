@@ -74,7 +74,7 @@ def test_profiles_are_kept_in_order_by_name() -> None:
     assert profiles["a"].plugins["Sort"] is not profiles["b"].plugins["Sort"]
 
 
-def test_a_plugin_from_outside_gets_its_arguments_as_written() -> None:
+def test_an_out_of_tree_plugin_gets_its_arguments_as_written() -> None:
     profiles = build(config("a", args=[("Binder", {"retries": 3})]))
     plugin = profiles["a"].plugins["Binder"]
     assert isinstance(plugin, Binder)
@@ -122,7 +122,7 @@ def test_a_plugin_from_outside_gets_its_arguments_as_written() -> None:
         ),
     ],
 )
-def test_a_set_of_profiles_that_cannot_be(configs: list[ProfileConfig], message: str) -> None:
+def test_invalid_sets_of_profiles(configs: list[ProfileConfig], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         build(*configs)
     assert str(caught.value).endswith(message)

@@ -1,4 +1,4 @@
-"""One pod after the other: what is skipped, assumed and undone (spec 04 §3, §10, §11)."""
+"""The scheduling cycle: what is skipped, assumed and undone (spec 04 §3, §10, §11)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -51,7 +51,7 @@ def test_3_3_1_a_pod_being_deleted_is_not_tried(make_world: type[World], run: Ru
     run(go())
 
 
-def test_3_3_2_an_assumed_pod_is_dropped_in_silence(make_world: type[World], run: Run) -> None:
+def test_3_3_2_an_assumed_pod_is_dropped_without_event(make_world: type[World], run: Run) -> None:
     async def go() -> None:
         world = make_world(nodes=[make_node("n1")])
         pod = world.create(make_pod("p"))
@@ -70,10 +70,10 @@ def test_a_pod_of_no_profile_is_dropped(
 ) -> None:
     async def go() -> None:
         world = make_world(nodes=[make_node("n1")])
-        pod = make_pod("p", scheduler_name="nobody")
+        pod = make_pod("p", scheduler_name="unknown")
         world.queue.add(pod)
         assert world.schedule() is None
-        assert 'profile not found for scheduler name "nobody"' in caplog.text
+        assert 'profile not found for scheduler name "unknown"' in caplog.text
         assert world.place_of(pod) is None
         assert world.notes == []
 
@@ -339,7 +339,7 @@ def test_the_loop_schedules_until_the_queue_is_closed(make_world: type[World], r
     run(go())
 
 
-def test_others_get_their_turn_between_cycles(make_world: type[World], run: Run) -> None:
+def test_other_tasks_run_between_cycles(make_world: type[World], run: Run) -> None:
     async def go() -> None:
         world = make_world(nodes=[make_node("n1")])
         for number in range(100):

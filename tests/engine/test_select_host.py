@@ -1,4 +1,4 @@
-"""Which of the best nodes is taken: the root of the heap upstream builds (spec 04 §8.4, §8.5)."""
+"""Which of the best nodes is chosen: the root of the heap upstream builds (spec 04 §8.4, §8.5)."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_a_list_longer_than_any_before() -> None:
     assert selector.select(totals[:2000]) == 1999
 
 
-def test_few_orders_are_kept_however_many_lengths_there_are() -> None:
+def test_few_orders_are_kept_for_many_lengths() -> None:
     selector = PreorderSelector()
     for length in range(1, 20_000, 7):
         selector.select(np.zeros(length, np.int64))

@@ -16,7 +16,7 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class SlowServer:
-    """Takes a second for each request; the node name of a patch says how it ends."""
+    """Takes a second for each request; the node name of a patch decides the result."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -90,7 +90,7 @@ def test_what_comes_while_writing_is_written_after(run: Run) -> None:
 @pytest.mark.parametrize(
     ("ending", "is_logged"), [("gone", False), ("refused", True)], ids=["gone", "refused"]
 )
-def test_a_refusal_does_not_stop_what_comes_after(
+def test_a_refused_write_does_not_stop_the_next_ones(
     run: Run, caplog: pytest.LogCaptureFixture, ending: str, is_logged: bool
 ) -> None:
     async def go() -> None:
@@ -106,7 +106,7 @@ def test_a_refusal_does_not_stop_what_comes_after(
     run(go())
 
 
-def test_a_mistake_does_not_silence_the_pod_for_ever(run: Run) -> None:
+def test_after_an_exception_the_pod_can_be_written_again(run: Run) -> None:
     async def go() -> None:
         server = SlowServer()
         writer, tasks = writer_on(server)

@@ -1,4 +1,4 @@
-"""A queue on a clock that stands still, and a recorder that can be read."""
+"""A queue on a manual clock, and a recorder that can be read."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ PROFILE = "default-scheduler"
 
 
 class RecordingMetrics:
-    """Keeps everything the queue tells."""
+    """Keeps everything the queue reports."""
 
     def __init__(self) -> None:
         self.pending: Counter[str] = Counter()
@@ -93,7 +93,7 @@ class Bench:
         )
 
     def find_pod(self, namespace: str, name: str) -> Pod | None:
-        """What the API server has; pods a test says nothing about are there and unassigned."""
+        """What the API server has; by default a pod exists and is unassigned."""
         if (namespace, name) in self.known:
             return self.known[namespace, name]
         return make_pod(name, namespace=namespace)
@@ -111,7 +111,7 @@ class Bench:
         queue.add_unschedulable_if_not_present(queued_pod)
 
     def park(self, queue: SchedulingQueue, pod: Pod, *plugins: str) -> QueuedPod:
-        """Add, pop and reject a pod that nothing happens to meanwhile."""
+        """Add, pop and reject a pod without events meanwhile."""
         queue.add(pod)
         queued_pod = queue.pop_nowait()
         assert queued_pod is not None

@@ -48,7 +48,7 @@ def pops(sort_key: SortKeyFunction, *pods: QueuedPod) -> str:
     ],
 )
 @pytest.mark.parametrize("plugin", [ByLess(), ByKey()], ids=["less", "sort_key"])
-def test_the_most_urgent_then_the_oldest_pod_comes_first(
+def test_the_highest_priority_then_the_oldest_pod_comes_first(
     plugin: ByLess, pods: list[tuple[str, int | None, int]], order: str
 ) -> None:
     assert pops(key_from_plugin(plugin), *(queued(*pod) for pod in pods)) == order

@@ -134,7 +134,7 @@ def test_without_windows_only_the_expiry_counts() -> None:  # Q3-4, gate off
 
 
 def test_failed_pods_leave_by_expiry_only() -> None:  # Q3-5
-    # X, Y and Z tie in spite of their priorities; here the sift rules happen to keep their order.
+    # X, Y and Z tie whatever their priorities; here the sift rules keep their order.
     assert drained(is_aligned=True, rejectors=()) == ["X", "Y", "Z", "W"]
     assert drained(is_aligned=False, rejectors=()) == ["Z", "X", "Y", "W"]
 

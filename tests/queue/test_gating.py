@@ -1,4 +1,4 @@
-"""Who may pass the PreEnqueue checks, and what is noted of those who may not (spec 02 §5)."""
+"""Which pods pass the PreEnqueue checks, and the records of those that do not (spec 02 §5)."""
 
 from collections.abc import Callable
 from typing import Any

@@ -48,7 +48,7 @@ def test_equal_elements_leave_in_the_order_of_the_sift_rules(names: str, pops: s
     assert "".join(Counted(*((name, 0, 0) for name in names)).pop_all()) == pops
 
 
-def test_more_urgent_and_older_elements_come_first() -> None:  # Q2.4-2
+def test_elements_of_higher_priority_and_older_ones_come_first() -> None:  # Q2.4-2
     counted = Counted(("p1", 10, 5), ("p2", 20, 9), ("p3", 10, 3), ("p4", 20, 7), ("p5", 0, 1))
     assert counted.keys() == ["p4", "p2", "p3", "p1", "p5"]
     assert counted.pop_all() == ["p4", "p2", "p3", "p1", "p5"]

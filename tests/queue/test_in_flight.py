@@ -1,4 +1,4 @@
-"""What pods in flight missed, and when it is forgotten (spec 02 §10)."""
+"""Events during attempts, and when they are dropped (spec 02 §10)."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ class Log:
         pytest.param("A e1 B e2 C e3 -B -A", {"C": "e3"}, 1, id="two-prunes-at-once"),
     ],
 )
-def test_a_pod_missed_what_was_logged_after_its_pop(
+def test_events_since_pop_are_those_logged_after_it(
     metrics: Any, script: str, events: dict[str, str], event_count: int
 ) -> None:
     log = Log(metrics).play(script)
@@ -107,7 +107,7 @@ def test_any_script_gives_the_log_of_the_specification(words: list[str]) -> None
             assert log.events(uid) == " ".join(missed)
 
 
-def test_a_long_attempt_keeps_what_it_missed_while_others_come_and_go() -> None:
+def test_a_long_attempt_keeps_its_events_while_others_start_and_end() -> None:
     log = Log().play("A")
     for _ in range(500):
         log.play("e1 B e2 -B")

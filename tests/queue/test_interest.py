@@ -1,4 +1,4 @@
-"""Who is told of an event: every answer equals a walk over all registrations (spec 02 §6.1, §8)."""
+"""Listeners of an event, compared with a walk over all registrations (spec 02 §6.1, §8)."""
 
 import pytest
 from hypothesis import given
@@ -46,7 +46,7 @@ def test_listeners_are_those_whose_registration_matches(
     listeners = audience.listeners_of("p", interest.mask_of(["A"]))
     assert listeners is not None
     assert bool(listeners.all) is matches
-    # A wildcard interests everybody, but is no matter of registrations.
+    # A wildcard applies to all pods without registrations.
     assert audience.is_interesting is (matches or audience.is_wildcard)
 
 
@@ -58,7 +58,7 @@ def test_an_event_is_interesting_if_any_profile_registered_for_it() -> None:
     assert Interest({}).audience_of(UNSCHEDULABLE_TIMEOUT).is_interesting
 
 
-def test_profiles_do_not_hear_for_each_other() -> None:
+def test_registrations_count_for_their_own_profile() -> None:
     interest = Interest({"one": [node(Action.ADD, "B")], "two": [node(Action.ADD, "A")]})
     audience = interest.audience_of(NODE_ADD)
     mask = interest.mask_of(["A"])
@@ -74,7 +74,7 @@ def test_pods_without_rejectors_and_wildcards_are_always_candidates() -> None:
     assert interest.audience_of(UNSCHEDULABLE_TIMEOUT).may_help("p", interest.mask_of(["X"]))
 
 
-def test_a_gate_hears_what_it_registered_in_any_profile() -> None:
+def test_registrations_of_a_gate_count_in_any_profile() -> None:
     interest = Interest({"one": [node(Action.ADD, "A")], "two": [node(Action.ADD, "A")]})
     assert interest.events_of("A") == (NODE_ADD,)
     assert interest.events_of("B") == ()

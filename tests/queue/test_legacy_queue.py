@@ -90,7 +90,7 @@ def test_19_1_2_a_move_during_the_attempt_makes_it_back_off(bench: Bench) -> Non
     assert bench.queue.backoff_expiry_ns(queued_pod) == bench.clock.now_ns() + NANOSECONDS
 
 
-def test_19_1_3_a_move_that_matches_nobody_counts_as_well(bench: Bench) -> None:
+def test_19_1_3_a_move_without_parked_pods_counts_as_well(bench: Bench) -> None:
     bench.queue.add(A)
     queued_pod = bench.pop()
     bench.queue.move_all(ASSIGNED_POD_ADD, None, make_pod("x", node="n"))
@@ -98,7 +98,7 @@ def test_19_1_3_a_move_that_matches_nobody_counts_as_well(bench: Bench) -> None:
     assert bench.queue.place_of(A) is Place.BACKOFF
 
 
-def test_19_1_4_a_failed_binding_can_lose_its_wake_up(bench: Bench) -> None:
+def test_19_1_4_a_failed_binding_can_miss_its_move(bench: Bench) -> None:
     bench.queue.add(A)
     bench.queue.add(B)
     bound_later = bench.pop()
@@ -109,7 +109,7 @@ def test_19_1_4_a_failed_binding_can_lose_its_wake_up(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("at_s", "place"), [(1.9, Place.BACKOFF), (2.0, Place.ACTIVE)])
-def test_19_1_5_a_wait_is_over_the_moment_it_ends(bench: Bench, at_s: float, place: Place) -> None:
+def test_19_1_5_a_wait_is_over_at_its_expiry(bench: Bench, at_s: float, place: Place) -> None:
     bench.queue.add(A)
     queued_pod = bench.pop()
     queued_pod.attempts = 2
@@ -175,7 +175,7 @@ def test_adding_a_pod_again_drops_its_other_record(bench: Bench) -> None:
         (Place.BACKOFF, "pod default/a is already present in the backoff queue"),
     ],
 )
-def test_a_pod_that_is_here_cannot_come_back(bench: Bench, place: Place, text: str) -> None:
+def test_a_pod_that_is_queued_cannot_be_requeued(bench: Bench, place: Place, text: str) -> None:
     bench.queue.add(A)
     queued_pod = bench.pop()
     if place is Place.ACTIVE:
@@ -189,7 +189,7 @@ def test_a_pod_that_is_here_cannot_come_back(bench: Bench, place: Place, text: s
     with pytest.raises(QueueError) as raised:
         bench.fail(queued_pod)
     assert str(raised.value) == text
-    # The known defect: in two of the three cases it loses its place in line all the same.
+    # The known defect: in two of the three cases it loses its place in the order.
     assert (queued_pod.timestamp_ns == before_ns) is (place is Place.UNSCHEDULABLE)
 
 
@@ -201,7 +201,7 @@ def _with_status(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, metadata=metadata, status=status)
 
 
-def test_an_update_of_the_status_wakes_nobody(bench: Bench) -> None:
+def test_an_update_of_the_status_moves_no_pod(bench: Bench) -> None:
     bench.park()
     new = _with_status(A)
     bench.queue.update(A, new)
@@ -219,7 +219,7 @@ def test_an_update_of_an_unknown_pod_adds_it(bench: Bench) -> None:
     assert bench.queue.place_of(A) is Place.ACTIVE
 
 
-def test_deleting_finds_the_pod_wherever_it_is(bench: Bench) -> None:
+def test_a_pod_is_deleted_from_every_container(bench: Bench) -> None:
     for place in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE):
         bench.queue.add(A)
         if place is not Place.ACTIVE:
@@ -245,15 +245,15 @@ def test_the_backoff_flush_releases_what_is_due(bench: Bench) -> None:
     assert bench.queue.place_of(A) is Place.ACTIVE
 
 
-def _drawn_to(labels: dict[str, str]) -> Pod:
+def _with_affinity_to(labels: dict[str, str]) -> Pod:
     term = PodAffinityTerm(label_selector=LabelSelector(match_labels=labels), topology_key="zone")
     terms = PodAffinity(required=(term,))
-    return make_pod("drawn", affinity=Affinity(pod_affinity=terms))
+    return make_pod("attracted", affinity=Affinity(pod_affinity=terms))
 
 
-def test_a_placed_pod_wakes_only_those_drawn_to_it(bench: Bench) -> None:
-    drawn = _drawn_to({"app": "db"})
-    bench.park(drawn)
+def test_a_placed_pod_moves_only_pods_with_affinity_to_it(bench: Bench) -> None:
+    attracted = _with_affinity_to({"app": "db"})
+    bench.park(attracted)
     bench.park(A)
     bench.at(20)
     bench.queue.move_all(ASSIGNED_POD_ADD, None, make_pod("web", labels={"app": "web"}))
@@ -262,7 +262,7 @@ def test_a_placed_pod_wakes_only_those_drawn_to_it(bench: Bench) -> None:
     bench.queue.move_all(ASSIGNED_POD_ADD, None, other)
     assert bench.queue.statistics().unschedulable == 2
     bench.queue.move_all(ASSIGNED_POD_ADD, None, make_pod("db", labels={"app": "db"}))
-    assert bench.queue.place_of(drawn) is Place.ACTIVE
+    assert bench.queue.place_of(attracted) is Place.ACTIVE
     assert bench.queue.place_of(A) is Place.UNSCHEDULABLE
     bench.queue.move_all(ASSIGNED_POD_DELETE, make_pod("web"), None)
     assert bench.queue.place_of(A) is Place.ACTIVE
@@ -349,13 +349,13 @@ CORDONED = _changed(spec={"unschedulable": True})
         (ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), None, StorageClass(), None),
     ],
 )
-def test_events_are_called_as_then(
+def test_events_have_the_names_of_v1_20(
     event: ClusterEvent, old: object, new: object, label: str | None
 ) -> None:
     assert label_1_20(event, old, new) == label
 
 
-def test_looking_shows_all_pods(bench: Bench) -> None:
+def test_pending_pods_are_all_pods(bench: Bench) -> None:
     bench.park(B)
     bench.queue.add(A)
     pods, summary = bench.queue.pending_pods()

@@ -1,4 +1,4 @@
-"""What the queue tells its recorder, step by step (spec 02 §16)."""
+"""What the queue reports to its recorder, step by step (spec 02 §16)."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from kubestow.testing.builders import Toleration, make_node, make_pod
 from kubestow.testing.clock import ManualClock
 
 
-def wakes(pod: Pod, old: object, new: object) -> Hint:
+def queues(pod: Pod, old: object, new: object) -> Hint:
     return Hint.QUEUE
 
 
-WAKEN_A = ("A", Resource.NODE, Action.ADD, wakes)
+QUEUE_A = ("A", Resource.NODE, Action.ADD, queues)
 
 
 def test_the_worked_sequence(bench: Any, clock: ManualClock) -> None:
-    queue, pod, metrics = bench.queue(WAKEN_A), make_pod(), bench.metrics
+    queue, pod, metrics = bench.queue(QUEUE_A), make_pod(), bench.metrics
     queue.add(pod)  # step 1
     assert metrics.incoming_total == {("active", "UnschedulablePodAdd"): 1}
     assert +metrics.pending == {"active": 1}
@@ -50,7 +50,7 @@ def test_the_worked_sequence(bench: Any, clock: ManualClock) -> None:
 
 
 def test_deleting_a_pod_that_backs_off_leaves_its_rejections_counted(bench: Any) -> None:
-    queue, pod = bench.queue(WAKEN_A), make_pod()
+    queue, pod = bench.queue(QUEUE_A), make_pod()
     bench.park(queue, pod, "A", "B")
     queue.move_all(NODE_ADD, None, make_node("n"))
     queue.delete(pod)
@@ -61,7 +61,7 @@ def test_deleting_a_pod_that_backs_off_leaves_its_rejections_counted(bench: Any)
 def test_a_pod_gated_by_its_own_update_only_changes_its_gauge(bench: Any) -> None:
     is_closed = False
     queue = bench.queue(
-        ("A", Resource.POD, Action.UPDATE_POD_TOLERATION, wakes),
+        ("A", Resource.POD, Action.UPDATE_POD_TOLERATION, queues),
         gates=[("Gate", lambda _: Status.unresolvable("no") if is_closed else None)],
     )
     pod = make_pod()
@@ -77,7 +77,7 @@ def test_a_pod_gated_by_its_own_update_only_changes_its_gauge(bench: Any) -> Non
 def test_a_pod_gated_by_a_cluster_event_counts_as_coming_in(bench: Any) -> None:
     is_closed = False
     queue = bench.queue(
-        WAKEN_A, gates=[("Gate", lambda _: Status.unresolvable("no") if is_closed else None)]
+        QUEUE_A, gates=[("Gate", lambda _: Status.unresolvable("no") if is_closed else None)]
     )
     bench.park(queue, make_pod(), "A")
     is_closed = True
@@ -86,8 +86,8 @@ def test_a_pod_gated_by_a_cluster_event_counts_as_coming_in(bench: Any) -> None:
     assert bench.metrics.incoming_total["unschedulable", "NodeAdd"] == 1
 
 
-def test_logged_events_are_counted_until_nobody_needs_them(bench: Any) -> None:
-    queue = bench.queue(WAKEN_A)
+def test_logged_events_are_counted_until_they_are_dropped(bench: Any) -> None:
+    queue = bench.queue(QUEUE_A)
     queue.add(make_pod("a"))
     queue.add(make_pod("b"))
     first, second = queue.pop_nowait(), queue.pop_nowait()
@@ -107,9 +107,9 @@ def test_a_plugin_in_both_sets_counts_once(bench: Any) -> None:
     assert bench.metrics.unschedulable == {"P": 1}
 
 
-def test_a_queue_without_a_recorder_works_alike(bench: Any) -> None:
+def test_a_queue_without_a_recorder_works_the_same(bench: Any) -> None:
     bench.metrics = NO_METRICS
-    queue, pod = bench.queue(WAKEN_A, gates=[("Gate", lambda _: None)]), make_pod()
+    queue, pod = bench.queue(QUEUE_A, gates=[("Gate", lambda _: None)]), make_pod()
     bench.park(queue, pod, "A")
     queue.move_all(NODE_ADD, None, make_node("n"))
     assert queue.pop_nowait().pod is pod

@@ -1,4 +1,4 @@
-"""What events mean for a rejected pod, and where it goes (spec 02 §8, §9.4)."""
+"""Verdicts of events on a rejected pod, and where it goes (spec 02 §8, §9.4)."""
 
 from itertools import permutations
 
@@ -103,19 +103,19 @@ def test_verdicts(
     [
         pytest.param(FORCE_ACTIVATE, make_pod("q", uid="v"), SKIP, id="Q8-5-another-pod"),
         pytest.param(FORCE_ACTIVATE, make_pod("p", uid="u"), AFTER, id="this-pod"),
-        pytest.param(UNSCHEDULABLE_TIMEOUT, None, AFTER, id="Q8-5-everybody"),
+        pytest.param(UNSCHEDULABLE_TIMEOUT, None, AFTER, id="Q8-5-all-pods"),
         pytest.param(UNSCHEDULABLE_TIMEOUT, make_node("n"), SKIP, id="not-a-pod"),
     ],
 )
-def test_a_wildcard_helps_all_or_the_one_it_names(
+def test_a_wildcard_applies_to_all_pods_or_the_one_it_names(
     event: ClusterEvent, new: object, expected: Verdict
 ) -> None:
-    # No hint is asked: this one would say the opposite.
+    # No hint is called: this one would give the opposite.
     assert verdict(queued(unschedulable="A"), {"A": always_skip}, event, new) is expected
     assert verdict(queued(), {}, event, new) is AFTER
 
 
-def test_an_event_nobody_of_the_rejectors_registered_calls_no_function() -> None:  # Q8-6
+def test_an_event_no_rejector_registered_calls_no_function() -> None:  # Q8-6
     event = ClusterEvent("AssignedPod", Action.UPDATE_POD_LABEL)
     assert verdict(queued(unschedulable="A"), {"A": broken}, event) is SKIP
 
@@ -143,14 +143,14 @@ def test_asking_stops_when_no_answer_can_change_the_verdict(pending: str, asked:
 @pytest.mark.parametrize(
     ("pending", "verdicts", "expected", "looked_at"),
     [
-        pytest.param("", [], SKIP, 0, id="nothing-happened"),
-        pytest.param("", [SKIP, SKIP], SKIP, 2, id="nothing-of-help"),
-        pytest.param("", [SKIP, AFTER, SKIP], AFTER, 2, id="first-help-decides"),
+        pytest.param("", [], SKIP, 0, id="no-event"),
+        pytest.param("", [SKIP, SKIP], SKIP, 2, id="only-skips"),
+        pytest.param("", [SKIP, AFTER, SKIP], AFTER, 2, id="first-queue-decides"),
         pytest.param("P", [AFTER, SKIP], AFTER, 2, id="a-pending-plugin-may-still-answer"),
         pytest.param("P", [AFTER, NOW, SKIP], NOW, 2, id="and-does"),
     ],
 )
-def test_missed_events_are_looked_at_until_one_decides(
+def test_missed_events_are_judged_until_one_decides(
     pending: str, verdicts: list[Verdict], expected: Verdict, looked_at: int
 ) -> None:
     rest = iter(verdicts)

@@ -1,4 +1,4 @@
-"""Parked pods: whom an event may help, and how they are counted (spec 02 §9.6, §16, §18)."""
+"""Parked pods: which an event may move, and how they are counted (spec 02 §9.6, §16, §18)."""
 
 from typing import Any
 
@@ -56,16 +56,16 @@ def test_only_pods_whose_rejectors_registered_the_event_are_candidates(metrics: 
     assert candidates(parked, UNSCHEDULABLE_TIMEOUT) == "fit spread both other none strange"
 
 
-def test_gated_pods_only_hear_what_their_gate_registered(metrics: Any) -> None:  # Q5-4
+def test_gated_pods_move_only_after_events_of_their_gate(metrics: Any) -> None:  # Q5-4
     parked = ParkedPods(INTEREST, metrics=metrics)
-    parked.put(queued("deaf", "Fit", gate="SchedulingGates"), "x")
-    parked.put(queued("hears", "Fit", gate="Gate"), "x")
+    parked.put(queued("other", "Fit", gate="SchedulingGates"), "x")
+    parked.put(queued("registered", "Fit", gate="Gate"), "x")
     assert candidates(parked, NODE_ADD) == ""
-    assert candidates(parked, ASSIGNED_POD_ADD) == "hears"
-    assert candidates(parked, UNSCHEDULABLE_TIMEOUT) == "deaf hears"
+    assert candidates(parked, ASSIGNED_POD_ADD) == "registered"
+    assert candidates(parked, UNSCHEDULABLE_TIMEOUT) == "other registered"
 
 
-def test_a_pod_keeps_its_turn_when_its_state_changes(metrics: Any) -> None:
+def test_a_pod_keeps_its_order_when_its_state_changes(metrics: Any) -> None:
     parked = ParkedPods(INTEREST, metrics=metrics)
     first, second = queued("first", "Spread"), queued("second", "Fit")
     parked.put(first, "x")
@@ -92,7 +92,7 @@ def test_counts_follow_the_state_in_which_a_pod_was_put(metrics: Any) -> None:
     assert parked.discard(queued_pod.key) is queued_pod
     assert metrics.pending == {"unschedulable": 0, "gated": 0}
     assert parked.discard(queued_pod.key) is None
-    # Only the newcomer was counted as coming in.
+    # Only the pod that was not parked before counted as incoming.
     assert metrics.incoming_total == {("unschedulable", "Failed"): 1}
 
 

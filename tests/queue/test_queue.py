@@ -1,4 +1,4 @@
-"""The queue as its users see it: every operation, place by place (spec 02 §5, §9, §12, §13)."""
+"""Every operation of the queue, place by place (spec 02 §5, §9, §12, §13)."""
 
 import asyncio
 from typing import Any
@@ -30,7 +30,7 @@ Registration = tuple[str, str, Action, HintFunction | None]
 NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
 
 
-def wakes(pod: Pod, old: object, new: object) -> Hint:
+def queues(pod: Pod, old: object, new: object) -> Hint:
     return Hint.QUEUE
 
 
@@ -43,8 +43,8 @@ def own_update(pod: Pod, old: object, new: object) -> Hint:
     return Hint.QUEUE if is_own else Hint.SKIP
 
 
-FIT: Registration = ("Fit", Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, wakes)
-AFFINITY: Registration = ("Affinity", Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, wakes)
+FIT: Registration = ("Fit", Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, queues)
+AFFINITY: Registration = ("Affinity", Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, queues)
 TAINTS: Registration = ("Taints", Resource.POD, Action.UPDATE_POD_TOLERATION, own_update)
 GATE: Registration = (
     "SchedulingGates",
@@ -200,7 +200,7 @@ class TestPop:
         assert queue.pop_nowait().pod_info.name == "usual"
         assert queue.pop_nowait().pod_info.name == "urgent"
 
-    def test_without_the_gate_nobody_is_popped_early(self, bench: Any) -> None:
+    def test_without_the_gate_no_pod_is_popped_early(self, bench: Any) -> None:
         queue = bench.queue(FIT, pop_from_backoff=False)
         bench.park(queue, make_pod(), "Fit")
         queue.move_all(NODE_ADD, None, make_node("n"))
@@ -300,7 +300,7 @@ class TestWaitingPop:
 
         asyncio.run(scenario())
 
-    def test_closing_wakes_those_who_wait(self, bench: Any) -> None:
+    def test_closing_ends_waiting_pops(self, bench: Any) -> None:
         async def scenario() -> None:
             queue = bench.queue()
             popping = [asyncio.ensure_future(queue.pop()) for _ in range(2)]
@@ -312,7 +312,7 @@ class TestWaitingPop:
 
 
 class TestFailure:
-    def test_a_pod_nothing_happened_to_is_parked(self, bench: Any) -> None:  # Q9-1
+    def test_a_pod_without_events_is_parked(self, bench: Any) -> None:  # Q9-1
         queue, pod = bench.queue(AFFINITY), make_pod()
         bench.park(queue, pod, "Affinity")
         assert queue.place_of(pod) is Place.UNSCHEDULABLE
@@ -338,7 +338,7 @@ class TestFailure:
         assert queue.place_of(pod) is place
         assert queue.statistics().in_flight == queue.statistics().in_flight_events == 0
 
-    def test_the_record_is_stamped_anew(self, bench: Any, clock: ManualClock) -> None:
+    def test_the_record_gets_new_timestamps(self, bench: Any, clock: ManualClock) -> None:
         queue = bench.queue()
         record = bench.park(queue, make_pod(), "Fit")
         record.was_flushed_from_unschedulable = True
@@ -400,7 +400,7 @@ class TestFailure:
         assert queue.place_of(pod) is Place.BACKOFF
         assert "is not in flight" in caplog.text
 
-    def test_a_rejected_pod_of_an_empty_cluster_is_not_woken_by_nodes(self, bench: Any) -> None:
+    def test_a_rejected_pod_of_an_empty_cluster_is_not_moved_by_nodes(self, bench: Any) -> None:
         queue, pod = bench.queue(FIT), make_pod()  # Q9-8
         bench.park(queue, pod)
         queue.move_all(NODE_ADD, None, make_node("n"))
@@ -495,7 +495,7 @@ class TestUpdate:
         label = "UnschedulablePodUpdatePodSchedulingGatesEliminated"
         assert bench.metrics.incoming_total["active", label] == 1
 
-    def test_an_unknown_pod_is_taken_in(self, bench: Any) -> None:
+    def test_an_unknown_pod_is_added(self, bench: Any) -> None:
         queue, pod = bench.queue(), make_pod()
         queue.update(pod, nominated(pod, "n1"))
         assert queue.place_of(pod) is Place.ACTIVE
@@ -522,7 +522,7 @@ class TestMoves:
             pytest.param(12, Place.ACTIVE, id="Q8-1-later"),
         ],
     )
-    def test_a_helped_pod_backs_off_as_long_as_it_must(
+    def test_a_moved_pod_backs_off_until_its_expiry(
         self, bench: Any, clock: ManualClock, now: float, place: Place
     ) -> None:
         queue, pod = bench.queue(FIT), make_pod()
@@ -533,7 +533,7 @@ class TestMoves:
         assert queue.place_of(pod) is place
         assert record.timestamp_ns == ns(10.2)
 
-    def test_uninteresting_events_do_nothing_at_all(self, bench: Any) -> None:  # Q10-5
+    def test_events_without_registrations_do_nothing(self, bench: Any) -> None:  # Q10-5
         queue = bench.queue(FIT)
         queue.add(make_pod())
         queue.pop_nowait()
@@ -554,11 +554,11 @@ class TestMoves:
         assert queue.place_of(high) is Place.UNSCHEDULABLE
         assert queue.statistics().in_flight_events == 1
 
-    def test_a_gated_pod_only_hears_of_its_gates_events(self, bench: Any) -> None:  # Q5-4
+    def test_a_gated_pod_moves_only_after_events_of_its_gate(self, bench: Any) -> None:  # Q5-4
         is_closed = False
         queue = bench.queue(
             FIT,
-            ("Fit", Resource.POD, Action.DELETE, wakes),
+            ("Fit", Resource.POD, Action.DELETE, queues),
             ("Gate", Resource.POD, Action.DELETE, never),
             gates=[("Gate", lambda _: Status.unresolvable("no") if is_closed else None)],
         )
@@ -584,7 +584,7 @@ class TestMoves:
             return None
 
         queue = bench.queue(
-            ("Fit", Resource.POD, Action.DELETE, wakes),
+            ("Fit", Resource.POD, Action.DELETE, queues),
             ("Preemption", Resource.POD, Action.DELETE, never),
             gates=[("Preemption", still_preempting)],
         )
@@ -599,7 +599,7 @@ class TestMoves:
         queue.move_all(ASSIGNED_POD_DELETE, make_pod("victim", node="n"), None)
         assert queue.place_of(pod) is Place.BACKOFF
 
-    def test_profiles_are_woken_by_their_own_plugins(self, bench: Any) -> None:
+    def test_pods_are_moved_by_plugins_of_their_own_profile(self, bench: Any) -> None:
         event = ClusterEvent(Resource.NODE, Action.ADD)
         queue = bench.queue(
             hint_maps={
@@ -620,7 +620,7 @@ class TestMoves:
 
         queue = bench.queue(
             ("Fit", Resource.NODE, Action.ADD, fails),
-            ("Spread", Resource.POD, Action.ADD, wakes),
+            ("Spread", Resource.POD, Action.ADD, queues),
         )
         for number in range(50):
             bench.park(queue, make_pod(f"p{number}"), "Fit")
@@ -741,7 +741,7 @@ class TestActivate:
         assert len(bench.metrics.passes) == passes
         assert bench.metrics.incoming_total["active", "ForceActivate"] == 1
 
-    def test_an_active_or_unknown_pod_is_left_alone(self, bench: Any) -> None:  # Q9.7-3, Q9.7-4
+    def test_an_active_or_unknown_pod_is_not_changed(self, bench: Any) -> None:  # Q9.7-3, Q9.7-4
         queue, pod = bench.queue(), make_pod()
         queue.add(pod)
         record = queue.get_pod("p", "default")
@@ -800,7 +800,7 @@ class TestDelete:
         assert queue.place_of(pod) is None
         assert len(queue.nominator) == 0
         assert not +bench.metrics.pending
-        # Only a parked pod takes its rejections along.
+        # Only deleting a parked pod changes the gauge of its rejectors.
         assert bench.metrics.unschedulable["Fit"] == (0 if place is Place.UNSCHEDULABLE else 1)
 
     def test_an_attempt_goes_on(self, bench: Any) -> None:
@@ -856,7 +856,7 @@ class TestClosing:
         asyncio.run(scenario())
 
 
-class TestLooking:
+class TestReading:
     def full_queue(self, bench: Any) -> SchedulingQueue:
         queue = bench.queue(FIT, gates=GATES)
         bench.park(queue, make_pod("failed"))

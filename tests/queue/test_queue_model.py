@@ -1,8 +1,8 @@
-"""Whatever happens in whatever order, the queue does what a plain reading of the rules does.
+"""After any sequence of operations the queue equals a plain model of the rules.
 
-The model keeps one list of pods per place and walks over all of them for every event; it knows no
+The model keeps one list of pods per place and walks over all of them for every event; it has no
 heaps, masks or groups. After each step every pod is in the place the model has it in, with the same
-record, and the gauges show the real sizes. Every step takes a moment, so that no two records have
+record, and the gauges show the real sizes. Time passes in every step, so that no two records have
 the same timestamp: the order among equal pods is the heap's own (`test_heap`).
 """
 

@@ -1,4 +1,4 @@
-"""What a record says of itself (spec 02 §2.1, §2.2)."""
+"""The record of a pod (spec 02 §2.1, §2.2)."""
 
 import pytest
 

@@ -64,7 +64,7 @@ class TestSimulate:
         code, _ = simulate("-f", WORKLOAD, "--fail-on-pending")
         assert code == 1
 
-    def test_no_file_is_told(self) -> None:
+    def test_a_missing_option_is_reported(self) -> None:
         with pytest.raises(KubestowError, match="nothing to simulate"):
             run("simulate")
 
@@ -73,7 +73,7 @@ class TestSimulate:
             simulate("-f", "nowhere.yaml")
 
     @pytest.mark.parametrize(
-        ("text", "told"),
+        ("text", "expected"),
         [
             pytest.param("kind: Pod\nmetadata: {name: p\n", "broken.yaml", id="truncated"),
             pytest.param(
@@ -94,14 +94,14 @@ class TestSimulate:
             ),
         ],
     )
-    def test_bad_input_is_told_with_file_and_place(
-        self, tmp_path: Path, text: str, told: str
+    def test_wrong_input_is_reported_with_file_and_place(
+        self, tmp_path: Path, text: str, expected: str
     ) -> None:
         path = tmp_path / "broken.yaml"
         path.write_text(text)
         with pytest.raises(KubestowError) as caught:
             simulate("-f", str(path))
-        assert told in str(caught.value)
+        assert expected in str(caught.value)
         assert "broken.yaml" in str(caught.value)
 
 
@@ -126,7 +126,7 @@ class TestConformance:
         assert "taints" in output
         assert ", 0 differ" in output
 
-    def test_a_directory_stands_for_all_recordings_below(
+    def test_a_directory_means_all_recordings_below(
         self, sample: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         folder = sample.parent / "conformance"
@@ -142,7 +142,7 @@ class TestConformance:
         with pytest.raises(KubestowError, match="there are no recordings in"):
             run("conformance", str(tmp_path))
 
-    def test_one_part_can_be_picked(self, sample: Path) -> None:
+    def test_one_part_can_be_selected(self, sample: Path) -> None:
         code, output = run(
             "conformance", str(sample), "--only", "verdicts/TaintToleration", "-o", "json"
         )
@@ -162,18 +162,18 @@ class TestConformance:
         assert ", 1 differ" in output
 
     @pytest.mark.parametrize(
-        ("content", "told"),
+        ("content", "expected"),
         [
             pytest.param(b"{}", "not a recording", id="something-else"),
             pytest.param(gzip.compress(b'{"upstream": "v1"}')[:20], "cut off", id="truncated"),
         ],
     )
     def test_a_file_that_is_no_recording_is_named(
-        self, tmp_path: Path, content: bytes, told: str
+        self, tmp_path: Path, content: bytes, expected: str
     ) -> None:
         path = tmp_path / "other.json.gz"
         path.write_bytes(content)
-        with pytest.raises(KubestowError, match=told):
+        with pytest.raises(KubestowError, match=expected):
             run("conformance", str(path))
 
     def test_an_unknown_part_lists_the_parts(self, sample: Path) -> None:
@@ -182,7 +182,7 @@ class TestConformance:
 
 
 class TestDemo:
-    def test_it_ends_by_itself_and_says_who_waits(self) -> None:
+    def test_it_ends_by_itself_and_lists_waiting_pods(self) -> None:
         code, output = run("demo")
         assert code == 0
         assert "database-0" in output

@@ -1,4 +1,4 @@
-"""What SIGUSR2 shows (spec 03 §10)."""
+"""The logs of SIGUSR2 (spec 03 §10)."""
 
 import logging
 
@@ -71,11 +71,11 @@ def scheduler() -> Scheduler:
     ).build()
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, object]]]:
+def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, object]]]:
     return [(record.getMessage(), dict(fields_of(record) or {})) for record in caplog.records]
 
 
-def test_agreement_is_not_worth_a_word(
+def test_without_a_difference_nothing_is_logged(
     scheduler: Scheduler, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -85,7 +85,7 @@ def test_agreement_is_not_worth_a_word(
     scheduler.handlers.pod_added(running)
     scheduler.handlers.pod_added(waiting)
     CacheDebugger(scheduler).compare()
-    assert told(caplog) == []
+    assert logged(caplog) == []
 
 
 def test_mismatches_are_named(scheduler: Scheduler, caplog: pytest.LogCaptureFixture) -> None:
@@ -94,7 +94,7 @@ def test_mismatches_are_named(scheduler: Scheduler, caplog: pytest.LogCaptureFix
     scheduler.objects.put(make_node("new"), make_pod("missed", uid="m"))
     scheduler.handlers.pod_added(make_pod("ghostly", uid="g", node="ghost"))
     CacheDebugger(scheduler).compare()
-    assert told(caplog) == [
+    assert logged(caplog) == [
         ("Cache mismatch", {"missedNodes": ["new"], "redundantNodes": ["ghost"]}),
         ("Cache mismatch", {"missedPods": ["m"], "redundantPods": ["g"]}),
     ]
@@ -107,7 +107,7 @@ def test_the_queue_is_shown_with_its_sizes(
     scheduler.handlers.node_added(make_node("n1"))
     scheduler.handlers.pod_added(make_pod("a", uid="a"))
     CacheDebugger(scheduler).dump()
-    (_, nodes), (message, queue) = told(caplog)
+    (_, nodes), (message, queue) = logged(caplog)
     assert str(nodes["nodes"]).startswith("Node name: n1\n")
     assert message == "Dump of scheduling queue"
     assert queue["summary"] == "activeQ:1; backoffQ:0; unschedulablePods:0"

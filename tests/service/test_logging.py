@@ -64,11 +64,13 @@ def test_values_in_text(value: object, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("say", "letter"), [(tell, "I"), (warn, "W"), (fail, "E")], ids=["info", "warning", "error"]
+    ("log_line", "letter"),
+    [(tell, "I"), (warn, "W"), (fail, "E")],
+    ids=["info", "warning", "error"],
 )
-def test_the_first_letter_is_the_severity(say: object, letter: str) -> None:
+def test_the_first_letter_is_the_severity(log_line: object, letter: str) -> None:
     stream = lines_of(LogSettings())
-    say(LOG, "x")  # type: ignore[operator]
+    log_line(LOG, "x")  # type: ignore[operator]
     assert stream.getvalue()[0] == letter
 
 
@@ -96,15 +98,15 @@ def test_json_has_one_object_per_line() -> None:
     assert second["err"] == "boom"
 
 
-@pytest.mark.parametrize(("verbosity", "heard"), [(0, [0]), (2, [0, 2]), (10, [0, 2, 10])])
-def test_verbosity_decides_what_is_printed(verbosity: int, heard: list[int]) -> None:
+@pytest.mark.parametrize(("verbosity", "printed"), [(0, [0]), (2, [0, 2]), (10, [0, 2, 10])])
+def test_verbosity_decides_what_is_printed(verbosity: int, printed: list[int]) -> None:
     stream = lines_of(LogSettings(verbosity=verbosity))
     for level in (0, 2, 10):
         tell(LOG, f"at {level}", v=level)
     assert [
         int(line.rpartition(" ")[2].rstrip('"')) for line in stream.getvalue().splitlines()
-    ] == (heard)
-    assert [level for level in (0, 2, 10) if is_heard(LOG, level)] == heard
+    ] == (printed)
+    assert [level for level in (0, 2, 10) if is_heard(LOG, level)] == printed
 
 
 def test_verbosity_can_change_while_running() -> None:
@@ -117,7 +119,7 @@ def test_verbosity_can_change_while_running() -> None:
     assert "quiet" not in stream.getvalue()
 
 
-def test_modules_may_be_more_talkative_than_others() -> None:
+def test_modules_may_have_a_verbosity_of_their_own() -> None:
     stream = lines_of(LogSettings(vmodule="test_log*=4,other=9"))
     tell(LOG, "here", v=4)
     tell(LOG, "too fine", v=5)

@@ -132,7 +132,7 @@ def test_version() -> None:
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help(flag: str) -> None:
-    answer = parse_options([flag, "whatever"], program="kubestow run")
+    answer = parse_options([flag, "anything"], program="kubestow run")
     assert isinstance(answer, RequestedText)
     assert answer.text.startswith("Usage:\n  kubestow run [flags]\n\nMisc flags:\n\n")
 
@@ -140,19 +140,19 @@ def test_help(flag: str) -> None:
 # --- errors ---
 
 
-def test_the_usage_helps_with_flags_that_do_not_parse() -> None:
+def test_the_usage_is_shown_for_flags_that_do_not_parse() -> None:
     with pytest.raises(FlagError, match="unknown flag: --x"):
         parse_options(["--x"])
 
 
-def test_it_does_not_help_with_other_arguments() -> None:
+def test_the_usage_is_not_shown_for_other_arguments() -> None:
     with pytest.raises(ConfigError) as raised:
         parse_options(["x", "y"])
     assert not isinstance(raised.value, FlagError)
     assert str(raised.value) == '"kube-scheduler" does not take any arguments, got ["x" "y"]'
 
 
-def test_empty_arguments_are_overlooked() -> None:
+def test_empty_arguments_are_ignored() -> None:
     assert isinstance(parse_options([""]), SchedulerOptions)
 
 
@@ -200,7 +200,7 @@ def test_empty_arguments_are_overlooked() -> None:
             "[GangScheduling is enabled, but depends on features that are disabled: "
             "[GenericWorkload], --secure-port -1 must be between 0 and 65535, inclusive. "
             '0 for turning off secure port, unknown tls version "1"]',
-            id="several-are-told-together",
+            id="several-are-reported-together",
         ),
         pytest.param(
             ["--requestheader-username-headers= ,x"],
@@ -255,7 +255,7 @@ def test_empty_arguments_are_overlooked() -> None:
         ),
     ],
 )
-def test_options_that_cannot_be(arguments: list[str], message: str) -> None:
+def test_invalid_options(arguments: list[str], message: str) -> None:
     assert error_of(*arguments) == message
 
 
@@ -279,7 +279,7 @@ def test_a_file_is_validated_after_the_flags(config_file: Path) -> None:
     )
 
 
-def test_without_a_file_only_the_elector_finds_mistakes() -> None:  # §2.1
+def test_without_a_file_only_the_elector_finds_errors() -> None:  # §2.1
     parsed = options("--leader-elect-lease-duration=5s")
     with pytest.raises(ConfigError) as raised:
         check_election(parsed.config.leader_election)

@@ -199,7 +199,7 @@ async def test_a_standby_takes_over_when_the_leader_is_killed(world: World) -> N
     _, client, running, second = await world.leader_of_two()
     standby = asyncio.create_task(second.run())
     await until(lambda: second.has_synced)
-    client.is_down = True  # as far as others can see, it is dead
+    client.is_down = True  # others see no renewal any more
     assert await running == 1
     await until(lambda: second.is_active, limit_s=30)
     second.request_stop()
@@ -207,7 +207,7 @@ async def test_a_standby_takes_over_when_the_leader_is_killed(world: World) -> N
 
 
 @scenario
-async def test_a_candidate_that_is_asked_to_stop_ends_with_0_and_leaves_the_lease_alone(
+async def test_a_candidate_that_is_stopped_ends_with_0_and_does_not_change_the_lease(
     world: World,
 ) -> None:
     first, _, running, second = await world.leader_of_two()
@@ -245,7 +245,7 @@ async def test_bindings_under_way_end_before_the_lease_is_released(world: World)
 
 
 @scenario
-async def test_a_backlog_is_not_worked_off_on_the_way_out(world: World) -> None:
+async def test_a_backlog_is_not_scheduled_after_a_stop(world: World) -> None:
     process, _, running = await world.leader(bind_s=1)
     world.store.load([pod(f"p{index}") for index in range(100)])
     await until(lambda: process.scheduler.binder.running_count > 0)
@@ -319,7 +319,7 @@ async def test_an_election_that_cannot_work_is_refused(world: World) -> None:
         world.process("--leader-elect-lease-duration=5s")
 
 
-def test_of_several_errors_the_corrupted_cache_is_told() -> None:
+def test_of_several_errors_the_corrupted_cache_is_reported() -> None:
     corrupted = CacheCorruptedError("x")
     group = ExceptionGroup("a", [ValueError(), ExceptionGroup("b", [corrupted])])
     assert first_error(group) is corrupted

@@ -293,7 +293,7 @@ def test_logs_as_json(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_mistakes_end_with_1_and_a_reason(flags: list[str], text: str) -> None:
+def test_errors_end_with_1_and_a_reason(flags: list[str], text: str) -> None:
     async def main() -> None:
         scheduler = await start_scheduler(*flags)
         assert await scheduler.exit_code() == 1
@@ -302,7 +302,7 @@ def test_mistakes_end_with_1_and_a_reason(flags: list[str], text: str) -> None:
     run(main)
 
 
-def test_a_configuration_that_makes_no_sense_is_explained(tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_explained(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -320,7 +320,7 @@ def test_a_configuration_that_makes_no_sense_is_explained(tmp_path: Path) -> Non
     run(main)
 
 
-def test_questions_are_answered_on_standard_output() -> None:
+def test_help_and_version_go_to_standard_output() -> None:
     async def main() -> None:
         for flag, text in (
             ("--version", "Kubernetes v1.36.4\n"),

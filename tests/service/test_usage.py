@@ -1,4 +1,4 @@
-"""What `--help` says."""
+"""The text of `--help`."""
 
 import re
 
@@ -26,7 +26,7 @@ def test_lines_fit() -> None:
     assert max(map(len, explanations)) <= 60
 
 
-def test_defaults_that_say_something_are_shown() -> None:
+def test_nonempty_defaults_are_shown() -> None:
     text = usage_text("kube-scheduler")
     assert "      --secure-port int (default 10259)\n" in text
     assert '      --logging-format string (default "text")\n' in text

@@ -81,7 +81,7 @@ WEB_ZONES = PodAffinityTerm(
 
 
 def apart(*, required: bool) -> Affinity:
-    """Away from the zones of web pods."""
+    """Anti-affinity to the zones of web pods."""
     weighted = WeightedPodAffinityTerm(weight=7, pod_affinity_term=WEB_ZONES)
     return Affinity(
         pod_anti_affinity=PodAffinity(required=(WEB_ZONES,))
@@ -224,7 +224,7 @@ def test_the_second_pod_of_a_shape_asks_no_plugin_about_all_nodes() -> None:
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_row_forms_equal_the_array_forms(seed: int) -> None:
-    """Every plugin that can look at one row says the same of it as of many."""
+    """The form for one row gives the same as the array form."""
     rng = np.random.default_rng(seed)
     cache, side = Cache(), Side(reuses_answers=False)
     for number in range(5):
@@ -251,8 +251,8 @@ def test_row_forms_equal_the_array_forms(seed: int) -> None:
             assert scores.tolist() == rows
 
 
-def test_raw_scores_that_are_kept_are_no_part_of_what_the_snapshot_keeps() -> None:
-    """A record writes to its own when rows change, and a plugin may return the snapshot's."""
+def test_kept_raw_scores_are_copies() -> None:
+    """A record writes to them, and a plugin may return an array of the snapshot."""
     cache, side = Cache(), Side(reuses_answers=True)
     for number in range(4):
         cache.add_node(make_node(f"node-{number}", taints=[f"slow=a{number}:PreferNoSchedule"]))
@@ -282,7 +282,7 @@ class FilterThenScore:
         return state.get(self.name) or 0
 
 
-def test_parts_of_scores_know_what_the_filters_found() -> None:
+def test_parts_of_scores_include_what_the_filters_found() -> None:
     cache, side = Cache(), Side(reuses_answers=True)
     for number in range(4):
         cache.add_node(new_node(number, number))
@@ -298,7 +298,7 @@ def test_parts_of_scores_know_what_the_filters_found() -> None:
 
 
 class Faulty:
-    """Lets its scores be reused, and fails in everything but scoring all nodes."""
+    """Its scores are reused, and everything but scoring all nodes fails."""
 
     name = "Faulty"
 
@@ -349,7 +349,7 @@ def test_a_plugin_that_fails_at_reuse_is_asked_plainly(where: str) -> None:
 
 
 class CountsCalls(NodeFilter, NodeScore):
-    """A user's plugin that notes which nodes it is asked about."""
+    """A user's plugin that records the nodes it is called for."""
 
     name = "CountsCalls"
     asked: ClassVar[list[str]] = []
@@ -385,7 +385,7 @@ def calls_per_pod(plugin: type[CountsCalls]) -> list[int]:
     return counts
 
 
-def test_a_plugin_for_one_node_is_asked_in_every_cycle_about_nodes_in_the_race() -> None:
+def test_a_plugin_for_one_node_is_asked_in_every_cycle_about_remaining_nodes() -> None:
     # Five nodes are not cordoned, three of them pass and are scored.
     assert calls_per_pod(CountsCalls) == [5 + 3] * 4
 
@@ -397,7 +397,7 @@ def test_a_plugin_for_one_node_can_opt_in_to_reuse() -> None:
 
 
 def test_without_row_forms_decisions_are_the_same() -> None:
-    """What is in `row_forms` saves time and decides nothing."""
+    """`row_forms` change the speed only."""
     cache, with_forms, without = Cache(), Side(reuses_answers=True), Side(reuses_answers=True)
     profile = without.profile
     profile.filter_steps = [step._replace(row_form=None) for step in profile.filter_steps]
@@ -423,7 +423,7 @@ class NamesTheLoad(NodeFilter):
         return load is None or f"load is {load}"
 
 
-def test_reasons_that_are_no_longer_given_are_forgotten() -> None:
+def test_reasons_that_are_no_longer_given_are_dropped() -> None:
     cache, side = Cache(), Side(reuses_answers=True, extra=[NamesTheLoad])
     for number in range(6):
         cache.add_node(new_node(number, 0))
@@ -439,7 +439,7 @@ def test_reasons_that_are_no_longer_given_are_forgotten() -> None:
     assert len(codes) < most == numbered_max(6) + 1
 
 
-def test_small_clusters_do_not_keep_records_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_of_small_clusters_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "_NUMBERS_MAX", 20_000)
     cache, side = Cache(), Side(reuses_answers=True)
     cache.add_node(new_node(0, 0))

@@ -1,4 +1,4 @@
-"""An extender of flesh and blood: an HTTP server in a thread, whose answers a test writes."""
+"""An extender as an HTTP server in a thread, whose answers a test sets."""
 
 import json
 import threading
@@ -20,7 +20,7 @@ class Request(NamedTuple):
 
 
 class ExtenderServer:
-    """`answers` says by verb what to reply: a document, raw bytes, a status code, or a function
+    """`answers` are by verb: a document, raw bytes, a status code, or a function
     that writes to the connection itself."""
 
     def __init__(self, certificate: SelfSigned | None = None) -> None:
@@ -52,7 +52,7 @@ class ExtenderServer:
             block_on_close = False
 
             def handle_error(self, request: object, client_address: object) -> None:
-                """Clients that go away in the middle are what is tested here."""
+                """Some tests close connections early."""
 
         self._server = Server(("127.0.0.1", 0), Handler)
         scheme = "http"
@@ -77,7 +77,7 @@ class ExtenderServer:
         self.released.wait(30)
 
     def answer_forever(self, handler: BaseHTTPRequestHandler) -> None:
-        """A byte now and then: each comes in time, the whole never."""
+        """Endless bytes, each of them before the timeout."""
         handler.send_response(200)
         handler.end_headers()
         while not self.released.wait(0.02):

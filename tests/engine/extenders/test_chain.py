@@ -30,7 +30,7 @@ Answer = FilterAnswer | Exception | Callable[[Sequence[str]], FilterAnswer]
 
 
 class Fake:
-    """An extender in the same process; what is not given it has no verb for."""
+    """An extender in the same process, with the verbs that are given."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ def test_13_6_1_the_order_of_the_answer_counts() -> None:
     assert decision.evaluated_count == 3
 
 
-def test_13_6_2_what_cannot_be_resolved_goes_first() -> None:
+def test_13_6_2_unresolvable_takes_precedence_over_failed() -> None:
     answer = FilterAnswer(["a"], failed={"b": "x"}, unresolvable={"b": "y"})
     decision = decide(Fake(filter=answer))
     assert statuses(decision) == {"b": (UAU, "y")}
@@ -156,7 +156,7 @@ def test_13_6_4_an_error_fails_the_attempt() -> None:
     assert not decision.is_scheduled
 
 
-def test_13_6_7_who_must_not_fail_is_asked_first() -> None:
+def test_13_6_7_ignorable_extenders_are_called_last() -> None:
     configs = [
         ExtenderConfig(url_prefix=name, ignorable=name in ("E1", "E3"))
         for name in ("E1", "E2", "E3", "E4")
@@ -189,7 +189,7 @@ def test_an_extender_without_interest_or_verb_is_not_asked() -> None:
 
 @pytest.mark.parametrize("is_ignorable", [False, True])
 @pytest.mark.parametrize("has_objects", [False, True])
-def test_a_node_that_was_not_asked_about_is_an_error(is_ignorable: bool, has_objects: bool) -> None:
+def test_a_node_that_was_not_sent_is_an_error(is_ignorable: bool, has_objects: bool) -> None:
     answer = FilterAnswer(["a", "ghost"], has_objects)
     decision = decide(Fake(filter=answer, is_ignorable=is_ignorable))
     if is_ignorable:
@@ -207,10 +207,10 @@ def test_reasons_replace_those_of_plugins() -> None:
         filter=lambda state, pod, nodes: np.array([n == "a" for n in nodes.names], np.int64),
         filter_status=lambda state, code: Status.unschedulable("by plugin"),
     )
-    answer = FilterAnswer([], failed={"a": "by extender", "b": "full", "nobody": "?"})
+    answer = FilterAnswer([], failed={"a": "by extender", "b": "full", "unknown": "?"})
     decision = decide(Fake(filter=answer), plugins=[plugin])
     assert decision.message == "0/3 nodes are available: 1 by extender, 1 full."
-    # Whoever rejected a node hears of events all the same.
+    # The plugins that rejected a node stay rejectors.
     assert decision.diagnosis.unschedulable_plugins == {"F", "Extender"}
     assert decision.evaluated_count == 2
 
@@ -290,7 +290,7 @@ def test_entries_add_up_and_unknown_hosts_do_not_matter() -> None:
     assert totals(decision) == {"a": 30, "b": -10, "c": 0}
 
 
-def test_an_extender_that_fails_to_score_counts_nothing() -> None:
+def test_an_extender_that_fails_to_score_adds_nothing() -> None:
     decision = decide(Fake(scores=RuntimeError("any"), weight=1), Fake(scores={"c": 1}, weight=1))
     assert totals(decision) == {"a": 0, "b": 0, "c": 10}
     assert decision.node_name == "c"
@@ -309,7 +309,7 @@ def winners(*extenders: Extender, nodes: str = "abc") -> Counter[str]:
     return Counter(decide(*extenders, nodes=nodes, seed=seed).node_name for seed in range(60))
 
 
-def test_ties_between_named_nodes_are_broken_by_chance() -> None:
+def test_ties_between_named_nodes_are_broken_at_random() -> None:
     found = winners(Fake(scores={"a": 0, "b": 0, "c": 0}, weight=1))
     assert set(found) == {"a", "b", "c"}
 
@@ -359,7 +359,7 @@ def bind(*extenders: Extender) -> bool:
     return asyncio.run(chain.bind(make_pod("p"), "a"))
 
 
-def test_the_first_binder_that_cares_binds() -> None:
+def test_the_first_interested_binder_binds() -> None:
     others: list[Any] = [Fake(), Fake(bind=True, is_interested=False)]
     binder, late = Fake(bind=True), Fake(bind=True)
     assert bind(*others, binder, late)
@@ -371,7 +371,7 @@ def test_without_a_binder_the_plugins_bind() -> None:
     assert not bind(Fake(bind=ExtenderError("no"), is_ignorable=True))
 
 
-def test_a_binder_that_must_not_fail_fails_the_binding() -> None:
+def test_the_failure_of_a_binder_that_is_not_ignorable_fails_the_binding() -> None:
     with pytest.raises(ExtenderError, match="no"):
         bind(Fake(bind=ExtenderError("no")), Fake(bind=True))
 

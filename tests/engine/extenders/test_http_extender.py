@@ -1,4 +1,4 @@
-"""One extender over real HTTP: what is sent, what is understood, how it fails (spec 04 §13.2)."""
+"""One extender over real HTTP: requests, answers and failures (spec 04 §13.2)."""
 
 import base64
 import socket
@@ -30,7 +30,7 @@ NODES: list[Node] = [make_node("a"), make_node("b")]
 # --- requests ---
 
 
-def test_an_extender_that_knows_the_nodes_gets_names(server: Server) -> None:
+def test_an_extender_with_a_node_cache_gets_names(server: Server) -> None:
     server.answers["filter"] = {"NodeNames": ["b"]}
     server.extender(filter_verb="filter", node_cache_capable=True).filter(POD, NODES)
     (request,) = server.requests
@@ -137,7 +137,9 @@ def test_scores_are_read(server: Server) -> None:
         pytest.param({"FailedNodes": []}, "at FailedNodes, expected an object", id="failed"),
     ],
 )
-def test_garbage_is_an_error_that_shows_it(server: Server, answer: object, text: str) -> None:
+def test_an_unreadable_answer_is_shown_in_the_error(
+    server: Server, answer: object, text: str
+) -> None:
     server.answers["filter"] = answer
     extender = server.extender(filter_verb="filter", node_cache_capable=True)
     with pytest.raises(ExtenderError) as raised:
@@ -239,7 +241,7 @@ def certificate() -> SelfSigned:
     return self_signed(now_ns=SystemClock().now_ns())
 
 
-def test_a_certificate_nobody_vouches_for_is_an_error(
+def test_a_certificate_of_an_unknown_authority_is_an_error(
     make_server: Callable[..., Server], certificate: SelfSigned
 ) -> None:
     server = make_server(certificate)
@@ -248,7 +250,7 @@ def test_a_certificate_nobody_vouches_for_is_an_error(
 
 
 @pytest.mark.parametrize("options", [{"enable_https": True}, {"insecure": True}, {"ca": True}])
-def test_what_makes_a_certificate_good(
+def test_certificates_that_are_accepted(
     make_server: Callable[..., Server], certificate: SelfSigned, options: dict[str, bool]
 ) -> None:
     server = make_server(certificate)
@@ -267,7 +269,7 @@ def test_what_makes_a_certificate_good(
     assert list(extender.filter(POD, NODES).node_names) == ["a"]
 
 
-def test_an_authority_that_is_not_to_be_used_is_refused() -> None:
+def test_an_authority_with_insecure_is_refused() -> None:
     tls = ExtenderTLSConfig(insecure=True, ca_data=base64.b64decode("eA=="))
     config = ExtenderConfig(url_prefix="https://e", tls_config=tls)
     with pytest.raises(ConfigError) as raised:
@@ -278,7 +280,7 @@ def test_an_authority_that_is_not_to_be_used_is_refused() -> None:
     )
 
 
-def test_a_server_that_speaks_no_tls_is_an_error(server: Server) -> None:
+def test_a_server_without_tls_is_an_error(server: Server) -> None:
     url = server.url.replace("http:", "https:")
     config = ExtenderConfig(url_prefix=url, filter_verb="filter", enable_https=True)
     with pytest.raises(ExtenderError, match=f'Post "{url}/filter": '):

@@ -67,12 +67,12 @@ def test_a_rejected_pod_says_why_and_waits_for_any_event(server: Server) -> None
     result = simulate([server.config(filter_verb="filter")])
     assert outcome(result).reason == "Unschedulable"
     assert outcome(result).message.startswith("0/3 nodes are available: 2 no gpu. ")
-    # The pod's own condition is an event, too, and nobody knows which of them help an extender.
+    # The pod's own condition is an event, too, and every event may matter to an extender.
     assert outcome(result).attempts == 2
 
 
 def test_faults_fail_the_attempt_and_the_loop_goes_on(server: Server) -> None:
-    """The first pod meets every fault in turn, each in one attempt, and is placed in the end."""
+    """Each attempt of the first pod has another fault; the last one succeeds."""
     faults: list[Any] = [
         b"garbage",
         500,
@@ -102,14 +102,14 @@ def test_faults_fail_the_attempt_and_the_loop_goes_on(server: Server) -> None:
     assert faults == []
 
 
-def test_a_fault_is_the_reason_the_pod_shows(server: Server) -> None:
+def test_a_fault_is_in_the_condition_of_the_pod(server: Server) -> None:
     server.answers["filter"] = 500
     shown = outcome(simulate([server.config(filter_verb="filter")], limit_s=5))
     assert shown.reason == "SchedulerError"
     assert shown.message == f"failed filter with extender at URL {server.url}/filter, code 500"
 
 
-def test_an_ignorable_extender_that_is_gone_stops_nobody() -> None:
+def test_an_unreachable_ignorable_extender_is_skipped() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -118,8 +118,8 @@ def test_an_ignorable_extender_that_is_gone_stops_nobody() -> None:
     assert outcome(result).outcome == "Scheduled"
 
 
-def test_an_extender_has_the_last_word_on_victims(server: Server) -> None:
-    """Preemption would take the least important victim; the extender leaves another node."""
+def test_an_extender_restricts_the_victims(server: Server) -> None:
+    """Preemption would choose the victim of lowest priority; the extender leaves another node."""
 
     def leave_b(handler: BaseHTTPRequestHandler) -> None:
         offered = server.requests[-1].body["NodeNameToMetaVictims"]
@@ -139,7 +139,7 @@ def test_an_extender_has_the_last_word_on_victims(server: Server) -> None:
     assert result.evicted == ["default/on-b"]
 
 
-def test_a_failed_binding_is_told_as_it_is(server: Server) -> None:
+def test_the_error_of_a_failed_binding_is_not_wrapped(server: Server) -> None:
     server.answers["bind"] = {"Error": "quota"}
     shown = outcome(simulate([server.config(bind_verb="bind")], limit_s=5))
     assert (shown.reason, shown.message) == ("SchedulerError", "quota")
@@ -149,11 +149,11 @@ def test_an_extender_binds_instead_of_the_plugins(server: Server) -> None:
     server.answers["bind"] = {}
     result = simulate([server.config(bind_verb="bind")], limit_s=5)
     assert server.requests[0].body["PodName"] == "p"
-    # It said it had bound the pod, and nobody else did.
+    # The extender answered success, and no plugin bound the pod.
     assert outcome(result).node == ""
 
 
-def test_what_an_extender_manages_the_scheduler_does_not_count(server: Server) -> None:
+def test_managed_resources_are_not_counted_by_the_scheduler(server: Server) -> None:
     server.answers["filter"] = {"NodeNames": ["b"]}
     managed = (ManagedResource(name="example.com/gpu", ignored_by_scheduler=True),)
     config = server.config(filter_verb="filter", node_cache_capable=True, managed_resources=managed)

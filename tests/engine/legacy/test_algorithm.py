@@ -22,7 +22,7 @@ def predicates(algorithm: Algorithm) -> list[str]:
     return [predicate.name for predicate in algorithm.predicates]
 
 
-def test_2_nothing_asked_for_still_checks_conditions() -> None:
+def test_2_an_empty_policy_checks_conditions() -> None:
     algorithm = build_algorithm(convert_policy({"predicates": [], "priorities": []}))
     assert predicates(algorithm) == ["CheckNodeCondition"]
     assert algorithm.priorities == ()
@@ -90,7 +90,7 @@ def test_providers_can_be_built(name: str) -> None:
         ),
     ],
 )
-def test_policies_that_make_no_sense(document: dict[str, Any], text: str) -> None:
+def test_invalid_policies(document: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError) as failure:
         build_algorithm(convert_policy(document))
     assert str(failure.value) == text

@@ -51,7 +51,7 @@ def test_turns_follow_names_when_nodes_come_and_go() -> None:
     assert names(0, 1, 2, 3) == ["c", "bb", "b", "a"]
 
 
-def test_a_single_feasible_node_is_not_scored_and_uses_up_no_turn() -> None:
+def test_a_single_feasible_node_is_not_scored_and_uses_no_turn() -> None:
     engine = decider([make_node("a"), make_node("b", unschedulable=True)])
     engine.last_node_index = 4
     decision = engine.decide(LegacyPodInfo(make_pod()))
@@ -60,7 +60,7 @@ def test_a_single_feasible_node_is_not_scored_and_uses_up_no_turn() -> None:
     assert engine.last_node_index == 4
 
 
-def test_all_reasons_of_a_node_are_told_and_counted() -> None:
+def test_all_reasons_of_a_node_are_listed_and_counted() -> None:
     nodes = [
         make_node("a", cpu="1"),
         make_node("b", cpu="1"),
@@ -76,7 +76,7 @@ def test_all_reasons_of_a_node_are_told_and_counted() -> None:
     assert decision.reasons(row) == ("NodeUnschedulable", "Insufficient cpu", "MatchNodeSelector")
 
 
-def test_without_nodes_there_is_nothing_to_say() -> None:
+def test_without_nodes_the_attempt_fails() -> None:
     decision = decide([], make_pod())
     assert decision.error == "no nodes available to schedule pods"
     assert not decision.is_fit_error
@@ -106,7 +106,7 @@ def test_without_priorities_every_node_scores_1() -> None:
     assert decision.total.tolist() == [1, 1]
 
 
-def test_an_empty_policy_still_asks_whether_the_node_is_up() -> None:
+def test_an_empty_policy_checks_node_conditions() -> None:
     nodes = [make_node("a", unschedulable=True), make_node("b", taints=["t:NoSchedule"])]
     assert decide(nodes, make_pod(), Policy()).node_name == "b"
 

@@ -1,4 +1,4 @@
-"""What the equivalence cache keeps is what the predicates would say again."""
+"""The equivalence cache changes no decision."""
 
 from itertools import count
 from typing import Any
@@ -62,7 +62,7 @@ def controlled(template: int, **fields: Any) -> Pod:
 
 
 class Twins(LegacyBench):
-    """A cluster with a decider that remembers and one that does not; both hear of everything."""
+    """A cluster with two deciders, with and without the cache; both get all events."""
 
     def __init__(self, policy: Policy = POLICY) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ def described(decision: LegacyDecision) -> tuple[object, ...]:
 
 
 class Churn:
-    """Random events, and pods of a few templates that change now and then."""
+    """Random events, and pods of a few templates that sometimes change."""
 
     def __init__(self, seed: int, twins: Twins) -> None:
         self._rng = np.random.default_rng(seed)
@@ -177,7 +177,7 @@ class Churn:
         return pod
 
     def happen(self) -> None:
-        """Let one thing happen in the cluster."""
+        """Apply one event."""
         twins = self._twins
         infos = list(twins.cache.nodes.values())
         pods = [pod.pod for info in infos for pod in info.pods]
@@ -244,7 +244,7 @@ def test_the_cache_is_used() -> None:
     assert after.hits > after.misses - before.misses > 0
 
 
-def test_classes_asked_about_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_most_recently_used_classes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equivalence_cache, "CLASSES_MAX", 2)
     twins = Twins()
     twins.put_node(make_node("n1"))
@@ -291,7 +291,7 @@ def test_a_pod_with_a_missing_claim_is_not_cached() -> None:
     assert twins.kept.statistics().misses == 0
 
 
-def test_rows_that_move_take_their_verdicts_along() -> None:
+def test_verdicts_follow_rows_that_move() -> None:
     twins = Twins(Policy(predicates=(named("PodToleratesNodeTaints"),)))
     twins.put_node(make_node("a", taints=["t:NoSchedule"]))
     twins.put_node(make_node("b"))
@@ -303,7 +303,7 @@ def test_rows_that_move_take_their_verdicts_along() -> None:
     assert twins.decide(controlled(1)).node_name == "b"
 
 
-def test_a_pod_that_comes_drops_inter_pod_affinity() -> None:
+def test_an_added_pod_drops_inter_pod_affinity() -> None:
     twins = Twins()
     twins.put_node(make_node("n", labels={"rack": "0"}))
     apart = make_affinity(apart=[make_pod_term("rack", "app=web")])

@@ -35,7 +35,7 @@ SCORE: dict[str, Any] = {"prioritizeVerb": "score", "weight": 2}
 
 
 class Server:
-    """`answers` says by path what to reply: a document, or a status code."""
+    """`answers` are by path: a document, or a status code."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
@@ -72,7 +72,7 @@ class Server:
         return [path for path, _ in self.requests]
 
     def policy(self, *extenders: dict[str, Any], **more: Any) -> Policy:
-        """A Policy whose extenders live under /0, /1, … of this server."""
+        """A Policy with extenders under /0, /1, … of this server."""
         entries = [
             {"urlPrefix": f"{self.url}/{index}/", **extender}
             for index, extender in enumerate(extenders)
@@ -121,7 +121,7 @@ def test_extenders_filter_one_after_the_other_what_is_left(server: Server) -> No
     assert [decision.reasons(row) for row in range(3)] == [(), ("no gpu",), ()]
 
 
-def test_nobody_is_asked_when_no_node_is_left(server: Server) -> None:
+def test_no_extender_is_called_when_no_node_is_left(server: Server) -> None:
     server.answers = {"/0/filter": {"FailedNodes": {"a": "x", "b": "x", "c": "y"}}}
     decision = decide(server.policy(FILTER, FILTER))
     assert server.paths == ["/0/filter"]
@@ -129,7 +129,7 @@ def test_nobody_is_asked_when_no_node_is_left(server: Server) -> None:
     assert decision.error == "0/3 nodes are available: 1 y, 2 x."
 
 
-def test_nobody_is_asked_when_predicates_leave_no_node(server: Server) -> None:
+def test_no_extender_is_called_when_predicates_leave_no_node(server: Server) -> None:
     decision = decide(server.policy(FILTER), make_node("a", unschedulable=True))
     assert decision.is_fit_error
     assert server.paths == []
@@ -150,7 +150,7 @@ def test_messages_follow_the_reasons_of_predicates_and_of_earlier_extenders(
     assert "1 x, 3 y" in decision.error
 
 
-def test_nodes_that_are_left_are_known_once_and_in_order(server: Server) -> None:
+def test_nodes_that_are_left_are_listed_once_and_in_order(server: Server) -> None:
     server.answers = {"/0/filter": {"NodeNames": ["c", "a", "c"]}}
     assert names(decide(server.policy(FILTER))) == ["a", "c"]
 
@@ -159,7 +159,7 @@ def test_nodes_that_are_left_are_known_once_and_in_order(server: Server) -> None
     ("answer", "text"),
     [
         pytest.param(500, "Failed filter with extender at URL {url}/0/, code 500", id="status"),
-        pytest.param({"Error": "out of order"}, "out of order", id="told"),
+        pytest.param({"Error": "out of order"}, "out of order", id="error-in-the-answer"),
         pytest.param(
             {"NodeNames": ["z"]},
             'extender "{url}/0/" claims a filtered node "z" which is not found in the input node '
@@ -170,7 +170,7 @@ def test_nodes_that_are_left_are_known_once_and_in_order(server: Server) -> None
 )
 def test_any_error_of_a_filter_fails_the_attempt(server: Server, answer: Any, text: str) -> None:
     server.answers = {"/0/filter": answer}
-    # Both fields are younger than v1.9, which knew nothing of them.
+    # v1.9 does not have these two fields.
     younger = {"ignorable": True, "managedResources": [{"name": "example.com/gpu"}]}
     decision = decide(server.policy({**FILTER, **younger}, FILTER))
     assert decision.error == text.format(url=server.url)
@@ -179,7 +179,7 @@ def test_any_error_of_a_filter_fails_the_attempt(server: Server, answer: Any, te
     assert server.paths == ["/0/filter"]
 
 
-def test_whatever_an_extender_raises_is_an_error_of_the_extender() -> None:
+def test_any_exception_of_an_extender_becomes_an_extender_error() -> None:
     class Broken(HttpExtenderV19):
         def filter(self, pod: Pod, nodes: Any) -> FilterAnswer:
             raise RuntimeError("broken")
@@ -217,7 +217,7 @@ def test_scores_are_added_to_those_of_priorities(server: Server) -> None:
     assert decision.total.tolist() == [3 + 4, 3 + 6]
 
 
-def test_an_extender_that_cannot_score_is_overlooked(server: Server) -> None:
+def test_an_extender_that_cannot_score_is_skipped(server: Server) -> None:
     server.answers = {"/0/score": 500, "/1/score": [{"Host": "b", "Score": 1}]}
     decision = decide(server.policy(SCORE, SCORE))
     assert decision.total is not None
@@ -229,7 +229,7 @@ def test_an_extender_that_cannot_score_is_overlooked(server: Server) -> None:
 
 
 async def place(policy: Policy) -> tuple[Pod, RecordedEvents]:
-    """What becomes of a pod on a cluster with one node."""
+    """Schedule a pod on a cluster with one node."""
     clock = VirtualClock(asyncio.get_running_loop())
     client = MemoryClient(MemoryCluster(clock, admission=False))
     objects, events = ClusterObjects(), RecordedEvents()
@@ -272,7 +272,7 @@ def test_without_a_bind_verb_the_api_binds(server: Server) -> None:
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        pytest.param({"Error": "not now"}, "not now", id="told"),
+        pytest.param({"Error": "not now"}, "not now", id="error-in-the-answer"),
         pytest.param(503, "Failed bind with extender at URL {url}/0/, code 503", id="status"),
     ],
 )
@@ -290,11 +290,11 @@ def test_a_binding_an_extender_refuses_is_rejected(server: Server, answer: Any, 
 # --- from a Policy ---
 
 
-def test_a_policy_without_extenders_asks_nobody() -> None:
+def test_a_policy_without_extenders_has_no_chain() -> None:
     assert extenders_v1_9(build_algorithm(Policy()).extenders) is None
 
 
-def test_certificates_that_contradict_each_other_are_told_at_the_start() -> None:
+def test_contradicting_certificate_settings_fail_at_the_start() -> None:
     tls = ExtenderTLSConfig(insecure=True, ca_file="ca.pem")
     with pytest.raises(ConfigError, match="couldn't build extenders: specifying a root"):
         extenders_v1_9([ExtenderConfig(url_prefix="https://e", tls_config=tls)])

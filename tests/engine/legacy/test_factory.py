@@ -1,4 +1,4 @@
-"""The factory of an older version makes the parts of its time, and they work together."""
+"""The factory of an older version builds a scheduler with the parts of that version."""
 
 import asyncio
 from collections import Counter
@@ -39,7 +39,7 @@ def simulation(version: str, documents: list[JsonObject]) -> Simulation:
         ("v1.20", (Cache120, Snapshot, SchedulingQueue120)),
     ],
 )
-def test_a_version_has_the_parts_of_its_time(name: str, types: tuple[type, ...]) -> None:
+def test_a_version_has_its_own_parts(name: str, types: tuple[type, ...]) -> None:
     async def run() -> tuple[type, ...]:
         scheduler = simulation(name, NODES).cluster.scheduler
         return type(scheduler.cache), type(scheduler.snapshot), type(scheduler.queue)
@@ -62,7 +62,7 @@ def test_an_older_scheduler_places_pods(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["v1.17", "v1.20"])
-def test_an_assumption_that_is_not_confirmed_expires(
+def test_an_assumed_pod_that_is_not_confirmed_expires(
     make_world: type[Any], run: Callable[[Coroutine[Any, Any, None]], None], name: str
 ) -> None:
     async def scenario() -> None:
@@ -71,7 +71,7 @@ def test_an_assumption_that_is_not_confirmed_expires(
         pod = world.create(make_pod("p"))
         await world.settle()
         assert world.server.bound == {"p": "n1"}
-        # The sweep looks once a second, and the moment of expiry itself is too early.
+        # The sweep runs once a second, and a pod stays at its expiry itself.
         await asyncio.sleep(30.5)
         assert world.cache.is_assumed(pod)
         await asyncio.sleep(1)
@@ -82,7 +82,7 @@ def test_an_assumption_that_is_not_confirmed_expires(
     run(scenario())
 
 
-def test_equal_nodes_are_chosen_by_lot() -> None:
+def test_equal_nodes_are_chosen_at_random() -> None:
     """Spec 04 §19.2: each of the best is as likely as the others."""
     selector = ReservoirSelector(np.random.default_rng(0))
     totals = np.array([1, 5, 2, 5, 5], np.int64)

@@ -39,7 +39,7 @@ def test_5_added_if_not_present_is_there_once() -> None:
     assert names(queue) == ["a"]
 
 
-def test_who_waits_gets_the_next_pod_and_nothing_after_the_end() -> None:
+def test_a_waiting_pop_gets_the_next_pod_and_none_after_close() -> None:
     async def run() -> list[str | None]:
         queue = Fifo()
         waiting = asyncio.create_task(queue.pop())

@@ -8,7 +8,7 @@ def fail(backoff: PodBackoff, now_s: float) -> float | None:
     return backoff.begin_wait("ns/p", now_s)
 
 
-def test_1_waits_double_up_to_a_minute_and_2_begin_anew_after_it() -> None:
+def test_1_waits_double_up_to_a_minute_and_2_start_again_after_it() -> None:
     backoff, now_s = PodBackoff(), 1000.0
     waits: list[float | None] = []
     for _ in range(9):
@@ -19,7 +19,7 @@ def test_1_waits_double_up_to_a_minute_and_2_begin_anew_after_it() -> None:
     assert waits == [1, 2, 4, 8, 16, 32, 60, 1, 2]
 
 
-def test_6_a_failure_during_a_wait_is_not_followed_up() -> None:
+def test_6_a_failure_during_a_wait_starts_no_second_wait() -> None:
     backoff = PodBackoff()
     assert fail(backoff, 1.0) == 1
     assert fail(backoff, 1.1) is None

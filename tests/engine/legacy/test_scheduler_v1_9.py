@@ -1,4 +1,4 @@
-"""What becomes of a pod after v1.9 has decided on it (spec 04 §19.1)."""
+"""Binding and retries of v1.9 (spec 04 §19.1)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ from kubestow.testing.handles import RecordedEvents
 
 
 class RefusingClient(MemoryClient):
-    """Refuses bindings while told to."""
+    """Refuses bindings while `refuses` is set."""
 
     refuses = False
 
@@ -32,7 +32,7 @@ class RefusingClient(MemoryClient):
 
 
 class World:
-    """A scheduler on a cluster in memory; what the cluster has is handed to it by hand."""
+    """A scheduler on a cluster in memory; tests pass the events to it."""
 
     def __init__(self) -> None:
         clock = VirtualClock(asyncio.get_running_loop())
@@ -77,7 +77,7 @@ def in_world(work: Callable[[World], Awaitable[None]]) -> None:
     run_in_virtual_time(run())
 
 
-def test_a_placed_pod_is_bound_and_told_of() -> None:
+def test_a_placed_pod_is_bound_and_gets_an_event() -> None:
     async def work(world: World) -> None:
         await world.add(make_node("n"), make_pod("p"))
         await world.next()
@@ -140,7 +140,7 @@ def test_an_assumed_pod_expires_half_a_minute_after_its_binding() -> None:
     async def work(world: World) -> None:
         await world.add(make_node("n"), make_pod("p"))
         await world.next()
-        # Nobody tells of the pod on its node.
+        # No event confirms the binding.
         assert world.scheduler.cache.statistics().pods == 1
         await asyncio.sleep(31)
         await world.add(make_pod("q"))

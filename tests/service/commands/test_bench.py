@@ -15,7 +15,7 @@ SMALL = ["bench", "--workload", "ResourceClaimTemplate", "--nodes", "300", "--po
 
 
 class _EndsTheProcess:
-    """Whoever reads this from a pipe is gone."""
+    """Ends the process that unpickles it."""
 
     def __call__(self) -> None:
         raise AssertionError("not read from a pipe")

@@ -31,13 +31,13 @@ def placed(output: str) -> dict[str, str]:
     return {pod["name"]: pod.get("node", "") for pod in json.loads(output)["pods"]}
 
 
-def test_reasons_are_in_v1_9s_words() -> None:
+def test_reasons_have_the_texts_of_v1_9() -> None:
     output = simulate("--compatibility", "v1.9")
     assert "6 of 7 pods scheduled" in output
     assert "1 Insufficient memory, 1 PodToleratesNodeTaints, 3 Insufficient cpu." in output
 
 
-def test_the_autoscalers_provider_places_otherwise() -> None:
+def test_the_autoscalers_provider_places_differently() -> None:
     by_default, packed = (
         placed(simulate("-o", "json", "--compatibility", "v1.9", *args))
         for args in ((), ("--algorithm-provider", "ClusterAutoscalerProvider"))
@@ -88,7 +88,7 @@ def test_a_policy_in_a_config_map_decides(tmp_path: Path) -> None:
         (["--percentage-of-nodes-to-score", "50"], InputError, "newer than v1.9"),
     ],
 )
-def test_what_is_wrong_is_said(args: list[str], error: type[Exception], text: str) -> None:
+def test_wrong_input_is_reported(args: list[str], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         simulate("--compatibility", "v1.9", *args)
 
@@ -101,7 +101,7 @@ def test_a_policy_with_an_unknown_name_says_where_it_came_from(tmp_path: Path) -
 
 
 def test_extenders_of_a_policy_are_not_asked_to_bind(tmp_path: Path) -> None:
-    # Nobody listens there: a binding that was asked for would fail.
+    # No server listens there: a binding by the extender would fail.
     extender = {"urlPrefix": "http://127.0.0.1:9", "bindVerb": "bind"}
     path = tmp_path / "policy.json"
     path.write_text(json.dumps({**POLICY, "extenders": [extender]}))

@@ -34,7 +34,7 @@ def test_without_a_scheduler_it_says_how_to_bring_one():
     assert "kubestow run --kubeconfig" in output
 
 
-def test_a_port_that_is_taken_is_an_error_a_user_can_mend():
+def test_a_port_in_use_is_an_error():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -47,7 +47,7 @@ def test_a_port_that_is_taken_is_an_error_a_user_can_mend():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_signal_ends_it_in_good_order(tmp_path: Path, number: signal.Signals):
+def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals):
     path = tmp_path / "kubeconfig"
     command = [sys.executable, "-u", "-m", "kubestow", "demo", "--serve", "--nodes", "1"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -1,4 +1,4 @@
-"""`kubestow simulate --config`: the configuration decides, and its mistakes fit on a line."""
+"""`kubestow simulate --config`: the configuration decides, and its errors are one line."""
 
 import sys
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_the_configuration_decides(simulate: Runner) -> None:
     assert '"node": "small"' in output
 
 
-def test_plugins_from_outside_take_part(simulate: Runner) -> None:
+def test_out_of_tree_plugins_take_part(simulate: Runner) -> None:
     _, output, _ = simulate(CUSTOM % "blue", "-o", "json")
     assert '"node": "small"' in output
     code, output, _ = simulate(CUSTOM % "green", "-o", "json", "--fail-on-pending")
@@ -142,7 +142,7 @@ def test_plugins_from_outside_take_part(simulate: Runner) -> None:
         ),
     ],
 )
-def test_mistakes_are_one_line_and_exit_code_2(simulate: Runner, config: str, message: str) -> None:
+def test_errors_are_one_line_and_exit_code_2(simulate: Runner, config: str, message: str) -> None:
     code, output, errors = simulate(config)
     assert (code, output) == (2, "")
     assert errors == f"kubestow: error: {message}\n"

@@ -116,7 +116,7 @@ def test_a_disabled_metric_is_not_shown_and_can_still_be_used() -> None:
     assert registry.disabled_count == 1
 
 
-def test_values_nobody_allowed_become_unexpected() -> None:
+def test_values_that_are_not_allowed_become_unexpected() -> None:
     allowed = parse_allowed_labels({"c_total,plugin": "'A,B'"})
     family = MetricsRegistry(allowed_labels=allowed).counter("c_total", "x", ("plugin", "other"))
     for plugin in ("A", "C", "D"):
@@ -127,7 +127,7 @@ def test_values_nobody_allowed_become_unexpected() -> None:
     }
 
 
-def test_reset_starts_counters_anew_and_leaves_gauges() -> None:
+def test_reset_sets_counters_to_0_and_leaves_gauges() -> None:
     registry = MetricsRegistry()
     counter, gauge = registry.counter("c_total", "x").only, registry.gauge("g", "x").only
     histogram = registry.histogram("h", "x", buckets=(1,)).only

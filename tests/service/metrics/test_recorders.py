@@ -27,7 +27,7 @@ PROFILE = "default-scheduler"
 
 
 class FakeServer:
-    """Binds whatever it is asked to, after a moment."""
+    """Binds every pod after a moment."""
 
     def __init__(self) -> None:
         self.refusal: ApiError | None = None
@@ -161,19 +161,19 @@ async def test_a_refused_binding_counts_as_an_error() -> None:
 
 
 @scenario
-async def test_evaluations_count_nodes_and_leave_out_who_stood_back() -> None:
+async def test_evaluations_count_nodes_and_leave_out_skipped_plugins() -> None:
     world = World(make_node("n1"), make_node("n2", cpu="1"), make_node("n3", unschedulable=True))
     name = "plugin_evaluation_total"
     assert world.value(name, "NodeName", "Filter", PROFILE) == 0  # there from the start
     await world.schedule(make_pod("a", cpu="2"))
-    # n3 falls to NodeUnschedulable, n2 to NodeResourcesFit; the others see what is left.
+    # NodeUnschedulable rejects n3, NodeResourcesFit n2; later filters get the rest.
     assert world.value(name, "NodeUnschedulable", "Filter", PROFILE) == 3
     assert world.value(name, "NodeName", "Filter", PROFILE) == 2
     assert world.value(name, "NodeResourcesFit", "Filter", PROFILE) == 2
     assert world.value(name, "PodTopologySpread", "Filter", PROFILE) == 0
     assert world.value(name, "PodTopologySpread", "PreFilter", PROFILE) == 0
     assert world.value(name, "NodeResourcesFit", "PreFilter", PROFILE) == 1
-    # One node is left, so nobody scores.
+    # One node is left, so nothing is scored.
     assert world.value(name, "NodeResourcesFit", "Score", PROFILE) == 0
     await world.schedule(make_pod("b", cpu="100m"))
     assert world.value(name, "NodeResourcesFit", "Score", PROFILE) == 2
@@ -217,7 +217,7 @@ async def test_a_frozen_decision_has_the_timings_of_its_attempt() -> None:
     assert 0 < sum(preempting) < 20
 
 
-def test_a_meter_keeps_what_it_measures_if_asked() -> None:
+def test_a_meter_keeps_timings_on_request() -> None:
     clock = ManualClock()
     catalogue = SchedulerCatalogue(MetricsRegistry(), DEFAULT_GATES)
     recorder = SchedulerRecorder(catalogue, clock, np.random.default_rng(1))
@@ -258,7 +258,7 @@ async def test_events_are_timed_by_what_they_were() -> None:
 
 
 @scenario
-async def test_sizes_are_read_when_somebody_looks() -> None:
+async def test_sizes_are_computed_on_each_scrape() -> None:
     world = World(make_node("n1"), make_node("n2"))
     assert world.value("cache_size", "nodes") == 2
     assert world.value("cache_size", "assumed_pods") == 0
@@ -290,7 +290,7 @@ async def test_attempts_are_labelled_up_to_fifteen() -> None:
     assert 'scheduler_pod_scheduling_attempts_bucket{le="8"} 0\n' in attempts.text()
 
 
-def test_sampling_hits_the_share_asked_for() -> None:
+def test_sampling_has_the_given_share() -> None:
     sampler = Sampler(np.random.default_rng(7))
     hits = sum(sampler() for _ in range(20_000))
     assert 1800 < hits < 2200

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-_NOW = datetime.now(UTC)  # noqa: TID251 - TLS looks at the real clock, whatever we do
+_NOW = datetime.now(UTC)  # noqa: TID251 - TLS always uses the real clock
 
 
 class Authority:
@@ -81,4 +81,4 @@ def proxy_authority() -> Authority:
 
 @pytest.fixture(scope="session")
 def stranger() -> Authority:
-    return Authority("somebody else's authority")
+    return Authority("another authority")

@@ -1,4 +1,4 @@
-"""Who is asking (spec 09 §7)."""
+"""Authentication (spec 09 §7)."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,7 @@ from kubestow.testing.clock import ManualClock
 
 
 class Reviewer:
-    """Knows one token."""
+    """Accepts one token."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -63,7 +63,7 @@ class Desk:
         return asyncio.run(self.authenticator.identify(named, certificate))
 
 
-def test_who_shows_nothing_is_anonymous() -> None:
+def test_without_credentials_the_user_is_anonymous() -> None:
     user = Desk().identify()
     assert user is ANONYMOUS_USER
     assert (user.name, user.groups) == ("system:anonymous", ("system:unauthenticated",))
@@ -73,18 +73,18 @@ def test_a_token_is_reviewed() -> None:
     assert Desk().identify(Authorization="Bearer good") == JANE
 
 
-def test_a_bad_token_is_refused_even_where_nobody_has_to_show_one() -> None:
+def test_an_invalid_token_is_refused_even_where_none_is_needed() -> None:
     with pytest.raises(UnauthorizedError):
         Desk().identify(Authorization="Bearer bad")
 
 
-def test_a_token_is_refused_while_nobody_can_be_asked() -> None:
+def test_a_token_is_refused_while_it_cannot_be_reviewed() -> None:
     desk = Desk()
     desk.reviewer.failure = ApiError("down")
     with pytest.raises(UnauthorizedError):
         desk.identify(Authorization="Bearer good")
     desk.reviewer.failure = None
-    assert desk.identify(Authorization="Bearer good") == JANE  # that was not remembered
+    assert desk.identify(Authorization="Bearer good") == JANE  # that was not cached
 
 
 def test_without_a_reviewer_tokens_are_ignored() -> None:
@@ -92,12 +92,12 @@ def test_without_a_reviewer_tokens_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("header", ["Basic Zm9vOmJhcg==", "Bearer", "Bearer ", ""])
-def test_other_ways_to_authorise_count_as_nothing(header: str) -> None:
+def test_other_authorization_schemes_are_ignored(header: str) -> None:
     assert Desk().identify(Authorization=header) is ANONYMOUS_USER
 
 
 @pytest.mark.parametrize("token", ["good", "bad"])
-def test_reviews_are_remembered_for_ten_seconds(token: str) -> None:
+def test_reviews_are_cached_for_ten_seconds(token: str) -> None:
     desk = Desk()
 
     def ask() -> None:
@@ -115,25 +115,25 @@ def test_reviews_are_remembered_for_ten_seconds(token: str) -> None:
     assert len(desk.reviewer.asked) == 2
 
 
-def test_a_client_certificate_carries_name_and_groups(authority: Any) -> None:
+def test_a_client_certificate_has_name_and_groups(authority: Any) -> None:
     desk = Desk(TrustSettings(client_authorities=authority.pem))
     user = desk.identify(authority.client("admin", "system:masters", "ops").der)
     assert user == User(name="admin", groups=("system:masters", "ops", "system:authenticated"))
 
 
-def test_a_certificate_goes_before_a_token(authority: Any) -> None:
+def test_a_certificate_takes_precedence_over_a_token(authority: Any) -> None:
     desk = Desk(TrustSettings(client_authorities=authority.pem))
     user = desk.identify(authority.client("admin").der, Authorization="Bearer bad")
     assert user.name == "admin"
 
 
-def test_a_certificate_of_a_stranger_says_nothing(authority: Any, stranger: Any) -> None:
+def test_a_certificate_of_an_unknown_authority_is_ignored(authority: Any, stranger: Any) -> None:
     desk = Desk(TrustSettings(client_authorities=authority.pem))
     assert desk.identify(stranger.client("admin", "system:masters").der) is ANONYMOUS_USER
 
 
 class TestRequestHeaders:
-    """A proxy says whom it speaks for."""
+    """A proxy sends the user in headers."""
 
     def trust(self, authority: Any, proxy_authority: Any, *names: str) -> TrustSettings:
         return TrustSettings(
@@ -143,7 +143,7 @@ class TestRequestHeaders:
             ),
         )
 
-    def test_headers_of_a_proxy_are_believed(self, authority: Any, proxy_authority: Any) -> None:
+    def test_headers_of_a_proxy_are_trusted(self, authority: Any, proxy_authority: Any) -> None:
         desk = Desk(self.trust(authority, proxy_authority, "front-proxy"))
         user = desk.identify(
             proxy_authority.client("front-proxy").der,
@@ -159,21 +159,21 @@ class TestRequestHeaders:
             extra=(("acme/scope", ("a",)),),
         )
 
-    def test_only_allowed_names_may_speak_for_others(
-        self, authority: Any, proxy_authority: Any
-    ) -> None:
+    def test_only_allowed_names_may_be_proxies(self, authority: Any, proxy_authority: Any) -> None:
         desk = Desk(self.trust(authority, proxy_authority, "front-proxy"))
         assert (
             desk.identify(proxy_authority.client("other").der, X_Remote_User="jane")
             is ANONYMOUS_USER
         )
 
-    def test_any_name_may_if_none_is_listed(self, authority: Any, proxy_authority: Any) -> None:
+    def test_any_name_may_be_a_proxy_if_none_is_listed(
+        self, authority: Any, proxy_authority: Any
+    ) -> None:
         desk = Desk(self.trust(authority, proxy_authority))
         user = desk.identify(proxy_authority.client("other").der, X_Remote_User="jane")
         assert user.name == "jane"
 
-    def test_headers_without_a_proxys_certificate_count_for_nothing(
+    def test_headers_without_a_proxys_certificate_are_ignored(
         self, authority: Any, proxy_authority: Any
     ) -> None:
         desk = Desk(self.trust(authority, proxy_authority))
@@ -181,7 +181,9 @@ class TestRequestHeaders:
         user = desk.identify(authority.client("bob").der, X_Remote_User="jane")
         assert user.name == "bob"
 
-    def test_a_proxy_is_nobody_by_itself(self, authority: Any, proxy_authority: Any) -> None:
+    def test_a_proxy_without_headers_is_anonymous(
+        self, authority: Any, proxy_authority: Any
+    ) -> None:
         desk = Desk(self.trust(authority, proxy_authority))
         assert (
             desk.identify(proxy_authority.client("front-proxy", "system:masters").der)

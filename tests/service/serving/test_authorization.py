@@ -1,4 +1,4 @@
-"""May they (spec 09 §7)."""
+"""Authorization (spec 09 §7)."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ MASTER = User(name="root", groups=("system:masters",))
 
 
 class Reviewer:
-    """Lets the monitor read metrics."""
+    """Allows the monitor to read metrics."""
 
     def __init__(self) -> None:
         self.asked: list[JsonObject] = []
@@ -67,11 +67,11 @@ class Desk:
         pytest.param(MASTER, "/debug/flags/v", "PUT", True, id="masters"),
     ],
 )
-def test_who_may_what(user: User, path: str, method: str, is_allowed: bool) -> None:
+def test_who_is_allowed(user: User, path: str, method: str, is_allowed: bool) -> None:
     assert Desk().allows(user, path, method) is is_allowed
 
 
-def test_the_question_says_everything_about_the_user() -> None:
+def test_the_review_has_everything_about_the_user() -> None:
     desk = Desk()
     desk.allows(MONITOR, "/metrics")
     assert desk.reviewer.asked == [
@@ -88,7 +88,7 @@ def test_the_question_says_everything_about_the_user() -> None:
 @pytest.mark.parametrize(
     ("user", "ttl_s"), [(MONITOR, 10), (ANONYMOUS_USER, 5)], ids=["allow", "deny"]
 )
-def test_answers_are_remembered_for_a_while(user: User, ttl_s: float) -> None:
+def test_answers_are_cached(user: User, ttl_s: float) -> None:
     desk = Desk()
     desk.allows(user, "/metrics")
     desk.clock.advance_s(ttl_s - 0.5)
@@ -99,7 +99,7 @@ def test_answers_are_remembered_for_a_while(user: User, ttl_s: float) -> None:
     assert len(desk.reviewer.asked) == 2
 
 
-def test_nobody_gets_in_while_the_server_cannot_be_asked_and_that_is_not_remembered() -> None:
+def test_access_is_refused_while_the_server_fails_and_that_is_not_cached() -> None:
     desk = Desk()
     desk.reviewer.failure = ApiError("down")
     assert not desk.allows(MONITOR, "/metrics")

@@ -1,10 +1,10 @@
-"""Answers that are good for a while."""
+"""Values expire, and the oldest are dropped."""
 
 from kubestow.service.serving.expiring_cache import ExpiringCache
 from kubestow.testing import ManualClock
 
 
-def test_a_value_is_good_until_its_time_is_over() -> None:
+def test_a_value_expires() -> None:
     clock = ManualClock()
     cache = ExpiringCache[str, int](clock)
     cache.put("a", 1, ttl_s=10)
@@ -15,7 +15,7 @@ def test_a_value_is_good_until_its_time_is_over() -> None:
     assert cache.get("a") is None
 
 
-def test_the_oldest_go_when_there_are_too_many() -> None:
+def test_the_oldest_are_dropped_when_there_are_too_many() -> None:
     cache = ExpiringCache[str, int](ManualClock(), entries_max=2)
     for number, key in enumerate("abac"):
         cache.put(key, number, ttl_s=10)

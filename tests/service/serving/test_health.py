@@ -1,4 +1,4 @@
-"""How health is told (spec 09 §7, examples 1 to 4)."""
+"""Health checks and their texts (spec 09 §7, examples 1 to 4)."""
 
 import pytest
 
@@ -110,7 +110,7 @@ def test_a_plain_answer_is_ok_or_all_of_it() -> None:
         ("nonsense", None),
     ],
 )
-def test_single_checks_say_why(name: str, answer: object) -> None:
+def test_single_checks_have_the_reason(name: str, answer: object) -> None:
     assert endpoint("readyz", UNSYNCED).answer_one(name) == answer
 
 

@@ -1,4 +1,4 @@
-"""The HTTPS port from the outside: TLS, who may what, and what is answered (spec 09 §7)."""
+"""The HTTPS port from the outside: TLS, access and answers (spec 09 §7)."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ TOKEN = "good"
 
 
 class Reviewer:
-    """The API server as far as reviews go: one token, whose owner may do everything."""
+    """The reviews of an API server: one token, whose owner may do everything."""
 
     def __init__(self, config_map: JsonObject | None = None) -> None:
         self._config_map = config_map
@@ -64,7 +64,7 @@ class Process:
 
 
 class Site:
-    """A serving process, and a client that has no reason to trust it."""
+    """A serving process, and a client without credentials."""
 
     def __init__(self, *flags: str, reviewer: Reviewer | None = None) -> None:
         options = parse_options(["--bind-address=127.0.0.1", "--secure-port=1", *flags])
@@ -122,7 +122,7 @@ def _on_a_free_port(options: SchedulerOptions) -> SchedulerOptions:
 
 
 def trusting() -> ssl.SSLContext:
-    """Believes any server."""
+    """Trusts any server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -130,7 +130,7 @@ def trusting() -> ssl.SSLContext:
 
 
 def showing(pair: Any, folder: Path) -> ssl.SSLContext:
-    """Believes any server and shows a certificate."""
+    """Trusts any server and has a certificate."""
     path = folder / "client.pem"
     path.write_bytes(pair.pem + pair.key_pem)
     context = trusting()
@@ -221,7 +221,7 @@ def test_metrics_can_be_reset() -> None:
     run(main)
 
 
-def test_a_fault_of_ours_is_a_500() -> None:
+def test_a_bug_is_a_500() -> None:
     async def main() -> None:
         async with Site() as site:
             family = site.metrics.scheduler.catalogue.pending_pods
@@ -240,7 +240,7 @@ def test_a_fault_of_ours_is_a_500() -> None:
 # --- who may ---
 
 
-def test_who_is_let_in() -> None:
+def test_who_has_access() -> None:
     async def main() -> None:
         async with Site() as site:
             status, kind, text = await site.ask("/metrics", token="")
@@ -265,7 +265,7 @@ def test_client_certificates(authority: Any, stranger: Any, tmp_path: Path) -> N
             assert (await site.ask("/metrics", token="", tls=good))[0] == 200
             masters = showing(authority.client("x", "system:masters"), tmp_path)
             assert (await site.ask("/metrics", token="", tls=masters))[0] == 200
-            unknown = showing(authority.client("nobody"), tmp_path)
+            unknown = showing(authority.client("unknown"), tmp_path)
             assert (await site.ask("/metrics", token="", tls=unknown))[0] == 403
             with pytest.raises(aiohttp.ClientError):
                 await site.ask("/metrics", tls=showing(stranger.client("admin"), tmp_path))
@@ -326,7 +326,7 @@ async def presented(site: Site, name: str = "") -> bytes:
     return found
 
 
-def test_a_certificate_is_made_and_kept_where_asked_to(tmp_path: Path) -> None:
+def test_a_certificate_is_made_and_kept_in_the_directory(tmp_path: Path) -> None:
     async def main() -> None:
         folder = tmp_path / "certs"
         async with Site(f"--cert-dir={folder}") as site:
@@ -382,7 +382,7 @@ def test_given_certificates_are_chosen_by_name_and_read_again(
             replaced = authority.server("main.test")
             write_pair(replaced, tmp_path, "main")
             assert await presented(site, "main.test") == replaced.der
-            # Half-way through the next replacement the old one is used.
+            # During the next replacement the old one is used.
             certificate.write_bytes(authority.server("main.test").pem)
             assert await presented(site, "main.test") == replaced.der
 
@@ -421,7 +421,7 @@ def test_cipher_suites_by_their_go_names() -> None:
         (["--tls-cipher-suites=X"], "Cipher suite X"),
     ],
 )
-def test_what_cannot_be_used_is_said_before_anything_runs(flags: list[str], text: str) -> None:
+def test_unusable_settings_fail_before_anything_runs(flags: list[str], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         Site(*flags)
 
