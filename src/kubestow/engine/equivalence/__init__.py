@@ -1,7 +1,7 @@
 """What is reused between equal pods: deleting this folder would cost speed and nothing else.
 
 Pods are equal here when they have one shape (`api.pod_shape`). For each shape there is a record of
-how such pods fare on every node, for the plugins that allow it (`framework.reuse`); the others are
+verdicts and scores of every node, of the plugins that allow it (`framework.reuse`); the others are
 asked in every cycle.
 
     Records ── one Record per profile and shape ── follows the snapshot, row by row
