@@ -25,7 +25,7 @@ from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.resource_columns import BASIC_RESOURCES
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
-from kubestow.index.nodes import Nodes, nodes_of
+from kubestow.index.nodes import Nodes, SnapshotNodes
 from kubestow.plugins.default_preemption.evictable import (
     VALUE_COUNT,
     Evictable,
@@ -97,7 +97,7 @@ class PodSlots:
         return amounts
 
 
-class ReducedNodes(Nodes):
+class ReducedNodes(SnapshotNodes):
     """Nodes without the pods of lower priority, except those put back slot by slot."""
 
     __slots__ = (
@@ -143,7 +143,7 @@ class ReducedNodes(Nodes):
     @property
     def unchanged(self) -> Nodes:
         """The same nodes with all their pods."""
-        return nodes_of(self.snapshot, self.rows)
+        return SnapshotNodes(self.snapshot, self.rows)
 
     # --- adding and removing pods ---
 
@@ -200,6 +200,10 @@ class ReducedNodes(Nodes):
 
     # --- numbers ---
 
+    @property
+    def basic_requested(self) -> IntArray:
+        return np.stack([self.requested(column) for column in range(BASIC_COUNT)])
+
     def requested(self, column: int) -> IntArray:
         requested = self._requested.get(column)
         if requested is None:
@@ -253,6 +257,10 @@ class ReducedNodes(Nodes):
 
     def non_zero_requested(self, column: int) -> IntArray:
         raise _undeclared("non_zero_requested")
+
+    @property
+    def non_zero(self) -> IntArray:
+        raise _undeclared("non_zero")
 
     def infos(self) -> list[NodeInfo]:
         raise _undeclared("infos")
