@@ -33,12 +33,12 @@ def level_of(verbosity: int) -> int:
     return logging.INFO - max(0, min(verbosity, VERBOSITY_MAX))
 
 
-def is_heard(log: logging.Logger, verbosity: int) -> bool:
+def is_printed(log: logging.Logger, verbosity: int) -> bool:
     """Whether a line of this verbosity is printed; for callers whose fields are expensive."""
     return log.isEnabledFor(level_of(verbosity))
 
 
-def tell(log: logging.Logger, message: str, /, *, v: int = 0, **fields: object) -> None:
+def inform(log: logging.Logger, message: str, /, *, v: int = 0, **fields: object) -> None:
     """Log what happened."""
     level = level_of(v)
     if log.isEnabledFor(level):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubestow.logs import ObjectName, fail, is_heard, level_of, tell, warn
+from kubestow.logs import ObjectName, fail, inform, is_printed, level_of, warn
 from kubestow.service.logging import LogSettings, configure_logging, text_value
 
 LOG = logging.getLogger("kubestow.tests.printing")
@@ -31,7 +31,7 @@ def lines_of(settings: LogSettings) -> io.StringIO:
 
 def test_text_has_header_quoted_message_and_fields() -> None:
     stream = lines_of(LogSettings(verbosity=2))
-    tell(LOG, "Successfully bound pod to node", v=2, pod=ObjectName("ns", "a"), evaluatedNodes=5)
+    inform(LOG, "Successfully bound pod to node", v=2, pod=ObjectName("ns", "a"), evaluatedNodes=5)
     assert re.fullmatch(
         r"I\d{4} \d\d:\d\d:\d\d\.\d{6} {1,7}\d+ test_logging\.py:\d+\] "
         r'"Successfully bound pod to node" pod="ns/a" evaluatedNodes=5\n',
@@ -65,7 +65,7 @@ def test_values_in_text(value: object, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("log_line", "letter"),
-    [(tell, "I"), (warn, "W"), (fail, "E")],
+    [(inform, "I"), (warn, "W"), (fail, "E")],
     ids=["info", "warning", "error"],
 )
 def test_the_first_letter_is_the_severity(log_line: object, letter: str) -> None:
@@ -82,7 +82,7 @@ def test_errors_show_the_error_first() -> None:
 
 def test_json_has_one_object_per_line() -> None:
     stream = lines_of(LogSettings(format="json", verbosity=2))
-    tell(LOG, "bound", v=2, pod=ObjectName("ns", "a"), node="n1", count=3)
+    inform(LOG, "bound", v=2, pod=ObjectName("ns", "a"), node="n1", count=3)
     fail(LOG, "failed", ValueError("boom"))
     first, second = map(json.loads, stream.getvalue().splitlines())
     assert isinstance(first.pop("ts"), float)
@@ -102,27 +102,27 @@ def test_json_has_one_object_per_line() -> None:
 def test_verbosity_decides_what_is_printed(verbosity: int, printed: list[int]) -> None:
     stream = lines_of(LogSettings(verbosity=verbosity))
     for level in (0, 2, 10):
-        tell(LOG, f"at {level}", v=level)
+        inform(LOG, f"at {level}", v=level)
     assert [
         int(line.rpartition(" ")[2].rstrip('"')) for line in stream.getvalue().splitlines()
     ] == (printed)
-    assert [level for level in (0, 2, 10) if is_heard(LOG, level)] == printed
+    assert [level for level in (0, 2, 10) if is_printed(LOG, level)] == printed
 
 
 def test_verbosity_can_change_while_running() -> None:
     stream = io.StringIO()
     verbosity = configure_logging(LogSettings(), stderr=stream)
-    tell(LOG, "quiet", v=4)
+    inform(LOG, "quiet", v=4)
     verbosity.set(4)
-    tell(LOG, "loud", v=4)
+    inform(LOG, "loud", v=4)
     assert "loud" in stream.getvalue()
     assert "quiet" not in stream.getvalue()
 
 
 def test_modules_may_have_a_verbosity_of_their_own() -> None:
     stream = lines_of(LogSettings(vmodule="test_log*=4,other=9"))
-    tell(LOG, "here", v=4)
-    tell(LOG, "too fine", v=5)
+    inform(LOG, "here", v=4)
+    inform(LOG, "too fine", v=5)
     LOG.handle(LOG.makeRecord("x", level_of(1), "elsewhere.py", 1, "elsewhere", (), None))
     assert "here" in stream.getvalue()
     assert len(stream.getvalue().splitlines()) == 1
@@ -131,7 +131,7 @@ def test_modules_may_have_a_verbosity_of_their_own() -> None:
 def test_split_streams_keep_errors_apart() -> None:
     out, err = io.StringIO(), io.StringIO()
     configure_logging(LogSettings(split_stream=True), stdout=out, stderr=err)
-    tell(LOG, "fine")
+    inform(LOG, "fine")
     fail(LOG, "broken")
     assert "fine" in out.getvalue()
     assert "broken" not in out.getvalue()

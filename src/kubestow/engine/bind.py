@@ -35,7 +35,7 @@ from kubestow.framework.profile import Profile, plugin_name
 from kubestow.framework.runner import failure, guarded, run_unreserve
 from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
-from kubestow.logs import ObjectName, is_heard, tell
+from kubestow.logs import ObjectName, inform, is_printed
 from kubestow.queue import Queue, QueuedPod
 
 log = logging.getLogger(__name__)
@@ -101,8 +101,8 @@ class Binder:
             self._fail(placement, status)
             return
         pod = placement.pod
-        if is_heard(log, 2):
-            tell(
+        if is_printed(log, 2):
+            inform(
                 log,
                 "Successfully bound pod to node",
                 v=2,
@@ -151,7 +151,7 @@ class Binder:
             meter.point_ended(PRE_BIND, status)
             if status is not None:
                 return status
-        tell(log, "Attempting to bind pod to node", v=3, pod=placement.pod.key)
+        inform(log, "Attempting to bind pod to node", v=3, pod=placement.pod.key)
         status = await self._write_binding(placement)
         meter.point_ended(BIND, status)
         return status

@@ -22,7 +22,7 @@ from kubestow.errors import QueueError
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import NO_METER, CycleMeter
 from kubestow.framework.status import Status
-from kubestow.logs import ObjectName, fail, is_heard, tell
+from kubestow.logs import ObjectName, fail, inform, is_printed
 from kubestow.queue import Queue, QueuedPod
 
 log = logging.getLogger(__name__)
@@ -99,10 +99,10 @@ class FailureHandler:
         known = self._pods.get(pod.metadata.namespace, pod.metadata.name)
         if known is None or known.spec.node_name:
             if known is None:
-                tell(log, "Pod doesn't exist in informer cache", pod=_name(pod))
+                inform(log, "Pod doesn't exist in informer cache", pod=_name(pod))
             else:
                 text = "Pod has been assigned to node. Abort adding it back to queue."
-                tell(log, text, pod=_name(pod), node=known.spec.node_name)
+                inform(log, text, pod=_name(pod), node=known.spec.node_name)
             self._queue.done(queued_pod.uid)
             return True
         if known.metadata.uid != pod.metadata.uid:
@@ -141,7 +141,7 @@ class FailureHandler:
             nominated_node_name=_changed_nomination(pod, nomination),
         )
         if patch.condition is not None or patch.nominated_node_name is not None:
-            tell(log, "Updating pod condition and nominated node name", v=3, pod=_name(pod))
+            inform(log, "Updating pod condition and nominated node name", v=3, pod=_name(pod))
             self._writer.write_status(pod, patch)
 
 
@@ -154,11 +154,11 @@ def _changed_nomination(pod: Pod, nomination: Nomination | None) -> str | None:
 def _log_failure(pod: Pod, error: Exception | None) -> None:
     """Spec 09 §10: a pod that fits nowhere is normal, everything else an error."""
     if isinstance(error, FitError):
-        if is_heard(log, 2):  # The text is expensive in a large cluster.
-            tell(log, "Unable to schedule pod; no fit; waiting", v=2, pod=_name(pod), err=error)
+        if is_printed(log, 2):  # The text is expensive in a large cluster.
+            inform(log, "Unable to schedule pod; no fit; waiting", v=2, pod=_name(pod), err=error)
     elif error is not None and str(error) == NO_NODES_TEXT:
         text = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
-        tell(log, text, v=2, pod=_name(pod))
+        inform(log, text, v=2, pod=_name(pod))
     elif error is not None:
         fail(log, "Error scheduling pod; retrying", error, pod=_name(pod))
 

@@ -12,7 +12,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.resources import Resources
 from kubestow.cache.node_info import NodeInfo
 from kubestow.engine.scheduler import Scheduler
-from kubestow.logs import tell
+from kubestow.logs import inform
 
 log = logging.getLogger(__name__)
 
@@ -41,13 +41,13 @@ class CacheDebugger:
     def compare(self) -> None:
         """Log what only the informers' stores or only the cache has."""
         scheduler = self._scheduler
-        tell(log, "Cache comparer started", v=3)
+        inform(log, "Cache comparer started", v=3)
         cached = scheduler.cache.dump()
         nodes = difference(
             (node.metadata.name for node in scheduler.objects.nodes.list()), cached.nodes
         )
         if not nodes.is_empty:
-            tell(log, _MISMATCH, missedNodes=nodes.missed, redundantNodes=nodes.redundant)
+            inform(log, _MISMATCH, missedNodes=nodes.missed, redundantNodes=nodes.redundant)
         waiting, _ = scheduler.queue.pending_pods()
         on_nodes = [pod.uid for info in cached.nodes.values() for pod in info.pods]
         pods = difference(
@@ -55,8 +55,8 @@ class CacheDebugger:
             [*on_nodes, *(pod.metadata.uid for pod in waiting)],
         )
         if not pods.is_empty:
-            tell(log, _MISMATCH, missedPods=pods.missed, redundantPods=pods.redundant)
-        tell(log, "Cache comparer finished", v=3)
+            inform(log, _MISMATCH, missedPods=pods.missed, redundantPods=pods.redundant)
+        inform(log, "Cache comparer finished", v=3)
 
     def dump(self) -> None:
         """Log every node with its pods, and the queue."""
@@ -66,10 +66,10 @@ class CacheDebugger:
             node_text(info, [pod.pod for pod in nominator.nominated_pods_for_node(name)])
             for name, info in scheduler.cache.dump().nodes.items()
         ]
-        tell(log, "Dump of cached NodeInfo", nodes="\n\n".join(blocks))
+        inform(log, "Dump of cached NodeInfo", nodes="\n\n".join(blocks))
         pods, summary = scheduler.queue.pending_pods()
         text = "".join(map(pod_line, pods))
-        tell(log, "Dump of scheduling queue", summary=summary, pods=text)
+        inform(log, "Dump of scheduling queue", summary=summary, pods=text)
 
 
 def difference(actual: Iterable[str], cached: Iterable[str]) -> CacheDifference:

@@ -30,7 +30,7 @@ from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError
-from kubestow.logs import fail, is_heard, tell
+from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
 from kubestow.service.connections import Connections
 from kubestow.service.debugger import CacheDebugger
@@ -141,7 +141,7 @@ class SchedulerProcess:
 
     async def run(self) -> int:
         """Run until a stop is requested or a part fails; the exit code of the process."""
-        tell(log, "Starting Kubernetes Scheduler", version=self.options.reported_version)
+        inform(log, "Starting Kubernetes Scheduler", version=self.options.reported_version)
         try:
             if self.serving is not None:
                 await self.serving.start(self)
@@ -180,7 +180,7 @@ class SchedulerProcess:
         if self.leadership is None:
             raise RunError("finished without leader elect")
         if self.is_stopping and not is_lost:
-            tell(log, "Requested to terminate, exiting")
+            inform(log, "Requested to terminate, exiting")
             return 0
         fail(log, "Leaderelection lost")
         return 1
@@ -188,11 +188,11 @@ class SchedulerProcess:
     async def _lead(self) -> None:
         """Schedule until a stop is requested; cancelled when the lease is lost."""
         if not self._are_informers_started:
-            tell(log, "Starting informers and waiting for sync...")
+            inform(log, "Starting informers and waiting for sync...")
             self._start_informers()
         if not await self._is_synced_before_stop():
             return
-        tell(log, "Handlers synced", v=3)
+        inform(log, "Handlers synced", v=3)
         if self._on_synced is not None:
             self._on_synced()
         running = (
@@ -274,10 +274,10 @@ def first_error(error: BaseException) -> BaseException:
 def announce_config(process: SchedulerProcess) -> bool:
     """Log the configuration; True if it was written to a file and the run ends (spec 09 §1, 11)."""
     options = process.options
-    if not options.write_config_to and not is_heard(log, 2):
+    if not options.write_config_to and not is_printed(log, 2):
         return False
     text = write_config(process.config, options.gates)
-    tell(log, "Using component config", v=2, config=f"\n-------------------------\n{text}\n")
+    inform(log, "Using component config", v=2, config=f"\n-------------------------\n{text}\n")
     if not options.write_config_to:
         return False
     try:
@@ -285,5 +285,5 @@ def announce_config(process: SchedulerProcess) -> bool:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigError(f"open {options.write_config_to}: {reason}") from error
-    tell(log, "Wrote configuration", file=options.write_config_to)
+    inform(log, "Wrote configuration", file=options.write_config_to)
     return True

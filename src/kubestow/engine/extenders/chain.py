@@ -24,7 +24,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import ExtenderError
 from kubestow.framework.extender import PreemptExtender
 from kubestow.framework.status import Status
-from kubestow.logs import tell
+from kubestow.logs import inform
 
 log = logging.getLogger(__name__)
 
@@ -246,7 +246,7 @@ def all_scores(
         try:
             return extender.prioritize(pod, nodes)
         except Exception as error:  # Spec 04 §13.4: the attempt goes on without its scores.
-            tell(log, "Failed to prioritize by extender", v=5, extender=extender.name, err=error)
+            inform(log, "Failed to prioritize by extender", v=5, extender=extender.name, err=error)
             return ()
 
     if sum(extender.has_prioritize_verb for extender in extenders) < 2:
@@ -257,4 +257,4 @@ def all_scores(
 
 def _log_skipped(extender: Extender, error: Exception) -> None:
     text = "Skipping extender as it returned error and has ignorable flag set"
-    tell(log, text, extender=extender.name, err=error)
+    inform(log, text, extender=extender.name, err=error)

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
-from kubestow.logs import is_heard, tell
+from kubestow.logs import inform, is_printed
 from kubestow.service.metrics.component import RuntimeMetrics
 from kubestow.service.metrics.registry import CONTENT_TYPE, MetricsRegistry
 from kubestow.service.serving.authentication import Authenticator, UnauthorizedError, User
@@ -98,8 +98,8 @@ class Application:
             # One request must not end the scheduler.
             log.exception("cannot answer %s %s", request.method, request.path)
             answer = _text("This request caused apiserver to panic. Look in the logs.", status=500)
-        if is_heard(log, 3):
-            tell(
+        if is_printed(log, 3):
+            inform(
                 log,
                 "HTTP",
                 v=3,
