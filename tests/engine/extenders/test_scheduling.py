@@ -94,7 +94,7 @@ def test_faults_fail_the_attempt_and_the_loop_goes_on(server: Server) -> None:
 
     server.answers["filter"] = next_answer
     config = server.config(
-        filter_verb="filter", node_cache_capable=True, http_timeout=Duration(100_000_000)
+        filter_verb="filter", node_cache_capable=True, http_timeout=Duration(500_000_000)
     )
     result = simulate([config], limit_s=120)
     assert outcome(result).node == "c"
