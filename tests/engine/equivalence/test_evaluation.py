@@ -450,3 +450,59 @@ def test_records_of_small_clusters_are_limited(monkeypatch: pytest.MonkeyPatch) 
         for _ in range(2):
             kept.evaluation(side.profile, pod)
     assert 4 <= len(kept._records) <= 10
+
+
+class PrefersLabelled:
+    """100 for every node while no node has the label; then only for nodes that have it."""
+
+    name = "PrefersLabelled"
+    args_type = None
+    reuse = Reuse(score=Reads.NODE)
+
+    def __init__(self, args: object, handle: object) -> None:
+        pass
+
+    def score(self, state: Any, pod: PodInfo, nodes: Any) -> Any:
+        return (nodes.label_ids("preferred") != 0).astype(np.int64)
+
+    def normalize(self, state: Any, pod: PodInfo, scores: Any) -> Any:
+        return 100 * scores if scores.any() else np.full(len(scores), 100)
+
+
+class FailsOnce:
+    """Fails at the first call about all nodes after it was told to."""
+
+    name = "FailsOnce"
+    args_type = None
+    reuse = Reuse(score=Reads.PODS)
+    fails: ClassVar[bool] = False
+
+    def __init__(self, args: object, handle: object) -> None:
+        pass
+
+    def score(self, state: Any, pod: PodInfo, nodes: Any) -> int:
+        if FailsOnce.fails and len(nodes) == 6:
+            FailsOnce.fails = False
+            raise ValueError("fails once")
+        return 1
+
+
+def test_a_record_that_failed_to_catch_up_is_not_used_again() -> None:
+    cache = Cache()
+    extra = [PrefersLabelled, FailsOnce]
+    reusing, plain = Side(reuses_answers=True, extra=extra), Side(reuses_answers=False, extra=extra)
+    nodes = [make_node(f"node-{number}", cpu="64", pods=1000) for number in range(6)]
+    for node in nodes:
+        cache.add_node(node)
+    for number in range(3):
+        assert describe(reusing.decide(cache, new_pod(0, number))) == describe(
+            plain.decide(cache, new_pod(0, number))
+        )
+    labelled = make_node("node-2", cpu="64", pods=1000, labels={"preferred": "yes"})
+    cache.update_node(nodes[2], labelled)
+    FailsOnce.fails = True
+    reusing.decide(cache, new_pod(0, 3))
+    assert not FailsOnce.fails
+    plain.decide(cache, new_pod(0, 3))
+    pod = new_pod(0, 4)
+    assert describe(reusing.decide(cache, pod)) == describe(plain.decide(cache, pod))

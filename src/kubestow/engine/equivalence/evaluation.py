@@ -53,6 +53,8 @@ class ReusingEvaluation:
             try:
                 self._record.catch_up()
             except Exception as error:  # A fault in one plugin must not stop the scheduler.
+                # Part of the record may be of before the change: it is made again for the next pod.
+                self._record.has_failed = True
                 raise FallBackToPlain from error
             self._is_fresh = True
         return self._record

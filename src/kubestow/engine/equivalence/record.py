@@ -56,6 +56,7 @@ class Record(Follower):
                                   no node fits
     rejected_count   how many nodes are rejected
     is_used          whether a second pod of the shape has come
+    has_failed       whether a plugin failed while it was brought up to date
     asked_…          the steps of the other plugins, which are asked in every cycle
     """
 
@@ -79,6 +80,7 @@ class Record(Follower):
         self._reused = reused
         self._versions: Versions = plan.versions()
         self._node_count = len(snapshot)
+        self.has_failed = False
         self._has_many_statuses = False
         self._pod = pod
         self.asked_pre_filter = [
@@ -111,7 +113,7 @@ class Record(Follower):
     def is_valid(self, pod: PodInfo) -> bool:
         """Whether the record still holds; `pod` is any pod of its shape."""
         # The number of nodes is part of some scores.
-        if len(self.snapshot) != self._node_count or self._has_many_statuses:
+        if len(self.snapshot) != self._node_count or self._has_many_statuses or self.has_failed:
             return False
         versions = self._plan.versions()
         if versions != self._versions:
