@@ -40,6 +40,9 @@ class FakeServer:
         self.patches: list[Patch] = []
         self.bound: dict[str, str] = {}
         self.refusal: ApiError | None = None
+        # Cleared: patches wait until it is set again.
+        self.patching = asyncio.Event()
+        self.patching.set()
 
     async def patch_pod_status(
         self,
@@ -49,6 +52,7 @@ class FakeServer:
         nominated_node_name: str | None = None,
     ) -> None:
         await asyncio.sleep(0)
+        await self.patching.wait()
         if self.refusal is not None:
             raise self.refusal
         self.patches.append(Patch(pod.metadata.name, condition, nominated_node_name))

@@ -495,6 +495,24 @@ def test_12_2_announcing_the_node(
     run(go())
 
 
+def test_12_2_the_pod_is_in_flight_until_its_node_is_announced(
+    make_world: type[World], run: Run
+) -> None:
+    async def go() -> None:
+        calls: list[str] = []
+        world = make_world(pre_binding("D", WORK, calls=calls), nodes=[make_node("n1")])
+        world.server.patching.clear()
+        pod = world.create(make_pod())
+        world.schedule()
+        await world.settle()
+        assert (world.place_of(pod), calls) == (Place.IN_FLIGHT, [])
+        world.server.patching.set()
+        await world.settle()
+        assert (world.place_of(pod), calls) == (None, ["D"])
+
+    run(go())
+
+
 def test_12_5_with_the_gate_off_all_plugins_run_in_order(make_world: type[World], run: Run) -> None:
     async def go() -> None:
         calls: list[str] = []

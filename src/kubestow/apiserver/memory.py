@@ -333,6 +333,12 @@ class MemoryCluster:
         old = self.get(resource, namespace, name)
         return self._change(old, edit(old.document), subresource)
 
+    def replace(self, resource: ApiResource, document: JsonObject) -> StoredObject:
+        """Store a version of an object as it is, with its status and without admission."""
+        metadata: JsonObject = document["metadata"]
+        old = self.get(resource, _namespace(resource, metadata), metadata["name"])
+        return self._commit(self._collection(resource), old, self._next(old, document))
+
     def delete(
         self,
         resource: ApiResource,

@@ -47,13 +47,14 @@ def modified(resource: ApiResource, name: str) -> ConflictError:
 
 
 def precondition_failed(
-    resource: ApiResource, name: str, *, field: str, given: str, found: str
+    resource: ApiResource, name: str, *, field: str, given: str, found: str, subresource: str = ""
 ) -> ConflictError:
     """The request is for a certain object, and another one of that name exists."""
     return conflict(
         resource,
         name,
         f"Precondition failed: {field} in precondition: {given}, {field} in object meta: {found}",
+        subresource,
     )
 
 

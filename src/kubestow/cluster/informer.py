@@ -188,7 +188,7 @@ class Informer(Generic[T]):
         started_s = self._clock.monotonic_s()
         event_count = 0
         while batch := await watch.next_batch():
-            event_count += self._deliver(batch)
+            event_count += self.deliver(batch)
         if not event_count and self._clock.monotonic_s() - started_s < SHORT_WATCH_S:
             raise ApiError(f"the watch closed within {SHORT_WATCH_S:.0f} s without an event")
 
@@ -207,7 +207,8 @@ class Informer(Generic[T]):
         for item in items:
             self._put(item)
 
-    def _deliver(self, batch: Sequence[ObjectEvent[T]]) -> int:
+    def deliver(self, batch: Sequence[ObjectEvent[T]]) -> int:
+        """Handle events that were read from a watch; their number."""
         for event in batch:
             match event.type:
                 case "ADDED" | "MODIFIED":

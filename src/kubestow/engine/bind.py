@@ -96,7 +96,7 @@ class Binder:
     async def _bind(self, placement: Placement) -> None:
         meter = placement.state.meter
         meter.resume()
-        status = await self._try_bind(placement)
+        status = await self.try_bind(placement)
         if status is not None:
             self._fail(placement, status)
             return
@@ -128,7 +128,8 @@ class Binder:
         if placement.state.pods_to_activate:
             self._queue.activate(placement.state.pods_to_activate.values())
 
-    async def _try_bind(self, placement: Placement) -> Status | None:
+    async def try_bind(self, placement: Placement) -> Status | None:
+        """Everything up to the written binding; what failed, if anything did."""
         meter = placement.state.meter
         preflight = None
         if self._looks_ahead:
@@ -139,7 +140,7 @@ class Binder:
         has_work = preflight is None
         waiting = self._waiting_pods.get(placement.pod.uid)
         if self._looks_ahead and (has_work or waiting is not None):
-            self._announce_node(placement)
+            await self._announce_node(placement)
         if waiting is not None:
             status = await self._wait_on_permit(placement)
             if status is not None:
@@ -161,12 +162,16 @@ class Binder:
             return await run_bind(placement)
         return await _bind_with(self._extenders, placement)
 
-    def _announce_node(self, placement: Placement) -> None:
-        """Write the nominated node, for others to see while a slow binding runs (§12.2)."""
+    async def _announce_node(self, placement: Placement) -> None:
+        """Write the nominated node, for others to see while a slow binding runs (§12.2).
+
+        The pod stays in flight until it is written: should the binding fail before that, the
+        events since then count.
+        """
         pod = placement.pod.pod
         if pod.status.nominated_node_name != placement.node_name:
             patch = StatusPatch(nominated_node_name=placement.node_name)
-            self._writer.write_status(pod, patch)
+            await self._writer.write_status(pod, patch)
 
     async def _wait_on_permit(self, placement: Placement) -> Status | None:
         uid = placement.pod.uid

@@ -112,7 +112,7 @@ class Decider:
             return decision.fail(error, CLEAR_NOMINATION)
         match decision.feasible_count:
             case 0:
-                return self._after_filters_failed(profile, decision)
+                return self.after_filters_failed(profile, decision)
             case 1:
                 decision.node_name = snapshot.names[decision.feasible[0]]
             case _:
@@ -308,7 +308,7 @@ class Decider:
         decision.scores = Scores(total, lambda: tuple(parts))
         return self._selector.select(np.where(total == total.max(), priorities.randomizers, -1))
 
-    def _after_filters_failed(self, profile: Profile, decision: Decision) -> Decision:
+    def after_filters_failed(self, profile: Profile, decision: Decision) -> Decision:
         """No node fits: ask PostFilter and add its answer to the message (spec 04 §9)."""
         diagnosis = decision.diagnosis
         decision.fit_error_text = diagnosis.message()

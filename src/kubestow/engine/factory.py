@@ -19,7 +19,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.bind import Binder
 from kubestow.engine.decide import Decider
 from kubestow.engine.extenders import extender_chain
-from kubestow.engine.failure import FailureHandler
+from kubestow.engine.failure import FailureHandler, StatusWriter
 from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import Registry, build_profiles
@@ -48,6 +48,8 @@ class SchedulerFactory:
     """
 
     binder_type = Binder
+    decider_type = Decider
+    failures_type = FailureHandler
     scheduler_type = Scheduler
 
     config: SchedulerConfig
@@ -104,8 +106,8 @@ class SchedulerFactory:
         for handle in handles:
             handle.nominator = queue.nominator
             handle.activate = queue.activate
-        writer = ClientStatusWriter(self.client, tasks.spawn)
-        failures = FailureHandler(queue, self.objects.pods, events, writer, clock)
+        writer = self.make_status_writer(tasks)
+        failures = self.failures_type(queue, self.objects.pods, events, writer, clock)
         return self.scheduler_type(
             profiles=profiles,
             objects=self.objects,
@@ -113,7 +115,7 @@ class SchedulerFactory:
             snapshot=snapshot,
             queue=queue,
             waiting_pods=waiting_pods,
-            decider=Decider(
+            decider=self.decider_type(
                 snapshot,
                 queue.nominator,
                 percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
@@ -148,6 +150,9 @@ class SchedulerFactory:
 
     def make_selector(self) -> HostSelector:
         return PreorderSelector()
+
+    def make_status_writer(self, tasks: BackgroundTasks) -> StatusWriter:
+        return ClientStatusWriter(self.client, tasks.spawn)
 
     def make_queue(self, profiles: Mapping[str, Profile], *, has_extenders: bool) -> Queue:
         return SchedulingQueue(

@@ -4,7 +4,7 @@ The pod goes back to the queue, its nomination is updated, and a condition and a
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Final, Protocol
 
 import msgspec
@@ -44,8 +44,8 @@ class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusWriter(Protocol):
-    def write_status(self, pod: Pod, patch: StatusPatch) -> None:
-        """Start a patch without waiting for it."""
+    def write_status(self, pod: Pod, patch: StatusPatch) -> Awaitable[None]:
+        """Start a patch; the result is ready when it was written or has failed."""
         ...
 
 

@@ -4,10 +4,11 @@ The next pod must not wait until the condition of a failed one is written. Write
 not overtake each other, so each pod has at most one write under way; later ones wait.
 """
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubestow.api.meta import object_ref
 from kubestow.api.pod import Pod
@@ -18,6 +19,12 @@ from kubestow.errors import ApiError, NotFoundError
 log = logging.getLogger(__name__)
 
 
+class _Write(NamedTuple):
+    pod: Pod
+    patch: StatusPatch
+    ended: asyncio.Future[None]
+
+
 class ClientStatusWriter:
     def __init__(
         self,
@@ -26,21 +33,29 @@ class ClientStatusWriter:
     ) -> None:
         self._client = client
         self._spawn = spawn
-        self._waiting: dict[str, deque[tuple[Pod, StatusPatch]]] = {}
+        self._waiting: dict[str, deque[_Write]] = {}
 
-    def write_status(self, pod: Pod, patch: StatusPatch) -> None:
+    def write_status(self, pod: Pod, patch: StatusPatch) -> asyncio.Future[None]:
+        """Start a patch; the result is ready when it was written or has failed."""
+        write = _Write(pod, patch, asyncio.get_running_loop().create_future())
         waiting = self._waiting.get(pod.metadata.uid)
         if waiting is not None:
-            waiting.append((pod, patch))
-            return
-        self._waiting[pod.metadata.uid] = deque([(pod, patch)])
+            waiting.append(write)
+            return write.ended
+        self._waiting[pod.metadata.uid] = deque([write])
         self._spawn(self._write_all(pod.metadata.uid))
+        return write.ended
 
     async def _write_all(self, uid: str) -> None:
         waiting = self._waiting[uid]
         try:
             while waiting:
-                await self._write(*waiting.popleft())
+                write = waiting.popleft()
+                try:
+                    await self._write(write.pod, write.patch)
+                finally:
+                    if not write.ended.done():
+                        write.ended.set_result(None)
         finally:
             del self._waiting[uid]
 

@@ -61,7 +61,7 @@ class ClusterWatcher:
         self._scheduler = scheduler
         self._objects = scheduler.objects
         # Any: informers of different kinds in one list.
-        self._informers: list[Informer[Any]] = [
+        self.informers: list[Informer[Any]] = [
             Informer(
                 client,
                 cls,
@@ -73,23 +73,23 @@ class ClusterWatcher:
             for cls in scheduler.objects.types()
             if cls not in _UNWATCHED
         ]
-        for informer in self._informers:
+        for informer in self.informers:
             self._connect(informer)
 
     async def run(self) -> None:
         """Watch all kinds until cancelled; an error that ends one informer ends all."""
         async with asyncio.TaskGroup() as group:
-            for informer in self._informers:
+            for informer in self.informers:
                 group.create_task(informer.run())
 
     async def wait_synced(self) -> None:
         """Return once every object of the first lists has reached cache, stores and queue."""
-        for informer in self._informers:
+        for informer in self.informers:
             await informer.wait_synced()
 
     @property
     def has_synced(self) -> bool:
-        return all(informer.has_synced for informer in self._informers)
+        return all(informer.has_synced for informer in self.informers)
 
     def _connect(self, informer: Informer[Any]) -> None:
         handlers = self._scheduler.handlers

@@ -25,6 +25,7 @@ class ActiveQueue:
         count_changed: Callable[[int], None] | None = None,
     ) -> None:
         self._metrics = metrics
+        self._sort_key = sort_key
         self._heap: KeyedHeap[QueuedPod] = KeyedHeap(sort_key=sort_key, count_changed=count_changed)
 
     def __len__(self) -> int:
@@ -35,6 +36,10 @@ class ActiveQueue:
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(self._heap)
+
+    def in_order(self) -> list[QueuedPod]:
+        """The pods in the order in which they would be popped, if no other came."""
+        return sorted(self._heap, key=self._sort_key)
 
     def get(self, key: str) -> QueuedPod | None:
         return self._heap.get(key)

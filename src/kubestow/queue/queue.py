@@ -357,6 +357,19 @@ class SchedulingQueue:
         """All parked pods, gated ones included."""
         return [queued_pod.pod for queued_pod in self._parked]
 
+    def waiting(self) -> Iterator[tuple[Place, QueuedPod]]:
+        """Every record and where it is; the active ones in the order in which they are popped."""
+        for queued_pod in self._active.in_order():
+            yield Place.ACTIVE, queued_pod
+        for queued_pod in self._backoff:
+            failed = self._backoff.has_failed(queued_pod.key)
+            yield Place.ERROR_BACKOFF if failed else Place.BACKOFF, queued_pod
+        for queued_pod in self._parked:
+            yield Place.GATED if queued_pod.is_gated else Place.UNSCHEDULABLE, queued_pod
+
+    def uids_in_flight(self) -> list[str]:
+        return self._in_flight.uids()
+
     # --- Records ------------------------------------------------------------------------------
 
     def _new_record(self, pod: Pod) -> QueuedPod:

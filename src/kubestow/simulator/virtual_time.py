@@ -32,6 +32,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def advance(self, seconds: float) -> None:
         self._virtual_s += seconds
 
+    def nothing_is_ready(self, timeout_s: float | None) -> None:
+        """Called when every task waits; the next timer is due in `timeout_s`, if one is set."""
+        if timeout_s is None:
+            raise StalledError("nothing is left to do and no timer is set")
+        self.advance(timeout_s)
+
 
 class VirtualClock:
     """The loop's time as a `Clock`.
@@ -73,15 +79,11 @@ class _JumpingSelector(selectors.BaseSelector):
         self._real = selectors.DefaultSelector()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None:
-            ready = self._real.select(0)
-            if not ready:
-                raise StalledError("nothing is left to do and no timer is set")
-            return ready
-        if timeout <= 0:
+        if timeout is not None and timeout <= 0:
             return self._real.select(0)
-        ready = self._real.select(timeout / self._speed if self._speed else 0)
-        self._loop.advance(timeout)
+        ready = self._real.select(timeout / self._speed if timeout and self._speed else 0)
+        if timeout is not None or not ready:
+            self._loop.nothing_is_ready(timeout)
         return ready
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:

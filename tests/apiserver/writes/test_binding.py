@@ -68,7 +68,11 @@ def test_binding_twice_is_a_conflict(cluster: MemoryCluster, pod_document: Build
 
 def test_binding_a_recreated_pod_is_a_conflict(cluster: MemoryCluster, pod_document: Build):
     cluster.create(PODS, pod_document())
-    with pytest.raises(ConflictError, match="UID in precondition: old, UID in object meta: "):
+    expected = (
+        r'^Operation cannot be fulfilled on pods/binding "web-1": '
+        r"Precondition failed: UID in precondition: old, UID in object meta: "
+    )
+    with pytest.raises(ConflictError, match=expected):
         cluster.bind("default", "web-1", "n1", uid="old")
 
 

@@ -32,7 +32,9 @@ def bound(
 def _require_bindable(stored: StoredObject, uid: str) -> None:
     name = stored.name
     if uid and uid != stored.uid:
-        raise precondition_failed(PODS, name, field="UID", given=uid, found=stored.uid)
+        raise precondition_failed(
+            PODS, name, field="UID", given=uid, found=stored.uid, subresource="binding"
+        )
     spec = as_object(stored.document.get("spec"))
     detail = ""
     if "deletionTimestamp" in stored.metadata:

@@ -1,7 +1,9 @@
 """`kubestow conformance`: replay recorded decisions and count differences."""
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +13,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from kubestow.cluster.documents import is_list, is_object
 from kubestow.errors import InputError
 from kubestow.service.output import OutputFormat, print_data, progress_bar, stdout
 from kubestow.simulator.conformance import (
@@ -20,8 +23,9 @@ from kubestow.simulator.conformance import (
     load_recording,
     replay_scenario,
 )
-from kubestow.simulator.conformance.recording import Json
+from kubestow.simulator.conformance.recording import Json, is_run
 from kubestow.simulator.conformance.report import PARTS, PODS, Difference, Only
+from kubestow.simulator.conformance.runs import replay_run
 from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
 
 RECORDINGS = Path("conformance")  # those of the repository, where it is the current directory
@@ -47,7 +51,7 @@ def conformance(
     ] = None,
     show: Annotated[
         int, typer.Option(metavar="N", min=0, help="Print the first N differences.")
-    ] = 0,
+    ] = 3,
     output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print.")] = (
         OutputFormat.TABLE
     ),
@@ -68,13 +72,26 @@ def conformance(
         load_recording(file) for path in paths or [RECORDINGS] for file in find_recordings(path)
     ]
     report = Report(Only(only or ()), kept_max=max(show, 100))
-    _replay_all(recordings, report)
+    with _no_logs():
+        _replay_all(recordings, report)
     if output in (OutputFormat.JSON, OutputFormat.YAML):
         print_data(_as_data(report, show), output)
     else:
         _print_table(report)
         _print_differences(report.differences[:show])
     raise typer.Exit(1 if report.differing else 0)
+
+
+@contextmanager
+def _no_logs() -> Generator[None]:
+    """Recorded attempts fail in every way; what the scheduler logs about them is no news."""
+    logger = logging.getLogger("kubestow")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _replay_all(recordings: list[Recording], report: Report) -> None:
@@ -97,7 +114,12 @@ def _replay_all(recordings: list[Recording], report: Report) -> None:
 
 def _replayer(recording: Recording, clock: VirtualClock) -> Callable[[Json, Report], None]:
     if not recording.is_v1_9:
-        return partial(replay_scenario, clock=clock)
+        decisions = partial(replay_scenario, clock=clock)
+
+        def replay(scenario: Json, report: Report) -> None:
+            (replay_run if is_run(scenario) else decisions)(scenario, report)
+
+        return replay
     # Imported here, like all legacy code: only when an older version is to run.
     from kubestow.simulator.legacy.conformance import replay_v1_9
 
@@ -108,13 +130,15 @@ def _print_table(report: Report) -> None:
     table = Table(title=None, header_style="bold")
     table.add_column("family")
     table.add_column("pods", justify="right")
-    for part in PARTS:
+    # Every family has some of the parts; those that no family has would only take room.
+    shown = [part for part in PARTS if any(part in parts for parts in report.families.values())]
+    for part in shown:
         table.add_column(part, justify="right")
     table.add_column("differ", justify="right")
     totals: dict[str, list[int]] = {}
     for family, parts in report.families.items():
         cells: list[str] = []
-        for part in (PODS, *PARTS):
+        for part in (PODS, *shown):
             tally = parts.get(part)
             compared, differing = (tally.compared, tally.differing) if tally else (0, 0)
             sums = totals.setdefault(part, [0, 0])
@@ -139,12 +163,34 @@ def _cell(compared: int, differing: int) -> str:
 
 def _print_differences(differences: list[Difference]) -> None:
     console = stdout()
+    last_place = ""
     for difference in differences:
         attempt = f", attempt {difference.attempt}" if difference.attempt > 1 else ""
-        where = f"{difference.scenario} {difference.pod}{attempt}".strip()
-        console.print(f"\n[bold]{where}[/bold]  {difference.part}: {escape(difference.detail)}")
-        console.print(f"  recorded  {escape(_shown(difference.expected))}")
-        console.print(f"  ours      {escape(_shown(difference.got))}")
+        place = f"{difference.scenario} {difference.pod}{attempt}".strip()
+        if place != last_place:
+            console.print(f"\n[bold]{escape(place)}[/bold]")
+        last_place = place
+        console.print(f"  {difference.part}: {escape(difference.detail)}")
+        for where, expected, got in _unlike_parts(difference.expected, difference.got):
+            if where:
+                console.print(f"    at {escape(where)}")
+            console.print(f"    recorded  {escape(_shown(expected))}")
+            console.print(f"    ours      {escape(_shown(got))}")
+
+
+def _unlike_parts(expected: Any, got: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The smallest parts of two values that differ, each with its place."""
+    if is_object(expected) and is_object(got):
+        pairs = [(key, expected.get(key), got.get(key)) for key in {**expected, **got}]
+    elif is_list(expected) and is_list(got) and len(expected) == len(got):
+        items = zip(expected, got, strict=True)
+        pairs = [(str(index), *pair) for index, pair in enumerate(items)]
+    else:
+        yield where, expected, got
+        return
+    for key, one, other in pairs:
+        if one != other:
+            yield from _unlike_parts(one, other, f"{where}.{key}" if where else key)
 
 
 def _shown(value: Any) -> str:

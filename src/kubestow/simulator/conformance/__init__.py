@@ -1,8 +1,8 @@
 """Replays recorded scheduling decisions and counts the differences to ours.
 
 `recording` finds and reads the files, `replay` follows a scenario pod by pod, `compare` compares
-one decision, `report` counts. Recordings of v1.9 have a format of their own (`simulator.legacy`).
-The command line is in `service`.
+one decision, `report` counts. Whole runs of the scheduler are replayed by `runs`. Recordings of
+v1.9 have a format of their own (`simulator.legacy`). The command line is in `service`.
 """
 
 from kubestow.simulator.conformance.recording import (

@@ -3,13 +3,16 @@
 import gzip
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from kubestow.errors import DecodeError, InputError
 
 Json = dict[str, Any]
+
+DECISION_KEYS: Final = ("name", "objects", "incoming", "expected")
+RUN_KEYS: Final = ("name", "objects", "initial", "steps", "expected", "final")
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,11 +60,20 @@ def load_recording(path: Path) -> Recording:
             '"upstream", "family" and "scenarios"'
         ) from error
     for index, scenario in enumerate(recording.scenarios):
-        missing = [
-            key for key in ("name", "objects", "incoming", "expected") if key not in scenario
-        ]
+        keys = RUN_KEYS if is_run(scenario) else DECISION_KEYS
+        missing = [key for key in keys if key not in scenario]
         if missing:
             raise DecodeError(
                 f'"{path}": scenario {index} lacks {", ".join(missing)}; is the file complete?'
             )
+        if gates := scenario.get("gates"):
+            raise DecodeError(
+                f'"{path}": scenario {index} needs the feature gates {", ".join(sorted(gates))}, '
+                "which kubestow does not have yet; leave this file out"
+            )
     return recording
+
+
+def is_run(scenario: Json) -> bool:
+    """Whether the scenario is a whole run with steps, instead of single decisions."""
+    return "steps" in scenario

@@ -39,7 +39,7 @@ def replay_scenario(
     clock: Clock,
     registry: Registry = REGISTRY,
 ) -> None:
-    """Replay one scenario and count what differs."""
+    """Replay one scenario of single decisions and count what differs."""
     family, name = scenario["family"], scenario["name"]
     world = World(scenario, clock=clock, registry=registry)
     world.snapshot.refresh(world.cache)

@@ -16,6 +16,9 @@ RESERVE: Final = "reserve"
 POST_FILTER: Final = "postfilter"
 MESSAGES: Final = "messages"
 DEVICES: Final = "devices"
+QUEUE: Final = "queue"  # whole runs: which pod is tried, and where all others are afterwards
+WRITES: Final = "writes"  # whole runs: what is written to the API
+EVENTS: Final = "events"
 PARTS: Final = (
     CLUSTER,
     PRE_FILTER,
@@ -26,6 +29,9 @@ PARTS: Final = (
     POST_FILTER,
     MESSAGES,
     DEVICES,
+    QUEUE,
+    WRITES,
+    EVENTS,
 )
 
 

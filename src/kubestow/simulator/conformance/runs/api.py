@@ -1,0 +1,237 @@
+"""The API server of a run: serves writes one at a time, in the order of the recording.
+
+The recorded scheduler had many goroutines. Those of its scheduling cycle are served at once; each
+other write waits here until `serve_next` chooses it: by its kind, then by the name of its object.
+The event of a write is handled by all informers before the next one is served.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextvars import ContextVar
+from enum import IntEnum
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+from kubestow.api.decode import to_document
+from kubestow.api.device import ResourceClaim
+from kubestow.api.meta import ApiObject, Condition
+from kubestow.api.pod import Pod
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
+from kubestow.cluster.client import update_patch
+from kubestow.cluster.pod_status import pod_status_patch
+from kubestow.cluster.resources import PODS, Subresource
+from kubestow.errors import ApiError
+from kubestow.simulator.conformance.recording import Json
+
+T = TypeVar("T", bound=ApiObject)
+R = TypeVar("R")
+
+BIND_FAILURE: Final = "the server is currently unable to handle the request"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+
+# The pod whose binding cycle the current task runs.
+binding_pod: ContextVar[str] = ContextVar("binding_pod", default="")
+
+
+class Turn(IntEnum):
+    """Who is served first when several wait."""
+
+    STATUS = 0
+    CLAIM = 1
+    BINDING = 2
+    DELETION = 3
+    # Not a write: the pod of a failed binding cycle goes back to the queue.
+    RETURN = 4
+
+
+class _Request(NamedTuple):
+    turn: Turn
+    name: str
+    # Pods that the write is about or made for; it waits while one of them is held.
+    pods: tuple[str, ...]
+    serve: Callable[[], Any]
+    answer: asyncio.Future[Any]
+
+
+class RunApi:
+    """The writes of a scheduler that wait, and those that were served."""
+
+    def __init__(self, cluster: MemoryCluster, deliver: Callable[[], None]) -> None:
+        """`deliver` hands the events of a write to the informers."""
+        self._cluster = cluster
+        self._deliver = deliver
+        self._waiting: list[_Request] = []
+        self.held: set[str] = set()
+        # Pod → how many of its next bindings fail.
+        self.failing_bindings: dict[str, int] = {}
+        # Whether a scheduling cycle runs: its own writes do not wait.
+        self.is_in_cycle = False
+        self.writes: list[Json] = []
+
+    async def request(
+        self, turn: Turn, name: str, pods: tuple[str, ...], serve: Callable[[], R]
+    ) -> R:
+        answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Request(turn, name, pods, serve, answer))
+        return await answer
+
+    def serve_next(self) -> bool:
+        """Serve the write whose turn it is; False if none may be served."""
+        self._waiting = [request for request in self._waiting if not request.answer.done()]
+        ready = [request for request in self._waiting if self.held.isdisjoint(request.pods)]
+        if not ready:
+            return False
+        request = min(ready, key=lambda request: (request.turn, request.name))
+        self._waiting.remove(request)
+        try:
+            request.answer.set_result(request.serve())
+        except ApiError as error:
+            request.answer.set_exception(error)
+        return True
+
+    # --- the writes ---
+
+    def write(self, shown: Json, write: Callable[[], R]) -> R:
+        """Do a write, note it as the recording shows it, and deliver its events."""
+        self.writes.append(shown)
+        try:
+            result = write()
+        except ApiError as error:
+            shown["error"] = str(error)
+            raise
+        self._deliver()
+        return result
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        metadata, key = pod.metadata, key_of(pod)
+
+        def write() -> None:
+            self._cluster.get(PODS, metadata.namespace, metadata.name)  # Refused if it is gone.
+            if self.failing_bindings.get(key, 0) > 0:
+                self.failing_bindings[key] -= 1
+                raise ApiError(BIND_FAILURE, code=503, reason="ServiceUnavailable")
+            self._cluster.bind(metadata.namespace, metadata.name, node_name, uid=metadata.uid)
+
+        shown = {"verb": "bind", "resource": "pods/binding", "name": key, "node": node_name}
+        self.write(shown, write)
+
+    def patch_status(
+        self, pod: Pod, condition: Condition | None, nominated_node_name: str | None
+    ) -> None:
+        patch = pod_status_patch(pod, condition=condition, nominated_node_name=nominated_node_name)
+        if not patch:
+            return
+        metadata, body = pod.metadata, dict[str, Any]()
+        if "conditions" in patch["status"] and condition is not None:
+            body["conditions"] = [shown_condition(condition)]
+        if "nominatedNodeName" in patch["status"]:
+            body["nominatedNodeName"] = nominated_node_name
+
+        def write() -> None:
+            self._cluster.patch(
+                PODS, metadata.namespace, metadata.name, patch, subresource="status"
+            )
+
+        shown = {"verb": "patch", "resource": "pods/status", "name": key_of(pod), "body": body}
+        self.write(shown, write)
+
+
+class RunClient(MemoryClient):
+    """The client of the scheduler: its writes wait for their turn."""
+
+    def __init__(
+        self, cluster: MemoryCluster, api: RunApi, delete_pod: Callable[[str, str], None]
+    ) -> None:
+        super().__init__(cluster)
+        self._api = api
+        self._delete_pod = delete_pod
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        key = key_of(pod)
+        await self._api.request(Turn.BINDING, key, (key,), lambda: self._api.bind(pod, node_name))
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        *,
+        condition: Condition | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        key = key_of(pod)
+        await self._api.request(
+            Turn.STATUS,
+            key,
+            (key,),
+            lambda: self._api.patch_status(pod, condition, nominated_node_name),
+        )
+
+    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
+        key, metadata = key_of(pod), pod.metadata
+        shown = {"verb": "delete", "resource": "pods", "name": key}
+
+        def delete() -> None:
+            self._delete_pod(metadata.namespace, metadata.name)
+
+        await self._api.request(Turn.DELETION, key, (key,), lambda: self._api.write(shown, delete))
+
+    async def update(self, old: T, new: T, *, subresource: Subresource = "") -> T:
+        for_pod, metadata = binding_pod.get(), new.metadata
+        name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+        shown: Json = {"verb": "update", "name": name, **_shown_update(new, subresource)}
+        if for_pod:
+            shown["for"] = for_pod
+        patch = update_patch(old, new)
+
+        def update() -> T:
+            resource = self._cluster.resources.of_type(type(new))
+            stored = self._cluster.patch(
+                resource,
+                metadata.namespace,
+                metadata.name,
+                patch,
+                "merge",
+                subresource=subresource,
+            )
+            return cast(T, stored.typed)
+
+        pods = (for_pod,) if for_pod else ()
+        return await self._api.request(
+            Turn.CLAIM, name, pods, lambda: self._api.write(shown, update)
+        )
+
+
+def key_of(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+def shown_condition(condition: Condition) -> Json:
+    """A condition as the recording shows it: without times and empty parts."""
+    parts: Json = {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "observedGeneration": condition.observed_generation,
+    }
+    return {key: value for key, value in parts.items() if value}
+
+
+def _shown_update(new: ApiObject, subresource: str) -> Json:
+    """Resource and body of an update: only what PreBind may have changed."""
+    document = to_document(new)
+    match new:
+        case PersistentVolumeClaim():
+            annotations = new.metadata.annotations
+            return {"resource": "pvcs", "body": {"selectedNode": annotations.get(SELECTED_NODE)}}
+        case PersistentVolume():
+            reference = document["spec"].get("claimRef", {})
+            claim = f"{reference.get('namespace')}/{reference.get('name')}"
+            return {"resource": "pvs", "body": {"claim": claim}}
+        case ResourceClaim() if subresource == "status":
+            status = document.get("status", {})
+            status.get("allocation", {}).pop("allocationTimestamp", None)
+            return {"resource": "resourceclaims/status", "body": status}
+        case _:
+            body = {"finalizers": list(new.metadata.finalizers)}
+            return {"resource": "resourceclaims", "body": body}

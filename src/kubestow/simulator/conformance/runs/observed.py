@@ -1,0 +1,117 @@
+"""What the scheduler of a run does, collected in the form of the recording."""
+
+from kubestow.api.pod import Pod
+from kubestow.engine.decision import Decision, FitError, Nomination
+from kubestow.framework.status import Status
+from kubestow.queue import QueuedPod
+from kubestow.simulator.conformance.compare import as_json
+from kubestow.simulator.conformance.recording import Json
+from kubestow.simulator.conformance.runs.api import key_of
+
+
+class Observed:
+    """Attempts, failures and events since the last `take`."""
+
+    def __init__(self) -> None:
+        self._attempts: list[Json] = []
+        self._failures: list[Json] = []
+        self._events: list[Json] = []
+
+    def take(self, writes: list[Json]) -> Json:
+        """Everything since the last call, with these writes; empty parts are left out."""
+        parts = {
+            "attempts": self._attempts,
+            "failures": self._failures,
+            "events": self._events,
+            "writes": writes,
+        }
+        self._attempts, self._failures, self._events = [], [], []
+        return {key: value for key, value in parts.items() if value}
+
+    def add_attempt(self, decision: Decision) -> None:
+        shown: Json = {"pod": decision.pod.key, "startNodeIndex": decision.start_index}
+        if decision.is_scheduled:
+            shown["node"] = decision.node_name
+            shown["evaluatedNodes"] = decision.evaluated_count
+            shown["feasibleNodes"] = decision.feasible_count
+            if decision.scores is not None:
+                shown["total"] = _totals(decision)
+        elif decision.fit_error_text:
+            shown |= _shown_misfit(decision)
+        else:
+            shown["error"] = decision.message
+        self._attempts.append(shown)
+
+    def add_failure(
+        self, queued_pod: QueuedPod, status: Status, nomination: Nomination | None
+    ) -> None:
+        shown: Json = {
+            "pod": queued_pod.key,
+            "code": status.code.label,
+            "message": status.message,
+            "nominatedNode": None if nomination is None else nomination.node_name,
+        }
+        error = status.as_error()
+        if isinstance(error, FitError):
+            # Not from the queue's record: a plugin that gates the pod is added there.
+            diagnosis = error.diagnosis
+            shown["unschedulablePlugins"] = sorted(diagnosis.unschedulable_plugins)
+            if diagnosis.pending_plugins:
+                shown["pendingPlugins"] = sorted(diagnosis.pending_plugins)
+        self._failures.append(shown)
+
+    def record(
+        self,
+        regarding: Pod,
+        *,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Pod | None = None,
+    ) -> None:
+        """Note an event, as an `EventSink`.
+
+        `related` is left out: the recorder noted the argument of the call, but v1.36 passes one
+        that cannot be resolved, so that the event written has none (spec 09 §9.1).
+        """
+        self._events.append(
+            {
+                "object": f"Pod {key_of(regarding)}",
+                "type": type,
+                "reason": reason,
+                "action": action,
+                "note": note,
+            }
+        )
+
+
+def _totals(decision: Decision) -> Json:
+    assert decision.scores is not None
+    rows: list[int] = decision.feasible.tolist()
+    names = (decision.node_names[row] for row in rows)
+    return dict(zip(names, decision.scores.total.tolist(), strict=True))
+
+
+def _shown_misfit(decision: Decision) -> Json:
+    diagnosis, status = decision.diagnosis, decision.post_filter_status
+    shown: Json = {
+        "fitError": decision.fit_error_text,
+        "unschedulablePlugins": sorted(diagnosis.unschedulable_plugins),
+    }
+    if diagnosis.pre_filter_message:
+        shown["preFilter"] = diagnosis.pre_filter_message
+    else:
+        shown["nodes"] = {
+            decision.node_names[row]: as_json(verdict)
+            for verdict, rows in diagnosis.rows_by_status()
+            for row in rows.tolist()
+        }
+    if status is not None:
+        post_filter = as_json(status)
+        if status.is_success:
+            post_filter.pop("plugin", None)
+        result = decision.post_filter
+        post_filter["nominatedNode"] = None if result is None else result.nominated_node_name
+        shown["postFilter"] = post_filter
+    return shown

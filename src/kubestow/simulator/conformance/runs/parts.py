@@ -1,0 +1,143 @@
+"""Parts of the scheduler that let a replay see and order what they do."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.engine.bind import Binder, Placement
+from kubestow.engine.decide import Decider
+from kubestow.engine.decision import Decision, Nomination
+from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.failure import FailureHandler, StatusPatch
+from kubestow.engine.scheduler import Scheduler
+from kubestow.engine.tasks import BackgroundTasks
+from kubestow.errors import ApiError
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.events import Registrations
+from kubestow.framework.handle import Handle
+from kubestow.framework.metrics import NO_METER, CycleMeter
+from kubestow.framework.profile import Profile
+from kubestow.framework.status import Status
+from kubestow.queue import QueuedPod
+from kubestow.simulator.conformance.runs.api import RunApi, RunClient, Turn, binding_pod
+from kubestow.simulator.conformance.runs.observed import Observed
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What the parts report to, and what orders them."""
+
+    api: RunApi
+    client: RunClient
+    observed: Observed
+    # Called with a pod's key between the search for a node and PostFilter.
+    searched: Callable[[str], None]
+    # Pod → how many of its next calls of FailReserve fail.
+    failing_reserves: dict[str, int]
+
+
+class RunDecider(Decider):
+    hooks: Hooks
+
+    def after_filters_failed(self, profile: Profile, decision: Decision) -> Decision:
+        self.hooks.searched(decision.pod.key)
+        return super().after_filters_failed(profile, decision)
+
+
+class RunBinder(Binder):
+    hooks: Hooks
+
+    async def try_bind(self, placement: Placement) -> Status | None:
+        binding_pod.set(placement.pod.key)
+        status = await super().try_bind(placement)
+        if status is not None:
+            # The recording lets all writes be served before a failed pod goes back.
+            await self.hooks.api.request(Turn.RETURN, placement.pod.key, (), lambda: None)
+        return status
+
+
+class RunFailures(FailureHandler):
+    hooks: Hooks
+
+    def handle(
+        self,
+        queued_pod: QueuedPod,
+        status: Status,
+        nomination: Nomination | None,
+        meter: CycleMeter = NO_METER,
+    ) -> None:
+        super().handle(queued_pod, status, nomination, meter)
+        self.hooks.observed.add_failure(queued_pod, status, nomination)
+
+
+class RunStatusWriter:
+    """Writes of a scheduling cycle are served at once, those of other tasks in their turn."""
+
+    def __init__(self, hooks: Hooks, tasks: BackgroundTasks) -> None:
+        self._hooks = hooks
+        self._tasks = tasks
+
+    def write_status(self, pod: Pod, patch: StatusPatch) -> asyncio.Future[None]:
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if not self._hooks.api.is_in_cycle:
+            self._tasks.spawn(self._write(pod, patch, ended))
+            return ended
+        with suppress(ApiError):  # Noted with the write; the scheduler only logs it.
+            self._hooks.api.patch_status(pod, patch.condition, patch.nominated_node_name)
+        ended.set_result(None)
+        return ended
+
+    async def _write(self, pod: Pod, patch: StatusPatch, ended: asyncio.Future[None]) -> None:
+        with suppress(ApiError):  # As above.
+            await self._hooks.client.patch_pod_status(
+                pod, condition=patch.condition, nominated_node_name=patch.nominated_node_name
+            )
+        ended.set_result(None)
+
+
+class FailReserve:
+    """The recorder's plugin that rejects a pod when it is reserved."""
+
+    name: ClassVar[str] = "FailReserve"
+    args_type: ClassVar[None] = None
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self.failing: dict[str, int] = {}
+
+    def events(self) -> Registrations:
+        return ()
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        if self.failing.get(pod.key, 0) <= 0:
+            return None
+        self.failing[pod.key] -= 1
+        return Status.unschedulable("held back by the scenario")
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+
+
+@dataclass(kw_only=True)
+class RunFactory(SchedulerFactory):
+    binder_type = RunBinder
+    decider_type = RunDecider
+    failures_type = RunFailures
+
+    hooks: Hooks
+
+    def build(self) -> Scheduler:
+        scheduler = super().build()
+        for part in (scheduler.binder, scheduler.decider, scheduler.failures):
+            assert isinstance(part, RunBinder | RunDecider | RunFailures)
+            part.hooks = self.hooks
+        for profile in scheduler.profiles.values():
+            plugin = profile.plugins.get(FailReserve.name)
+            if isinstance(plugin, FailReserve):
+                plugin.failing = self.hooks.failing_reserves
+        return scheduler
+
+    def make_status_writer(self, tasks: BackgroundTasks) -> RunStatusWriter:
+        return RunStatusWriter(self.hooks, tasks)
