@@ -6,19 +6,20 @@ The event of a write is handled by all informers before the next one is served.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from kubestow.api.decode import to_document
 from kubestow.api.device import ResourceClaim
-from kubestow.api.meta import ApiObject, Condition
+from kubestow.api.meta import ApiObject, Condition, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.cluster.client import update_patch
+from kubestow.cluster.client import PatchType, update_patch
+from kubestow.cluster.documents import as_object
 from kubestow.cluster.pod_status import pod_status_patch
 from kubestow.cluster.resources import PODS, Subresource
 from kubestow.errors import ApiError
@@ -175,30 +176,113 @@ class RunClient(MemoryClient):
 
         await self._api.request(Turn.DELETION, key, (key,), lambda: self._api.write(shown, delete))
 
+    async def create(self, new: T) -> T:
+        def create() -> T:
+            resource = self._cluster.resources.of_type(type(new))
+            return cast(T, self._cluster.create(resource, to_document(new)).typed)
+
+        metadata = new.metadata
+        name = metadata.name or metadata.generate_name
+        return await self._write_claim("create", type(new), metadata.namespace, name, "", create)
+
     async def update(self, old: T, new: T, *, subresource: Subresource = "") -> T:
-        for_pod, metadata = binding_pod.get(), new.metadata
-        name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-        shown: Json = {"verb": "update", "name": name, **_shown_update(new, subresource)}
+        metadata, patch = new.metadata, update_patch(old, new)
+        return await self._write_claim(
+            "update",
+            type(new),
+            metadata.namespace,
+            metadata.name,
+            subresource,
+            lambda: self._patch_now(
+                type(new), metadata.namespace, metadata.name, patch, "merge", subresource
+            ),
+        )
+
+    async def patch(
+        self,
+        cls: type[T],
+        namespace: str,
+        name: str,
+        patch: JsonObject,
+        patch_type: PatchType = "strategic",
+        *,
+        subresource: Subresource = "",
+    ) -> T:
+        return await self._write_claim(
+            "patch",
+            cls,
+            namespace,
+            name,
+            subresource,
+            lambda: self._patch_now(cls, namespace, name, patch, patch_type, subresource),
+        )
+
+    async def delete(
+        self,
+        cls: type[ApiObject],
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        grace_period_s: int | None = None,
+    ) -> None:
+        resource = self._cluster.resources.of_type(cls)
+
+        def delete() -> ApiObject:
+            return self._cluster.delete(resource, namespace, name, uid=uid).typed
+
+        await self._write_claim("delete", cls, namespace, name, "", delete)
+
+    def _patch_now(
+        self,
+        cls: type[T],
+        namespace: str,
+        name: str,
+        patch: JsonObject,
+        patch_type: PatchType,
+        subresource: Subresource,
+    ) -> T:
+        resource = self._cluster.resources.of_type(cls)
+        stored = self._cluster.patch(
+            resource, namespace, name, patch, patch_type, subresource=subresource
+        )
+        return cast(T, stored.typed)
+
+    async def _write_claim(
+        self,
+        verb: str,
+        cls: type[ApiObject],
+        namespace: str,
+        name: str,
+        subresource: Subresource,
+        write: Callable[[], R],
+    ) -> R:
+        """A write to a volume or claim, or for one, shown by its result."""
+        for_pod = binding_pod.get()
+        key = f"{namespace}/{name}" if namespace else name
+        resource = _SHORT_NAMES.get(cls) or self._cluster.resources.of_type(cls).plural
+        shown: Json = {
+            "verb": verb,
+            "resource": f"{resource}/{subresource}" if subresource else resource,
+            "name": key,
+        }
         if for_pod:
             shown["for"] = for_pod
-        patch = update_patch(old, new)
 
-        def update() -> T:
-            resource = self._cluster.resources.of_type(type(new))
-            stored = self._cluster.patch(
-                resource,
-                metadata.namespace,
-                metadata.name,
-                patch,
-                "merge",
-                subresource=subresource,
-            )
-            return cast(T, stored.typed)
+        def serve() -> R:
+            result = self._api.write(shown, write)
+            if verb in ("update", "patch") and isinstance(result, ApiObject):
+                shown["body"] = _shown_result(result, subresource)
+            return result
 
         pods = (for_pod,) if for_pod else ()
-        return await self._api.request(
-            Turn.CLAIM, name, pods, lambda: self._api.write(shown, update)
-        )
+        return await self._api.request(Turn.CLAIM, key, pods, serve)
+
+
+_SHORT_NAMES: Final[Mapping[type[ApiObject], str]] = {
+    PersistentVolumeClaim: "pvcs",
+    PersistentVolume: "pvs",
+}
 
 
 def key_of(pod: Pod) -> str:
@@ -217,21 +301,20 @@ def shown_condition(condition: Condition) -> Json:
     return {key: value for key, value in parts.items() if value}
 
 
-def _shown_update(new: ApiObject, subresource: str) -> Json:
-    """Resource and body of an update: only what PreBind may have changed."""
-    document = to_document(new)
-    match new:
+def _shown_result(result: ApiObject, subresource: str) -> Json:
+    """The parts of an object that PreBind may have written."""
+    document = to_document(result)
+    match result:
         case PersistentVolumeClaim():
-            annotations = new.metadata.annotations
-            return {"resource": "pvcs", "body": {"selectedNode": annotations.get(SELECTED_NODE)}}
+            return {"selectedNode": result.metadata.annotations.get(SELECTED_NODE)}
         case PersistentVolume():
-            reference = document["spec"].get("claimRef", {})
-            claim = f"{reference.get('namespace')}/{reference.get('name')}"
-            return {"resource": "pvs", "body": {"claim": claim}}
-        case ResourceClaim() if subresource == "status":
-            status = document.get("status", {})
-            status.get("allocation", {}).pop("allocationTimestamp", None)
-            return {"resource": "resourceclaims/status", "body": status}
+            reference = as_object(as_object(document.get("spec")).get("claimRef"))
+            return {"claim": f"{reference.get('namespace')}/{reference.get('name')}"}
+        case ResourceClaim() if subresource:
+            status = as_object(document.get("status"))
+            as_object(status.get("allocation")).pop("allocationTimestamp", None)
+            return status
+        case ResourceClaim():
+            return {"finalizers": list(result.metadata.finalizers)}
         case _:
-            body = {"finalizers": list(new.metadata.finalizers)}
-            return {"resource": "resourceclaims", "body": body}
+            return as_object(document.get("status"))
