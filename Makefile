@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-simulate performance test quick conformance check format-check lint types imports format lock upgrade clean
+.PHONY: help demo bench bench-simulate performance test quick conformance soak check format-check lint types imports format lock upgrade clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -46,6 +46,9 @@ quick: $(VENV)/.installed ## Run the tests that are not marked slow (options: AR
 
 conformance: $(VENV)/.installed ## Replay all recorded decisions and count differences (options: ARGS="...")
 	$(BIN)/kubestow conformance conformance $(ARGS)
+
+soak: $(VENV)/.installed ## Run the service under faults (SEEDS=1000, or ARGS="--minutes 60", "--seed 17 --shrink")
+	$(BIN)/python -m kubestow.testing.faults $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 check: format-check lint types imports ## Check format, lint, types and imports
 

@@ -60,6 +60,11 @@ class ApiError(KubestowError):
         if reason is not None:
             self.reason = reason
 
+    @property
+    def is_unclear(self) -> bool:
+        """Whether the request may have been carried out in spite of the error."""
+        return self.code >= 500
+
 
 class NotFoundError(ApiError):
     code = 404
@@ -90,6 +95,10 @@ class UnreachableError(ApiError):
     def __init__(self, message: str, *, cause: UnreachableCause = "other") -> None:
         super().__init__(message)
         self.cause = cause
+
+    @property
+    def is_unclear(self) -> bool:
+        return self.cause != "refused"
 
 
 class PluginError(KubestowError):

@@ -550,3 +550,29 @@ def test_two_never_lead_at_once(
         await stop(*tasks)
 
     in_world(body)
+
+
+def test_a_leader_that_cannot_renew_waits_before_it_binds() -> None:
+    async def go() -> None:
+        loop = asyncio.get_running_loop()
+        clock = VirtualClock(loop)
+        client = MemoryClient(MemoryCluster(clock))
+        elector = LeaderElector(client, clock, identity="a", rng=np.random.default_rng(0))
+        waiting = asyncio.create_task(elector.wait_valid())
+        await asyncio.sleep(1)
+        assert not waiting.done()  # It does not lead yet.
+        leading = asyncio.create_task(elector.run(lambda: asyncio.sleep(100)))
+        await waiting
+        assert elector.is_lease_valid
+        # As after a pause of the whole process: time has passed, nothing else has happened.
+        loop.advance(20.0)  # type: ignore[attr-defined]
+        assert elector.is_leading
+        assert not elector.is_lease_valid
+        waiting = asyncio.create_task(elector.wait_valid())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        waiting.cancel()
+        leading.cancel()
+        await asyncio.gather(waiting, leading, return_exceptions=True)
+
+    run_in_virtual_time(go())

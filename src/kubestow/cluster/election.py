@@ -100,7 +100,23 @@ class LeaderElector:
         self._observation: Observation | None = None
         # When the last renewal was sent that others can observe: they count from then on.
         self._renewed_s = 0.0
+        self._renewed = asyncio.Event()
         self._slow_path_count = 0
+
+    @property
+    def is_lease_valid(self) -> bool:
+        """Whether this candidate leads and no other can have taken over.
+
+        Not so after a pause of the process: it leads in its own view until it finds out.
+        """
+        valid_until_s = self._renewed_s + self.settings.lease_seconds
+        return self.is_leading and self._clock.monotonic_s() < valid_until_s
+
+    async def wait_valid(self) -> None:
+        """Return while the lease is valid; wait for a renewal if it is not."""
+        while not self.is_lease_valid:
+            self._renewed.clear()
+            await self._renewed.wait()
 
     def statistics(self) -> ElectionStatistics:
         return ElectionStatistics(
@@ -266,6 +282,7 @@ class LeaderElector:
             self._renewed_s = sent_s
         self._lease = lease
         self._observation = Observation(spec, self._clock.monotonic_s())
+        self._renewed.set()
 
     def _observe(self, lease: Lease, now_s: float) -> "Observation":
         self._lease = lease

@@ -8,7 +8,7 @@ Runs as a task of its own for every pod, while the scheduler already decides on 
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kubestow.api.pod import Pod
@@ -40,6 +40,9 @@ from kubestow.queue import Queue, QueuedPod
 
 log = logging.getLogger(__name__)
 
+# Returns once a binding may be written.
+BindPermission = Callable[[], Awaitable[None]]
+
 
 class Placement(NamedTuple):
     """A pod with its node, assumed in the cache and reserved by the plugins."""
@@ -70,6 +73,7 @@ class Binder:
         *,
         looks_ahead: bool,
         extenders: ExtenderChain | None,
+        may_bind: BindPermission | None = None,
     ) -> None:
         """`events` are by scheduler name. `looks_ahead` is NominatedNodeNameForExpectation: run
         PreBindPreFlight, skip PreBind plugins without work, and write the nominated node."""
@@ -83,6 +87,7 @@ class Binder:
         self._in_pre_bind = in_pre_bind
         self._looks_ahead = looks_ahead
         self._extenders = extenders
+        self._may_bind = may_bind
         # How many pods are being bound.
         self.running_count = 0
 
@@ -158,6 +163,8 @@ class Binder:
         return status
 
     async def _write_binding(self, placement: Placement) -> Status | None:
+        if self._may_bind is not None:
+            await self._may_bind()
         if self._extenders is None:
             return await run_bind(placement)
         return await _bind_with(self._extenders, placement)

@@ -16,7 +16,7 @@ from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.bind import Binder
+from kubestow.engine.bind import Binder, BindPermission
 from kubestow.engine.decide import Decider
 from kubestow.engine.extenders import extender_chain
 from kubestow.engine.failure import FailureHandler, StatusWriter
@@ -44,7 +44,8 @@ class SchedulerFactory:
     `events` makes the event sink of a profile, because the reporter of an event is the profile. A
     pod that was rejected longer ago than `max_unschedulable_ns` is tried again without an event.
     Extenders bind in a thread, except in virtual time, which would not wait for it. `rng` breaks
-    ties where extenders or older versions do so at random.
+    ties where extenders or older versions do so at random. `may_bind` is awaited before each
+    binding is written.
     """
 
     binder_type = Binder
@@ -63,6 +64,7 @@ class SchedulerFactory:
     metrics: SchedulerMetrics = NO_SCHEDULER_METRICS
     max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS
     listeners: Sequence[DecisionListener] = ()
+    may_bind: BindPermission | None = None
     extenders_in_thread: bool = True
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
@@ -133,6 +135,7 @@ class SchedulerFactory:
                 self.metrics,
                 looks_ahead=self.gates.enabled("NominatedNodeNameForExpectation"),
                 extenders=extenders,
+                may_bind=self.may_bind,
             ),
             failures=failures,
             handlers=EventHandlers(cache, queue, waiting_pods, profiles.keys(), self.metrics),

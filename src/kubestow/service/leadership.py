@@ -37,6 +37,7 @@ class Leadership:
         self._clock = clock
         self._component = component
         self._event_tasks: set[asyncio.Task[None]] = set()
+        self.identity = identity
         self._elector = LeaderElector(
             connections.election,
             clock,
@@ -59,6 +60,10 @@ class Leadership:
     @property
     def is_leading(self) -> bool:
         return self._elector.is_leading
+
+    async def wait_valid(self) -> None:
+        """Return as soon as no other process can hold the lease."""
+        await self._elector.wait_valid()
 
     async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> bool:
         """Wait for the lease and lead; True if the work ended by itself, False if the lease was

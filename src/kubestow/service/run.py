@@ -114,6 +114,7 @@ class SchedulerProcess:
             queue_metrics=metrics.queue,
             metrics=metrics.scheduler,
             max_unschedulable_ns=int(options.pod_max_in_unschedulable_pods),
+            may_bind=None if self.leadership is None else self.leadership.wait_valid,
         ).build()
         metrics.scheduler.observe(self.scheduler)
         self.watcher = ClusterWatcher(connections.main, self.scheduler, clock, rng)

@@ -1,0 +1,135 @@
+"""Runs seeds: `python -m kubestow.testing.faults --seeds 200`, or one of them again.
+
+A seed that breaks an invariant is printed with the command that repeats it; `--shrink` looks for
+the shortest plan that still does.
+"""
+
+import argparse
+import logging
+import multiprocessing
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from kubestow.clock import SystemClock
+from kubestow.testing.faults.plan import Plan, make_plan
+from kubestow.testing.faults.shrink import shrink
+from kubestow.testing.faults.simulation import Outcome, run_plan
+
+
+class SeedResult(NamedTuple):
+    seed: int
+    outcome: Outcome
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    logging.disable(logging.CRITICAL)
+    if arguments.seed is not None:
+        return _run_one(arguments.seed, shrinks=arguments.shrink)
+    return _run_many(arguments.first, arguments.seeds, arguments.minutes, arguments.processes)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m kubestow.testing.faults",
+        description="The whole service under faults, in virtual time, from seeds.",
+    )
+    parser.add_argument("--seeds", type=int, default=200, help="how many seeds (200)")
+    parser.add_argument("--first", type=int, default=0, help="the first seed (0)")
+    parser.add_argument("--minutes", type=float, help="run seeds for so long, instead of --seeds")
+    parser.add_argument("--processes", type=int, default=None, help="at a time (one per core)")
+    parser.add_argument("--seed", type=int, help="run this seed only and print its plan")
+    parser.add_argument("--shrink", action="store_true", help="with --seed: the shortest plan")
+    return parser
+
+
+# --- one seed ---
+
+
+def _run_one(seed: int, *, shrinks: bool) -> int:
+    plan = make_plan(seed)
+    outcome = run_plan(plan)
+    if outcome.broken and shrinks:
+        print(f"shrinking {len(plan.actions)} actions", file=sys.stderr)
+        invariant = outcome.broken[0].invariant
+        plan = shrink(plan, lambda shorter: _breaks(shorter, invariant), tried=_show_length)
+        outcome = run_plan(plan)
+    print(f"seed {seed}, replicas {', '.join(plan.replicas)}")
+    for action in plan.actions:
+        print(f"  {action}")
+    print(f"{outcome.bound_count} pods bound, {outcome.pending_count} pending")
+    for line in outcome.broken:
+        print(f"BROKEN: {line}")
+    return 1 if outcome.broken else 0
+
+
+def _breaks(plan: Plan, invariant: str) -> bool:
+    return any(broken.invariant == invariant for broken in run_plan(plan).broken)
+
+
+def _show_length(plan: Plan) -> None:
+    print(f"  {len(plan.actions)} are enough", file=sys.stderr)
+
+
+# --- many seeds ---
+
+
+def _run_many(first: int, seeds: int, minutes: float | None, processes: int | None) -> int:
+    numbers = range(first, first + seeds) if minutes is None else _for_minutes(first, minutes)
+    broken: list[SeedResult] = []
+    counts: Counter[str] = Counter()
+    exits: Counter[str] = Counter()
+    done = 0
+    columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with (
+        multiprocessing.Pool(processes) as pool,
+        Progress(*columns, console=Console(stderr=True), transient=True) as progress,
+    ):
+        task = progress.add_task("", total=None if minutes is not None else seeds)
+        for result in pool.imap(_run_seed, numbers):
+            done += 1
+            progress.advance(task)
+            counts.update(result.outcome.faults)
+            exits.update(result.outcome.exits)
+            if result.outcome.broken:
+                broken.append(result)
+    _print_counts(done, counts, exits)
+    for seed, outcome in broken:
+        print(f"seed {seed}: {outcome.broken[0]}")
+        print(f"  python -m kubestow.testing.faults --seed {seed} --shrink")
+    print(f"{done} seeds, {len(broken)} break an invariant")
+    return 1 if broken else 0
+
+
+def _run_seed(seed: int) -> SeedResult:
+    logging.disable(logging.CRITICAL)
+    return SeedResult(seed, run_plan(make_plan(seed)))
+
+
+def _for_minutes(first: int, minutes: float) -> Iterator[int]:
+    clock = SystemClock()
+    deadline_s = clock.monotonic_s() + 60 * minutes
+    for seed in count(first):
+        if clock.monotonic_s() > deadline_s:
+            return
+        yield seed
+
+
+def _print_counts(done: int, counts: Counter[str], exits: Counter[str]) -> None:
+    table = Table("what happened", "times", title=f"{done} seeds")
+    for name, times in sorted(counts.items()):
+        table.add_row(name.replace("_", " ").lower(), str(times))
+    for name, times in sorted(exits.items()):
+        table.add_row(f"process ended: {name}", str(times))
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

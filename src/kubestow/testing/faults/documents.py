@@ -1,0 +1,65 @@
+"""The objects of a plan as manifests."""
+
+from kubestow.api.meta import JsonObject
+from kubestow.testing.faults.plan import NodeShape, PodShape
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def node_document(name: str, shape: NodeShape) -> JsonObject:
+    amounts = {"cpu": f"{shape.cpu_milli}m", "memory": "64Gi", "pods": str(shape.pods)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {ZONE: shape.zone, "kubernetes.io/hostname": name}},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+def claim_document(name: str) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "late",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+
+def pod_document(name: str, shape: PodShape) -> JsonObject:
+    selector: JsonObject = {"matchLabels": {"app": shape.app}}
+    requests = {"cpu": f"{shape.cpu_milli}m", "memory": "64Mi"}
+    spec: JsonObject = {
+        "containers": [{"name": "c", "image": "app", "resources": {"requests": requests}}],
+        "priority": shape.priority,
+        "terminationGracePeriodSeconds": shape.grace_s,
+    }
+    if shape.zone:
+        spec["nodeSelector"] = {ZONE: shape.zone}
+    if shape.is_apart:
+        term: JsonObject = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+        anti: JsonObject = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        spec["affinity"] = {"podAntiAffinity": anti}
+    if shape.is_spread:
+        spec["topologySpreadConstraints"] = [
+            {
+                "maxSkew": 2,
+                "topologyKey": ZONE,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": selector,
+            }
+        ]
+    if shape.is_gated:
+        spec["schedulingGates"] = [{"name": "example.com/hold"}]
+    if shape.has_volume:
+        claim: JsonObject = {"claimName": name}
+        spec["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": shape.app}},
+        "spec": spec,
+    }

@@ -1,0 +1,178 @@
+"""What happens in a run, and when: made from a seed, so that it can be repeated and shortened.
+
+Every action is complete by itself and does nothing if what it names is not there. So any part of a
+plan can be left out, and the rest is still a plan.
+"""
+
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from kubestow.testing.faults.client import Fault
+
+DURATION_S: Final = 120.0
+REPLICAS: Final = ("a", "b", "c")
+_APPS: Final = ("web", "db", "batch")
+_ZONES: Final = ("z1", "z2", "z3")
+
+
+class PodShape(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod asks for."""
+
+    cpu_milli: int
+    priority: int = 0
+    app: str = "web"
+    zone: str = ""
+    is_apart: bool = False  # not on a node with a pod of the same app
+    is_spread: bool = False
+    is_gated: bool = False
+    has_volume: bool = False
+    grace_s: int = 0
+
+
+class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
+    cpu_milli: int
+    pods: int
+    zone: str
+
+
+class Action(NamedTuple):
+    """One thing that happens: `what` names a method of the simulation."""
+
+    at_s: float
+    what: str
+    name: str
+    value: PodShape | NodeShape | Fault | float | str | None = None
+    seconds: float = 0.0
+    rate: float = 0.0
+
+    def __str__(self) -> str:
+        parts = [f"{self.at_s:7.2f} s  {self.what} {self.name}"]
+        if self.value is not None:
+            parts.append(str(self.value))
+        if self.rate:
+            parts.append(f"at a rate of {self.rate:.2f}")
+        if self.seconds:
+            parts.append(f"for {self.seconds:.1f} s")
+        return " ".join(parts)
+
+
+class Plan(NamedTuple):
+    seed: int
+    replicas: tuple[str, ...]
+    actions: tuple[Action, ...]
+
+    def without(self, left_out: set[int]) -> "Plan":
+        """The same without these actions, by their position."""
+        kept = (action for index, action in enumerate(self.actions) if index not in left_out)
+        return self._replace(actions=tuple(kept))
+
+
+def make_plan(seed: int) -> Plan:
+    """The plan of a seed."""
+    rng = np.random.default_rng(seed)
+    maker = _Maker(rng)
+    replicas = REPLICAS[: 1 + int(rng.integers(3))]
+    maker.cluster()
+    maker.disturbances(replicas)
+    return Plan(seed, replicas, tuple(sorted(maker.actions, key=lambda action: action.at_s)))
+
+
+class _Maker:
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self.actions: list[Action] = []
+
+    # --- what users and machines do ---
+
+    def cluster(self) -> None:
+        rng = self._rng
+        nodes = int(rng.integers(3, 12))
+        for number in range(nodes):
+            self._add(0.0, "add_node", f"node-{number}", self._node())
+        for number in range(int(rng.integers(30, 120))):
+            # Half of the pods come in bursts.
+            at_s = self._time() if rng.random() < 0.5 else 10.0 * float(rng.integers(1, 10))
+            name = f"pod-{number}"
+            shape = self._pod()
+            self._add(at_s, "add_pod", name, shape)
+            if shape.is_gated:
+                self._add(at_s + 20.0 * float(rng.random()), "ungate_pod", name)
+            if rng.random() < 0.25:
+                self._add(at_s + 30.0 * float(rng.random()), "delete_pod", name)
+            if rng.random() < 0.06:
+                self._add(at_s + 15.0 * float(rng.random()), "add_pod", name, self._pod())
+            if rng.random() < 0.05:
+                node = f"node-{rng.integers(nodes)}"
+                self._add(at_s + 5.0 * float(rng.random()), "bind_elsewhere", name, node)
+        for number in range(int(rng.integers(0, 4))):
+            self._add(self._time(), "add_node", f"late-{number}", self._node())
+        for _ in range(int(rng.integers(0, 4))):
+            name = f"node-{rng.integers(nodes)}"
+            self._add(self._time(), "delete_node", name)
+            if rng.random() < 0.7:
+                self._add(self._time(), "add_node", name, self._node())
+        for _ in range(int(rng.integers(0, 5))):
+            self._add(self._time(), "cordon_node", f"node-{rng.integers(nodes)}")
+            self._add(self._time(), "uncordon_node", f"node-{rng.integers(nodes)}")
+
+    def _node(self) -> NodeShape:
+        rng = self._rng
+        return NodeShape(
+            cpu_milli=1000 * int(rng.integers(2, 6)),
+            pods=int(rng.integers(4, 20)),
+            zone=_ZONES[rng.integers(len(_ZONES))],
+        )
+
+    def _pod(self) -> PodShape:
+        rng = self._rng
+        return PodShape(
+            cpu_milli=100 * int(rng.integers(1, 15)),
+            priority=int(rng.choice([0, 0, 0, 10, 100])),
+            app=_APPS[rng.integers(len(_APPS))],
+            zone=_ZONES[rng.integers(len(_ZONES))] if rng.random() < 0.15 else "",
+            is_apart=bool(rng.random() < 0.1),
+            is_spread=bool(rng.random() < 0.15),
+            is_gated=bool(rng.random() < 0.08),
+            has_volume=bool(rng.random() < 0.12),
+            grace_s=int(rng.choice([0, 0, 2, 10])),
+        )
+
+    # --- what goes wrong ---
+
+    def disturbances(self, replicas: tuple[str, ...]) -> None:
+        rng = self._rng
+        for _ in range(int(rng.integers(2, 9))):
+            fault = list(Fault)[rng.integers(len(Fault))]
+            self._add(
+                self._time(),
+                "disturb",
+                replicas[rng.integers(len(replicas))],
+                fault,
+                seconds=2.0 + 30.0 * float(rng.random()),
+                rate=float(rng.choice([0.05, 0.2, 0.5])),
+            )
+        for what, most, longest_s in (("kill", 3, 0.0), ("pause", 3, 25.0), ("cut_off", 3, 30.0)):
+            for _ in range(int(rng.integers(0, most))):
+                name = replicas[rng.integers(len(replicas))]
+                seconds = 1.0 + longest_s * float(rng.random()) if longest_s else 0.0
+                self._add(self._time(), what, name, seconds=seconds)
+        if rng.random() < 0.3:
+            seconds = float(rng.choice([-3600.0, -5.0, 5.0, 3600.0]))
+            self._add(self._time(), "move_clock", replicas[rng.integers(len(replicas))], seconds)
+
+    def _time(self) -> float:
+        return round(float(self._rng.random()) * DURATION_S, 3)
+
+    def _add(
+        self,
+        at_s: float,
+        what: str,
+        name: str,
+        value: PodShape | NodeShape | Fault | float | str | None = None,
+        *,
+        seconds: float = 0.0,
+        rate: float = 0.0,
+    ) -> None:
+        self.actions.append(Action(round(at_s, 3), what, name, value, round(seconds, 3), rate))

@@ -1,0 +1,97 @@
+"""The whole service under faults: seeds break no invariant."""
+
+import asyncio
+import logging
+
+import pytest
+
+from kubestow.testing.faults.plan import Action, Plan, make_plan
+from kubestow.testing.faults.replicas import SimulatedProcess, run_processes
+from kubestow.testing.faults.shrink import shrink
+from kubestow.testing.faults.simulation import run_plan
+
+SEEDS = 200
+QUICK = 8
+CHUNK = 24
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL + 1)
+
+
+def broken_in(seeds: range) -> dict[int, list[str]]:
+    outcomes = {seed: run_plan(make_plan(seed)) for seed in seeds}
+    return {seed: list(map(str, each.broken)) for seed, each in outcomes.items() if each.broken}
+
+
+def test_the_first_seeds_break_nothing() -> None:
+    assert broken_in(range(QUICK)) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(QUICK, SEEDS, CHUNK))
+def test_more_seeds_break_nothing(first: int) -> None:
+    assert broken_in(range(first, min(first + CHUNK, SEEDS))) == {}
+
+
+def test_a_seed_always_gives_the_same_run() -> None:
+    assert run_plan(make_plan(3)) == run_plan(make_plan(3))
+
+
+def test_a_plan_is_shrunk_to_what_is_needed() -> None:
+    actions = tuple(Action(float(number), "kill", str(number)) for number in range(40))
+    plan = Plan(0, ("a",), actions)
+    tried: list[int] = []
+
+    def is_broken(shorter: Plan) -> bool:
+        return {"7", "31"} <= {action.name for action in shorter.actions}
+
+    shortest = shrink(plan, is_broken, tried=lambda shorter: tried.append(len(shorter.actions)))
+    assert [action.name for action in shortest.actions] == ["7", "31"]
+    assert tried == sorted(tried, reverse=True)
+
+
+class TestProcesses:
+    def test_a_paused_process_goes_on_where_it_stopped(self) -> None:
+        async def go() -> list[float]:
+            loop, process = asyncio.get_running_loop(), SimulatedProcess("a")
+            ticks: list[float] = []
+
+            async def tick() -> None:
+                while True:
+                    await asyncio.sleep(1)
+                    ticks.append(loop.time())
+
+            process.call(lambda: loop.create_task(tick()))
+            await asyncio.sleep(2.5)
+            process.pause()
+            await asyncio.sleep(10)
+            process.resume()
+            await asyncio.sleep(1.5)
+            return ticks
+
+        assert run_processes(go()) == [1.0, 2.0, 12.5, 13.5]
+
+    def test_a_killed_process_cleans_nothing_up_until_the_end(self) -> None:
+        cleaned: list[str] = []
+
+        async def go() -> list[str]:
+            loop, process = asyncio.get_running_loop(), SimulatedProcess("a")
+
+            async def work() -> None:
+                try:
+                    await asyncio.sleep(5)
+                finally:
+                    cleaned.append("cleaned")
+
+            process.call(lambda: loop.create_task(work()))
+            await asyncio.sleep(1)
+            process.kill()
+            await asyncio.sleep(100)
+            seen = list(cleaned)
+            process.bury()
+            return seen
+
+        assert run_processes(go()) == []
+        assert cleaned == ["cleaned"]
