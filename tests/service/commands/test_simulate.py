@@ -45,6 +45,7 @@ class OnlyColor(NodeFilter):
     def filter_node(self, pod, node):
         return node.metadata.labels.get("color") == self.color or f"node(s) were not {self.color}"
 """
+HINT = "run 'kubestow simulate --help' for its options\n"
 CUSTOM = f"""{HEAD}
 profiles:
 - plugins:
@@ -145,7 +146,7 @@ def test_out_of_tree_plugins_take_part(simulate: Runner) -> None:
 def test_errors_are_one_line_and_exit_code_2(simulate: Runner, config: str, message: str) -> None:
     code, output, errors = simulate(config)
     assert (code, output) == (2, "")
-    assert errors == f"kubestow: error: {message}\n"
+    assert errors == f"kubestow: error: {message}\n{HINT}"
 
 
 def test_a_missing_file(simulate: Runner) -> None:
@@ -153,6 +154,7 @@ def test_a_missing_file(simulate: Runner) -> None:
     assert code == 2
     assert errors == (
         'kubestow: error: configuration "none.yaml": open none.yaml: no such file or directory\n'
+        f"{HINT}"
     )
 
 
