@@ -25,6 +25,8 @@ COMMANDS: Final = {
     "simulate": "Place a workload on a cluster and print where each pod goes.",
     "conformance": "Replay recorded decisions of kube-scheduler and compare.",
     "bench": "Measure how fast pods are decided on.",
+    "print-default-config": "Print the configuration with all its defaults.",
+    "version": "Print the version of kubestow and of what it runs on.",
 }
 _SETTINGS: Final[dict[str, Any]] = {
     "pretty_exceptions_enable": False,
