@@ -20,10 +20,10 @@ from kubestow.service.usage_errors import USAGE_ERROR, print_error, usage_error_
 # Each is a function in a module, both of the same name with _ for -, with its settings beside it.
 # The summaries are here so that the help of the program imports no command.
 COMMANDS: Final = {
-    "run": "Schedule pods for a cluster, with the flags of kube-scheduler.",
+    "run": "Schedule pods for a cluster, as kube-scheduler does.",
     "demo": "Show the scheduler in an embedded cluster.",
-    "simulate": "Place a workload on a cluster and print where each pod goes.",
-    "conformance": "Replay recorded decisions of kube-scheduler and compare.",
+    "simulate": "Place a workload on a cluster, both given as files.",
+    "conformance": "Compare with recorded decisions of kube-scheduler.",
     "bench": "Measure how fast pods are decided on.",
     "print-default-config": "Print the configuration with all its defaults.",
     "version": "Print the version of kubestow and of what it runs on.",

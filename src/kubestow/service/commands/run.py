@@ -42,7 +42,7 @@ SETTINGS: Final[dict[str, object]] = {
 
 
 def run(context: typer.Context) -> None:
-    """Schedule pods for a cluster, with the flags of kube-scheduler.
+    """Schedule pods for a cluster, as kube-scheduler does.
 
     Example: kubestow run --kubeconfig=admin.conf --leader-elect=false -v=2
 

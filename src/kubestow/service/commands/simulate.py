@@ -5,7 +5,6 @@ Not here: what is printed of the result (`simulate_output`).
 
 import shlex
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Final, Protocol
@@ -14,17 +13,13 @@ import msgspec
 import typer
 
 from kubestow.api.files import Document, load_documents
-from kubestow.config.decoding import load_config
-from kubestow.config.scheduler import SchedulerConfig
-from kubestow.config.validation import check_config
 from kubestow.engine.factory import SchedulerFactory
-from kubestow.errors import ConfigError, InputError
-from kubestow.plugins.loading import LoadedPlugins, load_plugins
-from kubestow.plugins.registry import REGISTRY
+from kubestow.errors import InputError
 from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
+from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.commands.simulate_output import print_result
 from kubestow.service.logging import warnings_on_stderr
-from kubestow.service.output import OutputFormat, progress_bar, stderr
+from kubestow.service.output import OutputFormat, progress_bar
 from kubestow.simulator.manifests import (
     Manifests,
     select_manifests,
@@ -34,7 +29,6 @@ from kubestow.simulator.manifests import (
 from kubestow.simulator.simulation import LIMIT_S, Simulation, SimulationResult
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
-_ERROR_LENGTH_MAX: Final = 1_000
 _FIELDS_SHOWN: Final = 10
 _PLUGIN_FAILED: Final = 3  # the exit code
 # Every kind that decides where pods go. One line, so that it can be pasted.
@@ -173,9 +167,9 @@ def simulate(
         ),
     ] = AlgorithmOptions().hard_pod_affinity_symmetric_weight,
 ) -> None:
-    """Place a workload on a cluster and print where each pod goes.
+    """Place a workload on a cluster, both given as files.
 
-    Nodes, pods and everything else come from files. Pods without a node are placed; Deployments,
+    Prints where each pod goes, or why it waits. Pods without a node are placed; Deployments,
     StatefulSets, Jobs and other owners without pods in the input are replaced by the pods they
     would create. Kinds that no scheduler reads are ignored.
 
@@ -278,7 +272,7 @@ def _with_plugins(
     percentage: int | None,
     factory: type[SchedulerFactory],
 ) -> _MakeSimulation:
-    config, registry = _load_config(config_file)
+    config, registry = load_scheduler_config(config_file)
     if percentage is not None:
         config = msgspec.structs.replace(config, percentage_of_nodes_to_score=percentage)
     return lambda note: Simulation(
@@ -301,27 +295,3 @@ def _of_v1_9(
     from kubestow.service.commands.legacy import v1_9_simulation
 
     return v1_9_simulation(documents, config_maps, options)
-
-
-def _load_config(path: Path | None) -> LoadedPlugins:
-    """The configuration and its plugins; errors are one line and name the file."""
-    if path is None:
-        return LoadedPlugins(SchedulerConfig(), REGISTRY)
-    try:
-        config = load_config(path)
-        check_config(config)
-        loaded = load_plugins(config)
-    except ConfigError as error:
-        # Upstream's text for duplicate keys has line breaks, and one contains the whole file.
-        text = textwrap.shorten(str(error), _ERROR_LENGTH_MAX, placeholder=" …")
-        raise ConfigError(f'configuration "{path}": {text}') from error
-    return loaded._replace(config=_without_binders(loaded.config))
-
-
-def _without_binders(config: SchedulerConfig) -> SchedulerConfig:
-    """Extenders filter and score, but do not bind: they would do so in a real cluster."""
-    if not any(extender.bind_verb for extender in config.extenders):
-        return config
-    stderr().print("Extenders are not asked to bind in a simulation.")
-    extenders = (msgspec.structs.replace(extender, bind_verb="") for extender in config.extenders)
-    return msgspec.structs.replace(config, extenders=tuple(extenders))
