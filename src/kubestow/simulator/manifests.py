@@ -21,7 +21,7 @@ from kubestow.simulator.workloads import WORKLOAD_KINDS
 
 # Read when pods are created: by admission, and by the controller that makes claims of pods.
 _READ_AT_CREATION: Final = ("ResourceClaimTemplate", "RuntimeClass")
-_READ: Final = frozenset(
+READ_KINDS: Final = frozenset(
     (
         *(cls.__name__ for cls in ClusterObjects().types()),
         *_READ_AT_CREATION,
@@ -74,13 +74,13 @@ def _is_read(raw: JsonObject) -> bool:
     group = _group(raw)
     # Groups of custom resources have a dot, and only Kubernetes has groups below k8s.io.
     is_built_in = "." not in group or group.endswith(".k8s.io")
-    return is_built_in and raw["kind"] in _READ
+    return is_built_in and raw["kind"] in READ_KINDS
 
 
 def _label(raw: JsonObject) -> str:
     """The kind; with its group if another kind of that name is read."""
     kind: str = raw["kind"]
-    return f"{kind}.{_group(raw)}" if kind in _READ else kind
+    return f"{kind}.{_group(raw)}" if kind in READ_KINDS else kind
 
 
 def _group(raw: JsonObject) -> str:

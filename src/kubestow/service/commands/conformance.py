@@ -28,7 +28,7 @@ from kubestow.simulator.conformance.runs import replay_run
 from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
 
 # Those of the repository: where it is the current directory, and where this file is in it.
-_FOLDERS = (Path("conformance"), Path(__file__).resolve().parents[4] / "conformance")
+FOLDERS = (Path("conformance"), Path(__file__).resolve().parents[4] / "conformance")
 _SHOWN_CHARACTERS_MAX = 600
 
 
@@ -58,7 +58,8 @@ def conformance(
 ) -> None:
     """Compare with recorded decisions of kube-scheduler.
 
-    Exit code 0 means that nothing differs, 1 that something does.
+    The decisions are made again, and what differs is counted and shown. Exit code 0 means that
+    nothing differs, 1 that something does.
 
     Example: kubestow conformance conformance/v1.9 --only verdicts/PodFitsResources --show 3
     """
@@ -70,7 +71,7 @@ def conformance(
             )
     recordings = [
         load_recording(file)
-        for path in paths or [_repository_folder()]
+        for path in paths or [repository_folder()]
         for file in find_recordings(path)
     ]
     report = Report(Only(only or ()), kept_max=max(show, 100))
@@ -84,9 +85,9 @@ def conformance(
     raise typer.Exit(1 if report.differing else 0)
 
 
-def _repository_folder() -> Path:
+def repository_folder() -> Path:
     """The recordings of the project, which are not in an installed package."""
-    folder = next((folder for folder in _FOLDERS if folder.is_dir()), None)
+    folder = next((folder for folder in FOLDERS if folder.is_dir()), None)
     if folder is None:
         raise InputError(
             "there are no recordings here: they are in the folder conformance of kubestow's source "

@@ -32,7 +32,7 @@ from kubestow.simulator.virtual_time import run_in_virtual_time
 _FIELDS_SHOWN: Final = 10
 _PLUGIN_FAILED: Final = 3  # the exit code
 # Every kind that decides where pods go. One line, so that it can be pasted.
-_DUMP: Final = (
+DUMP: Final = (
     "kubectl get -A -o json no,po,ns,svc,rc,rs,sts,pdb,pc,runtimeclasses,pv,pvc,sc,csinodes,"
     "csidrivers,csistoragecapacities,volumeattachments,resourceclaims,resourceclaimtemplates,"
     "resourceslices,deviceclasses > cluster.json"
@@ -40,7 +40,7 @@ _DUMP: Final = (
 SETTINGS: Final[dict[str, object]] = {
     "epilog": "A live cluster is simulated from a dump. With --reschedule its pods are placed "
     "again, for example with another configuration:\n\n"
-    f"\b\n{_DUMP}\nkubestow simulate -f cluster.json --reschedule --config config.yaml"
+    f"\b\n{DUMP}\nkubestow simulate -f cluster.json --reschedule --config config.yaml"
 }
 _OLDER: Final = "Older schedulers"
 
