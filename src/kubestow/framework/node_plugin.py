@@ -98,7 +98,8 @@ class NodeScore(NodePlugin, ABC):
         """The node's score, 0 to 100 unless the plugin also has `normalize`."""
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        scores = [self.score_node(pod.pod, node) for node in nodes.node_objects()]
+        # The declared type is not trusted, as above.
+        scores: list[object] = [self.score_node(pod.pod, node) for node in nodes.node_objects()]
         for position, score in enumerate(scores):
             # NumPy would cut 0.7 to 0 without an error.
             if not isinstance(score, int | np.integer):

@@ -270,6 +270,11 @@ def test_a_plugin_that_fails_ends_with_code_3(simulate: Runner, plugin: str, mes
             id="never-called",
         ),
         pytest.param("Misspelt", "filter_node", id="misspelt"),
+        pytest.param(
+            "Nothing",
+            "the class has no method of an extension point, as filter or score",
+            id="none",
+        ),
     ],
 )
 def test_a_plugin_that_would_not_be_called_is_refused(
