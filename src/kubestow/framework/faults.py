@@ -1,8 +1,9 @@
 """What is reported of a plugin that raises an exception.
 
 Errors of kubestow (`PluginError` and all others) are raised on purpose: their text is the message,
-as upstream words it. Any other exception is a fault of the plugin. Its text alone (`'nope'`) helps
-no author, so the message also has its type and the place in the plugin; the traceback is logged.
+as upstream words it. Any other exception is a fault of the plugin. Its text alone (`'nope'`) does
+not show the cause: the message also has its type and the place in the plugin, and the traceback is
+logged.
 """
 
 import logging
@@ -55,7 +56,7 @@ def fault_status(error: Exception, plugin: str, point: str, faults: FaultLog = _
 
 
 def fault_error(error: Exception, plugin: str, point: str, faults: FaultLog = _FAULTS) -> Exception:
-    """The error itself if it was raised on purpose; else one whose text an author can use."""
+    """The error itself if it was raised on purpose; else one with type and place in its text."""
     if _root_of(type(error).__module__) == _OURS or isinstance(error, PluginError):
         return error
     place = place_of(error)

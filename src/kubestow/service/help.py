@@ -1,4 +1,4 @@
-"""The help of a command, in words that need no knowledge of Python.
+"""The help of a command, without names of Python types.
 
 Typer derives the placeholder of a value from its type (`<int range>`, `<list[Path]>`) and its
 limits from the check (`x>=0`). Here these become plain, and options come under their headings.

@@ -18,7 +18,7 @@ file and environment. It runs until it is stopped.
 Most runs need only these:
 
       --kubeconfig FILE
-          How to reach the cluster; in a pod of the cluster it is found by itself.
+          How to reach the cluster; in a pod of the cluster it is not needed.
       --config FILE
           A KubeSchedulerConfiguration; `kubestow print-default-config` prints one.
       --leader-elect=false
