@@ -215,3 +215,16 @@ def test_a_wrong_workload_is_named_with_its_place(document: dict[str, Any], mess
 
 def test_null_means_the_default() -> None:
     assert len(pods(expand([workload("ReplicaSet", replicas=None)]))) == 1
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(workload("ReplicaSet", template=None, replicas=0), id="no-pods"),
+        pytest.param(workload("ReplicaSet", template=None, replicas=1), id="pods-of-its-own"),
+    ],
+)
+def test_a_template_is_needed_only_for_pods(document: dict[str, Any]) -> None:
+    pod = owned("Pod", "p", "ReplicaSet", "web", "shop")
+    given = [document] if document["spec"]["replicas"] == 0 else [document, pod]
+    assert expand(given) == given

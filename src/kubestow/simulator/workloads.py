@@ -90,9 +90,10 @@ def _made_of(
     raw = document.raw
     try:
         spec = _decoded(raw)
-        if _key(raw) in owners:
-            return
-        yield from _created(raw, spec, nodes)
+        count = _pod_count(raw, spec)
+        if _key(raw) not in owners and count:
+            _check_template(raw, spec)
+            yield from _created(raw, count, nodes)
     except DecodeError as error:
         raise InputError(f"{document.source}: {error}") from error
 
@@ -105,29 +106,39 @@ def _decoded(raw: JsonObject) -> _Spec:
             raise DecodeError(
                 f"{_label(raw)}: spec.{field} is {getattr(spec, field)}, expected 0 or more"
             )
-    if spec.template.spec is None:
-        raise DecodeError(f"{_label(raw)} has no spec.template.spec, so its pods are not known")
-    # Checked once, not for each of its pods.
-    check_object(convert(Pod, _pod(raw, _name(raw), _template(raw))))
     return spec
 
 
-def _created(raw: JsonObject, spec: _Spec, nodes: Sequence[Node]) -> Iterator[JsonObject]:
+def _pod_count(raw: JsonObject, spec: _Spec) -> int:
+    """How many pods there are to be; of a DaemonSet, for each suitable node."""
+    match raw["kind"]:
+        case "DaemonSet":
+            return 1
+        case "Job":
+            parallelism = 1 if spec.parallelism is None else spec.parallelism
+            return min(parallelism, parallelism if spec.completions is None else spec.completions)
+        case _:
+            return 1 if spec.replicas is None else spec.replicas
+
+
+def _check_template(raw: JsonObject, spec: _Spec) -> None:
+    if spec.template.spec is None:
+        raise DecodeError(f"{_label(raw)} has no spec.template.spec, so its pods are not known")
+    check_object(convert(Pod, _pod(raw, _name(raw), _template(raw))))
+
+
+def _created(raw: JsonObject, count: int, nodes: Sequence[Node]) -> Iterator[JsonObject]:
     match raw["kind"]:
         case "Deployment":
             replica_set = _replica_set(raw)
             yield replica_set
-            yield from _replicas(replica_set, spec.replicas)
-        case "Job":
-            parallelism = 1 if spec.parallelism is None else spec.parallelism
-            completions = parallelism if spec.completions is None else spec.completions
-            yield from _replicas(raw, min(parallelism, completions))
+            yield from _replicas(replica_set, count)
         case "DaemonSet":
             template = daemon_template(_template(raw))
             for node_name in suitable_nodes(template, nodes):
                 yield _pod(raw, f"{_name(raw)}-{node_name}", pinned(template, node_name))
         case _:
-            yield from _replicas(raw, spec.replicas)
+            yield from _replicas(raw, count)
 
 
 def _replica_set(deployment: JsonObject) -> JsonObject:
@@ -154,8 +165,8 @@ def _replica_set(deployment: JsonObject) -> JsonObject:
     }
 
 
-def _replicas(owner: JsonObject, count: int | None) -> Iterator[JsonObject]:
-    for index in range(1 if count is None else count):
+def _replicas(owner: JsonObject, count: int) -> Iterator[JsonObject]:
+    for index in range(count):
         yield _pod(owner, f"{_name(owner)}-{index}", _template(owner))
 
 
