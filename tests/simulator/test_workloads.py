@@ -42,6 +42,15 @@ def pods(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
         pytest.param(
             workload("Job", "batch/v1", parallelism=3, completions=2), ["web-0", "web-1"], id="job"
         ),
+        pytest.param(workload("Job", "batch/v1", suspend=True), [], id="suspended-job"),
+        pytest.param(
+            {
+                **workload("Job", "batch/v1"),
+                "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+            },
+            [],
+            id="job-that-has-ended",
+        ),
     ],
 )
 def test_a_workload_becomes_its_pods(document: dict[str, Any], names: list[str]) -> None:

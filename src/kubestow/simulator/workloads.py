@@ -19,7 +19,7 @@ from kubestow.api.files import Document
 from kubestow.api.meta import ApiObject, JsonObject, LabelSelector, Object, ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, PodSpec
-from kubestow.cluster.documents import as_list, as_object, value_at
+from kubestow.cluster.documents import as_list, as_object, objects_in, value_at
 from kubestow.errors import DecodeError, InputError
 from kubestow.simulator.controllers.daemon_set import daemon_template, pinned, suitable_nodes
 
@@ -42,6 +42,7 @@ class _Spec(Object, frozen=True, kw_only=True):
     replicas: int | None = None
     parallelism: int | None = None
     completions: int | None = None
+    suspend: bool | None = None
     template: _Template = _Template()
 
 
@@ -114,11 +115,20 @@ def _pod_count(raw: JsonObject, spec: _Spec) -> int:
     match raw["kind"]:
         case "DaemonSet":
             return 1
+        case "Job" if spec.suspend or _has_ended(raw):
+            return 0
         case "Job":
             parallelism = 1 if spec.parallelism is None else spec.parallelism
             return min(parallelism, parallelism if spec.completions is None else spec.completions)
         case _:
             return 1 if spec.replicas is None else spec.replicas
+
+
+def _has_ended(job: JsonObject) -> bool:
+    return any(
+        condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True"
+        for condition in objects_in(value_at(job, "status", "conditions"))
+    )
 
 
 def _check_template(raw: JsonObject, spec: _Spec) -> None:
