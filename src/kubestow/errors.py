@@ -4,7 +4,7 @@
     ├── InputError            user input that cannot be used
     │   ├── DecodeError       an object or file that does not decode
     │   └── ConfigError       a configuration that does not make sense
-    │       └── FlagError     a command line that does not parse: showing the usage helps
+    │       └── FlagError     a command line that does not parse
     ├── ApiError              the API server refused (status code, reason, message)
     │   ├── NotFoundError     404
     │   ├── ConflictError     409: stale resource version, or it exists already
@@ -42,7 +42,7 @@ class ConfigError(InputError):
 
 
 class FlagError(ConfigError):
-    """A command line that does not parse; the usage is printed with it."""
+    """A command line that does not parse."""
 
 
 class ApiError(KubestowError):

@@ -104,7 +104,7 @@ def test_12_4_all_skip() -> None:
     ("answer", "text"),
     [
         pytest.param(PreFlight(error("boom")), 'running PreBindPreFlight "V": boom', id="error"),
-        pytest.param(OSError("raised"), 'running PreBindPreFlight "V": raised', id="exception"),
+        pytest.param(PluginError("raised"), 'running PreBindPreFlight "V": raised', id="exception"),
         pytest.param(
             PreFlight(UNSCHEDULABLE("no")),
             'PreBindPreFlight V returned "Unschedulable", which is unsupported. '
@@ -259,7 +259,7 @@ FAILURES = [
         id="pre-bind-rejection",
     ),
     pytest.param(
-        pre_binding("V", WORK, lambda: _raise(OSError("raised"))),
+        pre_binding("V", WORK, lambda: _raise(PluginError("raised"))),
         "SchedulerError",
         'running PreBind plugin "V": raised',
         id="pre-bind-exception",

@@ -204,8 +204,8 @@ def test_every_filter_that_rejected_a_node_is_blamed() -> None:
 
 def test_a_filter_without_words_for_its_number_has_failed() -> None:
     diagnosis = diagnosis_of([(0, 1), (0, 2)], {1: UNSCHEDULABLE("a")})
-    text = 'running "F0" filter plugin: 2'
-    assert diagnosis.message() == f"0/2 nodes are available: 1 a, 1 {text}."
+    text = 'running "F0" filter plugin: KeyError: 2 (tests/framework/test_diagnosis.py:'
+    assert diagnosis.message().startswith(f"0/2 nodes are available: 1 a, 1 {text}")
     status = diagnosis.status_of(1)
     assert status is not None
     assert (status.code, status.plugin) == (Code.ERROR, "F0")

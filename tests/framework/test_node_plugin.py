@@ -11,7 +11,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import decode_status
 from kubestow.framework.node_plugin import NodeFilter, NodeScore
-from kubestow.framework.runner import FilterError, run_filters, run_scores
+from kubestow.framework.runner import FilterError, ScoreError, run_filters, run_scores
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import nodes_of
 from kubestow.testing import make_node, make_pod, make_snapshot
@@ -86,12 +86,45 @@ def test_an_exception_for_one_node_fails_the_attempt() -> None:
     view = nodes_of(make_snapshot([make_node()]))
     with pytest.raises(FilterError) as caught:
         run_filters(make_profile(Broken()), CycleState(), PodInfo(make_pod()), view)
-    assert caught.value.status.message == 'running "Broken" filter plugin: no idea'
+    text = 'running "Broken" filter plugin: ValueError: no idea (tests/framework/'
+    assert caught.value.status.message.startswith(text)
 
 
-def test_a_base_without_its_method_raises() -> None:
-    view = nodes_of(make_snapshot([make_node()]))
-    with pytest.raises(NotImplementedError):
-        NodeFilter().filter(CycleState(), PodInfo(make_pod()), view)
-    with pytest.raises(NotImplementedError):
-        NodeScore().score(CycleState(), PodInfo(make_pod()), view)
+@pytest.mark.parametrize("base", [NodeFilter, NodeScore])
+def test_a_base_without_its_method_cannot_be_made(base: type[NodeFilter | NodeScore]) -> None:
+    with pytest.raises(TypeError, match=r"filter_node|score_node"):
+        base()
+
+
+@pytest.mark.parametrize("answer", [42, 0, 1.0, ["a reason"], Status], ids=repr)
+def test_any_other_answer_of_a_filter_is_an_error(answer: object) -> None:
+    class Plugin(NodeFilter):
+        name: ClassVar[str] = "P"
+
+        def filter_node(self, pod: Pod, node: Node) -> bool:
+            return answer  # type: ignore[return-value]
+
+    view = nodes_of(make_snapshot([make_node("a")]))
+    with pytest.raises(FilterError) as caught:
+        run_filters(make_profile(Plugin()), CycleState(), PodInfo(make_pod()), view)
+    assert caught.value.status.message == (
+        f'running "P" filter plugin: filter_node returned {answer!r} for node "a", expected True '
+        "or None for a node that will do; else False, a reason or a Status"
+    )
+
+
+@pytest.mark.parametrize("score", [0.7, np.float64(3), "9", None], ids=repr)
+def test_a_score_that_is_no_whole_number_is_an_error(score: object) -> None:
+    class Plugin(NodeScore):
+        name: ClassVar[str] = "P"
+
+        def score_node(self, pod: Pod, node: Node) -> int:
+            return score if node.metadata.name == "b" else 1  # type: ignore[return-value]
+
+    view = nodes_of(make_snapshot([make_node("a"), make_node("b")]))
+    with pytest.raises(ScoreError) as caught:
+        run_scores(make_profile(Plugin()), CycleState(), PodInfo(make_pod()), view)
+    assert caught.value.status.message == (
+        f'running Score plugins: plugin "P" failed with: score_node returned {score!r} for node '
+        '"b", expected a whole number'
+    )

@@ -16,7 +16,7 @@ from kubestow.config.profile import (
 )
 from kubestow.errors import ConfigError
 from kubestow.framework.plugin import Plugin
-from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.profile import Profile, check_extension_points, plugin_name
 from kubestow.testing.profiles import make_plugin
 
 # Spec 04 §2.6. Letters mean points; only what a plugin implements counts here.
@@ -340,3 +340,42 @@ def test_half_a_point_is_none() -> None:
     )
     assert profile.reserve == []
     assert names(profile.score) == ["A"]
+
+
+# --- plugins with methods that would never be called ---
+
+
+@pytest.mark.parametrize(
+    ("methods", "method", "needed"),
+    [
+        (["filter"], "filter", "filter_status"),
+        (["filter_status"], "filter_status", "filter"),
+        (["reserve"], "reserve", "unreserve"),
+        (["unreserve", "score"], "unreserve", "reserve"),
+        (["pre_bind"], "pre_bind", "pre_bind_pre_flight"),
+        (["pre_filter", "add_pod"], "add_pod", "remove_pod"),
+        (["add_pod", "remove_pod"], "add_pod", "pre_filter"),
+        (["normalize"], "normalize", "score"),
+    ],
+)
+def test_a_method_without_its_partner_is_refused(
+    methods: list[str], method: str, needed: str
+) -> None:
+    plugin = make_plugin("P", **dict.fromkeys(methods, nothing))
+    with pytest.raises(ConfigError) as caught:
+        check_extension_points(plugin)
+    assert str(caught.value) == (
+        f'the class has "{method}" but no "{needed}", so "{method}" would never be called'
+    )
+
+
+@pytest.mark.parametrize("methods", [[], ["events"], ["filters"]])
+def test_a_plugin_without_an_extension_point_is_refused(methods: list[str]) -> None:
+    plugin = make_plugin("P", **dict.fromkeys(methods, nothing))
+    with pytest.raises(ConfigError, match="no method of an extension point"):
+        check_extension_points(plugin)
+
+
+@pytest.mark.parametrize("plugin", DEFAULT_FAKES.values(), ids=plugin_name)
+def test_a_complete_plugin_is_accepted(plugin: Plugin) -> None:
+    check_extension_points(plugin)

@@ -136,7 +136,7 @@ def test_4_5_an_unresolvable_rejection_stops_and_drops_the_restrictions() -> Non
     [
         pytest.param(pending("p"), "p", id="4-6-pending"),
         pytest.param(error("boom"), "boom", id="error"),
-        pytest.param(ValueError("raised"), "raised", id="exception"),
+        pytest.param(PluginError("raised"), "raised", id="exception"),
         pytest.param(Status.wait("w"), "%!w(<nil>)", id="wait-has-no-error-behind-it"),
     ],
 )
@@ -259,7 +259,7 @@ def test_a_failure_on_a_node_another_filter_rejected_does_not_count() -> None:
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        pytest.param(ValueError("boom"), "boom", id="exception"),
+        pytest.param(PluginError("boom"), "boom", id="exception"),
         pytest.param(
             np.zeros(3, np.int64),
             'plugin "F" returned codes of shape (3,), expected int64 of shape (2,): '
@@ -325,7 +325,7 @@ def test_what_the_codes_of_filter_mean(verdict: Status, expected: Status) -> Non
 
 def test_a_broken_filter_on_one_node_is_a_status() -> None:
     plugin = make_plugin(
-        "F", filter=lambda *_: give(OSError("disk")), filter_status=lambda *_: None
+        "F", filter=lambda *_: give(PluginError("disk")), filter_status=lambda *_: None
     )
     status = run_filters_on_one(make_profile(plugin), CycleState(), POD, nodes_of(snapshot_of("a")))
     assert status == error('running "F" filter plugin: disk').with_plugin("F")
@@ -435,7 +435,7 @@ def test_a_plugin_that_cannot_count_a_nominated_pod_fails_the_attempt() -> None:
         "X",
         pre_filter=lambda *_: None,
         add_pod=lambda *_: error("lost count"),
-        remove_pod=lambda *_: give(ValueError("lost it")),
+        remove_pod=lambda *_: give(PluginError("lost it")),
     )
     profile, state = make_profile(plugin), CycleState()
     node = SimulatedNode(snapshot_of("n"), 0)
@@ -516,7 +516,7 @@ CLEARED, ON_N1 = PostFilterResult(""), PostFilterResult("n1")
             id="9-3-an-error-given-as-a-reason-is-reported-once",
         ),
         pytest.param(
-            [ValueError("raised")], None, Code.ERROR, "raised", "A", id="exception-is-an-error"
+            [PluginError("raised")], None, Code.ERROR, "raised", "A", id="exception-is-an-error"
         ),
         pytest.param(
             [(None, UNRESOLVABLE("x")), (None, UNSCHEDULABLE("b"))],
@@ -652,20 +652,20 @@ INVALID = (
             id="the-first-node-out-of-range-is-reported",
         ),
         pytest.param(
-            [scoring("A", ValueError("boom"))],
+            [scoring("A", PluginError("boom"))],
             'running Score plugins: plugin "A" failed with: boom',
             id="score-raises",
         ),
         pytest.param(
-            [scoring("A", [1, 2], normalize=lambda _: ValueError("boom"))],
+            [scoring("A", [1, 2], normalize=lambda _: PluginError("boom"))],
             'running Normalize on Score plugins: plugin "A" failed with: boom',
             id="normalize-raises",
         ),
         pytest.param(
             [
                 scoring("A", [101, 1]),
-                scoring("B", [1, 2], normalize=lambda _: ValueError("later")),
-                scoring("C", ValueError("first of all")),
+                scoring("B", [1, 2], normalize=lambda _: PluginError("later")),
+                scoring("C", PluginError("first of all")),
             ],
             'running Score plugins: plugin "C" failed with: first of all',
             id="all-score-before-the-first-normalizes",
@@ -673,7 +673,7 @@ INVALID = (
         pytest.param(
             [
                 scoring("A", [101, 1]),
-                scoring("B", [1, 2], normalize=lambda _: ValueError("boom")),
+                scoring("B", [1, 2], normalize=lambda _: PluginError("boom")),
             ],
             'running Normalize on Score plugins: plugin "B" failed with: boom',
             id="all-normalize-before-ranges-are-checked",
@@ -745,7 +745,7 @@ def reserving(*answers: Answer) -> tuple[Profile, list[str]]:
             id="10-1-error",
         ),
         pytest.param(
-            OSError("db"),
+            PluginError("db"),
             error('running Reserve plugin "R2": db').with_plugin("R2"),
             id="10-1-exception",
         ),
@@ -817,7 +817,7 @@ def test_11_6_pending_is_a_rejection() -> None:
     ("answer", "text"),
     [
         pytest.param((error("boom"), 0.0), "boom", id="error"),
-        pytest.param(ValueError("raised"), "raised", id="exception"),
+        pytest.param(PluginError("raised"), "raised", id="exception"),
         pytest.param((Status.skip(), 0.0), "%!w(<nil>)", id="skip"),
     ],
 )

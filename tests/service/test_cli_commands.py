@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from kubestow.errors import KubestowError
 from kubestow.service.cli import app
+from kubestow.service.commands.conformance import repository_folder
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -137,6 +138,21 @@ class TestConformance:
             code, output = run(*arguments, "-o", "json")
             assert code == 0
             assert list(json.loads(output)["families"]) == ["taints", "v1.9 ports"]
+
+    def test_those_of_the_repository_are_found_from_anywhere(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert repository_folder() == RECORDINGS
+
+    def test_an_installed_package_says_where_they_are(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        folders = (Path("conformance"), tmp_path / "site-packages" / "conformance")
+        monkeypatch.setattr("kubestow.service.commands.conformance.FOLDERS", folders)
+        with pytest.raises(KubestowError, match="in the folder conformance of kubestow's source"):
+            run("conformance")
 
     def test_a_directory_without_recordings_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(KubestowError, match="there are no recordings in"):

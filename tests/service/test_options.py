@@ -134,7 +134,7 @@ def test_version() -> None:
 def test_help(flag: str) -> None:
     answer = parse_options([flag, "anything"], program="kubestow run")
     assert isinstance(answer, RequestedText)
-    assert answer.text.startswith("Usage:\n  kubestow run [flags]\n\nMisc flags:\n\n")
+    assert answer.text.startswith("Usage: kubestow run [flags]\n\n")
 
 
 # --- errors ---

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from kubestow import __version__
 from kubestow.api.coordination import Lease
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
@@ -228,6 +229,8 @@ def test_without_election_the_end_is_an_error_as_upstream(tmp_path: Path) -> Non
             await cluster.wait_for_pod("a", is_bound)
             assert await scheduler.end() == 1
             assert '"command failed" err="finished without leader elect"' in scheduler.log
+            first_line = scheduler.log.splitlines()[0]
+            assert f'Scheduler" version="v1.36.4" kubestow="{__version__}"' in first_line
 
     run(main)
 
@@ -276,10 +279,9 @@ def test_logs_as_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
-        pytest.param(["--x"], "Error: unknown flag: --x", id="flag"),
-        pytest.param(
-            ["x"], 'Error: "kube-scheduler" does not take any arguments, got ["x"]', id="argument"
-        ),
+        pytest.param(["--x"], "unknown flag: --x", id="flag"),
+        pytest.param(["x"], '"kubestow run" does not take any arguments, got ["x"]', id="argument"),
+        pytest.param(["--secure-port=x"], 'invalid argument "x" for "--secure-port"', id="value"),
         pytest.param(["--config=/nowhere"], "open /nowhere: no such file", id="no-file"),
         pytest.param([], "no configuration has been provided", id="2.1-6-no-cluster"),
         pytest.param(
@@ -297,7 +299,10 @@ def test_errors_end_with_1_and_a_reason(flags: list[str], text: str) -> None:
     async def main() -> None:
         scheduler = await start_scheduler(*flags)
         assert await scheduler.exit_code() == 1
-        assert text in scheduler.log
+        error, hint = scheduler.log.splitlines()[-2:]
+        assert error.startswith("kubestow: error: ")
+        assert text in error
+        assert hint == "run 'kubestow run --help' for its options"
 
     run(main)
 
@@ -313,8 +318,8 @@ def test_an_invalid_configuration_is_explained(tmp_path: Path) -> None:
         scheduler = await start_scheduler(f"--config={path}")
         assert await scheduler.exit_code() == 1
         assert (
-            '"command failed" err="parallelism: Invalid value: 0: should be an integer value '
-            'greater than zero"' in scheduler.log
+            "kubestow: error: parallelism: Invalid value: 0: should be an integer value "
+            "greater than zero\n" in scheduler.log
         )
 
     run(main)
@@ -324,7 +329,7 @@ def test_help_and_version_go_to_standard_output() -> None:
     async def main() -> None:
         for flag, text in (
             ("--version", "Kubernetes v1.36.4\n"),
-            ("--help", "--leader-elect-lease-duration duration"),
+            ("--help", "--leader-elect-lease-duration DURATION"),
         ):
             scheduler = await start_scheduler(flag)
             assert scheduler.process.stdout is not None

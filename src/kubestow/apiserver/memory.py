@@ -67,7 +67,7 @@ _SERVER_FIELDS: Final = (
     "deletionGracePeriodSeconds",
 )
 # Created first when several objects are loaded, because admission of the others looks them up.
-_LOADED_FIRST: Final = ("Namespace", "PriorityClass", "RuntimeClass", "StorageClass")
+LOADED_FIRST: Final = ("Namespace", "PriorityClass", "RuntimeClass", "StorageClass")
 
 
 class ObjectPage(NamedTuple):
@@ -286,7 +286,7 @@ class MemoryCluster:
         self, documents: Iterable[JsonObject], *, admission: bool | None = None
     ) -> tuple[StoredObject, ...]:
         """Create each document by its kind, first those that admission of others reads."""
-        ordered = sorted(documents, key=lambda document: document.get("kind") not in _LOADED_FIRST)
+        ordered = sorted(documents, key=lambda document: document.get("kind") not in LOADED_FIRST)
         return tuple(
             self.create(
                 self.resources.of_kind(document.get("apiVersion", ""), document.get("kind", "")),

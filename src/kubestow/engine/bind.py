@@ -22,6 +22,7 @@ from kubestow.errors import CacheError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import ASSIGNED_POD_DELETE
+from kubestow.framework.faults import fault_status
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import (
     BIND,
@@ -127,7 +128,9 @@ class Binder:
         self._metrics.pod_bound(placement.queued_pod)
         for plugin in placement.profile.post_bind:
             guarded(
-                lambda plugin=plugin: plugin.post_bind(placement.state, pod, placement.node_name)
+                lambda plugin=plugin: plugin.post_bind(placement.state, pod, placement.node_name),
+                plugin_name(plugin),
+                POST_BIND,
             )
         meter.point_ended(POST_BIND)
         if placement.state.pods_to_activate:
@@ -265,7 +268,9 @@ def run_pre_flight(placement: Placement) -> Status | None:
         answer = guarded(
             lambda plugin=plugin: plugin.pre_bind_pre_flight(
                 state, placement.pod, placement.node_name
-            )
+            ),
+            name,
+            PRE_BIND_PRE_FLIGHT,
         )
         status, allow_parallel = (answer, False) if isinstance(answer, Status) else answer
         if allow_parallel:
@@ -342,7 +347,7 @@ async def _run_one(
         _accept_cancellation()
         status = Status.from_error(PluginError(entry.cancel_reason))
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        status = Status.from_error(error)
+        status = fault_status(error, name, PRE_BIND)
     if status is None or status.is_success:
         return None
     if status.is_rejected:
@@ -374,7 +379,7 @@ async def run_bind(placement: Placement) -> Status | None:
         try:
             status = await plugin.bind(placement.state, placement.pod, placement.node_name)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
-            status = Status.from_error(error)
+            status = fault_status(error, name, BIND)
         placement.state.sampler.plugin_ended(name, BIND, status)
         if status is None or status.is_success:
             return None

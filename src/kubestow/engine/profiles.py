@@ -18,7 +18,7 @@ from kubestow.engine.equivalence.row_forms import ROW_FORMS
 from kubestow.errors import ConfigError
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import Plugin
-from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.profile import Profile, check_extension_points, plugin_name
 from kubestow.plugins.registry import PluginClass
 
 Registry = Mapping[str, PluginClass]
@@ -90,7 +90,9 @@ def _make_plugin(
 ) -> Plugin:
     name = plugin_class.name
     try:
-        return plugin_class(_checked_args(plugin_class, args, gates), handle)
+        plugin = plugin_class(_checked_args(plugin_class, args, gates), handle)
+        check_extension_points(plugin)
+        return plugin
     except ConfigError as error:
         raise ConfigError(f'initializing plugin "{name}": {error}') from error
     except Exception as error:  # An out-of-tree plugin may raise anything.

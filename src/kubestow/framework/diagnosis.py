@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from kubestow.arrays import IntArray, Rows, row_numbers
 from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.faults import fault_status
+from kubestow.framework.metrics import FILTER
 from kubestow.framework.plugin import FilterPlugin
 from kubestow.framework.profile import plugin_name
 from kubestow.framework.status import Code, Status
@@ -253,7 +255,7 @@ def decode_status(plugin: FilterPlugin, state: CycleState, code: int) -> Status:
         if status.is_rejected:
             return status.with_plugin(name)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        status = Status.from_error(error)
+        status = fault_status(error, name, FILTER)
     return filter_failure(name, status)
 
 

@@ -8,6 +8,7 @@ unless it allows its answers to be reused for pods of the same shape:
 `docs/guides/write-a-plugin.md` begins with one.
 """
 
+from abc import ABC, abstractmethod
 from typing import ClassVar, Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import PluginArgs
+from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reuse
@@ -37,7 +39,7 @@ class NodePlugin:
         """Plugins that use their arguments or the handle override the constructor."""
 
 
-class NodeFilter(NodePlugin):
+class NodeFilter(NodePlugin, ABC):
     """A filter for one node at a time.
 
     class OnlyBlue(NodeFilter):
@@ -47,15 +49,15 @@ class NodeFilter(NodePlugin):
             return node.metadata.labels.get("color") == "blue" or "node(s) were not blue"
     """
 
+    @abstractmethod
     def filter_node(self, pod: Pod, node: Node) -> bool | str | Status | None:
         """True or None passes; False, a reason or a Status rejects."""
-        raise NotImplementedError
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         codes = self._codes(state)
         return np.array(
             [
-                codes.code_of(self._status(self.filter_node(pod.pod, node)))
+                codes.code_of(self._status(self.filter_node(pod.pod, node), node))
                 for node in nodes.node_objects()
             ],
             np.int64,
@@ -71,23 +73,38 @@ class NodeFilter(NodePlugin):
             state.write(_KEY + self.name, codes)
         return codes
 
-    def _status(self, answer: bool | str | Status | None) -> Status | None:
-        if isinstance(answer, Status):
-            return answer
+    def _status(self, answer: object, node: Node) -> Status | None:
+        """The declared type is not trusted: a plugin of a user may not have been type-checked."""
+        if answer is None or answer is True or isinstance(answer, Status):
+            return answer if isinstance(answer, Status) else None
         if isinstance(answer, str) and answer:
             return Status.unschedulable(answer)
-        # Any truth value counts: a comparison of NumPy values does not return a bool.
-        if answer is None or answer:
+        # A comparison of NumPy values does not return a bool.
+        if not isinstance(answer, bool | np.bool_ | str):
+            raise PluginError(
+                f'filter_node returned {answer!r} for node "{node.metadata.name}", expected True '
+                "or None for a node that will do; else False, a reason or a Status"
+            )
+        if answer:
             return None
         return Status.unschedulable(f"node(s) didn't satisfy plugin {self.name}")
 
 
-class NodeScore(NodePlugin):
+class NodeScore(NodePlugin, ABC):
     """A score for one node at a time."""
 
+    @abstractmethod
     def score_node(self, pod: Pod, node: Node) -> int:
         """The node's score, 0 to 100 unless the plugin also has `normalize`."""
-        raise NotImplementedError
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        return np.array([self.score_node(pod.pod, node) for node in nodes.node_objects()], np.int64)
+        # The declared type is not trusted, as above.
+        scores: list[object] = [self.score_node(pod.pod, node) for node in nodes.node_objects()]
+        for position, score in enumerate(scores):
+            # NumPy would cut 0.7 to 0 without an error.
+            if not isinstance(score, int | np.integer):
+                raise PluginError(
+                    f"score_node returned {score!r} for node "
+                    f'"{nodes.names[position]}", expected a whole number'
+                )
+        return np.array(scores, np.int64)

@@ -87,6 +87,29 @@ class ScoreStep(NamedTuple):
     row_form: Callable[[CycleState], RowFunction] | None = None
 
 
+# Methods that are called together: a plugin has all of them or none.
+_TOGETHER: Final = (
+    ("filter", "filter_status"),
+    ("reserve", "unreserve"),
+    ("pre_bind", "pre_bind_pre_flight"),
+    ("add_pod", "remove_pod"),
+)
+# A method, and the one without which it is not called.
+_NEEDS: Final = (("normalize", "score"), ("add_pod", "pre_filter"))
+
+
+def check_extension_points(plugin: object) -> None:
+    """Raise ConfigError for a plugin with a method that would never be called, or with none."""
+    pairs = [*_TOGETHER, *((second, first) for first, second in _TOGETHER), *_NEEDS]
+    for method, needed in pairs:
+        if hasattr(plugin, method) and not hasattr(plugin, needed):
+            raise ConfigError(
+                f'the class has "{method}" but no "{needed}", so "{method}" would never be called'
+            )
+    if not any(isinstance(plugin, interface) for _, _, interface in _POINTS):
+        raise ConfigError("the class has no method of an extension point, as filter or score")
+
+
 class Profile:
     """The plugins of one scheduler name, ready to run. Lists are in the order of execution."""
 

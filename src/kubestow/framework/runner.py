@@ -17,6 +17,7 @@ from kubestow.arrays import IntArray
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, Diagnosis, decode_status, filter_failure
+from kubestow.framework.faults import fault_error, fault_status
 from kubestow.framework.metrics import (
     FILTER,
     NORMALIZE,
@@ -42,12 +43,12 @@ from kubestow.index.nodes import Nodes, SimulatedNode
 T = TypeVar("T")
 
 
-def guarded(call: Callable[[], T]) -> T | Status:
-    """The call's result, or its exception as a status of code Error."""
+def guarded(call: Callable[[], T], plugin: str, point: str) -> T | Status:
+    """The result of a plugin's method, or its exception as a status of code Error."""
     try:
         return call()
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        return Status.from_error(error)
+        return fault_status(error, plugin, point)
 
 
 def failure(prefix: str, plugin: str, status: Status) -> Status:
@@ -87,7 +88,7 @@ def run_pre_filter(
         try:
             answer = plugin.pre_filter(state, pod, nodes)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
-            answer = Status.from_error(error)
+            answer = fault_status(error, name, PRE_FILTER)
         sampler.plugin_ended(name, PRE_FILTER, answer)
         if answer is None:
             continue
@@ -119,11 +120,14 @@ def run_add_pod(
 ) -> Status | None:
     """Add a pod to that node in the state of every plugin, for a simulation."""
     for plugin in profile.pre_filter_extensions:
-        if plugin_name(plugin) in state.skip_filter:
+        name = plugin_name(plugin)
+        if name in state.skip_filter:
             continue
-        answer = guarded(lambda plugin=plugin: plugin.add_pod(state, pod, added, row))
+        answer = guarded(
+            lambda plugin=plugin: plugin.add_pod(state, pod, added, row), name, PRE_FILTER
+        )
         if answer is not None and not answer.is_success:
-            return failure("running AddPod on PreFilter plugin", plugin_name(plugin), answer)
+            return failure("running AddPod on PreFilter plugin", name, answer)
     return None
 
 
@@ -132,11 +136,14 @@ def run_remove_pod(
 ) -> Status | None:
     """Remove a pod from that node in the state of every plugin, for a simulation."""
     for plugin in profile.pre_filter_extensions:
-        if plugin_name(plugin) in state.skip_filter:
+        name = plugin_name(plugin)
+        if name in state.skip_filter:
             continue
-        answer = guarded(lambda plugin=plugin: plugin.remove_pod(state, pod, removed, row))
+        answer = guarded(
+            lambda plugin=plugin: plugin.remove_pod(state, pod, removed, row), name, PRE_FILTER
+        )
         if answer is not None and not answer.is_success:
-            return failure("running RemovePod on PreFilter plugin", plugin_name(plugin), answer)
+            return failure("running RemovePod on PreFilter plugin", name, answer)
     return None
 
 
@@ -200,7 +207,7 @@ def filter_of(
     try:
         result = plugin.filter(state, pod, nodes)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        status = Status.from_error(error)
+        status = fault_status(error, name, FILTER)
         state.sampler.plugin_ended(name, FILTER, status)
         raise FilterError(filter_failure(name, status)) from error
     state.sampler.plugin_ended(name, FILTER)
@@ -262,7 +269,7 @@ def code_of_one(step: FilterStep, state: CycleState, pod: PodInfo, nodes: Nodes)
     try:
         code = row_form(state)(nodes.info)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        status = Status.from_error(error)
+        status = fault_status(error, name, FILTER)
         state.sampler.plugin_ended(name, FILTER, status)
         raise FilterError(filter_failure(name, status)) from error
     state.sampler.plugin_ended(name, FILTER)
@@ -311,7 +318,9 @@ def run_post_filter(
     first_plugin = ""
     for plugin in profile.post_filter:
         name = plugin_name(plugin)
-        answer = guarded(lambda plugin=plugin: plugin.post_filter(state, pod, diagnosis))
+        answer = guarded(
+            lambda plugin=plugin: plugin.post_filter(state, pod, diagnosis), name, POST_FILTER
+        )
         result, status = answer if isinstance(answer, tuple) else (None, answer)
         state.sampler.plugin_ended(name, POST_FILTER, status)
         if status.is_success or status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
@@ -390,7 +399,7 @@ def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Node
         try:
             status = plugin.pre_score(state, pod, nodes)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
-            status = Status.from_error(error)
+            status = fault_status(error, name, PRE_SCORE)
         sampler.plugin_ended(name, PRE_SCORE, status)
         if status is None or status.is_success:
             continue
@@ -404,7 +413,8 @@ def score_of(step: ScoreStep, state: CycleState, pod: PodInfo, nodes: Nodes) -> 
     try:
         scores = step.plugin.score(state, pod, nodes)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        failed = _score_error("running Score plugins", step.name, error)
+        fault = fault_error(error, step.name, SCORE)
+        failed = _score_error("running Score plugins", step.name, fault)
         state.sampler.plugin_ended(step.name, SCORE, failed.status)
         raise failed from error
     state.sampler.plugin_ended(step.name, SCORE)
@@ -423,7 +433,8 @@ def normalize_of(step: ScoreStep, state: CycleState, pod: PodInfo, raw: IntArray
     try:
         scores = step.normalizer.normalize(state, pod, raw)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        failed = _score_error("running Normalize on Score plugins", step.name, error)
+        fault = fault_error(error, step.name, NORMALIZE)
+        failed = _score_error("running Normalize on Score plugins", step.name, fault)
         state.sampler.plugin_ended(step.name, NORMALIZE, failed.status)
         raise failed from error
     state.sampler.plugin_ended(step.name, NORMALIZE)
@@ -465,7 +476,7 @@ def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: st
         try:
             answer = plugin.reserve(state, pod, node_name)
         except Exception as error:  # A fault in one plugin must not stop the scheduler.
-            answer = Status.from_error(error)
+            answer = fault_status(error, name, RESERVE)
         state.sampler.plugin_ended(name, RESERVE, answer)
         if answer is None or answer.is_success:
             continue
@@ -478,7 +489,9 @@ def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: st
 def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
     """Undo every Reserve, last first, including those that did not run."""
     for name, plugin in reversed(profile.reserve_steps):
-        answer = guarded(lambda plugin=plugin: plugin.unreserve(state, pod, node_name))
+        answer = guarded(
+            lambda plugin=plugin: plugin.unreserve(state, pod, node_name), name, UNRESERVE
+        )
         state.sampler.plugin_ended(name, UNRESERVE, answer)
 
 
@@ -496,7 +509,7 @@ def run_permit(
     waiting: Status | None = None
     for plugin in profile.permit:
         name = plugin_name(plugin)
-        answer = guarded(lambda plugin=plugin: plugin.permit(state, pod, node_name))
+        answer = guarded(lambda plugin=plugin: plugin.permit(state, pod, node_name), name, PERMIT)
         status, timeout_s = answer if isinstance(answer, tuple) else (answer, 0.0)
         state.sampler.plugin_ended(name, PERMIT, status)
         if status is None or status.is_success:

@@ -7,6 +7,7 @@ from typing import Final
 from kubestow.api.pod import Pod
 from kubestow.clock import Clock
 from kubestow.framework.events import ClusterEvent
+from kubestow.framework.faults import fault_status
 from kubestow.framework.status import SUCCESS, Code, Status
 from kubestow.queue.metrics import NO_METRICS, QueueMetrics
 from kubestow.queue.queued_pod import QueuedPod
@@ -94,4 +95,4 @@ def _run(plugin: str, check: PreEnqueueFunction, pod: Pod) -> Status | None:
     try:
         return check(pod)
     except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        return Status.from_error(error).with_plugin(plugin)
+        return fault_status(error, plugin, "PreEnqueue").with_plugin(plugin)

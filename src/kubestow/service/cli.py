@@ -1,7 +1,7 @@
 """The command line: `kubestow COMMAND`.
 
 Exit codes: 0 success, 1 a negative result (pods stay pending, decisions differ), 2 the input cannot
-be used.
+be used, 3 a plugin failed. `run` ends with 1 for every error, as kube-scheduler does.
 """
 
 import sys
@@ -14,9 +14,20 @@ from typer.main import get_command
 
 from kubestow import __version__
 from kubestow.errors import KubestowError
+from kubestow.service.help import PlainCommand
+from kubestow.service.usage_errors import USAGE_ERROR, print_error, usage_error_text
 
-# Each is a function of the same name in a module of the same name, with its settings beside it.
-_COMMANDS: Final = ("run", "demo", "simulate", "conformance", "bench")
+# Each is a function in a module, both of the same name with _ for -, with its settings beside it.
+# The summaries are here so that the help of the program imports no command.
+COMMANDS: Final = {
+    "run": "Schedule pods for a cluster, as kube-scheduler does.",
+    "demo": "Show the scheduler in an embedded cluster.",
+    "simulate": "Place a workload on a cluster, both given as files.",
+    "conformance": "Compare with recorded decisions of kube-scheduler.",
+    "bench": "Measure how fast pods are decided on.",
+    "print-default-config": "Print the configuration with all its defaults.",
+    "version": "Print the version of kubestow and of what it runs on.",
+}
 _SETTINGS: Final[dict[str, Any]] = {
     "pretty_exceptions_enable": False,
     "context_settings": {"help_option_names": ["-h", "--help"]},
@@ -28,23 +39,28 @@ class _CommandsOnDemand(TyperGroup):
     """Imports a command when it is run: `kubestow run` loads no simulator and no API server."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*_COMMANDS]
+        return [*COMMANDS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in _COMMANDS and cmd_name not in self.commands:
-            module = import_module(f"kubestow.service.commands.{cmd_name}")
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            module_name = cmd_name.replace("-", "_")
+            module = import_module(f"kubestow.service.commands.{module_name}")
             alone = typer.Typer(add_completion=False, **_SETTINGS)
             settings: dict[str, Any] = getattr(module, "SETTINGS", {})
-            alone.command(name=cmd_name, **settings)(getattr(module, cmd_name))
+            alone.command(name=cmd_name, cls=PlainCommand, **settings)(getattr(module, module_name))
             self.add_command(get_command(alone))
         return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([*COMMANDS.items()])
 
 
 app = typer.Typer(
     name="kubestow",
     cls=_CommandsOnDemand,
     help="A Kubernetes scheduler that places pods as kube-scheduler v1.36 does.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=True,
     **_SETTINGS,
 )
@@ -58,6 +74,7 @@ def _print_version(is_wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -66,16 +83,27 @@ def options(
     ] = False,
 ) -> None:
     """Options before the command."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def main() -> None:
     """Run the command line; an error that a user can correct is one line, not a traceback."""
     try:
-        app()
+        code = app(prog_name="kubestow", standalone_mode=False)
+    except USAGE_ERROR as error:
+        print_error(usage_error_text(error), _command())
+        code = 2
     except KubestowError as error:
-        print(f"kubestow: error: {error}", file=sys.stderr)
-        sys.exit(2)
+        print_error(str(error), _command())
+        code = 2
     except BrokenPipeError:
         # The reader of the output has ended, as in `kubestow … | head`.
         sys.stderr.close()
-        sys.exit(0)
+        code = 0
+    sys.exit(code)
+
+
+def _command() -> str:
+    """The command that the arguments name; empty if they name none."""
+    return next((argument for argument in sys.argv[1:] if argument in COMMANDS), "")

@@ -22,7 +22,8 @@ from kubestow.cluster.http.kubeconfig import ServerConfig, find_server, in_clust
 from kubestow.cluster.http.session import ApiSession
 from kubestow.errors import ConfigError
 from kubestow.service.metrics.component import RequestMetrics, go_platform
-from kubestow.service.options import UPSTREAM_VERSION, SchedulerOptions
+from kubestow.service.options import SchedulerOptions
+from kubestow.service.versions import UPSTREAM_VERSION
 
 # How long a review may take.
 REVIEW_TIMEOUT_S: Final = 10.0

@@ -27,10 +27,9 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config, validate_config
 from kubestow.errors import ConfigError
 from kubestow.service.usage import usage_text
+from kubestow.service.versions import UPSTREAM_VERSION
 
 PROGRAM: Final = "kube-scheduler"
-# The version whose behaviour is implemented, and that is reported.
-UPSTREAM_VERSION: Final = "v1.36.4"
 
 _MINOR: Final = 36
 _OLDEST_MINOR: Final = 33  # the oldest emulated version
@@ -150,8 +149,7 @@ def parse_options(
 ) -> SchedulerOptions | RequestedText:
     """The options in a command line (without the program's name).
 
-    Raises ConfigError with all errors as upstream prints them; FlagError where the usage should be
-    shown with it.
+    Raises ConfigError with all errors as upstream prints them; FlagError if a flag does not parse.
     """
     flags = parse_flags(arguments)
     if flags.switch("help"):

@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from kubestow import __version__
 from kubestow.api.pod import Pod
 from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
@@ -142,7 +143,12 @@ class SchedulerProcess:
 
     async def run(self) -> int:
         """Run until a stop is requested or a part fails; the exit code of the process."""
-        inform(log, "Starting Kubernetes Scheduler", version=self.options.reported_version)
+        inform(
+            log,
+            "Starting Kubernetes Scheduler",
+            version=self.options.reported_version,
+            kubestow=__version__,
+        )
         try:
             if self.serving is not None:
                 await self.serving.start(self)

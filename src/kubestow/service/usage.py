@@ -1,4 +1,4 @@
-"""The text of `--help`: every flag under its heading."""
+"""The text of `kubestow run --help`: the flags most runs need, then every flag by its heading."""
 
 import textwrap
 from collections.abc import Iterable
@@ -9,11 +9,46 @@ from kubestow.config.flag_table import FLAGS, Flag, Section
 
 _WIDTH: Final = 100
 _INDENT: Final = " " * 10
+_INTRODUCTION: Final = """\
+Usage: {program} [flags]
+
+Schedules the pods of a cluster as kube-scheduler v1.36 does, and takes its flags, configuration
+file and environment. It runs until it is stopped.
+
+Most runs need only these:
+
+      --kubeconfig FILE
+          How to reach the cluster; in a pod of the cluster it is not needed.
+      --config FILE
+          A KubeSchedulerConfiguration; `kubestow print-default-config` prints one.
+      --leader-elect=false
+          Schedule at once, without a lease; right as long as no other scheduler runs.
+  -v=2
+          Log what an operator usually needs.
+
+Example: {program} --kubeconfig=admin.conf --leader-elect=false -v=2"""
+# What the value of a flag looks like, by the name that kube-scheduler prints for its type.
+_PLACEHOLDERS: Final = {
+    "string": "TEXT",
+    "strings": "TEXT,...",
+    "ip": "ADDRESS",
+    "int": "N",
+    "int32": "N",
+    "int32Slice": "N,...",
+    "Level": "N",
+    "float": "N",
+    "duration": "DURATION",
+    "quantity": "QUANTITY",
+    "namedCertKey": "CERT,KEY",
+    "stringToString": "KEY=VALUE,...",
+    "pattern=N,...": "PATTERN=N,...",
+    "version[=true]": "VERSION",
+}
 
 
 def usage_text(program: str, *, width: int = _WIDTH) -> str:
     """The whole usage, lines of at most `width` columns."""
-    parts = [f"Usage:\n  {program} [flags]"]
+    parts = [_INTRODUCTION.format(program=program)]
     for section in Section:
         flags = sorted((flag for flag in FLAGS if flag.section is section), key=_name)
         parts.append(f"{section} flags:\n\n{_flag_lines(flags, width)}")
@@ -34,7 +69,7 @@ def _flag_lines(flags: Iterable[Flag], width: int) -> str:
 
 def _head(flag: Flag) -> str:
     names = f"-{flag.shorthand}, --{flag.name}" if flag.shorthand else f"    --{flag.name}"
-    label = f" {flag.kind.label}" if flag.kind.label else ""
+    label = f" {_PLACEHOLDERS[flag.kind.label]}" if flag.kind.label else ""
     return f"  {names}{label}{_default(flag)}"
 
 

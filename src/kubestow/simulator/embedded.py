@@ -4,7 +4,7 @@ The scheduler is that of the service, with a store in memory instead of a server
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final, Protocol, runtime_checkable
 
@@ -95,20 +95,26 @@ class EmbeddedCluster:
                     await task
             await self.recorder.flush()
 
-    async def settle(self, *, limit_s: float) -> bool:
-        """Wait until no pod is being tried, bound or due for another try; False after the limit."""
+    async def settle(
+        self, *, limit_s: float, count_repeating: Callable[[], int] = lambda: 0
+    ) -> bool:
+        """Wait until no pod is being tried, bound or due for another try; False after the limit.
+
+        `count_repeating` returns how many of the pods due for another try would only fail again.
+        """
         deadline_s = self.clock.monotonic_s() + limit_s
         while self.clock.monotonic_s() < deadline_s:
             # Time only advances when nothing is left to do, so after this all events were handled.
             await asyncio.sleep(SETTLE_CHECK_S)
             _raise_first_failure(self._tasks)
-            if self._is_at_rest():
+            if self._is_at_rest(count_repeating()):
                 return True
         return False
 
-    def _is_at_rest(self) -> bool:
+    def _is_at_rest(self, repeating_count: int) -> bool:
         queue = self.scheduler.queue.statistics()
-        waiting = queue.active + queue.backoff + queue.error_backoff + queue.in_flight
+        retried = max(queue.backoff + queue.error_backoff - repeating_count, 0)
+        waiting = queue.active + retried + queue.in_flight
         return waiting == 0 and self.scheduler.tasks.is_idle and not self._is_anything_due()
 
     def _is_anything_due(self) -> bool:

@@ -1,21 +1,23 @@
 """Places a workload on a cluster, both given as documents, in virtual time."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Final
 
 import msgspec
 
+from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition, is_terminal
 from kubestow.api.resources import Resources
-from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory import LOADED_FIRST, MemoryCluster
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.decision import Decision
+from kubestow.engine.decision import Decision, FitError
 from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.failure import REASON_SCHEDULER_ERROR
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ApiError, InputError
 from kubestow.plugins.registry import REGISTRY
@@ -28,6 +30,9 @@ from kubestow.simulator.volume_controller import VolumeController
 from kubestow.simulator.workloads import expand_workloads
 
 LIMIT_S: Final = 600.0
+OTHER_SCHEDULER: Final = "OtherScheduler"
+# After this many attempts that fail with the same error another one is not waited for.
+SAME_FAILURE_TRIES: Final = 3
 
 
 class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -36,7 +41,8 @@ class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     namespace: str
     name: str
     node: str = ""
-    # Scheduled, Pending, or Gated when it was never tried.
+    # Scheduled, Pending, Gated when it was never tried, OtherScheduler when no profile has the
+    # pod's spec.schedulerName.
     outcome: str
     reason: str = ""
     message: str = ""
@@ -70,6 +76,8 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     virtual_duration_s: float
     # False when pods were still being retried as the time limit ended the run.
     has_settled: bool
+    # Attempts that ended with an error, as of a plugin or an extender.
+    failed_attempts: int = 0
 
     @property
     def scheduled(self) -> list[PodOutcome]:
@@ -77,7 +85,19 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
     @property
     def pending(self) -> list[PodOutcome]:
-        return [pod for pod in self.pods if pod.outcome != "Scheduled"]
+        return [pod for pod in self.pods if pod.outcome in ("Pending", "Gated")]
+
+    @property
+    def foreign(self) -> list[PodOutcome]:
+        """Pods that wait for another scheduler."""
+        return [pod for pod in self.pods if pod.outcome == OTHER_SCHEDULER]
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether an attempt or a binding ended with an error."""
+        return self.failed_attempts > 0 or any(
+            pod.reason == REASON_SCHEDULER_ERROR for pod in self.pods
+        )
 
 
 class Simulation:
@@ -85,7 +105,7 @@ class Simulation:
 
     def __init__(
         self,
-        documents: Sequence[JsonObject],
+        documents: Sequence[Document | JsonObject],
         config: SchedulerConfig,
         *,
         registry: Registry = REGISTRY,
@@ -98,9 +118,12 @@ class Simulation:
         self._on_decision = on_decision
         self._attempts: dict[str, int] = {}
         self._placed_ns: dict[str, int] = {}
+        self._failed_attempts = 0
+        # By UID, of attempts that no event in the cluster can help: the message, how often in turn.
+        self._repeated: dict[str, tuple[str, int]] = {}
         self._started_ns = self._clock.now_ns()
         store = MemoryCluster(self._clock, seed=seed)
-        load_cluster(store, expand_workloads(documents))
+        load_cluster(store, documents)
         pods = pods_of(store)
         self._waiting = [pod for pod in pods if not pod.spec.node_name and not is_terminal(pod)]
         self._running = [pod for pod in pods if pod.spec.node_name and not is_terminal(pod)]
@@ -127,15 +150,32 @@ class Simulation:
     async def run(self, *, limit_s: float = LIMIT_S) -> SimulationResult:
         """Run the scheduler until nothing is left to do, or to the limit of virtual time."""
         async with self.cluster.running():
-            has_settled = await self.cluster.settle(limit_s=limit_s)
+            has_settled = await self.cluster.settle(
+                limit_s=limit_s, count_repeating=self._count_repeating
+            )
         return self._result(has_settled)
 
     def _record(self, decision: Decision, queued_pod: QueuedPod) -> None:
         self._attempts[queued_pod.uid] = queued_pod.attempts
         if decision.is_scheduled:
             self._placed_ns[queued_pod.uid] = self._clock.now_ns()
+        elif decision.status is not None and not decision.status.is_rejected:
+            self._failed_attempts += 1
+        self._note_repetition(decision, queued_pod.uid)
         if self._on_decision is not None:
             self._on_decision(decision)
+
+    def _note_repetition(self, decision: Decision, uid: str) -> None:
+        status = decision.status
+        if status is None or isinstance(status.error, FitError):
+            self._repeated.pop(uid, None)
+            return
+        message, count = self._repeated.get(uid, ("", 0))
+        self._repeated[uid] = (status.message, count + 1 if message == status.message else 1)
+
+    def _count_repeating(self) -> int:
+        """Pods that failed in the same way a few times: without a node, or by a faulty plugin."""
+        return sum(1 for _, count in self._repeated.values() if count >= SAME_FAILURE_TRIES)
 
     def _result(self, has_settled: bool) -> SimulationResult:
         after = {pod.metadata.uid: pod for pod in pods_of(self.cluster.store)}
@@ -149,8 +189,9 @@ class Simulation:
                 if pod.metadata.uid not in after
                 or after[pod.metadata.uid].metadata.deletion_timestamp
             ],
-            virtual_duration_s=(self._clock.now_ns() - self._started_ns) / NANOSECONDS,
+            virtual_duration_s=rounded_s(self._clock.now_ns() - self._started_ns),
             has_settled=has_settled,
+            failed_attempts=self._failed_attempts,
         )
 
     def _outcome(self, pod: Pod) -> PodOutcome:
@@ -160,6 +201,7 @@ class Simulation:
             pod,
             attempts=self._attempts.get(uid, 0),
             after_ns=None if placed_ns is None else placed_ns - self._started_ns,
+            scheduler_names=self.cluster.scheduler.profiles,
         )
 
     def _nodes(self) -> list[NodeOutcome]:
@@ -168,27 +210,38 @@ class Simulation:
         return node_outcomes(scheduler.snapshot)
 
 
-def pod_outcome(pod: Pod, *, attempts: int, after_ns: int | None) -> PodOutcome:
+def pod_outcome(
+    pod: Pod, *, attempts: int, after_ns: int | None, scheduler_names: Container[str]
+) -> PodOutcome:
     """The result for a pod as the API shows it; `after_ns` is when it was placed, if it was."""
     condition = first_condition(pod.status.conditions, "PodScheduled")
-    outcome = "Scheduled" if pod.spec.node_name else "Pending"
-    if not pod.spec.node_name and pod.spec.scheduling_gates:
-        outcome = "Gated"
-    shown = condition if outcome != "Scheduled" else None
+    reason, message = (condition.reason, condition.message) if condition is not None else ("", "")
+    if pod.spec.node_name:
+        outcome, reason, message = "Scheduled", "", ""
+    elif pod.spec.scheduler_name not in scheduler_names:
+        message = f'no profile for scheduler "{pod.spec.scheduler_name}"'
+        outcome, reason = OTHER_SCHEDULER, ""
+    else:
+        outcome = "Gated" if pod.spec.scheduling_gates else "Pending"
     return PodOutcome(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
         node=pod.spec.node_name,
         outcome=outcome,
-        reason=shown.reason if shown is not None else "",
-        message=shown.message if shown is not None else "",
+        reason=reason,
+        message=message,
         nominated_node=pod.status.nominated_node_name,
         priority=pod.spec.priority or 0,
         attempts=attempts,
         scheduled_after_s=(
-            after_ns / NANOSECONDS if after_ns is not None and pod.spec.node_name else None
+            rounded_s(after_ns) if after_ns is not None and pod.spec.node_name else None
         ),
     )
+
+
+def rounded_s(duration_ns: int) -> float:
+    """To the millisecond: virtual time advances a few nanoseconds with each step."""
+    return round(duration_ns / NANOSECONDS, 3)
 
 
 def node_outcomes(snapshot: Snapshot) -> list[NodeOutcome]:
@@ -214,11 +267,19 @@ def _node_outcome(
     )
 
 
-def load_cluster(store: MemoryCluster, documents: Sequence[JsonObject]) -> None:
-    try:
-        store.load(documents)
-    except ApiError as error:
-        raise InputError(f"the cluster cannot be set up: {error}") from error
+def load_cluster(store: MemoryCluster, documents: Sequence[Document | JsonObject]) -> None:
+    """Create the objects, and the pods of workloads; raises InputError with the place of one that
+    cannot be created."""
+    sourced = [
+        document if isinstance(document, Document) else Document(document, f"document {number}")
+        for number, document in enumerate(documents, start=1)
+    ]
+    expanded = expand_workloads(sourced)
+    for document in sorted(expanded, key=lambda one: one.raw.get("kind") not in LOADED_FIRST):
+        try:
+            store.load([document.raw])
+        except ApiError as error:
+            raise InputError(f"the cluster cannot be set up: {document.source}: {error}") from error
 
 
 def pods_of(store: MemoryCluster) -> list[Pod]:

@@ -2,124 +2,199 @@
 
 A simulation has no controller manager; a Deployment in the input means its pods. Objects copied
 from a live cluster come with their pods, so a workload that owns pods in the same input gets no
-others.
+others. Pods are documents that come from where their workload was written, which errors name.
+
+Not here: which nodes have the pod of a DaemonSet (`controllers.daemon_set`).
 """
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from kubestow.api.meta import JsonObject
-from kubestow.cluster.documents import as_object, is_object
-from kubestow.errors import InputError
+from kubestow.api.check import check_object
+from kubestow.api.decode import convert
+from kubestow.api.files import Document
+from kubestow.api.meta import ApiObject, JsonObject, LabelSelector, Object, ObjectMeta
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod, PodSpec
+from kubestow.cluster.documents import as_list, as_object, objects_in, value_at
+from kubestow.errors import DecodeError, InputError
+from kubestow.simulator.controllers.daemon_set import daemon_template, pinned, suitable_nodes
 
-# Kinds whose pods are counted by `replicas`.
-_REPLICATED: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
+WORKLOAD_KINDS: Final = (
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+)
 
 
-def expand_workloads(documents: Sequence[JsonObject]) -> list[JsonObject]:
-    """The documents, with pods for every workload without pods of its own."""
-    owned = _owners_of_pods(documents)
-    node_names = [_name(document) for document in documents if document.get("kind") == "Node"]
+class _Template(Object, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec | None = None
+
+
+class _Spec(Object, frozen=True, kw_only=True):
+    replicas: int | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    suspend: bool | None = None
+    template: _Template = _Template()
+
+
+class _SelectingSpec(_Spec, frozen=True, kw_only=True):
+    selector: LabelSelector | None = None
+
+
+class _Workload(ApiObject, frozen=True, kw_only=True):
+    spec: _SelectingSpec = _SelectingSpec()
+
+
+class _PlainWorkload(ApiObject, frozen=True, kw_only=True):
+    """A ReplicationController, whose selector is a map of labels."""
+
+    spec: _Spec = _Spec()
+
+
+class _OwnerKey(NamedTuple):
+    kind: str
+    namespace: str
+    name: str
+
+
+def expand_workloads(documents: Sequence[Document]) -> list[Document]:
+    """The documents, with pods for every workload without pods of its own.
+
+    Raises InputError for a workload that does not decode.
+    """
+    owners = _owners(documents)
+    nodes = [
+        convert(Node, document.raw) for document in documents if document.raw.get("kind") == "Node"
+    ]
     result = list(documents)
     for document in documents:
-        result.extend(_pods_of(document, owned, node_names))
+        if document.raw.get("kind") in WORKLOAD_KINDS:
+            result += (
+                Document(made, document.source) for made in _made_of(document, owners, nodes)
+            )
     return result
 
 
-def _pods_of(
-    document: JsonObject, owned: set[tuple[str, str, str]], node_names: Sequence[str]
+def _made_of(
+    document: Document, owners: set[_OwnerKey], nodes: Sequence[Node]
 ) -> Iterator[JsonObject]:
-    kind = document.get("kind", "")
-    if (kind, _namespace(document), _name(document)) in owned:
-        return
-    match kind:
-        case "Deployment":
-            yield from _deployment(document, owned)
-        case "Job":
-            spec = _spec(document)
-            wanted = spec.get("parallelism", 1)
-            yield from _replicas(document, min(wanted, spec.get("completions", wanted)))
+    """What the controller of a workload creates."""
+    raw = document.raw
+    try:
+        spec = _decoded(raw)
+        count = _pod_count(raw, spec)
+        if _key(raw) not in owners and count:
+            _check_template(raw, spec)
+            yield from _created(raw, count, nodes)
+    except DecodeError as error:
+        raise InputError(f"{document.source}: {error}") from error
+
+
+def _decoded(raw: JsonObject) -> _Spec:
+    kind = raw["kind"]
+    spec = convert(_PlainWorkload if kind == "ReplicationController" else _Workload, raw).spec
+    for field in ("replicas", "parallelism", "completions"):
+        if (getattr(spec, field) or 0) < 0:
+            raise DecodeError(
+                f"{_label(raw)}: spec.{field} is {getattr(spec, field)}, expected 0 or more"
+            )
+    return spec
+
+
+def _pod_count(raw: JsonObject, spec: _Spec) -> int:
+    """How many pods there are to be; of a DaemonSet, for each suitable node."""
+    match raw["kind"]:
         case "DaemonSet":
-            yield from _daemons(document, node_names)
-        case _ if kind in _REPLICATED:
-            yield from _replicas(document, _spec(document).get("replicas", 1))
+            return 1
+        case "Job" if spec.suspend or _has_ended(raw):
+            return 0
+        case "Job":
+            parallelism = 1 if spec.parallelism is None else spec.parallelism
+            return min(parallelism, parallelism if spec.completions is None else spec.completions)
         case _:
-            return
+            return 1 if spec.replicas is None else spec.replicas
 
 
-def _deployment(document: JsonObject, owned: set[tuple[str, str, str]]) -> Iterator[JsonObject]:
+def _has_ended(job: JsonObject) -> bool:
+    return any(
+        condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True"
+        for condition in objects_in(value_at(job, "status", "conditions"))
+    )
+
+
+def _check_template(raw: JsonObject, spec: _Spec) -> None:
+    if spec.template.spec is None:
+        raise DecodeError(f"{_label(raw)} has no spec.template.spec, so its pods are not known")
+    check_object(convert(Pod, _pod(raw, _name(raw), _template(raw))))
+
+
+def _created(raw: JsonObject, count: int, nodes: Sequence[Node]) -> Iterator[JsonObject]:
+    match raw["kind"]:
+        case "Deployment":
+            replica_set = _replica_set(raw)
+            yield replica_set
+            yield from _replicas(replica_set, count)
+        case "DaemonSet":
+            template = daemon_template(_template(raw))
+            for node_name in suitable_nodes(template, nodes):
+                yield _pod(raw, f"{_name(raw)}-{node_name}", pinned(template, node_name))
+        case _:
+            yield from _replicas(raw, count)
+
+
+def _replica_set(deployment: JsonObject) -> JsonObject:
     """A Deployment becomes one ReplicaSet of its current template."""
-    spec = _spec(document)
-    template_hash = f"{zlib.crc32(msgspec.json.encode(spec.get('template', {}))):08x}"
-    name = f"{_name(document)}-{template_hash}"
-    if any(
-        owner[0] == "ReplicaSet" and owner[2].startswith(f"{_name(document)}-") for owner in owned
-    ):
-        return
+    template = _template(deployment)
+    template_hash = f"{zlib.crc32(msgspec.json.encode(template)):08x}"
     label = {"pod-template-hash": template_hash}
-    selector: JsonObject = spec.get("selector") or {}
-    replica_set: JsonObject = {
+    selector = as_object(value_at(deployment, "spec", "selector"))
+    return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
-        "metadata": {"name": name, "namespace": _namespace(document)},
+        "metadata": {
+            "name": f"{_name(deployment)}-{template_hash}",
+            "namespace": _namespace(deployment),
+        },
         "spec": {
-            "replicas": spec.get("replicas", 1),
+            "replicas": value_at(deployment, "spec", "replicas"),
             "selector": {
                 **selector,
-                "matchLabels": {**selector.get("matchLabels", {}), **label},
+                "matchLabels": {**as_object(selector.get("matchLabels")), **label},
             },
-            "template": _labelled(spec.get("template", {}), label),
+            "template": _labelled(template, label),
         },
     }
-    yield replica_set
-    yield from _replicas(replica_set, spec.get("replicas", 1))
 
 
-def _replicas(document: JsonObject, count: int) -> Iterator[JsonObject]:
+def _replicas(owner: JsonObject, count: int) -> Iterator[JsonObject]:
     for index in range(count):
-        yield _pod(document, f"{_name(document)}-{index}")
+        yield _pod(owner, f"{_name(owner)}-{index}", _template(owner))
 
 
-def _daemons(document: JsonObject, node_names: Iterable[str]) -> Iterator[JsonObject]:
-    """One pod per node, with a required affinity to it, as the DaemonSet controller makes it."""
-    for node_name in node_names:
-        pod = _pod(document, f"{_name(document)}-{node_name}")
-        spec: JsonObject = dict(pod["spec"])
-        affinity: JsonObject = dict(spec.get("affinity") or {})
-        node_affinity: JsonObject = dict(affinity.get("nodeAffinity") or {})
-        field = {"key": "metadata.name", "operator": "In", "values": [node_name]}
-        node_affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
-            "nodeSelectorTerms": [{"matchFields": [field]}]
-        }
-        affinity["nodeAffinity"] = node_affinity
-        spec["affinity"] = affinity
-        yield {**pod, "spec": spec}
-
-
-def _pod(owner: JsonObject, name: str) -> JsonObject:
-    template = as_object(_spec(owner).get("template"))
-    if not is_object(template.get("spec")):
-        raise InputError(
-            f'{owner.get("kind")} "{_namespace(owner)}/{_name(owner)}" has no spec.template.spec, '
-            "so its pods are not known"
-        )
-    metadata = dict(as_object(template.get("metadata")))
-    metadata.update(
-        name=name,
-        namespace=_namespace(owner),
-        ownerReferences=[
+def _pod(owner: JsonObject, name: str, template: JsonObject) -> JsonObject:
+    metadata = {
+        **as_object(template.get("metadata")),
+        "name": name,
+        "namespace": _namespace(owner),
+        "ownerReferences": [
             {
                 "apiVersion": owner.get("apiVersion", "v1"),
                 "kind": owner.get("kind"),
                 "name": _name(owner),
-                "uid": owner.get("metadata", {}).get("uid", f"uid-of-{_name(owner)}"),
+                "uid": value_at(owner, "metadata", "uid") or f"uid-of-{_name(owner)}",
                 "controller": True,
             }
         ],
-    )
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
@@ -129,23 +204,38 @@ def _labelled(template: JsonObject, labels: JsonObject) -> JsonObject:
     return {**template, "metadata": {**metadata, "labels": all_labels}}
 
 
-def _owners_of_pods(documents: Iterable[JsonObject]) -> set[tuple[str, str, str]]:
-    """Kind, namespace and name of everything that owns a pod in the input."""
-    return {
-        (owner.get("kind", ""), _namespace(document), owner.get("name", ""))
+def _owners(documents: Iterable[Document]) -> set[_OwnerKey]:
+    """Everything that owns a pod in the input, or a ReplicaSet."""
+    owners = {
+        _OwnerKey(owner.get("kind", ""), _namespace(document.raw), owner.get("name", ""))
         for document in documents
-        if document.get("kind") == "Pod"
-        for owner in document.get("metadata", {}).get("ownerReferences") or ()
+        if document.raw.get("kind") in ("Pod", "ReplicaSet")
+        for owner in map(as_object, as_list(value_at(document.raw, "metadata", "ownerReferences")))
+    }
+    # The ReplicaSet between a Deployment and its pods may be missing in the input; it is named
+    # after the Deployment, with a hash that has no dash.
+    return owners | {
+        _OwnerKey("Deployment", owner.namespace, owner.name.rpartition("-")[0])
+        for owner in owners
+        if owner.kind == "ReplicaSet"
     }
 
 
-def _spec(document: JsonObject) -> dict[str, Any]:
-    return document.get("spec") or {}
+def _key(document: JsonObject) -> _OwnerKey:
+    return _OwnerKey(document["kind"], _namespace(document), _name(document))
+
+
+def _label(document: JsonObject) -> str:
+    return f'{document["kind"]} "{_namespace(document)}/{_name(document)}"'
+
+
+def _template(workload: JsonObject) -> JsonObject:
+    return as_object(value_at(workload, "spec", "template"))
 
 
 def _name(document: JsonObject) -> str:
-    return document.get("metadata", {}).get("name", "")
+    return value_at(document, "metadata", "name") or ""
 
 
 def _namespace(document: JsonObject) -> str:
-    return document.get("metadata", {}).get("namespace") or "default"
+    return value_at(document, "metadata", "namespace") or "default"

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from kubestow.cluster.resources import default_resources
 from kubestow.service.cli import main
+from kubestow.service.commands.simulate import DUMP
+from kubestow.simulator.manifests import READ_KINDS
 
 CLUSTER = """
 apiVersion: v1
@@ -33,7 +36,7 @@ profiles:
     score: {{enabled: [{{name: NodeResourcesFit, weight: 10}}]}}
 """
 PLUGIN = """
-from kubestow.framework.node_plugin import NodeFilter
+from kubestow.framework.node_plugin import NodeFilter, NodeScore
 
 class OnlyColor(NodeFilter):
     name = "OnlyColor"
@@ -44,7 +47,52 @@ class OnlyColor(NodeFilter):
 
     def filter_node(self, pod, node):
         return node.metadata.labels.get("color") == self.color or f"node(s) were not {self.color}"
+
+
+class Raises(NodeFilter):
+    name = "Raises"
+
+    def filter_node(self, pod, node):
+        return node.metadata.labels["nope"] == "x"
+
+
+class Misspelt(NodeFilter):
+    name = "Misspelt"
+
+    def filter_nod(self, pod, node):
+        return True
+
+
+class Half:
+    name = "Half"
+    args_type = None
+
+    def __init__(self, args, handle):
+        pass
+
+    def filter(self, state, pod, nodes):
+        return None
+
+
+class Nothing(Half):
+    name = "Nothing"
+    filter = property()
+
+
+class Answers42(NodeFilter):
+    name = "Answers42"
+
+    def filter_node(self, pod, node):
+        return 42
+
+
+class Scores(NodeScore):
+    name = "Scores"
+
+    def score_node(self, pod, node):
+        return 0.7
 """
+HINT = "run 'kubestow simulate --help' for its options\n"
 CUSTOM = f"""{HEAD}
 profiles:
 - plugins:
@@ -145,7 +193,7 @@ def test_out_of_tree_plugins_take_part(simulate: Runner) -> None:
 def test_errors_are_one_line_and_exit_code_2(simulate: Runner, config: str, message: str) -> None:
     code, output, errors = simulate(config)
     assert (code, output) == (2, "")
-    assert errors == f"kubestow: error: {message}\n"
+    assert errors == f"kubestow: error: {message}\n{HINT}"
 
 
 def test_a_missing_file(simulate: Runner) -> None:
@@ -153,6 +201,7 @@ def test_a_missing_file(simulate: Runner) -> None:
     assert code == 2
     assert errors == (
         'kubestow: error: configuration "none.yaml": open none.yaml: no such file or directory\n'
+        f"{HINT}"
     )
 
 
@@ -168,3 +217,188 @@ def test_extenders_are_asked_but_not_to_bind(simulate: Runner) -> None:
     code, _, errors = simulate(f"{HEAD}extenders: [{extender}]\n")
     assert code == 0
     assert "Extenders are not asked to bind in a simulation.\n" in errors
+
+
+# --- plugins that do not work ---
+
+ENABLED = f"""{HEAD}
+profiles:
+- plugins:
+    multiPoint: {{enabled: [{{name: "colors:%s"}}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        pytest.param(
+            "Raises",
+            "running \"Raises\" filter plugin: KeyError: 'nope' (colors.py:19)",
+            id="exception",
+        ),
+        pytest.param(
+            "Answers42",
+            'running "Answers42" filter plugin: filter_node returned 42 for node "large", expected '
+            "True or None for a node that will do; else False, a reason or a Status",
+            id="answer",
+        ),
+        pytest.param(
+            "Scores",
+            'running Score plugins: plugin "Scores" failed with: score_node returned 0.7 for node '
+            '"large", expected a whole number',
+            id="score",
+        ),
+    ],
+)
+def test_a_plugin_that_fails_ends_with_code_3(simulate: Runner, plugin: str, message: str) -> None:
+    code, output, errors = simulate(ENABLED % plugin)
+    assert code == 3
+    assert message in output
+    assert "3 attempts failed with an error." in output
+    retries = [line for line in errors.splitlines() if "Error scheduling pod; retrying" in line]
+    assert len(retries) == 3
+    assert all('pod="default/web"' in line and "err=" in line for line in retries)
+    assert errors.count("Traceback") == (1 if plugin == "Raises" else 0)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        pytest.param(
+            "Half",
+            'the class has "filter" but no "filter_status", so "filter" would never be called',
+            id="never-called",
+        ),
+        pytest.param("Misspelt", "filter_node", id="misspelt"),
+        pytest.param(
+            "Nothing",
+            "the class has no method of an extension point, as filter or score",
+            id="none",
+        ),
+    ],
+)
+def test_a_plugin_that_would_not_be_called_is_refused(
+    simulate: Runner, plugin: str, message: str
+) -> None:
+    code, output, errors = simulate(ENABLED % plugin)
+    assert (code, output) == (2, "")
+    assert errors.startswith(
+        "kubestow: error: initializing profiles: creating profile for scheduler name "
+        f'default-scheduler: initializing plugin "{plugin}": '
+    )
+    assert message in errors
+
+
+# --- what is printed ---
+
+MORE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: running}
+spec: {nodeName: small, containers: [{name: c, image: c, resources: {requests: {cpu: "1"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: other}
+spec: {schedulerName: volcano, containers: [{name: c, image: c}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: misspelt}
+spec: {nodeSelectr: {color: blue}, containers: [{name: c, image: c}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: web}
+"""
+
+
+@pytest.fixture
+def more(tmp_path: Path) -> str:
+    (tmp_path / "more.yaml").write_text(MORE)
+    return "more.yaml"
+
+
+def test_what_is_ignored_and_unknown_is_reported(simulate: Runner, more: str) -> None:
+    code, output, errors = simulate(None, "-f", more, "--fail-on-pending")
+    assert code == 0
+    assert errors.splitlines() == [
+        "ignored: 1 Ingress, 1 Rollout",
+        'warning: more.yaml#3: unknown field "spec.nodeSelectr" (did you mean "nodeSelector"?)',
+    ]
+    assert output.splitlines()[-2:] == [
+        "2 of 2 pods scheduled on 1 of 2 nodes, 0 pending, 1 for other schedulers, 1 pod runs "
+        "already, 0.25 s of virtual time",
+        '  1 pod waits: no profile for scheduler "volcano"',
+    ]
+
+
+def test_unknown_fields_are_errors_when_strict(simulate: Runner, more: str) -> None:
+    code, output, errors = simulate(None, "-f", more, "--strict")
+    assert (code, output) == (2, "")
+    assert 'error: more.yaml#3: unknown field "spec.nodeSelectr"' in errors
+
+
+def test_rows_can_be_printed_alone(simulate: Runner, more: str) -> None:
+    _, output, _ = simulate(None, "-f", more, "--no-headers")
+    assert [line.split()[1:4] for line in output.splitlines()] == [
+        ["other", "OtherScheduler", "no"],
+        ["web", "Scheduled", "large"],
+        ["misspelt", "Scheduled", "large"],
+    ]
+
+
+def test_names_can_be_printed_alone(simulate: Runner, more: str) -> None:
+    _, output, _ = simulate(None, "-f", more, "-o", "name")
+    assert output == "pod/other\npod/web\npod/misspelt\n"
+
+
+def test_in_a_pipe_every_pod_has_one_line(simulate: Runner, tmp_path: Path) -> None:
+    pod = "---\n" + CLUSTER.rpartition("---")[2]
+    pods = [pod.replace("name: web,", f"name: web-{index},") for index in range(60)]
+    (tmp_path / "many.yaml").write_text("".join(pods))
+    _, output, _ = simulate(None, "-f", "many.yaml")
+    rows = [line for line in output.splitlines() if line.startswith("default ")]
+    assert len(rows) == 61
+    pending = [row for row in rows if "Pending" in row]
+    assert pending
+    assert all(row.endswith("No preemption victims found for incoming pod.") for row in pending)
+
+
+def test_placements_can_be_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    placed = CLUSTER.replace("spec: {containers:", "spec: {nodeName: small, containers:")
+    (tmp_path / "dump.yaml").write_text(placed)
+    monkeypatch.chdir(tmp_path)
+
+    def output_of(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["kubestow", "simulate", "-f", "dump.yaml", *arguments])
+        with pytest.raises(SystemExit):
+            main()
+        return capsys.readouterr().out
+
+    assert output_of().splitlines() == [
+        "0 of 0 pods scheduled on 0 of 2 nodes, 0 pending, 1 pod runs already, "
+        "0.25 s of virtual time",
+        "No pod waits for a node; --reschedule places the pods that run again.",
+    ]
+    assert "1 of 1 pods scheduled on 1 of 2 nodes" in output_of("--reschedule")
+    assert "large" in output_of("--reschedule", "--no-headers")
+
+
+def test_the_dump_has_every_kind_that_is_read() -> None:
+    resources = [name for name in DUMP.split()[5].split(",")]
+    kinds = {
+        resource.kind
+        for resource in default_resources()
+        if resource.plural in resources or set(resource.short_names) & set(resources)
+    }
+    assert len(kinds) == len(resources)
+    assert kinds == READ_KINDS - {"DaemonSet", "Deployment", "Job"}
+    page = Path(__file__).parents[3] / "docs" / "guides" / "simulate.md"
+    assert f"$ {DUMP}\n" in page.read_text()

@@ -14,6 +14,7 @@ import pytest
 from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
+from kubestow import __version__
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.clock import SystemClock
@@ -188,7 +189,7 @@ def test_flags_and_status() -> None:
             _, _, text = await site.ask("/flagz", Accept=accept)
             assert json.loads(text)["flags"]["v"] == "3"
             _, _, text = await site.ask("/statusz")
-            assert "Binary version: 1.36.4\n" in text
+            assert f"Binary version: 1.36.4\nKubestow version: {__version__}\n" in text
             assert "Paths: /configz /debug /flagz /healthz /livez /metrics /readyz /statusz" in text
             accept = "application/json;as=Statusz;v=v1beta1;g=config.k8s.io"
             _, _, text = await site.ask("/statusz", Accept=accept)

@@ -13,7 +13,9 @@ from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
+from kubestow.framework.faults import fault_status
 from kubestow.framework.handle import Handle
+from kubestow.framework.metrics import POST_FILTER
 from kubestow.framework.plugin import PostFilterResult
 from kubestow.framework.status import SUCCESS, Code, Status
 from kubestow.plugins.default_preemption.dry_run import DryRun, TrialInputs, candidate_count
@@ -76,7 +78,7 @@ class DefaultPreemption:
         try:
             result, status = self._preempt(state, pod, diagnosis)
         except Exception as error:  # From an extender or a user's rule; fails this attempt only.
-            result, status = None, Status.from_error(error)
+            result, status = None, fault_status(error, self.name, POST_FILTER)
         if status.message:
             status = Status(status.code, f"preemption: {status.message}")
         return result, status

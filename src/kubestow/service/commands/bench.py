@@ -12,10 +12,9 @@ from typing import Annotated, Final
 
 import msgspec
 import typer
-from rich.table import Table
 
 from kubestow.errors import InputError, KubestowError
-from kubestow.service.output import progress_bar, stderr, stdout
+from kubestow.service.output import Table, progress_bar, stderr, stdout
 from kubestow.service.sampling_profiler import SamplingProfiler
 from kubestow.simulator.bench import WORKLOADS, Measurement, Workload, measure
 from kubestow.simulator.bench.upstream import UPSTREAM, scaled
@@ -67,19 +66,23 @@ def bench(
     ] = None,
     check: Annotated[
         bool,
-        typer.Option(help="Also decide a sample of the pods without reuse, and compare."),
+        typer.Option(
+            "--check", help="Also decide a sample of the pods without reuse, and compare."
+        ),
     ] = False,
 ) -> None:
-    """Measure how fast pods are decided on, beside kube-scheduler's own figures.
+    """Measure how fast pods are decided on.
 
-    Each workload runs in a process of its own, so that its peak memory is its own. Upstream's
-    figures come from another machine and are scaled by a calibration loop that runs meanwhile.
+    Each workload runs in a process of its own, so that its peak memory is its own.
+    kube-scheduler's figures come from another machine and are scaled by a calibration loop that
+    runs meanwhile.
 
     Example: kubestow bench --workload 'SchedulingBasic|TopologySpreading' --percent 100
     """
     if output not in ("table", "json", "perf-json"):
         raise InputError(f'-o: there is no format "{output}"; use table, json or perf-json')
     chosen = _choose(workload)
+    _require_writable(profile)
     measurements: list[Measurement] = []
     with progress_bar("Measuring") as progress, _profiled(profile):
         task = progress.add_task("", total=len(chosen) * repeat)
@@ -104,6 +107,16 @@ def bench(
             f"{differing} of {checked} decisions differ from those of a scheduler just started"
         )
     raise typer.Exit(1 if differing else 0)
+
+
+def _require_writable(path: Path | None) -> None:
+    """InputError for a file that cannot be written; an existing one is left as it is."""
+    if path is None:
+        return
+    try:
+        path.open("ab").close()
+    except OSError as error:
+        raise InputError(f'--profile: cannot write "{path}": {error.strerror}') from error
 
 
 def _choose(pattern: str) -> list[Workload]:
@@ -201,24 +214,11 @@ def _print_line(report: BenchReport, output: str) -> None:
 
 
 def _print_table(reports: list[BenchReport]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("WORKLOAD", no_wrap=True)
-    for column in (
-        "NODES",
-        "INIT",
-        "PODS",
-        "PODS/S",
-        "µs/POD",
-        "P50",
-        "P99",
-        "MiB",
-        "UPSTREAM",
-        "",
-    ):
-        table.add_column(column, justify="right", no_wrap=True)
+    numbers = ("NODES", "INIT", "PODS", "PODS/S", "µs/POD", "P50", "P99", "MiB", "UPSTREAM", "")
+    table = Table("WORKLOAD", *numbers, right=numbers)
     for report in reports:
         one = report.measurement
-        table.add_row(
+        table.add(
             one.workload,
             *map(str, (one.nodes, one.init_pods, one.measure_pods)),
             *(f"{value:.0f}" for value in (one.pods_per_s, one.us_per_pod, one.p50_us, one.p99_us)),
@@ -226,10 +226,9 @@ def _print_table(reports: list[BenchReport]) -> None:
             "" if report.upstream_pods_per_s is None else f"{report.upstream_pods_per_s:.0f}",
             "" if report.ratio is None else f"{report.ratio:.1f}x",
         )
-    console = stdout()
-    console.print(table)
+    table.print(is_cut=False)
     calibrations_ms = [report.measurement.calibration_ms for report in reports]
-    console.print(
+    stdout().print(
         f"\nupstream: kube-scheduler v1.36.4, pods/s, scaled to this machine "
         f"(calibration {min(calibrations_ms):.1f} to {max(calibrations_ms):.1f} ms)"
     )

@@ -11,11 +11,10 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from kubestow.cluster.documents import is_list, is_object
 from kubestow.errors import InputError
-from kubestow.service.output import OutputFormat, print_data, progress_bar, stdout
+from kubestow.service.output import DataFormat, Table, print_data, progress_bar, stdout
 from kubestow.simulator.conformance import (
     Recording,
     Report,
@@ -28,7 +27,8 @@ from kubestow.simulator.conformance.report import PARTS, PODS, Difference, Only
 from kubestow.simulator.conformance.runs import replay_run
 from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
 
-RECORDINGS = Path("conformance")  # those of the repository, where it is the current directory
+# Those of the repository: where it is the current directory, and where this file is in it.
+FOLDERS = (Path("conformance"), Path(__file__).resolve().parents[4] / "conformance")
 _SHOWN_CHARACTERS_MAX = 600
 
 
@@ -38,7 +38,7 @@ def conformance(
         typer.Argument(
             metavar="PATH",
             help="Recordings, gzipped JSON or JSON, or directories of them.",
-            show_default="conformance",
+            show_default="those of the repository",
         ),
     ] = None,
     only: Annotated[
@@ -52,13 +52,14 @@ def conformance(
     show: Annotated[
         int, typer.Option(metavar="N", min=0, help="Print the first N differences.")
     ] = 3,
-    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print.")] = (
-        OutputFormat.TABLE
+    output: Annotated[DataFormat, typer.Option("--output", "-o", help="How to print.")] = (
+        DataFormat.TABLE
     ),
 ) -> None:
-    """Replay decisions recorded from kube-scheduler and count where ours differ.
+    """Compare with recorded decisions of kube-scheduler.
 
-    Exit code 0 means that nothing differs, 1 that something does.
+    The decisions are made again, and what differs is counted and shown. Exit code 0 means that
+    nothing differs, 1 that something does.
 
     Example: kubestow conformance conformance/v1.9 --only verdicts/PodFitsResources --show 3
     """
@@ -69,17 +70,30 @@ def conformance(
                 "each optionally followed by / and the name of a plugin"
             )
     recordings = [
-        load_recording(file) for path in paths or [RECORDINGS] for file in find_recordings(path)
+        load_recording(file)
+        for path in paths or [repository_folder()]
+        for file in find_recordings(path)
     ]
     report = Report(Only(only or ()), kept_max=max(show, 100))
     with _no_logs():
         _replay_all(recordings, report)
-    if output in (OutputFormat.JSON, OutputFormat.YAML):
+    if output is not DataFormat.TABLE:
         print_data(_as_data(report, show), output)
     else:
         _print_table(report)
         _print_differences(report.differences[:show])
     raise typer.Exit(1 if report.differing else 0)
+
+
+def repository_folder() -> Path:
+    """The recordings of the project, which are not in an installed package."""
+    folder = next((folder for folder in FOLDERS if folder.is_dir()), None)
+    if folder is None:
+        raise InputError(
+            "there are no recordings here: they are in the folder conformance of kubestow's source "
+            "repository; run this in a copy of it, or name a folder: kubestow conformance PATH"
+        )
+    return folder
 
 
 @contextmanager
@@ -127,14 +141,10 @@ def _replayer(recording: Recording, clock: VirtualClock) -> Callable[[Json, Repo
 
 
 def _print_table(report: Report) -> None:
-    table = Table(title=None, header_style="bold")
-    table.add_column("family")
-    table.add_column("pods", justify="right")
     # Every family has some of the parts; those that no family has would only take room.
     shown = [part for part in PARTS if any(part in parts for parts in report.families.values())]
-    for part in shown:
-        table.add_column(part, justify="right")
-    table.add_column("differ", justify="right")
+    numbers = [name.upper() for name in ("pods", *shown, "differ")]
+    table = Table("FAMILY", *numbers, right=numbers)
     totals: dict[str, list[int]] = {}
     for family, parts in report.families.items():
         cells: list[str] = []
@@ -146,19 +156,18 @@ def _print_table(report: Report) -> None:
             sums[1] += differing
             cells.append(_cell(compared, differing))
         differing = sum(tally.differing for tally in parts.values())
-        table.add_row(family, *cells, str(differing))
-    table.add_section()
-    table.add_row("total", *(_cell(*sums) for sums in totals.values()), str(report.differing))
-    stdout().print(table)
+        table.add(family, *cells, str(differing))
+    table.add("total", *(_cell(*sums) for sums in totals.values()), str(report.differing))
+    table.print(is_cut=False)
     compared = sum(compared for part, (compared, _) in totals.items() if part != PODS)
     pod_count = totals[PODS][0]
-    stdout().print(f"{pod_count:,} decisions, {compared:,} values, {report.differing:,} differ")
+    stdout().print(f"\n{pod_count:,} decisions, {compared:,} values, {report.differing:,} differ")
 
 
 def _cell(compared: int, differing: int) -> str:
     if not compared:
         return "-"
-    return f"[red]{differing}[/red]/{compared}" if differing else str(compared)
+    return f"{differing}/{compared}" if differing else str(compared)
 
 
 def _print_differences(differences: list[Difference]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from kubestow.api.decode import is_map
+from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.config.legacy import (
     Policy,
@@ -22,10 +23,12 @@ from kubestow.simulator.legacy.simulation import LegacySimulation
 
 
 def v1_9_simulation(
-    documents: Sequence[JsonObject], options: AlgorithmOptions
+    documents: Sequence[Document],
+    config_maps: Sequence[Document],
+    options: AlgorithmOptions,
 ) -> Callable[[Callable[[LegacyDecision], None]], LegacySimulation]:
     """A function that makes the simulation, to be called in the loop it runs in."""
-    algorithm = legacy_algorithm(options, documents)
+    algorithm = legacy_algorithm(options, [document.raw for document in config_maps])
     return lambda note: LegacySimulation(
         documents, algorithm, scheduler_name=options.scheduler_name, on_decision=note
     )

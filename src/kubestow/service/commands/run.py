@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -19,18 +18,18 @@ import typer
 
 from kubestow import collector
 from kubestow.clock import SystemClock
-from kubestow.errors import CacheCorruptedError, ConfigError, FlagError
+from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.logs import fail
 from kubestow.service.connections import connect
 from kubestow.service.logging import LogSettings, Verbosity, configure_logging
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import LoggingOptions, RequestedText, SchedulerOptions, parse_options
 from kubestow.service.run import RunError, SchedulerProcess, announce_config
-from kubestow.service.usage import usage_text
+from kubestow.service.usage_errors import print_error
 
 log = logging.getLogger(__name__)
 
-PROGRAM: Final = "kube-scheduler"
+PROGRAM: Final = "kubestow run"
 # Typer must not parse any argument, not even `--help`.
 SETTINGS: Final[dict[str, object]] = {
     "add_help_option": False,
@@ -43,7 +42,7 @@ SETTINGS: Final[dict[str, object]] = {
 
 
 def run(context: typer.Context) -> None:
-    """Schedule pods for a cluster: same flags, configuration file and metrics as kube-scheduler.
+    """Schedule pods for a cluster, as kube-scheduler does.
 
     Example: kubestow run --kubeconfig=admin.conf --leader-elect=false -v=2
 
@@ -55,18 +54,14 @@ def run(context: typer.Context) -> None:
 def run_scheduler(arguments: Sequence[str]) -> int:
     """Run a scheduler until it is stopped; the exit code."""
     try:
-        options = parse_options(arguments)
-    except FlagError as error:
-        print(usage_text(PROGRAM), file=sys.stderr)
-        print(f"Error: {error}", file=sys.stderr)
-        return 1
+        return _run_with(parse_options(arguments, program=PROGRAM))
     except ConfigError as error:
-        configure_logging(LogSettings())
-        if "does not take any arguments" in str(error):
-            print(f"Error: {error}", file=sys.stderr)
-        else:
-            fail(log, "command failed", error)
+        # Also of a configuration or kubeconfig: nothing runs yet.
+        print_error(str(error), "run")
         return 1
+
+
+def _run_with(options: SchedulerOptions | RequestedText) -> int:
     if isinstance(options, RequestedText):
         print(options.text)
         return 0
@@ -78,7 +73,9 @@ def run_scheduler(arguments: Sequence[str]) -> int:
             return runner.run(_run(options, verbosity))
     except CacheCorruptedError as error:
         log.critical("%s", error)
-    except (ConfigError, RunError) as error:
+    except ConfigError:
+        raise
+    except RunError as error:
         fail(log, "command failed", error)
     except Exception:
         # A bug; the supervisor of the process restarts it.

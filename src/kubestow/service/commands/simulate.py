@@ -1,45 +1,53 @@
-"""`kubestow simulate`: place a workload on a cluster, both given as files, in virtual time."""
+"""`kubestow simulate`: place a workload on a cluster, both given as files, in virtual time.
 
-import textwrap
-from collections import Counter
+Not here: what is printed of the result (`simulate_output`).
+"""
+
+import shlex
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Final, Protocol
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from kubestow.api.files import load_documents
-from kubestow.api.meta import JsonObject
-from kubestow.config.decoding import load_config
-from kubestow.config.scheduler import SchedulerConfig
-from kubestow.config.validation import check_config
+from kubestow.api.files import Document, load_documents
 from kubestow.engine.factory import SchedulerFactory
-from kubestow.errors import ConfigError, InputError
-from kubestow.plugins.loading import LoadedPlugins, load_plugins
-from kubestow.plugins.registry import REGISTRY
+from kubestow.errors import InputError
 from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
-from kubestow.service.output import OutputFormat, print_data, progress_bar, stderr, stdout
-from kubestow.simulator.simulation import (
-    LIMIT_S,
-    NodeOutcome,
-    PodOutcome,
-    Simulation,
-    SimulationResult,
+from kubestow.service.commands.scheduler_config import load_scheduler_config
+from kubestow.service.commands.simulate_output import print_result
+from kubestow.service.logging import warnings_on_stderr
+from kubestow.service.output import OutputFormat, progress_bar
+from kubestow.simulator.manifests import (
+    Manifests,
+    select_manifests,
+    unknown_field_texts,
+    without_placements,
 )
+from kubestow.simulator.simulation import LIMIT_S, Simulation, SimulationResult
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
-_ROWS_MAX = 40
-_ERROR_LENGTH_MAX = 1_000
-_OLDER = "Older schedulers"
+_FIELDS_SHOWN: Final = 10
+_PLUGIN_FAILED: Final = 3  # the exit code
+# Every kind that decides where pods go. One line, so that it can be pasted.
+DUMP: Final = (
+    "kubectl get -A -o json no,po,ns,svc,rc,rs,sts,pdb,pc,runtimeclasses,pv,pvc,sc,csinodes,"
+    "csidrivers,csistoragecapacities,volumeattachments,resourceclaims,resourceclaimtemplates,"
+    "resourceslices,deviceclasses > cluster.json"
+)
+SETTINGS: Final[dict[str, object]] = {
+    "epilog": "A live cluster is simulated from a dump. With --reschedule its pods are placed "
+    "again, for example with another configuration:\n\n"
+    f"\b\n{DUMP}\nkubestow simulate -f cluster.json --reschedule --config config.yaml"
+}
+_OLDER: Final = "Older schedulers"
 
 
 def simulate(
     files: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             "--filename",
             "-f",
@@ -51,9 +59,33 @@ def simulate(
     output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print.")] = (
         OutputFormat.TABLE
     ),
+    no_headers: Annotated[
+        bool,
+        typer.Option("--no-headers", help="Print the rows of tables only, without a summary."),
+    ] = False,
     limit: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Stop after this much virtual time.")
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            show_default=f"{LIMIT_S:g}",
+            help="Stop after this much virtual time.",
+        ),
     ] = LIMIT_S,
+    reschedule: Annotated[
+        bool,
+        typer.Option(
+            "--reschedule",
+            help="Forget where pods run, and place all of them again. Static pods and pods that "
+            "are ending keep their node, and volumes stay bound.",
+        ),
+    ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Refuse fields that Kubernetes does not have, instead of warning."
+        ),
+    ] = False,
     config_file: Annotated[
         Path | None,
         typer.Option(
@@ -73,7 +105,8 @@ def simulate(
         ),
     ] = None,
     fail_on_pending: Annotated[
-        bool, typer.Option(help="Exit with code 1 when pods stay pending.")
+        bool,
+        typer.Option("--fail-on-pending", help="Exit with code 1 when pods stay pending."),
     ] = False,
     compatibility: Annotated[
         Compatibility,
@@ -134,20 +167,20 @@ def simulate(
         ),
     ] = AlgorithmOptions().hard_pod_affinity_symmetric_weight,
 ) -> None:
-    """Place a workload on a cluster and print where each pod goes, or why it waits.
+    """Place a workload on a cluster, both given as files.
 
-    Nodes, pods and everything else come from files, such as the output of
-    `kubectl get nodes,pods,pvc -A -o json`. Pods without a node are placed; Deployments,
+    Prints where each pod goes, or why it waits. Pods without a node are placed; Deployments,
     StatefulSets, Jobs and other owners without pods in the input are replaced by the pods they
-    would create.
+    would create. Kinds that no scheduler reads are ignored.
+
+    Exit codes: 0 done, 1 pods stay pending (with --fail-on-pending), 2 the input cannot be used,
+    3 a plugin failed.
 
     Example: kubestow simulate -f cluster.yaml -f workload/ -o wide
     """
-    if not files:
-        raise InputError("nothing to simulate: name files with -f, for example -f cluster.yaml")
-    documents = [document.raw for document in load_documents(files)]
-    if not documents:
-        raise InputError(f"no objects in {', '.join(map(str, files))}")
+    manifests = _load(files or [], reads_config_maps=bool(policy_configmap))
+    _report_unknown_fields(manifests.documents, is_strict=strict)
+    documents = without_placements(manifests.documents) if reschedule else manifests.documents
     options = AlgorithmOptions(
         algorithm_provider=algorithm_provider,
         policy_config_file=policy_config_file,
@@ -164,12 +197,12 @@ def simulate(
                 "--config and --percentage-of-nodes-to-score are newer than v1.9; "
                 "give a Policy with --policy-config-file"
             )
-        make = _of_v1_9(documents, options)
+        make = _of_v1_9(documents, manifests.config_maps, options)
     else:
         if options != AlgorithmOptions():
             raise InputError("flags of older schedulers need --compatibility v1.9")
         make = _with_plugins(documents, config_file, percentage, _factory_of(compatibility))
-    with progress_bar("Placing pods") as progress:
+    with warnings_on_stderr(), progress_bar("Placing pods") as progress:
         task = progress.add_task("", total=None)
 
         def note(decision: _Decision) -> None:
@@ -181,11 +214,40 @@ def simulate(
             return await simulation.run(limit_s=limit)
 
         result = run_in_virtual_time(run())
-    if output in (OutputFormat.JSON, OutputFormat.YAML):
-        print_data(result, output)
-    else:
-        print_result(result, is_wide=output is OutputFormat.WIDE)
+    print_result(result, output, has_headers=not no_headers)
+    if result.has_failed:
+        raise typer.Exit(_PLUGIN_FAILED)
     raise typer.Exit(1 if fail_on_pending and result.pending else 0)
+
+
+def _load(files: Sequence[str], *, reads_config_maps: bool) -> Manifests:
+    """The objects in the files that a scheduler reads; what is ignored is reported."""
+    if not files:
+        raise InputError("nothing to simulate: name files with -f, for example -f cluster.yaml")
+    for file in files:
+        if "://" in file:
+            raise InputError(
+                f"-f does not read addresses; run: curl -sSL {shlex.quote(file)} | "
+                "kubestow simulate -f -"
+            )
+    loaded = load_documents(files)
+    if not loaded:
+        raise InputError(f"no objects in {', '.join(files)}")
+    manifests = select_manifests(loaded, reads_config_maps=reads_config_maps)
+    if text := manifests.ignored_text():
+        print(text, file=sys.stderr)
+    return manifests
+
+
+def _report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> None:
+    texts = unknown_field_texts(documents)
+    if is_strict and texts:
+        more = f"; there are {len(texts) - 1} more" if len(texts) > 1 else ""
+        raise InputError(texts[0] + more)
+    for text in texts[:_FIELDS_SHOWN]:
+        print(f"warning: {text}", file=sys.stderr)
+    if len(texts) > _FIELDS_SHOWN:
+        print(f"warning: {len(texts) - _FIELDS_SHOWN} more unknown fields", file=sys.stderr)
 
 
 class _Decision(Protocol):
@@ -205,12 +267,12 @@ _MakeSimulation = Callable[[Callable[[_Decision], None]], _Simulation]
 
 
 def _with_plugins(
-    documents: Sequence[JsonObject],
+    documents: Sequence[Document],
     config_file: Path | None,
     percentage: int | None,
     factory: type[SchedulerFactory],
 ) -> _MakeSimulation:
-    config, registry = _load_config(config_file)
+    config, registry = load_scheduler_config(config_file)
     if percentage is not None:
         config = msgspec.structs.replace(config, percentage_of_nodes_to_score=percentage)
     return lambda note: Simulation(
@@ -227,116 +289,9 @@ def _factory_of(compatibility: Compatibility) -> type[SchedulerFactory]:
     return FACTORIES[compatibility]
 
 
-def _of_v1_9(documents: Sequence[JsonObject], options: AlgorithmOptions) -> _MakeSimulation:
+def _of_v1_9(
+    documents: Sequence[Document], config_maps: Sequence[Document], options: AlgorithmOptions
+) -> _MakeSimulation:
     from kubestow.service.commands.legacy import v1_9_simulation
 
-    return v1_9_simulation(documents, options)
-
-
-def _load_config(path: Path | None) -> LoadedPlugins:
-    """The configuration and its plugins; errors are one line and name the file."""
-    if path is None:
-        return LoadedPlugins(SchedulerConfig(), REGISTRY)
-    try:
-        config = load_config(path)
-        check_config(config)
-        loaded = load_plugins(config)
-    except ConfigError as error:
-        # Upstream's text for duplicate keys has line breaks, and one contains the whole file.
-        text = textwrap.shorten(str(error), _ERROR_LENGTH_MAX, placeholder=" …")
-        raise ConfigError(f'configuration "{path}": {text}') from error
-    return loaded._replace(config=_without_binders(loaded.config))
-
-
-def _without_binders(config: SchedulerConfig) -> SchedulerConfig:
-    """Extenders filter and score, but do not bind: they would do so in a real cluster."""
-    if not any(extender.bind_verb for extender in config.extenders):
-        return config
-    stderr().print("Extenders are not asked to bind in a simulation.")
-    extenders = (msgspec.structs.replace(extender, bind_verb="") for extender in config.extenders)
-    return msgspec.structs.replace(config, extenders=tuple(extenders))
-
-
-def print_result(result: SimulationResult, *, is_wide: bool) -> None:
-    """Tables of pods and nodes, and a summary."""
-    console = stdout()
-    pods = result.pods if is_wide else [*result.pending, *result.scheduled][:_ROWS_MAX]
-    if pods:
-        console.print(_pod_table(pods, is_wide=is_wide))
-    if len(pods) < len(result.pods):
-        console.print(f"… and {len(result.pods) - len(pods)} more pods; -o wide shows all\n")
-    if is_wide:
-        console.print(_node_table(result.nodes))
-    print_summary(console, result)
-
-
-def print_summary(console: Console, result: SimulationResult) -> None:
-    scheduled, pending = result.scheduled, result.pending
-    console.print(
-        f"{len(scheduled)} of {len(result.pods)} pods scheduled on {_used_node_count(scheduled)} "
-        f"of {len(result.nodes)} nodes, {len(pending)} pending, "
-        f"{result.virtual_duration_s:g} s of virtual time"
-    )
-    if result.evicted:
-        console.print(f"{len(result.evicted)} running pods evicted: {_some(result.evicted)}")
-    for message, count in Counter(pod.message or pod.reason for pod in pending).most_common(5):
-        pods = "pod waits" if count == 1 else "pods wait"
-        console.print(f"  {count} {pods}: {escape(message or 'not tried yet')}")
-    if not result.has_settled:
-        console.print("The time limit ended the run: pods were still being retried (--limit).")
-
-
-def _pod_table(pods: list[PodOutcome], *, is_wide: bool) -> Table:
-    table = Table(header_style="bold", box=None, pad_edge=False)
-    for column in ("NAMESPACE", "NAME", "OUTCOME", "NODE"):
-        table.add_column(column, no_wrap=True)
-    if is_wide:
-        for column in ("PRIORITY", "ATTEMPTS", "AFTER"):
-            table.add_column(column, justify="right")
-        table.add_column("NOMINATED", no_wrap=True)
-    table.add_column("MESSAGE", overflow="fold")
-    for pod in pods:
-        wide = (
-            [str(pod.priority), str(pod.attempts), _seconds(pod), pod.nominated_node]
-            if is_wide
-            else []
-        )
-        table.add_row(
-            pod.namespace, pod.name, pod.outcome, pod.node, *wide, escape(pod.message or pod.reason)
-        )
-    return table
-
-
-def _node_table(nodes: list[NodeOutcome]) -> Table:
-    table = Table(header_style="bold", box=None, pad_edge=False)
-    table.add_column("NODE", no_wrap=True)
-    table.add_column("ZONE", no_wrap=True)
-    for column in ("PODS", "CPU", "MEMORY"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for node in nodes:
-        table.add_row(
-            node.name,
-            node.zone,
-            f"{node.pods}/{node.allowed_pods}",
-            _share(node.cpu_milli_requested, node.cpu_milli_allocatable, 1000, ""),
-            _share(node.memory_bytes_requested, node.memory_bytes_allocatable, 2**30, "Gi"),
-        )
-    return table
-
-
-def _share(used: int, total: int, unit: int, suffix: str) -> str:
-    percent = f"{100 * used // total}%" if total else "-"
-    return f"{used / unit:.1f}/{total / unit:.1f}{suffix} {percent:>4}"
-
-
-def _seconds(pod: PodOutcome) -> str:
-    return f"{pod.scheduled_after_s:.1f}s" if pod.scheduled_after_s is not None else ""
-
-
-def _used_node_count(scheduled: list[PodOutcome]) -> int:
-    return len({pod.node for pod in scheduled})
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+    return v1_9_simulation(documents, config_maps, options)

@@ -7,6 +7,7 @@ from typing import Final
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector, generate_latest
 from prometheus_client.registry import CollectorRegistry
 
+from kubestow import __version__
 from kubestow.config.feature_gates import GATES, FeatureGates
 from kubestow.service.metrics import buckets
 from kubestow.service.metrics.instruments import Counter, Histogram
@@ -153,6 +154,16 @@ def add_build_metrics(
         "Always 1; the labels say what was built, with what and for what.",
         tuple(build),
     ).labels(*build.values()).set(1)
+    own = {
+        "version": __version__,
+        "kubernetes_version": version,
+        "python_version": platform.python_version(),
+    }
+    registry.gauge(
+        "kubestow_build_info",
+        "Always 1; the labels say which kubestow this is, and what it follows and runs on.",
+        tuple(own),
+    ).labels(*own.values()).set(1)
     enabled = registry.gauge(
         "kubernetes_feature_enabled",
         "1 for a feature gate that is on, 0 for one that is off.",

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from kubestow import __version__
 from kubestow.api.meta import JsonObject
 from kubestow.clock import NANOSECONDS
 
@@ -53,6 +54,7 @@ class ProcessFacts:
             f"Up: {_uptime(self._up_s(now_ns))}\n"
             f"Go version: python{platform.python_version()}\n"
             f"Binary version: {self._version}\n"
+            f"Kubestow version: {__version__}\n"
             f"Emulation version: {self._emulated_version}\n"
             f"Paths: {' '.join(self._paths)}\n"
         )

@@ -4,6 +4,7 @@ The nodes are chosen here, by the template's node selector, its required affinit
 tolerates; the scheduler then binds each pod to its node.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ _TOLERATED: Final = (
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
+_TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
 class DaemonSetController(OwnerController):
@@ -57,8 +59,9 @@ class DaemonSetController(OwnerController):
         )
 
     def reconcile(self, owner: StoredObject, dependents: list[StoredObject]) -> float | None:
-        template = _with_tolerations(as_object(value_at(owner.document, "spec", "template")))
-        wanted = self._suitable_nodes(template)
+        template = daemon_template(as_object(value_at(owner.document, "spec", "template")))
+        nodes = [stored.typed for stored in self.cluster.objects_of(NODES)]
+        wanted = set(suitable_nodes(template, [node for node in nodes if isinstance(node, Node)]))
         by_node: dict[str, list[StoredObject]] = {}
         for pod in dependents:
             by_node.setdefault(node_of(pod), []).append(pod)
@@ -71,18 +74,6 @@ class DaemonSetController(OwnerController):
         self._report(owner, wanted, by_node)
         return delay_s
 
-    def _suitable_nodes(self, template: JsonObject) -> set[str]:
-        pod = convert(Pod, {"spec": as_object(template.get("spec"))})
-        affinity = RequiredNodeAffinity.of(pod)
-        nodes = [stored.typed for stored in self.cluster.objects_of(NODES)]
-        return {
-            node.metadata.name
-            for node in nodes
-            if isinstance(node, Node)
-            and affinity.matches(node.metadata.labels, node.metadata.name)
-            and first_untolerated(node.spec.taints, pod.spec.tolerations) is None
-        }
-
     def _fill(
         self, owner: StoredObject, template: JsonObject, node_names: set[str]
     ) -> float | None:
@@ -92,7 +83,7 @@ class DaemonSetController(OwnerController):
         for node_name in sorted(node_names):
             try:
                 pod = self.cluster.create(
-                    PODS, pod_from_template(owner, _pinned(template, node_name))
+                    PODS, pod_from_template(owner, pinned(template, node_name))
                 )
             except ApiError as error:
                 return self.refused(owner, error)
@@ -183,17 +174,34 @@ def node_of(pod: StoredObject) -> str:
     return ""
 
 
-def _pinned(template: JsonObject, node_name: str) -> JsonObject:
+def daemon_template(template: JsonObject) -> JsonObject:
+    """The template of a DaemonSet's pods, with the tolerations that the controller adds."""
+    own = as_list(value_at(template, "spec", "tolerations"))
+    tolerated = [*_TOLERATED]
+    if value_at(template, "spec", "hostNetwork"):
+        tolerated.append(_TOLERATED_ON_HOST_NETWORK)
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in tolerated]
+    return replaced_at(template, ("spec", "tolerations"), [*own, *added])
+
+
+def suitable_nodes(template: JsonObject, nodes: Iterable[Node]) -> list[str]:
+    """The names of the nodes that have a pod of this template, made by `daemon_template`."""
+    pod = convert(Pod, {"spec": as_object(template.get("spec"))})
+    affinity = RequiredNodeAffinity.of(pod)
+    return [
+        node.metadata.name
+        for node in nodes
+        if pod.spec.node_name in ("", node.metadata.name)
+        and affinity.matches(node.metadata.labels, node.metadata.name)
+        and first_untolerated(node.spec.taints, pod.spec.tolerations) is None
+    ]
+
+
+def pinned(template: JsonObject, node_name: str) -> JsonObject:
     """The template with a required affinity to one node, in place of its own."""
     field: JsonObject = {"key": "metadata.name", "operator": "In", "values": [node_name]}
     terms: list[Any] = [{"matchFields": [field]}]
     return replaced_at(template, _AFFINITY, terms)
-
-
-def _with_tolerations(template: JsonObject) -> JsonObject:
-    own = as_list(value_at(template, "spec", "tolerations"))
-    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in _TOLERATED]
-    return replaced_at(template, ("spec", "tolerations"), [*own, *added])
 
 
 def _revision_of(owner: StoredObject) -> str:

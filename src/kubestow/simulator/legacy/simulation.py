@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminal
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
-from kubestow.clock import NANOSECONDS
 from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Informer
 from kubestow.engine.legacy.algorithm import Algorithm
@@ -34,10 +34,10 @@ from kubestow.simulator.simulation import (
     node_outcomes,
     pod_outcome,
     pods_of,
+    rounded_s,
 )
 from kubestow.simulator.virtual_time import VirtualClock
 from kubestow.simulator.volume_controller import VolumeController
-from kubestow.simulator.workloads import expand_workloads
 
 _HOSTNAME: Final = "embedded"
 
@@ -47,7 +47,7 @@ class LegacySimulation:
 
     def __init__(
         self,
-        documents: Sequence[JsonObject],
+        documents: Sequence[Document | JsonObject],
         algorithm: Algorithm,
         *,
         scheduler_name: str = "default-scheduler",
@@ -60,8 +60,9 @@ class LegacySimulation:
         self._attempts: Counter[str] = Counter()
         self._placed_ns: dict[str, int] = {}
         self._on_decision = on_decision
+        self._scheduler_name = scheduler_name
         store = self._store = MemoryCluster(clock, seed=seed)
-        load_cluster(store, expand_workloads(documents))
+        load_cluster(store, documents)
         pods = [pod for pod in pods_of(store) if not is_terminal(pod)]
         self._waiting = [pod for pod in pods if not pod.spec.node_name]
         self._running = [pod for pod in pods if pod.spec.node_name]
@@ -147,6 +148,7 @@ class LegacySimulation:
                 after.get(uid, pod),
                 attempts=self._attempts[uid],
                 after_ns=self._placed_ns.get(uid, self._started_ns) - self._started_ns,
+                scheduler_names=(self._scheduler_name,),
             )
             for pod in self._waiting
             if (uid := pod.metadata.uid)
@@ -156,6 +158,6 @@ class LegacySimulation:
             nodes=node_outcomes(scheduler.snapshot),
             running_count=sum(1 for pod in self._running if pod.metadata.uid in after),
             evicted=[],
-            virtual_duration_s=(self._clock.now_ns() - self._started_ns) / NANOSECONDS,
+            virtual_duration_s=rounded_s(self._clock.now_ns() - self._started_ns),
             has_settled=has_settled,
         )

@@ -1,0 +1,181 @@
+"""Wrong input on every command: one line that says what is wrong, and how to get help."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from kubestow.service.cli import COMMANDS, main
+
+CLUSTER = """\
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {capacity: {cpu: "4", memory: 8Gi, pods: "110"}}
+"""
+WORKLOAD = """\
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: %s
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {%s containers: [{name: web, image: web}]}
+"""
+FILES = {
+    "cluster.yaml": CLUSTER,
+    "replicas.yaml": WORKLOAD % ('"3"', ""),
+    "field.yaml": WORKLOAD % ("1", "nodeSelectr: {disk: ssd},"),
+    "class.yaml": WORKLOAD % ("1", "priorityClassName: nope,"),
+    "old.yaml": "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: web}\n"
+    "spec: {template: {spec: {containers: []}}}\n",
+    "empty.yaml": "---\n",
+    "text.yaml": "just a text\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+
+
+def run(
+    command_line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/kubestow", *command_line.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    output, errors = capsys.readouterr()
+    code = ended.value.code
+    return code if isinstance(code, int) else 0, output, errors
+
+
+SIMULATE = "simulate -f cluster.yaml"
+
+
+@pytest.mark.parametrize(
+    ("command_line", "code", "error"),
+    [
+        # Typer's own checks, for any command.
+        ("nope", 2, 'no command "nope"'),
+        ("--nope", 2, "no option --nope"),
+        ("simulate --nope", 2, "no option --nope"),
+        ("simulate --out json", 2, "no option --out (--output?)"),
+        ("simulate cluster.yaml", 2, 'unexpected argument "cluster.yaml"'),
+        ("simulate --limit", 2, "--limit needs a value"),
+        ("simulate --limit x", 2, '--limit is "x", expected a number'),
+        ("simulate --limit -1", 2, '--limit is "-1", expected 0 or more'),
+        ("simulate -o x", 2, '--output is "x", expected one of table, wide, name, json, yaml'),
+        (
+            "simulate --percentage-of-nodes-to-score 101",
+            2,
+            '--percentage-of-nodes-to-score is "101", expected 100 or less',
+        ),
+        ("simulate --strict=3", 2, "--strict takes no value"),
+        ("demo --speed fast", 2, '--speed is "fast", expected a number'),
+        ("demo --nodes 1.5", 2, '--nodes is "1.5", expected a whole number'),
+        ("bench --repeat 0", 2, '--repeat is "0", expected 1 or more'),
+        ("conformance --show x", 2, '--show is "x", expected a whole number'),
+        ("conformance -o wide", 2, '--output is "wide", expected one of table, json, yaml'),
+        ("version -o x", 2, '--output is "x", expected one of table, json, yaml'),
+        ("version now", 2, 'unexpected argument "now"'),
+        # What commands check themselves.
+        ("simulate", 2, "nothing to simulate: name files with -f, for example -f cluster.yaml"),
+        ("simulate -f nope.yaml", 2, 'cannot read "nope.yaml": No such file or directory'),
+        ("simulate -f empty.yaml", 2, "no objects in empty.yaml"),
+        (
+            "simulate -f text.yaml",
+            2,
+            'text.yaml#1: found "just a text", expected a Kubernetes object',
+        ),
+        (
+            "simulate -f https://example.com/a.yaml?x=1&y=2",
+            2,
+            "-f does not read addresses; run: curl -sSL 'https://example.com/a.yaml?x=1&y=2' | "
+            "kubestow simulate -f -",
+        ),
+        (
+            f"{SIMULATE} -f replicas.yaml",
+            2,
+            'replicas.yaml#2: cannot decode Deployment "web": spec.replicas is "3": expected a '
+            "whole number",
+        ),
+        (
+            f"{SIMULATE} -f field.yaml --strict",
+            2,
+            'field.yaml#2: unknown field "spec.template.spec.nodeSelectr" (did you mean '
+            '"nodeSelector"?)',
+        ),
+        (
+            f"{SIMULATE} -f class.yaml",
+            2,
+            'the cluster cannot be set up: class.yaml#2: pods "web-',
+        ),
+        (
+            f"{SIMULATE} -f old.yaml",
+            2,
+            'the cluster cannot be set up: old.yaml#1: no matches for kind "Deployment" in version '
+            '"extensions/v1beta1"',
+        ),
+        (
+            f"{SIMULATE} --config nope.yaml",
+            2,
+            'configuration "nope.yaml": open nope.yaml: no such file or directory',
+        ),
+        (f"{SIMULATE} --scheduler-name x", 2, "flags of older schedulers need --compatibility"),
+        ("conformance nowhere", 2, 'cannot read recording "nowhere"'),
+        ("conformance --only nope", 2, '--only: there is no part "nope"; the parts are '),
+        (
+            "bench --profile nowhere/file",
+            2,
+            '--profile: cannot write "nowhere/file": No such file or directory',
+        ),
+        ("bench --workload (", 2, '--workload: "(" is no regular expression: '),
+        ("bench -o x", 2, '-o: there is no format "x"; use table, json or perf-json'),
+        (
+            "print-default-config --config nope.yaml",
+            2,
+            'configuration "nope.yaml": open nope.yaml: no such file or directory',
+        ),
+        ("run --nope", 1, "unknown flag: --nope"),
+        ("run nope", 1, '"kubestow run" does not take any arguments, got ["nope"]'),
+        ("run --secure-port x", 1, 'invalid argument "x" for "--secure-port" flag: '),
+        ("run --config nope.yaml", 1, "open nope.yaml: no such file or directory"),
+    ],
+)
+def test_wrong_input(
+    command_line: str,
+    code: int,
+    error: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ended, output, errors = run(command_line, monkeypatch, capsys)
+    command = command_line.split()[0]
+    program = f"kubestow {command}" if command in COMMANDS else "kubestow"
+    first, *more = errors.splitlines()
+    assert (ended, output) == (code, "")
+    assert first.startswith(f"kubestow: error: {error}")
+    assert more == [f"run '{program} --help' for its options"]
+    assert "Value error" not in errors
+
+
+@pytest.mark.parametrize("arguments", ["", "--help", "-h"])
+def test_the_help_of_the_program_imports_no_command(
+    arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr("kubestow.service.cli.import_module", imported.append)
+    code, output, errors = run(arguments, monkeypatch, capsys)
+    assert (code, errors, imported) == (0, "", [])
+    assert output.startswith("Usage: kubestow [OPTIONS] COMMAND [ARGS]...\n")
+    for command, summary in COMMANDS.items():
+        assert [command, *summary.split()] in [line.split() for line in output.splitlines()]

@@ -1,0 +1,67 @@
+"""The help of every command: plain words, and the summary that the program shows."""
+
+import re
+from importlib import import_module
+
+import pytest
+from typer.testing import CliRunner
+
+from kubestow.service.cli import COMMANDS, app
+from kubestow.service.help import _plain  # the table of words
+
+# What Typer writes for types and limits.
+TYPER_WORDS = re.compile(r"<[a-z]|range|\[Path|\{FILE|x>=|<=x|Value error|\bno-check\b|\.\.\.\}")
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "run"])
+def test_the_help_is_in_plain_words(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert TYPER_WORDS.findall(result.output) == []
+    assert max(map(len, result.output.splitlines())) <= 80 or command == "simulate"
+
+
+@pytest.mark.parametrize(("command", "summary"), COMMANDS.items())
+def test_the_summary_is_the_first_line_of_the_help(command: str, summary: str) -> None:
+    name = command.replace("-", "_")
+    function = getattr(import_module(f"kubestow.service.commands.{name}"), name)
+    assert function.__doc__.partition(".")[0] + "." == summary
+
+
+@pytest.mark.parametrize(
+    ("record", "plain"),
+    [
+        (("--speed <float range>", "Speed.  [x>=0]"), ("--speed N", "Speed.  [0 or more]")),
+        (("--n <int range>", "[default: 1; 0<=x<=9]"), ("--n N", "[default: 1; 0 to 9]")),
+        (("PATH <list[Path]>", "[default: (all)]"), ("PATH", "[default: all]")),
+        (("-o <table|json>", "How."), ("-o table|json", "How.")),
+        (("--to <path>", "Where.  [x<=5]"), ("--to FILE", "Where.  [5 or less]")),
+    ],
+)
+def test_words_of_typer_become_plain(record: tuple[str, str], plain: tuple[str, str]) -> None:
+    assert _plain(*record) == plain
+
+
+def test_options_stand_under_their_headings() -> None:
+    text = CliRunner().invoke(app, ["simulate", "--help"]).output
+    assert text.index("\nOptions:") < text.index("--filename")
+    assert text.index("\nOlder schedulers:") < text.index("--algorithm-provider")
+
+
+def test_completion_names_commands_and_options() -> None:
+    environment = {"_KUBESTOW_COMPLETE": "complete_bash", "COMP_CWORD": "1"}
+    for words, expected in (
+        ("kubestow si", "simulate"),
+        ("kubestow print", "print-default-config"),
+    ):
+        result = CliRunner().invoke(
+            app, [], prog_name="kubestow", env={**environment, "COMP_WORDS": words}
+        )
+        assert result.output.split() == [expected]
+    result = CliRunner().invoke(
+        app,
+        [],
+        prog_name="kubestow",
+        env={**environment, "COMP_WORDS": "kubestow simulate --res", "COMP_CWORD": "2"},
+    )
+    assert result.output.split() == ["--reschedule"]

@@ -1,0 +1,136 @@
+"""What of a directory of manifests a simulation reads, warns about and forgets."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.api.files import Document
+from kubestow.simulator.manifests import (
+    select_manifests,
+    unknown_field_texts,
+    without_placements,
+)
+
+
+def documents(*raw: dict[str, Any]) -> list[Document]:
+    return [Document(one, f"all.yaml#{number}") for number, one in enumerate(raw, 1)]
+
+
+def of_kind(kind: str, api_version: str = "v1") -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "is_read"),
+    [
+        ("Node", "v1", True),
+        ("Pod", "v1", True),
+        ("Deployment", "apps/v1", True),
+        ("Job", "batch/v1", True),
+        ("DaemonSet", "apps/v1", True),
+        ("PriorityClass", "scheduling.k8s.io/v1", True),
+        ("RuntimeClass", "node.k8s.io/v1", True),
+        ("ResourceClaimTemplate", "resource.k8s.io/v1", True),
+        # Another version than the one served: an error follows, instead of a wrong result.
+        ("Deployment", "extensions/v1beta1", True),
+        ("CSIStorageCapacity", "storage.k8s.io/v1beta1", True),
+        ("Ingress", "networking.k8s.io/v1", False),
+        ("Role", "rbac.authorization.k8s.io/v1", False),
+        ("HorizontalPodAutoscaler", "autoscaling/v2", False),
+        ("ConfigMap", "v1", False),
+        ("Lease", "coordination.k8s.io/v1", False),
+        ("CronJob", "batch/v1", False),
+        ("Kustomization", "kustomize.config.k8s.io/v1beta1", False),
+        ("CustomResourceDefinition", "apiextensions.k8s.io/v1", False),
+        ("Rollout", "argoproj.io/v1alpha1", False),
+        ("Service", "serving.knative.dev/v1", False),
+        ("Job", "batch.volcano.sh/v1alpha1", False),
+        ("PodGroup", "scheduling.x-k8s.io/v1alpha1", False),
+    ],
+)
+def test_what_no_scheduler_reads_is_left_out(kind: str, api_version: str, is_read: bool) -> None:
+    manifests = select_manifests(documents(of_kind(kind, api_version)))
+    assert bool(manifests.documents) == is_read
+    assert bool(manifests.ignored) != is_read
+
+
+def test_what_is_ignored_is_counted_by_kind() -> None:
+    manifests = select_manifests(
+        documents(
+            of_kind("Role", "rbac.authorization.k8s.io/v1"),
+            *[of_kind("Ingress", "networking.k8s.io/v1")] * 3,
+            of_kind("Service", "serving.knative.dev/v1"),
+            of_kind("Node"),
+        )
+    )
+    assert manifests.ignored_text() == "ignored: 3 Ingress, 1 Role, 1 Service.serving.knative.dev"
+    assert select_manifests(documents(of_kind("Node"))).ignored_text() == ""
+
+
+def test_config_maps_are_kept_where_a_policy_may_be_in_one() -> None:
+    given = documents(of_kind("ConfigMap"), of_kind("Secret"))
+    manifests = select_manifests(given, reads_config_maps=True)
+    assert manifests.config_maps == given[:1]
+    assert manifests.ignored_text() == "ignored: 1 Secret"
+
+
+def test_unknown_fields_are_named_once_and_counted() -> None:
+    def pod(*containers: dict[str, Any]) -> dict[str, Any]:
+        return {**of_kind("Pod"), "spec": {"nodeSelectr": {}, "containers": list(containers)}}
+
+    texts = unknown_field_texts(documents(pod({"imagee": "x"}, {"imagee": "y"}), pod()))
+    assert texts == [
+        'all.yaml#1: unknown field "spec.nodeSelectr" (did you mean "nodeSelector"?), and 1 more '
+        "like it",
+        'all.yaml#1: unknown field "spec.containers[0].imagee" (did you mean "image"?), and 1 more '
+        "like it",
+    ]
+
+
+def placed(name: str, *, metadata: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, **(metadata or {})},
+        "spec": {"nodeName": "n", "containers": []},
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_forgotten"),
+    [
+        pytest.param(placed("a", phase="Running"), True, id="running"),
+        pytest.param(placed("a"), True, id="without-status"),
+        pytest.param(placed("a", phase="Succeeded"), False, id="ended"),
+        pytest.param(
+            placed("a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), False, id="ending"
+        ),
+        pytest.param(
+            placed("a", metadata={"annotations": {"kubernetes.io/config.mirror": "x"}}),
+            False,
+            id="static",
+        ),
+    ],
+)
+def test_placements_are_forgotten(pod: dict[str, Any], is_forgotten: bool) -> None:
+    (after,) = without_placements(documents(pod))
+    assert ("nodeName" not in after.raw["spec"]) == is_forgotten
+    assert "nodeName" in pod["spec"]
+    if is_forgotten:
+        assert after.raw["status"] == {}
+
+
+def test_devices_of_forgotten_pods_are_free_again() -> None:
+    def claim(name: str, *pods: str) -> dict[str, Any]:
+        reserved = [{"resource": "pods", "name": pod} for pod in pods]
+        status = {"allocation": {"devices": {}}, "reservedFor": reserved}
+        return {"kind": "ResourceClaim", "metadata": {"name": name}, "status": status}
+
+    statuses = [{"name": "gpu", "resourceClaimName": "c"}]
+    pod = placed("a", phase="Running", resourceClaimStatuses=statuses)
+    ended = placed("b", phase="Failed")
+    given = documents(pod, ended, claim("mine", "a"), claim("shared", "a", "b"), claim("unused"))
+    after = [document.raw for document in without_placements(given)]
+    # Its claims keep their names: no controller makes them again.
+    assert after[0]["status"] == {"resourceClaimStatuses": statuses}
+    assert [("status" in one) for one in after[2:]] == [False, True, True]
