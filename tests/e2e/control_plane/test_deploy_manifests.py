@@ -1,14 +1,16 @@
 """The manifests of `deploy/` on a real API server: they are accepted, and their rights suffice."""
 
 import asyncio
+import json
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from kubestow.api.meta import JsonObject
-from kubestow.errors import ConflictError
 from kubestow.testing.scheduler_process import ask_scheduler, running_scheduler
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -18,6 +20,8 @@ PLURALS = {
     "ConfigMap": "configmaps",
     "Service": "services",
     "Deployment": "deployments",
+    "Pod": "pods",
+    "PodDisruptionBudget": "poddisruptionbudgets",
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
     "Role": "roles",
@@ -25,26 +29,38 @@ PLURALS = {
 }
 
 
-def manifests(folder: str) -> list[JsonObject]:
-    root = DEPLOY / folder
-    kustomization = yaml.safe_load((root / "kustomization.yaml").read_text())
-    return [
-        document
-        for name in kustomization["resources"]
-        for document in yaml.safe_load_all((root / name).read_text())
-        if document["kind"] in PLURALS
-    ]
+# Kinds of operators that a plain cluster does not have.
+FOREIGN = {"Certificate", "Issuer", "ServiceMonitor", "PrometheusRule"}
+
+
+@pytest.fixture(params=["kustomize", "helm"])
+def objects(request: pytest.FixtureRequest) -> list[JsonObject]:
+    """Everything there is to install, as either tool makes it."""
+    if request.param == "kustomize":
+        program = request.getfixturevalue("kubectl_path")
+        command = [str(program), "kustomize", str(DEPLOY / "monitoring")]
+    else:
+        program = request.getfixturevalue("helm_path")
+        command = [str(program), "template", "kubestow", str(DEPLOY / "chart")]
+        command += ["--namespace=kubestow", "--set=monitoring.enabled=true,tls.certManager=true"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    made = [found for found in yaml.safe_load_all(done.stdout) if found]
+    if request.param == "helm":  # --create-namespace
+        made.insert(0, yaml.safe_load((DEPLOY / "base" / "namespace.yaml").read_text()))
+    return [found for found in made if found["kind"] not in FOREIGN]
 
 
 async def apply(bench: Any, document: JsonObject) -> None:
     version, namespace = document["apiVersion"], document["metadata"].get("namespace")
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     place = f"{root}/namespaces/{namespace}" if namespace else root
-    try:
-        path = f"{place}/{PLURALS[document['kind']]}?fieldValidation=Strict"
-        await bench.client.create_document(path, document)
-    except ConflictError:
-        pass  # an earlier test left it
+    path = f"{place}/{PLURALS[document['kind']]}/{document['metadata']['name']}"
+    await bench.client.session.request(
+        "PATCH",
+        f"{path}?fieldManager=tests&force=true&fieldValidation=Strict",
+        json.dumps(document).encode(),
+        content_type="application/apply-patch+yaml",
+    )
 
 
 async def account_token(bench: Any) -> str:
@@ -55,12 +71,14 @@ async def account_token(bench: Any) -> str:
     return answer["status"]["token"]
 
 
-def test_the_rights_of_the_deployment_are_enough(run: Any, tmp_path: Path) -> None:
+def test_the_rights_of_the_deployment_are_enough(
+    run: Any, tmp_path: Path, objects: list[JsonObject]
+) -> None:
     async def main(bench: Any) -> None:
-        for document in (*manifests("base"), *manifests("monitoring")):
+        for document in objects:
             await apply(bench, document)
         kubeconfig = bench.plane.kubeconfig("kubestow", token=await account_token(bench))
-        (config_map,) = (found for found in manifests("base") if found["kind"] == "ConfigMap")
+        (config_map,) = (found for found in objects if "config.yaml" in found.get("data", {}))
         config = yaml.safe_load(config_map["data"]["config.yaml"])
         config["clientConnection"]["kubeconfig"] = str(kubeconfig)
         path = tmp_path / "config.yaml"
@@ -88,6 +106,31 @@ def test_the_rights_of_the_deployment_are_enough(run: Any, tmp_path: Path) -> No
     run(main)
 
 
+def test_the_static_pod_needs_no_more_than_the_account_of_kube_scheduler(run: Any) -> None:
+    manifest = yaml.safe_load((DEPLOY / "static-pod" / "kube-scheduler.yaml").read_text())
+    _, _, *flags = manifest["spec"]["containers"][0]["command"]
+
+    async def main(bench: Any) -> None:
+        path = "/api/v1/namespaces/kube-system/pods?dryRun=All&fieldValidation=Strict"
+        created = await bench.client.create_document(path, manifest)
+        assert created["spec"]["priority"] == 2_000_001_000
+        kubeconfig = str(bench.plane.kubeconfig("system:kube-scheduler"))
+        own = [flag.replace("/etc/kubernetes/scheduler.conf", kubeconfig) for flag in flags]
+        own += [f"--secure-port={free_port()}", "--v=2"]
+        await bench.create(node("n1"), pod("a", scheduler="default-scheduler"))
+        async with running_scheduler(*own) as scheduler:
+            assert await bench.bound("a") == "n1"
+            address = await scheduler.address()
+            assert (await ask_scheduler(address, "/readyz"))[0] == 200
+            admin = bench.plane.tokens["admin"]
+            assert (await ask_scheduler(address, "/metrics", token=admin))[0] == 200
+            assert await scheduler.end() == 0
+            assert "forbidden" not in scheduler.log
+            assert "cannot" not in scheduler.log
+
+    run(main)
+
+
 async def event_about_the_lease(bench: Any) -> None:
     while True:
         events = await bench.client.get_document("/api/v1/namespaces/kubestow/events")
@@ -106,13 +149,13 @@ def node(name: str) -> JsonObject:
     }
 
 
-def pod(name: str, cpu: str = "100m") -> JsonObject:
+def pod(name: str, cpu: str = "100m", scheduler: str = "kubestow") -> JsonObject:
     container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"containers": [container], "schedulerName": "kubestow"},
+        "spec": {"containers": [container], "schedulerName": scheduler},
     }
 
 

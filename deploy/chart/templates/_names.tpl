@@ -1,0 +1,26 @@
+{{- define "kubestow.labels" -}}
+{app.kubernetes.io/name: kubestow, app.kubernetes.io/instance: {{ .Release.Name }}}
+{{- end }}
+
+{{- define "kubestow.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{- define "kubestow.tlsSecret" -}}
+{{- if .Values.tls.secretName -}}
+{{ .Values.tls.secretName }}
+{{- else if .Values.tls.certManager -}}
+{{ .Release.Name }}-tls
+{{- end -}}
+{{- end }}
+
+{{/* Given values take precedence. */}}
+{{- define "kubestow.config" -}}
+{{- $election := dict "leaderElect" true "resourceName" .Release.Name "resourceNamespace" .Release.Namespace -}}
+{{- $made := dict "apiVersion" "kubescheduler.config.k8s.io/v1" "kind" "KubeSchedulerConfiguration" "leaderElection" $election -}}
+{{- toYaml (mergeOverwrite $made (deepCopy .Values.config)) -}}
+{{- end }}
