@@ -38,7 +38,7 @@ _WRITTEN: Final = {
     "deploy/base/kustomization.yaml": r"^ +newTag: (.+)$",
     "Containerfile": r"^ARG VERSION=(.+)$",
 }
-_TAG: Final = re.compile(r"\bkubestow:(\d+\.\d+\.\d+)\b")
+_TAG: Final = re.compile(r"\bkubestow[:-](\d+\.\d+\.\d+)\b")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 

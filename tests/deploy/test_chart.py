@@ -13,6 +13,11 @@ import yaml
 
 from kubestow.service.options import SchedulerOptions, parse_options
 
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "scripts"))
+
+from pages import blocks  # noqa: E402  (found through the line above)
+
 pytestmark = pytest.mark.slow  # helm is a large program
 
 Helm = Any  # conftest.Helm
@@ -158,28 +163,11 @@ def test_pods_follow_configuration_and_plugins(helm: Helm) -> None:
     assert checksum(r"--set=plugins.a\.py=b") != plain
 
 
-PLUGIN = """\
-from kubestow.plugin import NodeFilter
-
-
-class OnlyBlue(NodeFilter):
-    name = "OnlyBlue"
-
-    def filter_node(self, pod, node):
-        return node.metadata.labels.get("color") == "blue"
-"""
-VALUES = """\
-config:
-  profiles:
-    - schedulerName: blue
-      plugins: {multiPoint: {enabled: [{name: "my_plugins:OnlyBlue"}]}}
-"""
-
-
 def test_a_plugin_in_the_values_is_loaded_by_the_configuration(helm: Helm, tmp_path: Path) -> None:
-    """What the pod would have, in a process with its arguments and environment."""
-    (tmp_path / "my_plugins.py").write_text(PLUGIN)
-    (tmp_path / "values.yaml").write_text(VALUES)
+    """The files of the guide; a process has the arguments and the environment of the pod."""
+    for block in blocks((ROOT / "docs" / "guides" / "plugins-in-the-image.md").read_text()):
+        if "save" in block.options:
+            (tmp_path / block.options["save"]).write_text(block.code)
     made = helm.template(
         rf"--set-file=plugins.my_plugins\.py={tmp_path / 'my_plugins.py'}",
         f"--values={tmp_path / 'values.yaml'}",
@@ -192,7 +180,7 @@ def test_a_plugin_in_the_values_is_loaded_by_the_configuration(helm: Helm, tmp_p
         "import sys\n"
         "from kubestow.plugins.loading import load_plugins\n"
         "from kubestow.service.options import parse_options\n"
-        "print('OnlyBlue' in load_plugins(parse_options(sys.argv[1:]).config).registry)\n"
+        "print('Reserved' in load_plugins(parse_options(sys.argv[1:]).config).registry)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, f"--config={places['/etc/kubestow'] / 'config.yaml'}"],
