@@ -32,7 +32,7 @@ def kustomized(kubectl_path: Path) -> Callable[[str], Objects]:
 
 
 class Helm:
-    """Runs helm without a cluster, with a home of its own."""
+    """Runs helm without a cluster, in a home of its own."""
 
     def __init__(self, program: Path, home: Path, chart: Path = DEPLOY / "chart") -> None:
         self.chart = chart
@@ -44,6 +44,7 @@ class Helm:
             [str(self._program), *arguments],
             capture_output=True,
             text=True,
+            cwd=self._home,
             env={"HOME": str(self._home)},
             timeout=COMMAND_S,
         )

@@ -2,6 +2,8 @@
 
 import copy
 import json
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from kubestow.service.options import SchedulerOptions, parse_options
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "scripts"))
 
-from pages import blocks  # noqa: E402  (found through the line above)
+from pages import blocks, pages  # noqa: E402  (found through the line above)
 
 pytestmark = pytest.mark.slow  # helm is a large program
 
@@ -134,6 +136,9 @@ def test_a_prometheus_can_select_by_label(helm: Helm) -> None:
         pytest.param("image.digest=latest", "digest", id="digest"),
         pytest.param("extraArgs={v}", "extraArgs", id="argument"),
         pytest.param("plugins.rules=x", "invalid propertyName 'rules'", id="no-module"),
+        pytest.param(
+            "config.leaderElection.leaderElect=false", "set replicas to 1", id="no-election"
+        ),
         pytest.param("monitoring.enabled=true", "set tls.certManager or tls.secretName", id="tls"),
     ],
 )
@@ -201,6 +206,26 @@ def mounted(pod: Any, objects: Any, root: Path) -> dict[str, Path]:
         for name, text in objects["ConfigMap", volumes[mount["name"]]]["data"].items():
             (folder / name).write_text(text)
     return places
+
+
+PAGES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in pages()}
+INSTALLED = [
+    pytest.param(text, line, id=f"{name}: {line}")
+    for name, text in PAGES.items()
+    for block in blocks(text, "sh")
+    for line in block.code.splitlines()
+    if re.match("helm (install|upgrade) kubestow deploy/chart ", line)
+]
+
+
+@pytest.mark.parametrize(("page", "command"), INSTALLED)
+def test_helm_accepts_what_pages_show(helm: Helm, tmp_path: Path, page: str, command: str) -> None:
+    for block in blocks(page):
+        if "save" in block.options:
+            (tmp_path / block.options["save"]).write_text(block.code)
+    _, _, release, _, *flags = shlex.split(command)
+    done = helm.run("template", release, str(helm.chart), *flags)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_arguments_are_flags_of_the_scheduler(helm: Helm, tmp_path: Path) -> None:

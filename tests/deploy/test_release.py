@@ -180,6 +180,12 @@ def test_the_packed_chart_is_the_chart(
     assert packed.run("lint", str(packed.chart)).returncode == 0
 
 
+def test_make_hands_over_what_it_is_given() -> None:
+    command = ["make", "--dry-run", "release", "VERSION=1.2.3", f"BASE_DIGEST={DIGEST}"]
+    shown = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert f"scripts/release.py --version 1.2.3 --base-digest {DIGEST}\n" in shown
+
+
 def test_a_release_is_refused_with_the_reason(repository: Repository, tmp_path: Path) -> None:
     def refusal(*flags: str) -> str:
         done = repository.release(f"--output={tmp_path / 'out'}", *flags)

@@ -18,9 +18,13 @@
 {{- end -}}
 {{- end }}
 
-{{/* Given values take precedence. */}}
+{{/* Given values take precedence. Without election every replica would schedule. */}}
 {{- define "kubestow.config" -}}
 {{- $election := dict "leaderElect" true "resourceName" .Release.Name "resourceNamespace" .Release.Namespace -}}
 {{- $made := dict "apiVersion" "kubescheduler.config.k8s.io/v1" "kind" "KubeSchedulerConfiguration" "leaderElection" $election -}}
-{{- toYaml (mergeOverwrite $made (deepCopy .Values.config)) -}}
+{{- $config := mergeOverwrite $made (deepCopy .Values.config) -}}
+{{- if and (gt (int .Values.replicas) 1) (not $config.leaderElection.leaderElect) -}}
+{{- fail "config.leaderElection.leaderElect is false: set replicas to 1, or several replicas schedule the same pods" -}}
+{{- end -}}
+{{- toYaml $config -}}
 {{- end }}
