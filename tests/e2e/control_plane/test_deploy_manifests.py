@@ -2,15 +2,20 @@
 
 import asyncio
 import json
+import re
 import socket
+import ssl
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import yaml
 
 from kubestow.api.meta import JsonObject
+from kubestow.clock import SystemClock
+from kubestow.cluster.self_signed import self_signed
 from kubestow.testing.scheduler_process import ask_scheduler, running_scheduler
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -47,7 +52,7 @@ def objects(request: pytest.FixtureRequest) -> list[JsonObject]:
     made = [found for found in yaml.safe_load_all(done.stdout) if found]
     if request.param == "helm":  # --create-namespace
         made.insert(0, yaml.safe_load((DEPLOY / "base" / "namespace.yaml").read_text()))
-    return [found for found in made if found["kind"] not in FOREIGN]
+    return made
 
 
 async def apply(bench: Any, document: JsonObject) -> None:
@@ -76,21 +81,21 @@ def test_the_rights_of_the_deployment_are_enough(
 ) -> None:
     async def main(bench: Any) -> None:
         for document in objects:
-            await apply(bench, document)
+            if document["kind"] not in FOREIGN:
+                await apply(bench, document)
         kubeconfig = bench.plane.kubeconfig("kubestow", token=await account_token(bench))
         (config_map,) = (found for found in objects if "config.yaml" in found.get("data", {}))
         config = yaml.safe_load(config_map["data"]["config.yaml"])
         config["clientConnection"]["kubeconfig"] = str(kubeconfig)
-        path = tmp_path / "config.yaml"
-        path.write_text(yaml.safe_dump(config))
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+        authority = write_certificate(tmp_path)
         await bench.create(node("n1"), pod("a"), pod("huge", cpu="100"))
         async with running_scheduler(
-            f"--config={path}",
+            *flags_in(tmp_path, the("Deployment", objects)),
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
             "--bind-address=127.0.0.1",
             f"--secure-port={free_port()}",
-            "--v=2",
         ) as scheduler:
             assert await bench.bound("a") == "n1"
             await bench.pod("huge", lambda pod: bool(pod.status.conditions))
@@ -98,12 +103,49 @@ def test_the_rights_of_the_deployment_are_enough(
             address = await scheduler.address()
             assert (await ask_scheduler(address, "/metrics"))[0] == 403
             admin = bench.plane.tokens["admin"]
-            assert (await ask_scheduler(address, "/metrics", token=admin))[0] == 200
+            monitor = the("ServiceMonitor", objects)["spec"]["endpoints"][0]
+            name = monitor["tlsConfig"]["serverName"]
+            assert await scraped(address, admin, name, authority) == 200
             assert await scheduler.end() == 0
             assert "forbidden" not in scheduler.log
             assert "cannot" not in scheduler.log
 
     run(main)
+
+
+def the(kind: str, objects: list[JsonObject]) -> JsonObject:
+    (found,) = (found for found in objects if found["kind"] == kind)
+    return found
+
+
+def flags_in(folder: Path, deployment: JsonObject) -> list[str]:
+    """The flags of the container, with its files in this folder."""
+    command, *flags = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert command == "run"
+    return [re.sub(r"/etc/kubestow(-tls)?/", f"{folder}/", flag) for flag in flags]
+
+
+def write_certificate(folder: Path) -> str:
+    """What the Secret has; returns its authority."""
+    made = self_signed(["kubestow.kubestow.svc"], now_ns=SystemClock().now_ns())
+    (folder / "tls.crt").write_bytes(made.certificate + made.authority)
+    (folder / "tls.key").write_bytes(made.key)
+    return made.authority.decode()
+
+
+async def scraped(address: str, token: str, server_name: str, authority: str) -> int:
+    """The status of the metrics for a client that verifies the certificate, as Prometheus does."""
+    port = address.rpartition(":")[2]
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(
+            f"https://127.0.0.1:{port}/metrics",
+            headers={"Authorization": f"Bearer {token}"},
+            ssl=ssl.create_default_context(cadata=authority),
+            server_hostname=server_name,
+        ) as response,
+    ):
+        return response.status
 
 
 def test_the_static_pod_needs_no_more_than_the_account_of_kube_scheduler(run: Any) -> None:
