@@ -37,7 +37,7 @@ bench-simulate: $(VENV)/.installed ## Measure simulations from the queue to the 
 performance: $(VENV)/.installed ## Measure anew what docs/performance.md says (ARGS="--repeat 3")
 	$(BIN)/python docs/scripts/performance.py $(ARGS)
 
-docs: $(VENV)/.installed ## Write anew the outputs and files that pages show
+docs: $(VENV)/.installed ## Run the commands that pages show, and write their outputs
 	$(BIN)/python docs/scripts/outputs.py
 
 release: $(VENV)/.installed ## Build everything that is published, into dist (VERSION=x.y.z BASE_DIGEST=sha256:...)

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,25 @@ def test_commands_are_found_in_blocks_and_in_the_text() -> None:
     found = set(shown("kubestow"))
     assert ("README.md", "kubestow bench") in found
     assert ("docs/guides/replace-kube-scheduler.md", "kubestow conformance conformance") in found
+
+
+OTHERS = [
+    pytest.param(program, command, id=command)
+    for program in ("kubectl", "helm")
+    for name, command in shown(program)
+    if not name.endswith("embedded-cluster.md")  # tests/e2e runs those
+]
+
+
+@pytest.mark.slow  # large programs
+@pytest.mark.parametrize(("program", "command"), OTHERS)
+def test_other_programs_accept_what_pages_show(
+    program: str, command: str, request: pytest.FixtureRequest
+) -> None:
+    path = request.getfixturevalue(f"{program}_path")
+    arguments = shlex.split(command.partition(" > ")[0])[1:]
+    done = subprocess.run([str(path), *arguments, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_target_of_make_exists() -> None:
