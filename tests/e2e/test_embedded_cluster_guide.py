@@ -1,7 +1,6 @@
-"""The guide on the embedded cluster is run as it is written."""
+"""Commands of the guides that need a cluster are run as they are written, on the embedded one."""
 
-import os
-import re
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,27 +12,28 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "guides" / "embedded-cluster.md"
-BLOCKS = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+GUIDES = ROOT / "docs" / "guides"
+sys.path.insert(0, str(ROOT / "docs" / "scripts"))
+
+from outputs import prepare  # noqa: E402  (found through the line above)
+from pages import blocks  # noqa: E402
+
+BLOCKS = [block.code for block in blocks((GUIDES / "embedded-cluster.md").read_text(), "sh")]
+COPY = [
+    block.code
+    for block in blocks((GUIDES / "replace-kube-scheduler.md").read_text(), "sh")
+    if "cluster.json" in block.code
+]
 SERVE = "kubestow demo --serve"
 BLOCK_S = 180
 
 
 @pytest.fixture
 def environment(kubectl_path: Path, tmp_path: Path) -> dict[str, str]:
-    """A shell with the commands `kubectl` and `kubestow` and the folder `examples`."""
-    bin_folder = tmp_path / "bin"
-    bin_folder.mkdir()
-    (bin_folder / "kubectl").symlink_to(kubectl_path)
-    kubestow = bin_folder / "kubestow"
-    kubestow.write_text(f'#!/bin/sh\nexec "{sys.executable}" -u -m kubestow "$@"\n')
-    kubestow.chmod(0o755)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    return {
-        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
-        "HOME": str(tmp_path),
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }
+    """A shell with the commands `kubectl` and `kubestow` and the folders that guides use."""
+    environment = prepare(tmp_path)
+    (tmp_path / "bin" / "kubectl").symlink_to(kubectl_path)
+    return environment
 
 
 @contextmanager
@@ -95,3 +95,18 @@ def test_another_scheduler_can_do_the_work(tmp_path: Path, environment: dict[str
         with running(schedule, tmp_path, environment, ""):
             wait = "kubectl wait pod/web --for=condition=Ready --timeout=60s"
             run_block(wait, tmp_path, environment)
+
+
+def test_a_copy_of_a_cluster_is_placed_again(tmp_path: Path, environment: dict[str, str]):
+    (copy,) = COPY
+    environment["KUBECONFIG"] = "embedded.kubeconfig"
+    (tmp_path / "config.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    )
+    with running(BLOCKS[0], tmp_path, environment, "Ctrl-C ends it"):
+        run_block("kubectl create deployment web --image=nginx --replicas=3", tmp_path, environment)
+        run_block("kubectl rollout status deployment/web", tmp_path, environment)
+        shown = run_block(copy, tmp_path, environment)
+    copied = json.loads((tmp_path / "cluster.json").read_text())["items"]
+    assert {"Node", "Pod", "Namespace", "ReplicaSet"} <= {found["kind"] for found in copied}
+    assert "3 of 3 pods scheduled" in shown

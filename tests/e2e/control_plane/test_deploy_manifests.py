@@ -1,14 +1,21 @@
 """The manifests of `deploy/` on a real API server: they are accepted, and their rights suffice."""
 
 import asyncio
+import json
+import re
 import socket
+import ssl
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+import pytest
 import yaml
 
 from kubestow.api.meta import JsonObject
-from kubestow.errors import ConflictError
+from kubestow.clock import SystemClock
+from kubestow.cluster.self_signed import self_signed
 from kubestow.testing.scheduler_process import ask_scheduler, running_scheduler
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -18,6 +25,8 @@ PLURALS = {
     "ConfigMap": "configmaps",
     "Service": "services",
     "Deployment": "deployments",
+    "Pod": "pods",
+    "PodDisruptionBudget": "poddisruptionbudgets",
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
     "Role": "roles",
@@ -25,26 +34,38 @@ PLURALS = {
 }
 
 
-def manifests(folder: str) -> list[JsonObject]:
-    root = DEPLOY / folder
-    kustomization = yaml.safe_load((root / "kustomization.yaml").read_text())
-    return [
-        document
-        for name in kustomization["resources"]
-        for document in yaml.safe_load_all((root / name).read_text())
-        if document["kind"] in PLURALS
-    ]
+# Kinds of operators that a plain cluster does not have.
+FOREIGN = {"Certificate", "Issuer", "ServiceMonitor", "PrometheusRule"}
+
+
+@pytest.fixture(params=["kustomize", "helm"])
+def objects(request: pytest.FixtureRequest) -> list[JsonObject]:
+    """Everything there is to install, as either tool makes it."""
+    if request.param == "kustomize":
+        program = request.getfixturevalue("kubectl_path")
+        command = [str(program), "kustomize", str(DEPLOY / "monitoring")]
+    else:
+        program = request.getfixturevalue("helm_path")
+        command = [str(program), "template", "kubestow", str(DEPLOY / "chart")]
+        command += ["--namespace=kubestow", "--set=monitoring.enabled=true,tls.certManager=true"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    made = [found for found in yaml.safe_load_all(done.stdout) if found]
+    if request.param == "helm":  # --create-namespace
+        made.insert(0, yaml.safe_load((DEPLOY / "base" / "namespace.yaml").read_text()))
+    return made
 
 
 async def apply(bench: Any, document: JsonObject) -> None:
     version, namespace = document["apiVersion"], document["metadata"].get("namespace")
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     place = f"{root}/namespaces/{namespace}" if namespace else root
-    try:
-        path = f"{place}/{PLURALS[document['kind']]}?fieldValidation=Strict"
-        await bench.client.create_document(path, document)
-    except ConflictError:
-        pass  # an earlier test left it
+    path = f"{place}/{PLURALS[document['kind']]}/{document['metadata']['name']}"
+    await bench.client.session.request(
+        "PATCH",
+        f"{path}?fieldManager=tests&force=true&fieldValidation=Strict",
+        json.dumps(document).encode(),
+        content_type="application/apply-patch+yaml",
+    )
 
 
 async def account_token(bench: Any) -> str:
@@ -55,30 +76,94 @@ async def account_token(bench: Any) -> str:
     return answer["status"]["token"]
 
 
-def test_the_rights_of_the_deployment_are_enough(run: Any, tmp_path: Path) -> None:
+def test_the_rights_of_the_deployment_are_enough(
+    run: Any, tmp_path: Path, objects: list[JsonObject]
+) -> None:
     async def main(bench: Any) -> None:
-        for document in (*manifests("base"), *manifests("monitoring")):
-            await apply(bench, document)
+        for document in objects:
+            if document["kind"] not in FOREIGN:
+                await apply(bench, document)
         kubeconfig = bench.plane.kubeconfig("kubestow", token=await account_token(bench))
-        (config_map,) = (found for found in manifests("base") if found["kind"] == "ConfigMap")
+        (config_map,) = (found for found in objects if "config.yaml" in found.get("data", {}))
         config = yaml.safe_load(config_map["data"]["config.yaml"])
         config["clientConnection"]["kubeconfig"] = str(kubeconfig)
-        path = tmp_path / "config.yaml"
-        path.write_text(yaml.safe_dump(config))
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+        authority = write_certificate(tmp_path)
         await bench.create(node("n1"), pod("a"), pod("huge", cpu="100"))
         async with running_scheduler(
-            f"--config={path}",
+            *flags_in(tmp_path, the("Deployment", objects)),
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
             "--bind-address=127.0.0.1",
             f"--secure-port={free_port()}",
-            "--v=2",
         ) as scheduler:
             assert await bench.bound("a") == "n1"
             await bench.pod("huge", lambda pod: bool(pod.status.conditions))
             await event_about_the_lease(bench)
             address = await scheduler.address()
             assert (await ask_scheduler(address, "/metrics"))[0] == 403
+            admin = bench.plane.tokens["admin"]
+            monitor = the("ServiceMonitor", objects)["spec"]["endpoints"][0]
+            name = monitor["tlsConfig"]["serverName"]
+            assert await scraped(address, admin, name, authority) == 200
+            assert await scheduler.end() == 0
+            assert "forbidden" not in scheduler.log
+            assert "cannot" not in scheduler.log
+
+    run(main)
+
+
+def the(kind: str, objects: list[JsonObject]) -> JsonObject:
+    (found,) = (found for found in objects if found["kind"] == kind)
+    return found
+
+
+def flags_in(folder: Path, deployment: JsonObject) -> list[str]:
+    """The flags of the container, with its files in this folder."""
+    command, *flags = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert command == "run"
+    return [re.sub(r"/etc/kubestow(-tls)?/", f"{folder}/", flag) for flag in flags]
+
+
+def write_certificate(folder: Path) -> str:
+    """What the Secret has; returns its authority."""
+    made = self_signed(["kubestow.kubestow.svc"], now_ns=SystemClock().now_ns())
+    (folder / "tls.crt").write_bytes(made.certificate + made.authority)
+    (folder / "tls.key").write_bytes(made.key)
+    return made.authority.decode()
+
+
+async def scraped(address: str, token: str, server_name: str, authority: str) -> int:
+    """The status of the metrics for a client that verifies the certificate, as Prometheus does."""
+    port = address.rpartition(":")[2]
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(
+            f"https://127.0.0.1:{port}/metrics",
+            headers={"Authorization": f"Bearer {token}"},
+            ssl=ssl.create_default_context(cadata=authority),
+            server_hostname=server_name,
+        ) as response,
+    ):
+        return response.status
+
+
+def test_the_static_pod_needs_no_more_than_the_account_of_kube_scheduler(run: Any) -> None:
+    manifest = yaml.safe_load((DEPLOY / "static-pod" / "kube-scheduler.yaml").read_text())
+    _, _, *flags = manifest["spec"]["containers"][0]["command"]
+
+    async def main(bench: Any) -> None:
+        path = "/api/v1/namespaces/kube-system/pods?dryRun=All&fieldValidation=Strict"
+        created = await bench.client.create_document(path, manifest)
+        assert created["spec"]["priority"] == 2_000_001_000
+        kubeconfig = str(bench.plane.kubeconfig("system:kube-scheduler"))
+        own = [flag.replace("/etc/kubernetes/scheduler.conf", kubeconfig) for flag in flags]
+        own += [f"--secure-port={free_port()}", "--v=2"]
+        await bench.create(node("n1"), pod("a", scheduler="default-scheduler"))
+        async with running_scheduler(*own) as scheduler:
+            assert await bench.bound("a") == "n1"
+            address = await scheduler.address()
+            assert (await ask_scheduler(address, "/readyz"))[0] == 200
             admin = bench.plane.tokens["admin"]
             assert (await ask_scheduler(address, "/metrics", token=admin))[0] == 200
             assert await scheduler.end() == 0
@@ -106,13 +191,13 @@ def node(name: str) -> JsonObject:
     }
 
 
-def pod(name: str, cpu: str = "100m") -> JsonObject:
+def pod(name: str, cpu: str = "100m", scheduler: str = "kubestow") -> JsonObject:
     container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"containers": [container], "schedulerName": "kubestow"},
+        "spec": {"containers": [container], "schedulerName": scheduler},
     }
 
 
