@@ -401,4 +401,4 @@ def test_the_dump_has_every_kind_that_is_read() -> None:
     assert len(kinds) == len(resources)
     assert kinds == READ_KINDS - {"DaemonSet", "Deployment", "Job"}
     page = Path(__file__).parents[3] / "docs" / "guides" / "simulate.md"
-    assert f"$ {DUMP}\n" in page.read_text()
+    assert f"\n{DUMP}\n" in page.read_text()

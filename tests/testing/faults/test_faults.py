@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from kubestow.testing.faults.plan import Action, Plan, make_plan
+from kubestow.testing.faults.plan import Plan, PlannedAction, make_plan
 from kubestow.testing.faults.replicas import SimulatedProcess, run_processes
 from kubestow.testing.faults.shrink import shrink
 from kubestow.testing.faults.simulation import run_plan
@@ -40,7 +40,7 @@ def test_a_seed_always_gives_the_same_run() -> None:
 
 
 def test_a_plan_is_shrunk_to_what_is_needed() -> None:
-    actions = tuple(Action(float(number), "kill", str(number)) for number in range(40))
+    actions = tuple(PlannedAction(float(number), "kill", str(number)) for number in range(40))
     plan = Plan(0, ("a",), actions)
     tried: list[int] = []
 

@@ -1,12 +1,12 @@
 """The objects of a plan as manifests."""
 
 from kubestow.api.meta import JsonObject
-from kubestow.testing.faults.plan import NodeShape, PodShape
+from kubestow.testing.faults.plan import PlannedNode, PlannedPod
 
 ZONE = "topology.kubernetes.io/zone"
 
 
-def node_document(name: str, shape: NodeShape) -> JsonObject:
+def node_document(name: str, shape: PlannedNode) -> JsonObject:
     amounts = {"cpu": f"{shape.cpu_milli}m", "memory": "64Gi", "pods": str(shape.pods)}
     return {
         "apiVersion": "v1",
@@ -29,7 +29,7 @@ def claim_document(name: str) -> JsonObject:
     }
 
 
-def pod_document(name: str, shape: PodShape) -> JsonObject:
+def pod_document(name: str, shape: PlannedPod) -> JsonObject:
     selector: JsonObject = {"matchLabels": {"app": shape.app}}
     requests = {"cpu": f"{shape.cpu_milli}m", "memory": "64Mi"}
     spec: JsonObject = {

@@ -20,7 +20,7 @@ from kubestow.engine.scheduler import Scheduler
 from kubestow.service.debugger import difference
 from kubestow.testing.faults.replica import Replica
 
-_BROKEN_MAX: Final = 20
+_KEPT_LIMIT: Final = 20
 
 
 class Broken(NamedTuple):
@@ -46,7 +46,7 @@ class Invariants:
         self._excused.add(node_name)
 
     def _report(self, invariant: str, text: str) -> None:
-        if len(self.broken) < _BROKEN_MAX:
+        if len(self.broken) < _KEPT_LIMIT:
             self.broken.append(Broken(invariant, self._clock.monotonic_s(), text))
 
     # --- during a run ---

@@ -17,7 +17,7 @@ _APPS: Final = ("web", "db", "batch")
 _ZONES: Final = ("z1", "z2", "z3")
 
 
-class PodShape(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedPod(msgspec.Struct, frozen=True, kw_only=True):
     """What a pod asks for."""
 
     cpu_milli: int
@@ -31,19 +31,19 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: int = 0
 
 
-class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedNode(msgspec.Struct, frozen=True, kw_only=True):
     cpu_milli: int
     pods: int
     zone: str
 
 
-class Action(NamedTuple):
+class PlannedAction(NamedTuple):
     """One thing that happens: `what` names a method of the simulation."""
 
     at_s: float
     what: str
     name: str
-    value: PodShape | NodeShape | Fault | float | str | None = None
+    value: PlannedPod | PlannedNode | Fault | float | str | None = None
     seconds: float = 0.0
     rate: float = 0.0
 
@@ -61,7 +61,7 @@ class Action(NamedTuple):
 class Plan(NamedTuple):
     seed: int
     replicas: tuple[str, ...]
-    actions: tuple[Action, ...]
+    actions: tuple[PlannedAction, ...]
 
     def without(self, left_out: set[int]) -> "Plan":
         """The same without these actions, by their position."""
@@ -82,7 +82,7 @@ def make_plan(seed: int) -> Plan:
 class _Maker:
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
-        self.actions: list[Action] = []
+        self.actions: list[PlannedAction] = []
 
     # --- what users and machines do ---
 
@@ -117,17 +117,17 @@ class _Maker:
             self._add(self._time(), "cordon_node", f"node-{rng.integers(nodes)}")
             self._add(self._time(), "uncordon_node", f"node-{rng.integers(nodes)}")
 
-    def _node(self) -> NodeShape:
+    def _node(self) -> PlannedNode:
         rng = self._rng
-        return NodeShape(
+        return PlannedNode(
             cpu_milli=1000 * int(rng.integers(2, 6)),
             pods=int(rng.integers(4, 20)),
             zone=_ZONES[rng.integers(len(_ZONES))],
         )
 
-    def _pod(self) -> PodShape:
+    def _pod(self) -> PlannedPod:
         rng = self._rng
-        return PodShape(
+        return PlannedPod(
             cpu_milli=100 * int(rng.integers(1, 15)),
             priority=int(rng.choice([0, 0, 0, 10, 100])),
             app=_APPS[rng.integers(len(_APPS))],
@@ -170,9 +170,11 @@ class _Maker:
         at_s: float,
         what: str,
         name: str,
-        value: PodShape | NodeShape | Fault | float | str | None = None,
+        value: PlannedPod | PlannedNode | Fault | float | str | None = None,
         *,
         seconds: float = 0.0,
         rate: float = 0.0,
     ) -> None:
-        self.actions.append(Action(round(at_s, 3), what, name, value, round(seconds, 3), rate))
+        self.actions.append(
+            PlannedAction(round(at_s, 3), what, name, value, round(seconds, 3), rate)
+        )

@@ -20,12 +20,12 @@ from kubestow.simulator.volume_controller import VolumeController
 from kubestow.testing.faults.client import Fault
 from kubestow.testing.faults.documents import claim_document, node_document, pod_document
 from kubestow.testing.faults.invariants import Broken, Invariants
-from kubestow.testing.faults.plan import Action, NodeShape, Plan, PodShape
+from kubestow.testing.faults.plan import Plan, PlannedAction, PlannedNode, PlannedPod
 from kubestow.testing.faults.replica import Replica
 from kubestow.testing.faults.replicas import run_processes
 
 # After the last fault a pod may wait for a backoff of informers, and for the flush of the queue.
-QUIET_S_MAX: Final = 1200.0
+SETTLE_LIMIT_S: Final = 1200.0
 # It is quiet when nothing was placed for longer than any backoff of a pod.
 QUIET_S: Final = 30.0
 _NAMESPACE: Final = "default"
@@ -70,7 +70,7 @@ class FaultSimulation:
             for name in plan.replicas
         }
         self._faults: Counter[str] = Counter()
-        self._actions: dict[str, Callable[[Action], None]] = {
+        self._actions: dict[str, Callable[[PlannedAction], None]] = {
             "add_node": self._add_node,
             "delete_node": self._delete_node,
             "cordon_node": self._cordon_node,
@@ -109,30 +109,30 @@ class FaultSimulation:
 
     # --- carrying out ---
 
-    def _do(self, action: Action) -> None:
+    def _do(self, action: PlannedAction) -> None:
         self._faults[action.what] += 1
         with suppress(ApiError):  # What it names is not there, or is there already.
             self._actions[action.what](action)
 
-    def _add_node(self, action: Action) -> None:
-        assert isinstance(action.value, NodeShape)
+    def _add_node(self, action: PlannedAction) -> None:
+        assert isinstance(action.value, PlannedNode)
         self.cluster.load([node_document(action.name, action.value)])
 
-    def _delete_node(self, action: Action) -> None:
+    def _delete_node(self, action: PlannedAction) -> None:
         nodes = self.cluster.resources.of_kind("v1", "Node")
         self.cluster.delete(nodes, "", action.name)
         for pod in self._pods_on(action.name):
             # As the collector of pods of lost nodes does.
             self.cluster.delete(PODS, _NAMESPACE, pod, grace_period_s=0)
 
-    def _cordon_node(self, action: Action) -> None:
+    def _cordon_node(self, action: PlannedAction) -> None:
         self._patch_node(action.name, {"spec": {"unschedulable": True}})
 
-    def _uncordon_node(self, action: Action) -> None:
+    def _uncordon_node(self, action: PlannedAction) -> None:
         self._patch_node(action.name, {"spec": {"unschedulable": None}})
 
-    def _add_pod(self, action: Action) -> None:
-        assert isinstance(action.value, PodShape)
+    def _add_pod(self, action: PlannedAction) -> None:
+        assert isinstance(action.value, PlannedPod)
         if action.value.has_volume:
             claim = claim_document(action.name)
             claims = self.cluster.resources.of_kind("v1", "PersistentVolumeClaim")
@@ -140,40 +140,40 @@ class FaultSimulation:
                 self.cluster.load([claim])
         self.cluster.load([pod_document(action.name, action.value)])
 
-    def _delete_pod(self, action: Action) -> None:
+    def _delete_pod(self, action: PlannedAction) -> None:
         self.cluster.delete(PODS, _NAMESPACE, action.name)
 
-    def _ungate_pod(self, action: Action) -> None:
+    def _ungate_pod(self, action: PlannedAction) -> None:
         patch: JsonObject = {"spec": {"schedulingGates": None}}
         self.cluster.patch(PODS, _NAMESPACE, action.name, patch, "merge")
 
-    def _bind_elsewhere(self, action: Action) -> None:
+    def _bind_elsewhere(self, action: PlannedAction) -> None:
         assert isinstance(action.value, str)
         self.invariants.excuse(action.value)
         self.cluster.bind(_NAMESPACE, action.name, action.value)
 
     # --- disturbing ---
 
-    def _disturb(self, action: Action) -> None:
+    def _disturb(self, action: PlannedAction) -> None:
         assert isinstance(action.value, Fault)
         link, fault = self.replicas[action.name].link, action.value
         link.rates[fault] = action.rate
         self._later(action.seconds, lambda: link.rates.pop(fault, None))
 
-    def _kill(self, action: Action) -> None:
+    def _kill(self, action: PlannedAction) -> None:
         self.replicas[action.name].kill()
 
-    def _pause(self, action: Action) -> None:
+    def _pause(self, action: PlannedAction) -> None:
         replica = self.replicas[action.name]
         replica.pause()
         self._later(action.seconds, replica.resume)
 
-    def _cut_off(self, action: Action) -> None:
+    def _cut_off(self, action: PlannedAction) -> None:
         link = self.replicas[action.name].link
         link.cut()
         self._later(action.seconds, link.mend)
 
-    def _move_clock(self, action: Action) -> None:
+    def _move_clock(self, action: PlannedAction) -> None:
         assert isinstance(action.value, float)
         self.replicas[action.name].clock.move(action.value)
 
@@ -193,7 +193,7 @@ class FaultSimulation:
     async def _settle(self) -> bool:
         """Wait until nothing is left to do; False if that takes too long."""
         loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + QUIET_S_MAX
+        deadline_s = loop.time() + SETTLE_LIMIT_S
         placed: set[tuple[str, str]] = set()
         since_s = loop.time()
         while loop.time() < deadline_s:
