@@ -14,7 +14,8 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Final, TextIO, cast
 
 import msgspec
@@ -178,3 +179,17 @@ def _caller(record: logging.LogRecord) -> str:
 def _module_levels(vmodule: str) -> dict[str, int]:
     pairs = (entry.partition("=") for entry in vmodule.split(",") if entry)
     return {pattern: int(verbosity) for pattern, _, verbosity in pairs}
+
+
+@contextmanager
+def warnings_on_stderr() -> Generator[None]:
+    """Print warnings and errors with their fields, for a command that is not a service."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(TextFormatter())
+    handler.setLevel(logging.WARNING)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)

@@ -203,7 +203,7 @@ def test_places_that_cannot_be_written_are_refused(tmp_path: Path):
     file.touch()
     with pytest.raises(InputError, match="is a directory; name a file"):
         KubeconfigFile(tmp_path)
-    with pytest.raises(InputError, match="cannot be written.*Not a directory"):
+    with pytest.raises(InputError, match=r"cannot be written.*Not a directory"):
         KubeconfigFile(file / "below")
     with pytest.raises(InputError, match="not a regular file"):
         KubeconfigFile(Path(os.devnull))

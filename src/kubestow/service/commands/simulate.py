@@ -1,6 +1,5 @@
 """`kubestow simulate`: place a workload on a cluster, both given as files, in virtual time."""
 
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,15 +13,11 @@ from rich.table import Table
 
 from kubestow.api.files import load_documents
 from kubestow.api.meta import JsonObject
-from kubestow.config.decoding import load_config
-from kubestow.config.scheduler import SchedulerConfig
-from kubestow.config.validation import check_config
 from kubestow.engine.factory import SchedulerFactory
-from kubestow.errors import ConfigError, InputError
-from kubestow.plugins.loading import LoadedPlugins, load_plugins
-from kubestow.plugins.registry import REGISTRY
+from kubestow.errors import InputError
 from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
-from kubestow.service.output import OutputFormat, print_data, progress_bar, stderr, stdout
+from kubestow.service.commands.scheduler_config import load_scheduler_config
+from kubestow.service.output import OutputFormat, print_data, progress_bar, stdout
 from kubestow.simulator.simulation import (
     LIMIT_S,
     NodeOutcome,
@@ -33,7 +28,6 @@ from kubestow.simulator.simulation import (
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 _ROWS_MAX = 40
-_ERROR_LENGTH_MAX = 1_000
 _OLDER = "Older schedulers"
 
 
@@ -210,7 +204,7 @@ def _with_plugins(
     percentage: int | None,
     factory: type[SchedulerFactory],
 ) -> _MakeSimulation:
-    config, registry = _load_config(config_file)
+    config, registry = load_scheduler_config(config_file)
     if percentage is not None:
         config = msgspec.structs.replace(config, percentage_of_nodes_to_score=percentage)
     return lambda note: Simulation(
@@ -231,30 +225,6 @@ def _of_v1_9(documents: Sequence[JsonObject], options: AlgorithmOptions) -> _Mak
     from kubestow.service.commands.legacy import v1_9_simulation
 
     return v1_9_simulation(documents, options)
-
-
-def _load_config(path: Path | None) -> LoadedPlugins:
-    """The configuration and its plugins; errors are one line and name the file."""
-    if path is None:
-        return LoadedPlugins(SchedulerConfig(), REGISTRY)
-    try:
-        config = load_config(path)
-        check_config(config)
-        loaded = load_plugins(config)
-    except ConfigError as error:
-        # Upstream's text for duplicate keys has line breaks, and one contains the whole file.
-        text = textwrap.shorten(str(error), _ERROR_LENGTH_MAX, placeholder=" …")
-        raise ConfigError(f'configuration "{path}": {text}') from error
-    return loaded._replace(config=_without_binders(loaded.config))
-
-
-def _without_binders(config: SchedulerConfig) -> SchedulerConfig:
-    """Extenders filter and score, but do not bind: they would do so in a real cluster."""
-    if not any(extender.bind_verb for extender in config.extenders):
-        return config
-    stderr().print("Extenders are not asked to bind in a simulation.")
-    extenders = (msgspec.structs.replace(extender, bind_verb="") for extender in config.extenders)
-    return msgspec.structs.replace(config, extenders=tuple(extenders))
 
 
 def print_result(result: SimulationResult, *, is_wide: bool) -> None:

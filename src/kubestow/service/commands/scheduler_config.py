@@ -1,0 +1,41 @@
+"""The scheduler configuration of commands that run a scheduler in an embedded cluster."""
+
+import textwrap
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kubestow.config.decoding import load_config
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.config.validation import check_config
+from kubestow.errors import ConfigError
+from kubestow.plugins.loading import LoadedPlugins, load_plugins
+from kubestow.plugins.registry import REGISTRY
+from kubestow.service.output import stderr
+
+_ERROR_LENGTH_MAX: Final = 1_000
+
+
+def load_scheduler_config(path: Path | None) -> LoadedPlugins:
+    """The configuration and its plugins; errors are one line and name the file."""
+    if path is None:
+        return LoadedPlugins(SchedulerConfig(), REGISTRY)
+    try:
+        config = load_config(path)
+        check_config(config)
+        loaded = load_plugins(config)
+    except ConfigError as error:
+        # Upstream's text for duplicate keys has line breaks, and one contains the whole file.
+        text = textwrap.shorten(str(error), _ERROR_LENGTH_MAX, placeholder=" …")
+        raise ConfigError(f'configuration "{path}": {text}') from error
+    return loaded._replace(config=_without_binders(loaded.config))
+
+
+def _without_binders(config: SchedulerConfig) -> SchedulerConfig:
+    """Extenders filter and score, but do not bind: they would do so in a real cluster."""
+    if not any(extender.bind_verb for extender in config.extenders):
+        return config
+    stderr().print("Extenders are not asked to bind in a simulation.")
+    extenders = (msgspec.structs.replace(extender, bind_verb="") for extender in config.extenders)
+    return msgspec.structs.replace(config, extenders=tuple(extenders))
