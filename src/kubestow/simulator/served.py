@@ -35,6 +35,7 @@ from kubestow.engine.scheduler import DecisionListener
 from kubestow.errors import InputError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.cluster_file import LoadReport, load_cluster_files
+from kubestow.simulator.controllers.cron_job import CronJobController
 from kubestow.simulator.controllers.daemon_set import DaemonSetController
 from kubestow.simulator.controllers.deployment import DeploymentController
 from kubestow.simulator.controllers.disruption import DisruptionController
@@ -197,6 +198,7 @@ def controllers_for(
         StatefulSetController(store, clock, log),
         DaemonSetController(store, clock, log),
         JobController(store, clock, log),
+        CronJobController(store, clock, log),
         DisruptionController(store, clock),
         VolumeController(store),
         EphemeralVolumeController(store),

@@ -62,7 +62,7 @@ def test_a_wide_terminal_has_bars():
         ["--load", "x"],
         ["--save", "x"],
         ["--for", "1"],
-        ["--node-monitor-grace-period", "5"],
+        ["--node-monitor-grace-period", "20"],
     ],
     ids=lambda arguments: arguments[0],
 )

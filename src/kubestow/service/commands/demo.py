@@ -122,7 +122,8 @@ def demo(
         typer.Option(
             "--node-monitor-grace-period",
             metavar="SECONDS",
-            min=1,
+            # Leases are renewed every 10 s and looked at every 5 s.
+            min=15,
             help="With --serve: how long a node may be silent before it is lost.",
         ),
     ] = GRACE_S,
