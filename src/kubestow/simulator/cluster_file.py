@@ -27,6 +27,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.documents import as_object, objects_in, removed_at, replaced_at, value_at
 from kubestow.errors import ApiError, InputError, NotFoundError
+from kubestow.simulator.loaded_revisions import with_own_revisions
 
 _LEFT_OUT: Final = frozenset(("Event", "Lease"))
 # Others need them: a kind its definition, an object its namespace, a pod its classes.
@@ -55,7 +56,7 @@ class SaveReport(NamedTuple):
 
 def load_cluster_files(store: MemoryCluster, documents: Sequence[Document]) -> LoadReport:
     """Create the objects; InputError names the first that cannot be created."""
-    kept = [one for one in documents if one.raw.get("kind") not in _LEFT_OUT]
+    kept = with_own_revisions([one for one in documents if one.raw.get("kind") not in _LEFT_OUT])
     _add_namespaces(store, kept)
     uids = {uid for one in kept if (uid := value_at(one.raw, "metadata", "uid"))}
     ignored: Counter[str] = Counter()
@@ -91,9 +92,9 @@ def _add_namespaces(store: MemoryCluster, documents: Iterable[Document]) -> None
     """Make the namespaces that objects are in and that are neither there nor in the files."""
     resource = store.resources.named("namespaces")
     given = {value_at(one.raw, "metadata", "name") for one in documents if _is_namespace(one.raw)}
-    named = {value_at(one.raw, "metadata", "namespace") for one in documents}
-    for name in sorted(filter(None, named - given)):
-        if store.find(resource, "", name) is None:
+    named: set[str] = {value_at(one.raw, "metadata", "namespace") or "" for one in documents}
+    for name in sorted(named - given):
+        if name and store.find(resource, "", name) is None:
             store.create(resource, {"metadata": {"name": name}})
 
 
