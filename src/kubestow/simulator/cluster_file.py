@@ -15,6 +15,7 @@ Files often have a part of a cluster only. Then:
 Saving leaves out the data of secrets.
 """
 
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -111,11 +112,13 @@ def require_savable(path: Path) -> None:
         problem = "is a directory" if path.is_dir() else f'"{path.parent}" is not a directory'
         raise InputError(f'cannot save to "{path}": {problem}; name a file')
     try:
-        content = path.read_bytes()
+        # At the end it would be too late to find out.
+        with tempfile.TemporaryFile(dir=path.parent):
+            content = path.read_bytes()
     except FileNotFoundError:
         return
     except OSError as error:
-        raise InputError(f'cannot save to "{path}": {error.strerror}') from error
+        raise InputError(f'cannot save to "{path}": {error.strerror}; name another') from error
     try:
         kind = as_object(msgspec.json.decode(content)).get("kind") if content else "List"
     except msgspec.DecodeError:
@@ -140,6 +143,8 @@ def save_cluster(store: MemoryCluster, path: Path) -> SaveReport:
                 document = _without_data(document)
             items.append(document)
     content: JsonObject = {"apiVersion": "v1", "kind": "List", "items": items}
+    # The target of a link is replaced, not the link.
+    path = path.resolve()
     aside = path.with_name(f".{path.name}.new")
     try:
         aside.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")

@@ -245,7 +245,8 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals):
 
 
 @pytest.mark.slow
-def test_a_closed_terminal_ends_it_in_order(tmp_path: Path):
+@pytest.mark.parametrize("errors_to", ["file", "terminal"])
+def test_a_closed_terminal_ends_it_in_order(tmp_path: Path, errors_to: str):
     path, saved, errors = tmp_path / "kubeconfig", tmp_path / "saved.json", tmp_path / "errors"
     ours, theirs = pty.openpty()
     with errors.open("w") as stderr:
@@ -255,7 +256,8 @@ def test_a_closed_terminal_ends_it_in_order(tmp_path: Path):
             fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
 
         arguments = ["--kubeconfig", str(path), "--save", str(saved)]
-        options = {"stdin": theirs, "stdout": theirs, "stderr": stderr}
+        options = {"stdin": theirs, "stdout": theirs}
+        options["stderr"] = theirs if errors_to == "terminal" else stderr
         with serving(arguments, preexec_fn=take_terminal, **options) as process:
             os.close(theirs)
             shown = b""

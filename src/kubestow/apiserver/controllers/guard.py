@@ -38,7 +38,10 @@ class Faults:
         """Log the failure; return the seconds to the next try, None if there is none."""
         key = stored.uid, step
         count = self._counts[key] = self._counts.get(key, 0) + 1
-        delay_s = min(RETRY_S * 2 ** (count - 1), RETRY_S_MAX) if count <= RETRIES_MAX else None
+        delay_s: float | None = min(RETRY_S * 2 ** (count - 1), RETRY_S_MAX)
+        if count > RETRIES_MAX:
+            del self._counts[key]
+            delay_s = None
         is_refusal = isinstance(error, ApiError)
         logger.log(
             logging.WARNING if is_refusal else logging.ERROR,
