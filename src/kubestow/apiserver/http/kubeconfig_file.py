@@ -26,8 +26,9 @@ from kubestow.errors import DecodeError, InputError
 
 logger = logging.getLogger(__name__)
 
-NAME: Final = "kubestow"
 _LISTS: Final = ("clusters", "users", "contexts")
+# A file without any of these fields is something else.
+_KNOWN_FIELDS: Final = frozenset((*_LISTS, "kind", "current-context"))
 _PRIVATE: Final = 0o600
 
 
@@ -162,9 +163,6 @@ class KubeconfigFile:
         except OSError as error:
             Path(name).unlink(missing_ok=True)
             raise InputError(f'cannot write kubeconfig "{self.path}": {error.strerror}') from error
-
-
-_KNOWN_FIELDS: Final = frozenset((*_LISTS, "kind", "current-context"))
 
 
 def _require_writable(path: Path) -> None:

@@ -1,6 +1,6 @@
 """`kubestow demo --serve`: the embedded cluster as a server that kubectl can use, until Ctrl-C.
 
-Whatever ends it (Ctrl-C, a signal, a closed terminal, the time of --for), the kubeconfig is put in
+At any end (Ctrl-C, a signal, a closed terminal, the time of --for) the kubeconfig is put in
 order and the cluster saved if asked for. Nothing is started before all arguments are known to be
 usable.
 """
