@@ -47,3 +47,14 @@ def test_a_deleted_namespace_goes_with_them(serve: Play):
         assert world.cluster.find(NAMESPACES, "", "shop") is None
 
     serve(work)
+
+
+def test_namespaces_of_the_system_are_made_again(serve: Play):
+    async def work(world: Any):
+        await asyncio.sleep(1)
+        world.cluster.delete(NAMESPACES, "", "kube-node-lease")
+        await asyncio.sleep(30)
+        leases = world.all("leases.coordination.k8s.io")
+        assert {lease["metadata"]["name"] for lease in leases} == {"n1", "n2", "n3"}
+
+    serve(work)

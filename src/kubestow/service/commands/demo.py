@@ -55,7 +55,7 @@ def demo(
         ),
     ] = None,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Serve an empty cluster to kubectl until Ctrl-C.")
+        bool, typer.Option("--serve", help="Serve a cluster to kubectl until Ctrl-C.")
     ] = False,
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="With --serve: the port; 0 takes a free one.")
@@ -139,8 +139,8 @@ def demo(
 ) -> None:
     """Show the scheduler in an embedded cluster. Nothing outside of it is changed.
 
-    Ends after a few seconds with where pods were placed and why the others wait. With --serve the
-    cluster is empty, runs in real time, and kubectl can use it.
+    Ends after a few seconds with where pods were placed and why the others wait. With --serve
+    another cluster, without pods, runs in real time, and kubectl can use it.
 
     Example: kubestow demo --speed 10
 

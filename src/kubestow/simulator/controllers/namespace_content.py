@@ -1,7 +1,8 @@
 """What every namespace has from the start: the account `default` and the server's certificate.
 
 Both are made again when they are deleted, as long as their namespace is not; the certificate is
-also put right when it is another one, as in a cluster that was loaded from a file.
+also put right when it is another one, as in a cluster that was loaded from a file. A namespace of
+the system that is deleted is made again: node leases need theirs.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.watch import WatchEvent, WatchGroup
+from kubestow.apiserver.writes import namespaces
 from kubestow.cluster.resources import NAMESPACES, ApiResource
 
 SERVICE_ACCOUNT: Final = "default"
@@ -48,6 +50,8 @@ class NamespaceContent:
     def _handle(self, event: WatchEvent) -> None:
         stored = event.stored
         if stored.resource is NAMESPACES:
+            if event.type == "DELETED" and stored.name in namespaces.SYSTEM:
+                self._cluster.create(NAMESPACES, {"metadata": {"name": stored.name}})
             self._fill(stored)
         elif (stored.resource, stored.name) in self._content:
             namespace = self._cluster.find(NAMESPACES, "", stored.key[0])
