@@ -143,6 +143,22 @@ def test_nodes_are_cordoned_tainted_and_drained(kubectl: Kubectl):
     assert kubectl("get nodes -l disk=ssd -o name").split() == ["node/node-0"]
 
 
+def test_a_node_has_a_lease_and_a_taint_evicts_its_pods(kubectl: Kubectl):
+    assert "HolderIdentity:  node-0" in kubectl("describe node node-0")
+    assert kubectl("get serviceaccount default -o name") == "serviceaccount/default\n"
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"nodeName": "node-0", "containers": [{"name": "main", "image": "nginx"}]},
+    }
+    kubectl("apply -f -", stdin=json.dumps(pod))
+    kubectl("wait pod/p --for=condition=Ready --timeout=30s")
+    kubectl("taint node node-0 evil=yes:NoExecute")
+    kubectl("wait pod/p --for=delete --timeout=30s")
+    assert "Marking for deletion Pod default/p" in kubectl("get events")
+
+
 def test_a_budget_delays_a_drain(kubectl: Kubectl):
     kubectl("create deployment web --image=nginx --replicas=1")
     kubectl("rollout status deployment/web --timeout=30s")

@@ -20,7 +20,8 @@ from kubestow import __version__
 from kubestow.api.coordination import Lease
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
-from kubestow.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
+from kubestow.apiserver.http.kubeconfig import kubeconfig
+from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
@@ -56,7 +57,7 @@ class Cluster:
         port = await self.server.start(tls=certificate.server_context())
         url = f"https://127.0.0.1:{port}"
         config = kubeconfig(url=url, authority=certificate.authority, token=TOKEN)
-        write_kubeconfig(self.kubeconfig, config)
+        KubeconfigFile(self.kubeconfig).add(config)
         try:
             yield self
         finally:

@@ -4,6 +4,7 @@ The scheduler is that of the service, with a store in memory instead of a server
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final, Protocol, runtime_checkable
@@ -23,6 +24,8 @@ from kubestow.engine.scheduler import DecisionListener
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.plugins.registry import REGISTRY
 
+logger = logging.getLogger(__name__)
+
 # How often `settle` checks whether anything is left to do. Virtual time, so it costs nothing.
 SETTLE_CHECK_S: Final = 0.25
 
@@ -31,6 +34,15 @@ class Controller(Protocol):
     """A part that acts on the cluster beside the scheduler."""
 
     async def run(self) -> None: ...
+
+
+async def run_part(part: Controller) -> None:
+    """Run a part of the cluster; should it end by a fault, log it: no other task notices."""
+    try:
+        await part.run()
+    except Exception:
+        logger.exception("%s has ended; start the cluster again", type(part).__name__)
+        raise
 
 
 @runtime_checkable
@@ -53,6 +65,7 @@ class EmbeddedCluster:
         registry: Registry = REGISTRY,
         listeners: Sequence[DecisionListener] = (),
         controllers: Iterable[Controller] = (),
+        extenders_in_thread: bool = False,
         seed: int = 0,
         factory: type[SchedulerFactory] = SchedulerFactory,
     ) -> None:
@@ -69,7 +82,7 @@ class EmbeddedCluster:
             clock=clock,
             registry=registry,
             listeners=listeners,
-            extenders_in_thread=False,
+            extenders_in_thread=extenders_in_thread,
             rng=rng,
         ).build()
         self.watcher = ClusterWatcher(self.client, self.scheduler, clock, rng)
@@ -80,11 +93,11 @@ class EmbeddedCluster:
     async def running(self) -> AsyncGenerator[None, None]:
         """Start everything; on leaving, stop it and wait for work in progress."""
         parts = (self.watcher, self.recorder, *self._controllers)
-        tasks = self._tasks = [asyncio.create_task(part.run()) for part in parts]
+        tasks = self._tasks = [asyncio.create_task(run_part(part)) for part in parts]
         try:
             await _wait_unless_failed(self.watcher.wait_synced(), tasks)
             tasks.append(asyncio.create_task(self.scheduler.queue.run_timers()))
-            tasks.append(asyncio.create_task(self.scheduler.run()))
+            tasks.append(asyncio.create_task(run_part(self.scheduler)))
             yield
         finally:
             self.scheduler.queue.close()

@@ -1,10 +1,13 @@
 """Makes the claims of pods with ephemeral volumes, and deletes them with their pods."""
 
 from contextlib import suppress
+from functools import partial
 
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminating
+from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.watch import WatchEvent
 from kubestow.cluster.documents import as_object
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from kubestow.errors import NotFoundError
@@ -13,6 +16,7 @@ from kubestow.errors import NotFoundError
 class EphemeralVolumeController:
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
+        self._guard = Guard("ephemeral-volume-controller")
 
     async def run(self) -> None:
         """Follow the pods until cancelled."""
@@ -20,15 +24,18 @@ class EphemeralVolumeController:
         try:
             while batch := await watch.next_batch():
                 for event in batch:
-                    pod = event.stored.typed
-                    if not isinstance(pod, Pod):
-                        continue
-                    if event.type == "DELETED":
-                        self._delete_claims(pod)
-                    elif not is_terminating(pod):
-                        self._make_claims(pod)
+                    self._guard.run(event.stored, partial(self._handle, event))
         finally:
             watch.close()
+            self._guard.close()
+
+    def _handle(self, event: WatchEvent) -> None:
+        pod = event.object
+        assert isinstance(pod, Pod), pod
+        if event.type == "DELETED":
+            self._delete_claims(pod)
+        elif not is_terminating(pod):
+            self._make_claims(pod)
 
     def _make_claims(self, pod: Pod) -> None:
         for name, template in _templates(pod):

@@ -70,6 +70,19 @@ def waiting_for_restart(pod: JsonObject, *, now: str, exit_code: int) -> JsonObj
     }
 
 
+def ready_again(pod: JsonObject, *, now: str) -> JsonObject | None:
+    """The status of a running pod that was marked as not ready while its kubelet was lost.
+
+    None if there is nothing to correct.
+    """
+    containers = objects_in(value_at(pod, "status", "containerStatuses"))
+    if not containers or not all(container.get("ready") for container in containers):
+        return None
+    before = objects_in(value_at(pod, "status", "conditions"))
+    conditions = _conditions(pod, {"Ready": True}, now)
+    return None if conditions == before else {"conditions": conditions}
+
+
 def _statuses(pod: JsonObject, states: JsonObject, *, is_ready: bool) -> list[JsonObject]:
     restarts = restart_count(pod)
     return [

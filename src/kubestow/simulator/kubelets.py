@@ -6,26 +6,33 @@ report to the API server; there are no containers.
     bound ──start delay──► Running ──its run is over──► Succeeded, Failed, or started again
                               └──────deleted──► grace period (or less) ──► gone
 
+The kubelet of a node can be stopped (`kubelet_switch`): the node's pods then neither start nor end
+until it runs again.
+
 Not here: how long a pod runs (`pretended_process`), the content of its status (`kubelet_status`),
-the nodes themselves (`node_registration`).
+the nodes themselves (`node_registration`, `heartbeats`).
 """
 
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from ipaddress import IPv4Network
 from typing import Final
 
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminal
+from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.clock import Clock
 from kubestow.cluster.documents import objects_in, value_at, whole_seconds
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.simulator import kubelet_status
 from kubestow.simulator.event_log import EventLog
+from kubestow.simulator.kubelet_switch import is_stopped
 from kubestow.simulator.pretended_process import Run, run_of
 
 POD_NETWORK: Final = IPv4Network("10.244.0.0/16")
@@ -55,6 +62,9 @@ class FakeKubelets:
         self._stop_s = stop_s
         self._log = log
         self._started_count = 0
+        self._guard = Guard("kubelet")
+        # Names of nodes whose kubelet was stopped at their last event.
+        self._stopped: set[str] = set()
         # Timers by pod UID: the next step of its run, and the end of its termination.
         self._next: dict[str, asyncio.TimerHandle] = {}
         self._ending: dict[str, asyncio.TimerHandle] = {}
@@ -65,19 +75,50 @@ class FakeKubelets:
         return bool(self._next or self._ending)
 
     async def run(self) -> None:
-        watch = self._cluster.watch(PODS)
+        group = WatchGroup((self._cluster.watch(NODES), self._cluster.watch(PODS)))
         try:
-            while batch := await watch.next_batch():
-                for event in batch:
-                    if event.type == "DELETED":
-                        self._forget(event.stored.uid)
-                    elif (newest := self._newest(event.stored)) is not None:
-                        # An older state would start a pod that has been started since.
-                        self._handle(newest)
+            while not group.is_closed:
+                await group.wait()
+                for event in group.events_nowait():
+                    handle = self._after_node if event.stored.resource is NODES else self._after_pod
+                    self._guard.run(event.stored, partial(handle, event))
         finally:
-            watch.close()
+            group.close()
+            self._guard.close()
             for timer in (*self._next.values(), *self._ending.values()):
                 timer.cancel()
+
+    def _after_node(self, event: WatchEvent) -> None:
+        name = event.stored.name
+        if event.type != "DELETED" and is_stopped(event.stored.document):
+            self._stopped.add(name)
+        elif name in self._stopped:
+            self._stopped.discard(name)
+            self._resume(name)
+
+    def _resume(self, node_name: str) -> None:
+        """Continue with the pods of a node whose kubelet runs again."""
+        for stored in list(self._cluster.objects_of(PODS)):
+            if value_at(stored.document, "spec", "nodeName") == node_name:
+                self._guard.run(stored, partial(self._resume_pod, stored))
+
+    def _resume_pod(self, stored: StoredObject) -> None:
+        status = kubelet_status.ready_again(stored.document, now=self._now())
+        if status is not None:
+            self._patch_status(stored, status)
+        if (newest := self._newest(stored)) is not None:
+            self._handle(newest)
+
+    def _after_pod(self, event: WatchEvent) -> None:
+        if event.type == "DELETED":
+            self._forget(event.stored.uid)
+        elif (newest := self._newest(event.stored)) is not None:
+            # An older state would start a pod that has been started since.
+            self._handle(newest)
+
+    def _is_stopped(self, node_name: str) -> bool:
+        node = self._cluster.find(NODES, "", node_name)
+        return node is not None and is_stopped(node.document)
 
     def _newest(self, stored: StoredObject) -> StoredObject | None:
         """The pod as it is now; None if it is gone."""
@@ -87,7 +128,7 @@ class FakeKubelets:
     def _handle(self, stored: StoredObject) -> None:
         pod = stored.typed
         assert isinstance(pod, Pod), pod
-        if not pod.spec.node_name:
+        if not pod.spec.node_name or self._is_stopped(pod.spec.node_name):
             return
         if pod.metadata.deletion_timestamp is not None:
             self._end_later(pod)
@@ -112,8 +153,10 @@ class FakeKubelets:
     def _do(self, stored: StoredObject, work: Callable[[StoredObject], None]) -> None:
         self._next.pop(stored.uid, None)
         newest = self._newest(stored)
-        if newest is not None and "deletionTimestamp" not in newest.metadata:
-            work(newest)
+        if newest is None or "deletionTimestamp" in newest.metadata:
+            return
+        if not self._is_stopped(value_at(newest.document, "spec", "nodeName")):
+            self._guard.run(newest, partial(work, newest))
 
     def _start(self, stored: StoredObject) -> None:
         restarts = kubelet_status.restart_count(stored.document)
@@ -169,6 +212,8 @@ class FakeKubelets:
 
     def _end(self, pod: Pod) -> None:
         self._forget(pod.metadata.uid)
+        if self._is_stopped(pod.spec.node_name):
+            return
         with suppress(NotFoundError):  # It may be gone already.
             self._cluster.finish_termination(pod.metadata.namespace, pod.metadata.name)
 

@@ -5,12 +5,14 @@ pods can run on.
 """
 
 from contextlib import suppress
+from functools import partial
 from ipaddress import IPv4Network
 from typing import Final
 
 from kubestow import __version__
 from kubestow.api.meta import JsonObject
 from kubestow.api.topology import HOSTNAME_LABEL
+from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
@@ -27,6 +29,7 @@ class NodeRegistration:
     def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
+        self._guard = Guard("node-registration")
         self._count = 0
 
     async def run(self) -> None:
@@ -36,9 +39,10 @@ class NodeRegistration:
             while batch := await watch.next_batch():
                 for event in batch:
                     if event.type == "ADDED":
-                        self.register(event.stored)
+                        self._guard.run(event.stored, partial(self.register, event.stored))
         finally:
             watch.close()
+            self._guard.close()
 
     def register(self, node: StoredObject) -> None:
         """Fill in what the node's status lacks."""
@@ -47,7 +51,8 @@ class NodeRegistration:
             return
         status = as_object(node.document.get("status"))
         given = {condition.get("type", ""): condition for condition in conditions}
-        patch: JsonObject = {"conditions": self._conditions(given)}
+        now = whole_seconds(self._clock.now_ns())
+        patch: JsonObject = {"conditions": reported_conditions(given, now=now)}
         if not status.get("addresses"):
             patch["addresses"] = [
                 {"type": "InternalIP", "address": self._new_address()},
@@ -62,26 +67,27 @@ class NodeRegistration:
                 NODES, "", node.name, {"status": patch}, "merge", subresource="status"
             )
 
-    def _conditions(self, given: dict[str, JsonObject]) -> list[JsonObject]:
-        now = whole_seconds(self._clock.now_ns())
-        wanted = {type: ("False", f"KubeletHasNo{type}") for type in _PRESSURES}
-        wanted["Ready"] = ("True", "KubeletReady")
-        found = dict(given)
-        for type, (status, reason) in wanted.items():
-            found[type] = {
-                "type": type,
-                "status": status,
-                "reason": reason,
-                "message": "reported for a kubelet that is not there",
-                "lastTransitionTime": now,
-                **given.get(type, {}),
-                "lastHeartbeatTime": now,
-            }
-        return list(found.values())
-
     def _new_address(self) -> str:
         self._count += 1
         return str(NODE_NETWORK[1 + self._count % (NODE_NETWORK.num_addresses - 2)])
+
+
+def reported_conditions(given: dict[str, JsonObject], *, now: str) -> list[JsonObject]:
+    """The conditions of a healthy node, by a kubelet; given ones, by type, are kept."""
+    wanted = {type: ("False", f"KubeletHasNo{type}") for type in _PRESSURES}
+    wanted["Ready"] = ("True", "KubeletReady")
+    found = dict(given)
+    for type, (status, reason) in wanted.items():
+        found[type] = {
+            "type": type,
+            "status": status,
+            "reason": reason,
+            "message": "reported for a kubelet that is not there",
+            "lastTransitionTime": now,
+            **given.get(type, {}),
+            "lastHeartbeatTime": now,
+        }
+    return list(found.values())
 
 
 def _node_info() -> JsonObject:

@@ -19,6 +19,7 @@ content of a new volume (`provisioned_volume`).
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
@@ -37,6 +38,7 @@ from kubestow.api.volume_claims import (
     is_fully_bound,
     volume_class,
 )
+from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.watch import Watch, WatchEvent
 from kubestow.cache.objects import ObjectStore
@@ -68,6 +70,7 @@ class VolumeController:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
+        self._guard = Guard("volume-controller")
         self._volumes = ObjectStore[PersistentVolume]()
         self._by_class = VolumesByClass(
             AssumeCache[PersistentVolume](self._volumes, "persistentvolumes")
@@ -83,14 +86,21 @@ class VolumeController:
         claims = self._cluster.watch(PERSISTENT_VOLUME_CLAIMS)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(_follow(volumes, self._after_volume))
-                tasks.create_task(_follow(classes, self._after_class))
-                tasks.create_task(_follow(claims, self._after_claim))
+                tasks.create_task(self._follow(volumes, self._after_volume))
+                tasks.create_task(self._follow(classes, self._after_class))
+                tasks.create_task(self._follow(claims, self._after_claim))
         finally:
             for watch in (volumes, classes, claims):
                 watch.close()
+            self._guard.close()
 
     # --- events ---
+
+    async def _follow(self, watch: Watch, handle: Callable[[WatchEvent], None]) -> None:
+        # A batch may be empty although the watch is open: `_after_claim` reads the volumes too.
+        while not watch.is_closed:
+            for event in await watch.next_batch():
+                self._guard.run(event.stored, partial(handle, event))
 
     def _after_volume(self, event: WatchEvent) -> None:
         self._sync_volume(event.object.metadata.name)
@@ -102,7 +112,7 @@ class VolumeController:
         # Handle the volumes that were created before the claim first.
         assert self._volume_watch is not None
         for earlier in self._volume_watch.events_nowait():
-            self._after_volume(earlier)
+            self._guard.run(earlier.stored, partial(self._after_volume, earlier))
         claim = event.object
         assert isinstance(claim, PersistentVolumeClaim), claim
         current = self._find(PersistentVolumeClaim, *_key(claim))
@@ -295,13 +305,6 @@ class VolumeController:
 
     def _stop_waiting(self, claim: PersistentVolumeClaim) -> None:
         self._waiting.get(claim_class(claim), {}).pop(_key(claim), None)
-
-
-async def _follow(watch: Watch, handle: Callable[[WatchEvent], None]) -> None:
-    # A batch may be empty although the watch is open: `_after_claim` reads the volumes too.
-    while not watch.is_closed:
-        for event in await watch.next_batch():
-            handle(event)
 
 
 def _bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:

@@ -8,9 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-import yaml
 
-from kubestow.apiserver.http.kubeconfig import kubeconfig, remove_kubeconfig, write_kubeconfig
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import NANOSECONDS, SystemClock
@@ -170,17 +168,3 @@ def test_a_certificate_is_valid_for_as_long_as_asked(tmp_path: Path):
     assert ssl.cert_time_to_seconds(found["notAfter"]) == now_s + 365 * 24 * 3600
     assert ssl.cert_time_to_seconds(found["notBefore"]) <= now_s
     assert found["subjectAltName"] == (("DNS", "a.example"),)
-
-
-def test_the_kubeconfig_is_for_its_owner_only_and_is_removed(tmp_path: Path):
-    path = tmp_path / "deep" / "kubeconfig"
-    config = kubeconfig(url="https://127.0.0.1:6443", authority=b"PEM", token="secret")
-    write_kubeconfig(path, config)
-    assert path.stat().st_mode & 0o777 == 0o600
-    read = yaml.safe_load(path.read_text())
-    assert read["current-context"] == "kubestow"
-    assert read["clusters"][0]["cluster"]["certificate-authority-data"] == "UEVN"
-    assert read["users"][0]["user"] == {"token": "secret"}
-    remove_kubeconfig(path)
-    remove_kubeconfig(path)
-    assert not path.exists()

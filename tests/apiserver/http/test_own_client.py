@@ -14,7 +14,8 @@ from kubestow.api.coordination import Event, Lease, LeaseSpec
 from kubestow.api.meta import Condition, JsonObject, ObjectMeta, ObjectReference
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition
-from kubestow.apiserver.http.kubeconfig import kubeconfig, write_kubeconfig
+from kubestow.apiserver.http.kubeconfig import kubeconfig
+from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cache.objects import ClusterObjects
@@ -43,7 +44,7 @@ def talk(cluster: MemoryCluster, tmp_path: Path) -> Talk:
             port = await server.start(tls=made.server_context())
             path = tmp_path / "kubeconfig"
             url = f"https://127.0.0.1:{port}"
-            write_kubeconfig(path, kubeconfig(url=url, authority=made.authority, token="secret"))
+            KubeconfigFile(path).add(kubeconfig(url=url, authority=made.authority, token="secret"))
             config = load_kubeconfig(str(path), clock, environ={})
             session = ApiSession(config, clock, qps=10_000, burst=10_000, sleep=no_pause)
             try:

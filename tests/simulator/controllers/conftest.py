@@ -1,4 +1,7 @@
-"""A store with controllers and fake kubelets, in virtual time; pods are bound by hand."""
+"""A store with controllers and fake kubelets, in virtual time; pods are bound by hand.
+
+`World` has the controllers of workloads; `ServedWorld` has all that `demo --serve` runs, and nodes.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,8 +14,9 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.controllers.garbage_collector import GarbageCollector
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.watch import WatchGroup
 from kubestow.cluster.documents import value_at
-from kubestow.cluster.resources import EVENTS, PODS
+from kubestow.cluster.resources import EVENTS, NAMESPACES, NODES, PODS
 from kubestow.simulator.controllers.daemon_set import DaemonSetController
 from kubestow.simulator.controllers.deployment import DeploymentController
 from kubestow.simulator.controllers.disruption import DisruptionController
@@ -21,6 +25,7 @@ from kubestow.simulator.controllers.replica_set import ReplicaSetController
 from kubestow.simulator.controllers.stateful_set import StatefulSetController
 from kubestow.simulator.event_log import EventLog
 from kubestow.simulator.kubelets import FakeKubelets
+from kubestow.simulator.served import ServedOptions, controllers_for
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
 
@@ -109,6 +114,75 @@ class World:
         return [event["note"] for event in found if event["reason"] == reason]
 
 
+class NodeBinder(Binder):
+    """Binds every pod to the first node without taints that has the fewest pods."""
+
+    async def run(self) -> None:
+        group = WatchGroup((self._cluster.watch(NODES), self._cluster.watch(PODS)))
+        while True:
+            await group.wait()
+            group.events_nowait()
+            for stored in list(self._cluster.objects_of(PODS)):
+                if not value_at(stored.document, "spec", "nodeName") and (node := self._choose()):
+                    self._cluster.bind(*stored.key, node)
+
+    def _choose(self) -> str:
+        used = [
+            value_at(pod.document, "spec", "nodeName") for pod in self._cluster.objects_of(PODS)
+        ]
+        free = [
+            stored.name
+            for stored in self._cluster.list(NODES).items
+            if not value_at(stored.document, "spec", "taints")
+        ]
+        return min(free, key=used.count, default="")
+
+
+class ServedWorld(World):
+    """The nodes n1, n2 and n3 in zones of their own."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock(asyncio.get_running_loop())
+        self.cluster = MemoryCluster(self.clock, namespace_lifecycle=True)
+        for name in ("default", "kube-node-lease"):
+            self.cluster.create(NAMESPACES, {"metadata": {"name": name}})
+        for name in ("n1", "n2", "n3"):
+            self.make_node(name)
+        options = ServedOptions(start_delay_s=1, stop_s=1)
+        controllers = controllers_for(self.cluster, self.clock, options, b"PEM")
+        self._runners = [NodeBinder(self.cluster), *controllers]
+
+    def make_node(self, name: str, **status: Any) -> StoredObject:
+        metadata = {"name": name, "labels": {"topology.kubernetes.io/zone": f"zone-{name}"}}
+        return self.cluster.create(NODES, {"metadata": metadata, "status": status})
+
+    def node(self, name: str) -> JsonObject:
+        return self.cluster.get(NODES, "", name).document
+
+    def taint(self, name: str, *taints: JsonObject) -> None:
+        patch: JsonObject = {"spec": {"taints": list(taints)}}
+        self.cluster.patch(NODES, "", name, patch, "merge")
+
+    def taints(self, name: str) -> set[tuple[str, str]]:
+        found = self.node(name).get("spec", {}).get("taints", [])
+        return {(taint["key"], taint["effect"]) for taint in found}
+
+    def stop_kubelet(self, name: str, *, stop: bool = True) -> None:
+        annotation = {"kubestow.io/kubelet": "stopped" if stop else None}
+        patch: JsonObject = {"metadata": {"annotations": annotation}}
+        self.cluster.patch(NODES, "", name, patch, "merge")
+
+    def condition(self, document: JsonObject, type: str) -> JsonObject:
+        found = [one for one in document["status"]["conditions"] if one["type"] == type]
+        return found[0] if found else {}
+
+    def make_pod(self, name: str, node_name: str, **spec: Any) -> None:
+        containers = [{"name": "main", "image": "nginx"}]
+        metadata = {"name": name, "namespace": "default"}
+        spec = {"containers": containers, "nodeName": node_name, **spec}
+        self.cluster.create(PODS, {"metadata": metadata, "spec": spec})
+
+
 Play = Callable[[Callable[[World], Awaitable[None]]], None]
 
 
@@ -119,6 +193,19 @@ def play() -> Play:
     def run(work: Callable[[World], Awaitable[None]]) -> None:
         async def inside() -> None:
             await World().run(work)
+
+        run_in_virtual_time(inside())
+
+    return run
+
+
+@pytest.fixture
+def serve() -> Play:
+    """Runs a coroutine function with a served world of its own, in virtual time."""
+
+    def run(work: Callable[[Any], Awaitable[None]]) -> None:
+        async def inside() -> None:
+            await ServedWorld().run(work)
 
         run_in_virtual_time(inside())
 

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.store import StoredObject
 from kubestow.simulator.controllers.daemon_set import node_of
@@ -84,3 +86,32 @@ def test_an_update_replaces_daemons_node_by_node(play: Play, workload: Build):
         assert status["updatedNumberScheduled"] == status["numberAvailable"] == 1
 
     play(work)
+
+
+@pytest.mark.parametrize(("effect", "stays"), [("NoSchedule", True), ("NoExecute", False)])
+def test_a_taint_that_only_keeps_new_pods_away_leaves_the_daemon(
+    serve: Play, workload: Build, effect: str, stays: bool
+):
+    async def work(world: Any):
+        world.make(workload("DaemonSet"))
+        await asyncio.sleep(5)
+        world.taint("n1", {"key": "evil", "effect": effect})
+        await asyncio.sleep(5)
+        assert ("n1" in {pod["spec"]["nodeName"] for pod in world.pods()}) is stays
+        status = world.get("daemonsets.apps", "web")["status"]
+        assert status["desiredNumberScheduled"] == 2
+        assert status["numberMisscheduled"] == int(stays)
+
+    serve(work)
+
+
+def test_the_daemon_of_a_lost_node_stays(serve: Play, workload: Build):
+    async def work(world: Any):
+        world.make(workload("DaemonSet"))
+        await asyncio.sleep(5)
+        world.stop_kubelet("n1")
+        await asyncio.sleep(600)
+        assert world.taints("n1")
+        assert {pod["spec"]["nodeName"] for pod in world.pods()} == {"n1", "n2", "n3"}
+
+    serve(work)

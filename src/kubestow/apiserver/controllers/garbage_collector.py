@@ -12,9 +12,11 @@ Not here: deleting the content of a namespace (`namespace_controller`).
 """
 
 from contextlib import suppress
+from functools import partial
 from typing import Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.watch import WatchEvent, WatchGroup
@@ -44,9 +46,12 @@ class GarbageCollector:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
+        self._guard = Guard("garbage-collector")
         # By UID: the owner references of each object, and the dependents of each owner.
         self._references: dict[str, list[JsonObject]] = {}
         self._dependents: dict[str, dict[str, _Object]] = {}
+        # Objects with new owners, until the next check whether these exist.
+        self._changed: list[StoredObject] = []
         # Owners that wait until their dependents are deleted.
         self._waiting: dict[str, _Object] = {}
 
@@ -63,31 +68,35 @@ class GarbageCollector:
                 self.handle(group.events_nowait())
         finally:
             group.close()
+            self._guard.close()
 
     def handle(self, events: list[WatchEvent]) -> None:
         """Record all events first, then act: a dependent may come after its owner's deletion."""
-        owned = [event.stored for event in events if self._record_owners(event)]
+        for event in events:
+            self._guard.run(event.stored, partial(self._record_owners, event), "owners")
         for event in events:
             if event.type == "DELETED":
-                self._after_deletion(event.stored.uid)
+                self._guard.run(event.stored, partial(self._after_deletion, event.stored.uid))
             elif "deletionTimestamp" in event.stored.metadata:
-                self._handle_finalizers(event.stored)
-        for stored in owned:
-            self._collect(_place(stored), stored.uid)
+                self._guard.run(event.stored, partial(self._handle_finalizers, event.stored))
+        changed, self._changed = self._changed, []
+        for stored in changed:
+            self._guard.run(stored, partial(self._collect, _place(stored), stored.uid), "collect")
         for uid, place in list(self._waiting.items()):
-            self._finish_waiting(place, uid)
+            if (stored := self._find(place, uid)) is not None:
+                self._guard.run(stored, partial(self._finish_waiting, place, uid), "finish")
 
     # --- Owners of each object ----------------------------------------------------------------
 
-    def _record_owners(self, event: WatchEvent) -> bool:
-        """Record an object's owners; True if it has some and they have changed."""
+    def _record_owners(self, event: WatchEvent) -> None:
+        """Record an object's owners, and the object itself if it has some and they changed."""
         stored = event.stored
         references: list[JsonObject] = []
         if event.type != "DELETED":
             references = stored.metadata.get("ownerReferences") or []
         known = self._references.get(stored.uid)
         if references is known or (not references and known is None):
-            return False
+            return
         for owner in known or ():
             dependents = self._dependents.get(owner.get("uid", ""), {})
             dependents.pop(stored.uid, None)
@@ -95,11 +104,11 @@ class GarbageCollector:
                 self._dependents.pop(owner.get("uid", ""), None)
         if not references:
             del self._references[stored.uid]
-            return False
+            return
         self._references[stored.uid] = references
         for owner in objects_in(references):
             self._dependents.setdefault(owner.get("uid", ""), {})[stored.uid] = _place(stored)
-        return True
+        self._changed.append(stored)
 
     # --- Dependents ---------------------------------------------------------------------------
 

@@ -8,8 +8,10 @@ only cost is a watch of the namespaces.
 import asyncio
 from contextlib import suppress
 
+from kubestow.apiserver.controllers.guard import RETRY_S_MAX, Faults
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.selectors import Selection
+from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.cluster.resources import NAMESPACES
 from kubestow.errors import ConflictError, NotFoundError
@@ -20,6 +22,7 @@ class NamespaceController:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
+        self._faults = Faults("namespace-controller")
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -31,9 +34,21 @@ class NamespaceController:
                     for event in batch:
                         if _is_terminating(event) and event.stored.uid not in emptied:
                             emptied.add(event.stored.uid)
-                            tasks.create_task(self._empty(event.stored.name))
+                            tasks.create_task(self._empty_until_done(event.stored))
         finally:
             watch.close()
+
+    async def _empty_until_done(self, namespace: StoredObject) -> None:
+        """Empty the namespace, and try again after a fault: no other task does."""
+        while self._cluster.find(NAMESPACES, *namespace.key) is not None:
+            try:
+                await self._empty(namespace.name)
+            except Exception as error:
+                delay_s = self._faults.failed(namespace, error)
+                await asyncio.sleep(RETRY_S_MAX if delay_s is None else delay_s)
+            else:
+                break
+        self._faults.succeeded(namespace)
 
     async def _empty(self, namespace: str) -> None:
         """Delete all objects in the namespace, and the namespace once they are gone."""

@@ -1,10 +1,9 @@
-"""The kubeconfig file with the server's address and token, for kubectl and client libraries."""
+"""A kubeconfig with the server's address and token, for kubectl and client libraries.
+
+Not here: the file it is written to (`kubeconfig_file`).
+"""
 
 import base64
-import os
-from pathlib import Path
-
-import yaml
 
 from kubestow.api.meta import JsonObject
 
@@ -24,17 +23,3 @@ def kubeconfig(
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         "current-context": name,
     }
-
-
-def write_kubeconfig(path: Path, config: JsonObject) -> None:
-    """Write the file so that only its owner can read the token in it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        os.fchmod(descriptor, 0o600)
-        yaml.safe_dump(config, file, sort_keys=False)
-
-
-def remove_kubeconfig(path: Path) -> None:
-    """Remove the file: its server is gone."""
-    path.unlink(missing_ok=True)

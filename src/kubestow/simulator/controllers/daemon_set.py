@@ -13,7 +13,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
 from kubestow.api.node_selector import RequiredNodeAffinity
 from kubestow.api.pod import Pod
-from kubestow.api.taints import first_untolerated
+from kubestow.api.taints import NO_EXECUTE, first_untolerated
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
@@ -69,7 +69,8 @@ class DaemonSetController(OwnerController):
         if not is_terminating(owner):
             delay_s = self._fill(owner, template, wanted - by_node.keys())
             for node_name, pods in by_node.items():
-                self._delete_surplus(owner, pods, is_wanted=node_name in wanted)
+                may_stay = node_name in wanted or self._may_stay(template, node_name)
+                self._delete_surplus(owner, pods, may_stay=may_stay)
             self._replace_outdated(owner, by_node, len(wanted))
         self._report(owner, wanted, by_node)
         return delay_s
@@ -90,13 +91,24 @@ class DaemonSetController(OwnerController):
             self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
         return None
 
+    def _may_stay(self, template: JsonObject, node_name: str) -> bool:
+        """Whether a pod that is there stays: a NoSchedule taint keeps only new ones away."""
+        found = self.cluster.find(NODES, "", node_name)
+        if found is None or not isinstance(node := found.typed, Node):
+            return False
+        pod = convert(Pod, {"spec": as_object(template.get("spec"))})
+        return (
+            RequiredNodeAffinity.of(pod).matches(node.metadata.labels, node.metadata.name)
+            and first_untolerated(node.spec.taints, pod.spec.tolerations, (NO_EXECUTE,)) is None
+        )
+
     def _delete_surplus(
-        self, owner: StoredObject, pods: list[StoredObject], *, is_wanted: bool
+        self, owner: StoredObject, pods: list[StoredObject], *, may_stay: bool
     ) -> None:
-        """Keep one working pod on a wanted node, and none on any other."""
+        """Keep one working pod on a node where it may stay, and none on any other."""
         working = [pod for pod in pods if not is_finished(pod) and not is_terminating(pod)]
         working.sort(key=lambda pod: (pod.metadata["creationTimestamp"], pod.name))
-        kept = working[:1] if is_wanted else []
+        kept = working[:1] if may_stay else []
         for pod in pods:
             if pod not in kept:
                 self._delete(owner, pod)

@@ -8,10 +8,12 @@ number of pods is the sum of their controllers' replicas; each pod without a con
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from kubestow.api.labels import Selector
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.selectors import Selection
 from kubestow.apiserver.store import Key, StoredObject
@@ -33,7 +35,8 @@ class DisruptionController:
         self._cluster = cluster
         self._clock = clock
         self._resource = cluster.resources.named("poddisruptionbudgets.policy")
-        self._budgets: dict[Key, Selector] = {}
+        self._guard = Guard("disruption-controller")
+        self._selectors: dict[Key, Selector] = {}
 
     async def run(self) -> None:
         """Keep the budgets up to date until cancelled."""
@@ -43,9 +46,11 @@ class DisruptionController:
             while not group.is_closed:
                 await group.wait()
                 for key in self._concerned(group.events_nowait()):
-                    self._update(key)
+                    if (budget := self._cluster.find(self._resource, *key)) is not None:
+                        self._guard.run(budget, partial(self._update, key))
         finally:
             group.close()
+            self._guard.close()
 
     def _concerned(self, events: Iterable[WatchEvent]) -> dict[Key, None]:
         """The budgets to update after some events, each once."""
@@ -53,14 +58,12 @@ class DisruptionController:
         for event in events:
             stored = event.stored
             if stored.resource is self._resource:
-                if event.type == "DELETED":
-                    self._budgets.pop(stored.key, None)
-                else:
-                    self._budgets[stored.key] = selector_of(stored.document)
-                    keys[stored.key] = None
+                # The selector is read when the budget is updated.
+                self._selectors.pop(stored.key, None)
+                keys[stored.key] = None
                 continue
             labels = as_object(stored.metadata.get("labels"))
-            for key, selector in self._budgets.items():
+            for key, selector in self._selectors.items():
                 if key[0] == stored.key[0] and selector.matches(labels):
                     keys[key] = None
         return keys
@@ -69,7 +72,8 @@ class DisruptionController:
         budget = self._cluster.find(self._resource, *key)
         if budget is None:
             return
-        selection = Selection(namespace=key[0], labels=self._budgets[key])
+        selector = self._selectors[key] = selector_of(budget.document)
+        selection = Selection(namespace=key[0], labels=selector)
         pods = [pod for pod in self._cluster.list(PODS, selection).items if is_active(pod)]
         status = self._status(budget, pods)
         with suppress(NotFoundError):

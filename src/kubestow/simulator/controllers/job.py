@@ -85,7 +85,7 @@ class JobController(OwnerController):
 
     def reconcile(self, owner: StoredObject, dependents: list[StoredObject]) -> float | None:
         spec = _spec_of(owner)
-        if _is_over(owner):
+        if finished_as(owner):
             return self._expire(owner, spec)
         if is_terminating(owner):
             return None
@@ -317,11 +317,12 @@ def _spec_of(job: StoredObject) -> _JobSpec:
     )
 
 
-def _is_over(job: StoredObject) -> bool:
-    return any(
-        condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True"
-        for condition in objects_in(value_at(job.document, "status", "conditions"))
-    )
+def finished_as(job: StoredObject) -> str:
+    """Complete or Failed; empty while the job is not over."""
+    for condition in objects_in(value_at(job.document, "status", "conditions")):
+        if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
+            return condition["type"]
+    return ""
 
 
 def _index_of(pod: StoredObject) -> str:

@@ -8,6 +8,9 @@ never acts twice on the same difference.
                    ▲                        └── seconds to the next call ──► timer
                    └────────────────────────────────────────────────────────┘
 
+A fault in one owner is logged and does not touch the others; that owner is tried again when its
+spec changes, or after a pause that doubles with each failure.
+
 Not here: reconciling each kind (`replica_set`, `deployment`, `job`).
 """
 
@@ -19,15 +22,16 @@ from contextlib import suppress
 from typing import Final
 
 from kubestow.api.decode import convert
-from kubestow.api.labels import Selector, parse_label_selector
+from kubestow.api.labels import Selector, SelectorError, parse_label_selector
 from kubestow.api.meta import JsonObject, LabelSelector
+from kubestow.apiserver.controllers.guard import Faults
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import Key, StoredObject
 from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object, is_object, objects_in, value_at
 from kubestow.cluster.events import EventKind
-from kubestow.errors import ApiError, ConflictError, NotFoundError
+from kubestow.errors import ApiError, ConflictError, InputError, NotFoundError
 from kubestow.simulator.event_log import EventLog
 
 logger = logging.getLogger(__name__)
@@ -68,6 +72,9 @@ class OwnerController(ABC):
         self._controller_uid: dict[Key, str] = {}
         self._dirty: dict[Key, None] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._faults = Faults(name)
+        # UID and generation of owners whose last try ended in a fault.
+        self._faulty: dict[Key, tuple[str, int]] = {}
         self._group: WatchGroup | None = None
 
     @abstractmethod
@@ -95,21 +102,35 @@ class OwnerController(ABC):
     def _reconcile_one(self, key: Key, group: WatchGroup) -> None:
         self._handle_events(group.events_nowait())
         self._dirty.pop(key, None)
+        owner = self.cluster.find(self.owners, *key)
+        if owner is not None and key in self._timers and self._faulty.get(key) == _state_of(owner):
+            # The events of its dependents do not shorten the pause of a faulty owner.
+            return
         if (timer := self._timers.pop(key, None)) is not None:
             timer.cancel()
-        owner = self.cluster.find(self.owners, *key)
+        self._faulty.pop(key, None)
         if owner is None:
             return
+        delay_s = self._try(owner)
+        if delay_s is not None:
+            loop = asyncio.get_running_loop()
+            self._timers[key] = loop.call_later(max(delay_s, 0), self._on_timer, key)
+
+    def _try(self, owner: StoredObject) -> float | None:
+        """Reconcile one owner; return the seconds until the next call, or None."""
         try:
             delay_s = self.reconcile(owner, list(self._owned.get(owner.uid, {}).values()))
         except ApiError as error:
             # A conflicting write, or a refusal: a later try, or the owner's next change, may
             # succeed. The other owners are not affected.
-            logger.debug("%s: %s %s: %s", self.name, self.owners.kind, "/".join(key), error)
-            delay_s = RETRY_S
-        if delay_s is not None:
-            loop = asyncio.get_running_loop()
-            self._timers[key] = loop.call_later(max(delay_s, 0), self._on_timer, key)
+            logger.debug("%s: %s %s: %s", self.name, self.owners.kind, "/".join(owner.key), error)
+            return RETRY_S
+        except Exception as error:
+            # A field of a wrong type, or a defect: the other owners are not affected.
+            self._faulty[owner.key] = _state_of(owner)
+            return self._faults.failed(owner, error)
+        self._faults.succeeded(owner)
+        return delay_s
 
     def _on_timer(self, key: Key) -> None:
         self._timers.pop(key, None)
@@ -123,8 +144,16 @@ class OwnerController(ABC):
         for event in events:
             if event.stored.resource is self.owners:
                 self._dirty[event.stored.key] = None
+                if event.type == "DELETED":
+                    self._faults.succeeded(event.stored)
             elif event.stored.resource is self.dependents:
-                self._handle_dependent(event)
+                try:
+                    self._handle_dependent(event)
+                except Exception as error:
+                    # Its next event is another try; the other dependents are not affected.
+                    self._faults.failed(event.stored, error)
+                else:
+                    self._faults.succeeded(event.stored)
             else:
                 for owner in self.cluster.objects_of(self.owners):
                     self._dirty[owner.key] = None
@@ -164,8 +193,10 @@ class OwnerController(ABC):
         if not labels or "deletionTimestamp" in orphan.metadata:
             return
         for owner in self.cluster.objects_of(self.owners):
-            if owner.key[0] == orphan.key[0] and selector_of(owner.document).matches(labels):
-                self._dirty[owner.key] = None
+            # An invalid selector selects nothing; reconciling its owner reports it.
+            with suppress(InputError, SelectorError):
+                if owner.key[0] == orphan.key[0] and selector_of(owner.document).matches(labels):
+                    self._dirty[owner.key] = None
 
     # --- For subclasses -----------------------------------------------------------------------
 
@@ -221,6 +252,11 @@ class OwnerController(ABC):
                 lambda document: {**document, "status": status},
                 subresource="status",
             )
+
+
+def _state_of(owner: StoredObject) -> tuple[str, int]:
+    """What changes with an owner's spec, and with its deletion."""
+    return owner.uid, owner.metadata.get("generation") or 0
 
 
 def owner_reference(owner: StoredObject) -> JsonObject:

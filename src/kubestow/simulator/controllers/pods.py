@@ -8,7 +8,7 @@ from typing import Final
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.store import StoredObject
-from kubestow.cluster.documents import as_object, objects_in, seconds_of, value_at
+from kubestow.cluster.documents import as_object, objects_in, replaced_at, seconds_of, value_at
 from kubestow.simulator.controllers.owner_controller import owner_reference
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
@@ -37,6 +37,22 @@ def ready_since_s(pod: StoredObject) -> float | None:
                 return None
             return seconds_of(condition.get("lastTransitionTime")) or 0.0
     return None
+
+
+def with_condition(pod: JsonObject, condition: JsonObject) -> JsonObject:
+    """The pod's document with a condition added or replaced, by its type.
+
+    The time of the last transition changes with the condition's status only.
+    """
+    before = objects_in(value_at(pod, "status", "conditions"))
+    conditions: list[JsonObject] = []
+    for known in before:
+        if known.get("type") != condition["type"]:
+            conditions.append(known)
+        elif known.get("status") == condition["status"]:
+            time = known.get("lastTransitionTime")
+            condition = {**condition, "lastTransitionTime": time}
+    return replaced_at(pod, ("status", "conditions"), [*conditions, condition])
 
 
 def pod_from_template(

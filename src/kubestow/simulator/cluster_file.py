@@ -1,0 +1,162 @@
+"""A whole cluster from files, and into a file: `demo --serve --load` and `--save`.
+
+Objects that were read from a server (they have a UID) are kept as they are, with their UID, age and
+status, so that owners and their dependents still belong together. Objects written by hand go
+through admission, as with `kubectl apply`.
+
+Files often have a part of a cluster only. Then:
+
+    namespaces that are only named             are made
+    references to owners that are not there    are left out: the garbage collector would delete
+                                               the objects that have them
+    kinds the server does not serve            are left out, and counted
+    events and node leases                     are left out, in both directions: they are history
+
+Saving leaves out the data of secrets.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubestow.api.files import Document
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.cluster.documents import as_object, objects_in, removed_at, replaced_at, value_at
+from kubestow.errors import ApiError, InputError, NotFoundError
+from kubestow.simulator.loaded_revisions import with_own_revisions
+
+_LEFT_OUT: Final = frozenset(("Event", "Lease"))
+# Others need them: a kind its definition, an object its namespace, a pod its classes.
+_FIRST: Final = (
+    "CustomResourceDefinition",
+    "Namespace",
+    "PriorityClass",
+    "RuntimeClass",
+    "StorageClass",
+)
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class LoadReport(NamedTuple):
+    object_count: int
+    # How many objects of each kind were left out.
+    ignored: Counter[str]
+    # How many references to owners that are not in the files were left out.
+    orphan_count: int
+
+
+class SaveReport(NamedTuple):
+    object_count: int
+    secret_count: int
+
+
+def load_cluster_files(store: MemoryCluster, documents: Sequence[Document]) -> LoadReport:
+    """Create the objects; InputError names the first that cannot be created."""
+    kept = with_own_revisions([one for one in documents if one.raw.get("kind") not in _LEFT_OUT])
+    _add_namespaces(store, kept)
+    uids = {uid for one in kept if (uid := value_at(one.raw, "metadata", "uid"))}
+    ignored: Counter[str] = Counter()
+    orphan_count = loaded_count = 0
+    for document in sorted(kept, key=_rank):
+        raw = document.raw
+        references = objects_in(value_at(raw, "metadata", "ownerReferences"))
+        known = [one for one in references if one.get("uid") in uids]
+        if len(known) < len(references):
+            orphan_count += len(references) - len(known)
+            raw = replaced_at(raw, ("metadata", "ownerReferences"), known)
+        kind: str = raw.get("kind", "")
+        try:
+            resource = store.resources.of_kind(raw.get("apiVersion", ""), kind)
+        except NotFoundError:
+            ignored[kind] += 1
+            continue
+        is_recorded = bool(value_at(raw, "metadata", "uid"))
+        try:
+            store.create(resource, raw, admission=False if is_recorded else None)
+        except ApiError as error:
+            raise InputError(f"{document.source}: cannot be loaded: {error}") from error
+        loaded_count += 1
+    return LoadReport(loaded_count, ignored, orphan_count)
+
+
+def _rank(document: Document) -> int:
+    kind = document.raw.get("kind")
+    return _FIRST.index(kind) if kind in _FIRST else len(_FIRST)
+
+
+def _add_namespaces(store: MemoryCluster, documents: Iterable[Document]) -> None:
+    """Make the namespaces that objects are in and that are neither there nor in the files."""
+    resource = store.resources.named("namespaces")
+    given = {value_at(one.raw, "metadata", "name") for one in documents if _is_namespace(one.raw)}
+    named: set[str] = {value_at(one.raw, "metadata", "namespace") or "" for one in documents}
+    for name in sorted(named - given):
+        if name and store.find(resource, "", name) is None:
+            store.create(resource, {"metadata": {"name": name}})
+
+
+def _is_namespace(document: JsonObject) -> bool:
+    return document.get("kind") == "Namespace"
+
+
+# --- Saving -----------------------------------------------------------------------------------
+
+
+def require_savable(path: Path) -> None:
+    """InputError unless a cluster can be saved there; another file is not overwritten."""
+    if path.is_dir() or not path.parent.is_dir():
+        problem = "is a directory" if path.is_dir() else f'"{path.parent}" is not a directory'
+        raise InputError(f'cannot save to "{path}": {problem}; name a file')
+    try:
+        # At the end it would be too late to find out.
+        with tempfile.TemporaryFile(dir=path.parent):
+            content = path.read_bytes()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f'cannot save to "{path}": {error.strerror}; name another') from error
+    try:
+        kind = as_object(msgspec.json.decode(content)).get("kind") if content else "List"
+    except msgspec.DecodeError:
+        kind = None
+    if kind != "List":
+        raise InputError(
+            f'"{path}" exists and is not a saved cluster; it is not changed, name another file'
+        )
+
+
+def save_cluster(store: MemoryCluster, path: Path) -> SaveReport:
+    """Write all objects as one JSON list, in one step; InputError if that fails."""
+    secret_count = 0
+    items: list[JsonObject] = []
+    for resource in store.resources:
+        if resource.kind in _LEFT_OUT:
+            continue
+        for stored in store.list(resource).items:
+            document = stored.document
+            if resource.kind == "Secret":
+                secret_count += bool(document.get("data") or document.get("stringData"))
+                document = _without_data(document)
+            items.append(document)
+    content: JsonObject = {"apiVersion": "v1", "kind": "List", "items": items}
+    # The target of a link is replaced, not the link.
+    path = path.resolve()
+    aside = path.with_name(f".{path.name}.new")
+    try:
+        aside.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise InputError(f'cannot save to "{path}": {error.strerror}') from error
+    return SaveReport(len(items), secret_count)
+
+
+def _without_data(secret: JsonObject) -> JsonObject:
+    # What kubectl applied last is a copy of the data.
+    for field in (("data",), ("stringData",), ("metadata", "annotations", _LAST_APPLIED)):
+        secret = removed_at(secret, field)
+    return secret

@@ -1,0 +1,141 @@
+"""Deletes pods that no kubelet will end: those of deleted nodes, and other leftovers.
+
+Every CHECK_S seconds:
+
+    pods of a node that has been missing for QUARANTINE_S    marked as failed, deleted at once
+    terminating pods without a node                          deleted at once
+    terminating pods of a node that is out of service        deleted at once
+    finished pods, beyond TERMINATED_POD_THRESHOLD           the oldest are deleted
+"""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.controllers.guard import Guard
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
+from kubestow.clock import Clock
+from kubestow.cluster.documents import objects_in, replaced_at, value_at, whole_seconds
+from kubestow.cluster.resources import NODES, PODS
+from kubestow.errors import NotFoundError
+from kubestow.simulator.controllers.pods import is_finished, is_terminating, with_condition
+
+CHECK_S: Final = 20.0
+QUARANTINE_S: Final = 40.0
+TERMINATED_POD_THRESHOLD: Final = 12_500
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+_ORPHANED: Final[JsonObject] = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByPodGC",
+    "message": "PodGC: node no longer exists",
+}
+
+
+class PodGC:
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        clock: Clock,
+        *,
+        threshold: int = TERMINATED_POD_THRESHOLD,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._threshold = threshold
+        self._guard = Guard("pod-garbage-collector")
+        # When each node was first found missing that pods are bound to.
+        self._missing_since_s: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Check the pods until cancelled."""
+        try:
+            while True:
+                self.check()
+                await asyncio.sleep(CHECK_S)
+        finally:
+            self._guard.close()
+
+    def check(self) -> None:
+        """Delete the pods that should not be there now."""
+        pods = list(self._cluster.objects_of(PODS))
+        self._delete_all(self._oldest_finished(pods))
+        self._delete_all(filter(self._is_out_of_service, pods))
+        gone = self._nodes_gone(pods)
+        self._delete_all(filter(lambda pod: _node_of(pod) in gone, pods), _ORPHANED)
+        self._delete_all(pod for pod in pods if is_terminating(pod) and not _node_of(pod))
+
+    def _oldest_finished(self, pods: Iterable[StoredObject]) -> list[StoredObject]:
+        """The finished pods beyond the threshold: first evicted ones, then the oldest."""
+        finished = [pod for pod in pods if is_finished(pod)]
+        excess = len(finished) - self._threshold
+        return sorted(finished, key=_age_rank)[:excess] if excess > 0 else []
+
+    def _is_out_of_service(self, pod: StoredObject) -> bool:
+        if not is_terminating(pod):
+            return False
+        node = self._cluster.find(NODES, "", _node_of(pod))
+        if node is None or _is_ready(node):
+            return False
+        taints = objects_in(value_at(node.document, "spec", "taints"))
+        return any(taint.get("key") == OUT_OF_SERVICE for taint in taints)
+
+    def _nodes_gone(self, pods: Iterable[StoredObject]) -> set[str]:
+        """The nodes that have been missing for long enough."""
+        now_s = self._clock.monotonic_s()
+        used = {name for pod in pods if (name := _node_of(pod))}
+        self._missing_since_s = {
+            name: self._missing_since_s.get(name, now_s)
+            for name in used
+            if self._cluster.find(NODES, "", name) is None
+        }
+        return {
+            name
+            for name, since_s in self._missing_since_s.items()
+            if now_s - since_s >= QUARANTINE_S
+        }
+
+    def _delete_all(
+        self, pods: Iterable[StoredObject], condition: JsonObject | None = None
+    ) -> None:
+        for pod in pods:
+            self._guard.run(pod, partial(self._delete, pod, condition))
+
+    def _delete(self, pod: StoredObject, condition: JsonObject | None) -> None:
+        """Delete a pod without its grace period, marked as failed unless it has ended."""
+        with suppress(NotFoundError):
+            if not is_finished(pod):
+                self._cluster.change(
+                    PODS, *pod.key, partial(self._failed, condition), subresource="status"
+                )
+            self._cluster.delete(PODS, *pod.key, uid=pod.uid, grace_period_s=0)
+
+    def _failed(self, condition: JsonObject | None, document: JsonObject) -> JsonObject:
+        document = replaced_at(document, ("status", "phase"), "Failed")
+        if condition is None:
+            return document
+        now = whole_seconds(self._clock.now_ns())
+        return with_condition(document, {**condition, "lastTransitionTime": now})
+
+
+def _node_of(pod: StoredObject) -> str:
+    return value_at(pod.document, "spec", "nodeName") or ""
+
+
+def _is_ready(node: StoredObject) -> bool:
+    return any(
+        one.get("type") == "Ready" and one.get("status") == "True"
+        for one in objects_in(value_at(node.document, "status", "conditions"))
+    )
+
+
+def _age_rank(pod: StoredObject) -> tuple[bool, str, str]:
+    is_evicted = (
+        value_at(pod.document, "status", "phase") == "Failed"
+        and value_at(pod.document, "status", "reason") == "Evicted"
+    )
+    return not is_evicted, pod.metadata.get("creationTimestamp", ""), pod.name

@@ -1,0 +1,77 @@
+"""`kubestow demo` on the command line, and what it shows in narrow terminals."""
+
+import asyncio
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.service.cli import app
+from kubestow.service.commands.demo import node_table
+from kubestow.simulator.demo import scenes
+from kubestow.simulator.embedded import EmbeddedCluster
+from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
+
+NAMES = {"gpu-0", *(f"zone-{zone}-{number}" for zone in "abc" for number in range(3))}
+
+
+def table(width: int) -> list[str]:
+    """The lines of the node table of the second scene."""
+
+    async def inside() -> list[str]:
+        clock = VirtualClock(asyncio.get_running_loop())
+        store = MemoryCluster(clock)
+        for scene in scenes()[:2]:
+            store.load(scene.documents)
+        cluster = EmbeddedCluster(store, SchedulerConfig(), clock)
+        async with cluster.running():
+            await cluster.settle(limit_s=30)
+            console = Console(width=width, file=None)
+            with console.capture() as captured:
+                console.print(node_table(cluster, width))
+        return captured.get().splitlines()
+
+    return run_in_virtual_time(inside())
+
+
+@pytest.mark.parametrize("width", [30, 40, 59, 60, 79, 80, 100, 200])
+def test_names_of_nodes_are_whole_and_lines_fit(width: int):
+    head, *lines = table(width)
+    assert head.startswith("NODE")
+    assert {line.split()[0] for line in lines} == NAMES
+    assert max(map(len, lines)) <= width
+    assert all("%" in line for line in lines)
+
+
+def test_a_wide_terminal_has_bars():
+    assert "░" in "".join(table(80))
+    assert "░" not in "".join(table(59))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--port", "1"],
+        ["--nodes", "3"],
+        ["--node-shape", "cpu=4"],
+        ["--no-scheduler"],
+        ["--kubeconfig", "x"],
+        ["--config", "x"],
+        ["--load", "x"],
+        ["--save", "x"],
+        ["--for", "1"],
+        ["--node-monitor-grace-period", "20"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_options_of_the_server_need_it(arguments: list[str]):
+    result = CliRunner().invoke(app, ["demo", *arguments])
+    assert result.exit_code != 0
+    assert f"{arguments[0]} needs --serve" in str(result.exception)
+
+
+def test_the_speed_has_no_effect_on_the_server():
+    result = CliRunner().invoke(app, ["demo", "--serve", "--speed", "2"])
+    assert "--speed has no effect with --serve" in str(result.exception)
