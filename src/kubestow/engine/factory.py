@@ -12,7 +12,7 @@ import numpy as np
 from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
-from kubestow.clock import NANOSECONDS, Clock
+from kubestow.clock import NANOSECONDS, Clock, SteadyClock
 from kubestow.cluster.client import ClusterClient
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
@@ -159,7 +159,7 @@ class SchedulerFactory:
 
     def make_queue(self, profiles: Mapping[str, Profile], *, has_extenders: bool) -> Queue:
         return SchedulingQueue(
-            clock=self.clock,
+            clock=SteadyClock(self.clock),
             sort_key=sort_key_of(profiles),
             hint_maps={
                 name: build_hint_map(profile.plugins.values(), has_extenders=has_extenders)

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from kubestow.clock import NANOSECONDS, Clock
+from kubestow.clock import NANOSECONDS, Clock, SteadyClock
 from kubestow.engine.decision import Decision
 from kubestow.engine.metrics import ERROR, SCHEDULED, UNSCHEDULABLE
 from kubestow.engine.scheduler import Scheduler
@@ -135,7 +135,8 @@ class SchedulerRecorder:
         self.catalogue = catalogue
         self.algorithm = catalogue.algorithm_duration.only
         self.now_s = clock.monotonic_s
-        self._clock = clock
+        # The queue's times are steady, too.
+        self._clock = SteadyClock(clock)
         self._samples = Sampler(rng)
         self._points: dict[tuple[str, str, str], Histogram] = {}
         self._attempts: dict[tuple[str, str], tuple[Counter, Histogram]] = {}

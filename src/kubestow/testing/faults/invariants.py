@@ -18,6 +18,7 @@ from kubestow.clock import Clock
 from kubestow.cluster.resources import PODS
 from kubestow.engine.scheduler import Scheduler
 from kubestow.service.debugger import difference
+from kubestow.service.run import SchedulerProcess
 from kubestow.testing.faults.replica import Replica
 
 _KEPT_LIMIT: Final = 20
@@ -95,23 +96,29 @@ class Invariants:
     # --- at the end ---
 
     def is_quiet(self, replicas: Iterable[Replica]) -> bool:
-        """Whether a leader is there and has nothing left to do at once.
+        """Whether a leader is there and has nothing left to do at once, and all follow the server.
 
-        Pods may still back off: without any node they are tried again and again.
+        Pods may still back off: without any node they are tried again and again. An informer that
+        was disturbed often waits for a minute before it lists again.
         """
-        leaders = [replica for replica in replicas if replica.is_leading]
-        if len(leaders) != 1:
+        processes = [replica.process for replica in replicas]
+        leaders = [process for process in processes if process is not None and process.is_active]
+        if len(leaders) != 1 or not all(self._follows(process) for process in processes):
             return False
-        process = leaders[0].process
-        assert process is not None
+        process = leaders[0]
         queue = process.scheduler.queue.statistics()
         is_busy = queue.active or queue.in_flight or not process.scheduler.tasks.is_idle
         return process.has_synced and not is_busy
 
+    def _follows(self, process: SchedulerProcess | None) -> bool:
+        if process is None:
+            return False
+        server = {pod.metadata.resource_version for pod in self._pods() if not is_terminal(pod)}
+        return server == {pod.metadata.resource_version for pod in process.pods()}
+
     def judge_end(self, replicas: Iterable[Replica], *, has_settled: bool) -> None:
         if not has_settled:
             self._report("quiet", "it does not become quiet")
-            return
         for replica in replicas:
             if replica.process is None:
                 self._report("quiet", f"{replica.name} does not run")
@@ -172,18 +179,8 @@ class Invariants:
             )
 
     def _check_forgotten(self, name: str, scheduler: Scheduler) -> None:
-        """No waiting pod would be placed if it were tried now."""
-        scheduler.snapshot.refresh(scheduler.cache)
-        for pod in scheduler.queue.pending_pods()[0]:
-            if pod.spec.scheduling_gates or is_terminating(pod):
-                continue
-            profile = scheduler.profiles[pod.spec.scheduler_name]
-            decision = scheduler.decider.decide(profile, PodInfo(pod))
-            if decision.is_scheduled:
-                self._report(
-                    "no pod forgotten",
-                    f"{pod.metadata.name} waits though it fits on {decision.node_name}",
-                )
+        for pod, node_name in fitting_pods(scheduler):
+            self._report("no pod forgotten", f"{pod} waits at {name} though it fits on {node_name}")
 
     # --- the server's truth ---
 
@@ -197,3 +194,17 @@ class Invariants:
 
     def _name_of(self, uid: str) -> str:
         return next((pod.metadata.name for pod in self._pods() if pod.metadata.uid == uid), uid)
+
+
+def fitting_pods(scheduler: Scheduler) -> list[tuple[str, str]]:
+    """Waiting pods that would be placed if they were tried now, and where."""
+    found: list[tuple[str, str]] = []
+    scheduler.snapshot.refresh(scheduler.cache)
+    for pod in scheduler.queue.pending_pods()[0]:
+        if pod.spec.scheduling_gates or is_terminating(pod):
+            continue
+        profile = scheduler.profiles[pod.spec.scheduler_name]
+        decision = scheduler.decider.decide(profile, PodInfo(pod))
+        if decision.is_scheduled:
+            found.append((pod.metadata.name, decision.node_name))
+    return found
