@@ -49,6 +49,7 @@ class PublishedSlice:
         "generation",
         "has_counters",
         "is_local",
+        "is_partitioned",
         "name",
         "per_device",
         "pool",
@@ -65,6 +66,8 @@ class PublishedSlice:
         self.slice_count = spec.pool.resource_slice_count
         self.has_counters = bool(spec.shared_counters)
         self.per_device = bool(spec.per_device_node_selection)
+        # Needs the gate of partitionable devices.
+        self.is_partitioned = self.has_counters or spec.per_device_node_selection is not None
         self.reach = Reach(spec.node_name, spec.all_nodes, spec.node_selector)
         # Counters are for the whole pool, whatever node the slice names.
         self.is_local = bool(spec.node_name) and not self.has_counters
