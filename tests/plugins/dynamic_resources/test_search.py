@@ -1,22 +1,25 @@
 """Which devices the claims of a pod get on a node (spec 08 B7.2 to B7.7, B13)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pytest
 
 from kubestow.api.device import (
     ALL,
+    AllocationResult,
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
+    DeviceAllocationResult,
     DeviceClass,
     DeviceConstraint,
     DeviceRequest,
+    DeviceRequestAllocationResult,
     DeviceToleration,
     ResourceClaim,
     ResourceSlice,
 )
 from kubestow.api.node import Node
-from kubestow.api.quantity import parse_quantity
+from kubestow.api.quantity import Quantity, parse_quantity
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
 from kubestow.index.devices.allocated import AllocatedDevices
@@ -42,6 +45,7 @@ from kubestow.testing.devices import (
 )
 
 NODE = make_node("n1")
+_ALL_FEATURES = Features()
 CLASSES: dict[str, DeviceClass] = {
     "any": make_device_class("any"),
     "big": make_device_class("big", 'device.attributes["d.com"].size == "big"'),
@@ -61,6 +65,7 @@ def make_search(
     *,
     allocated: Iterable[ResourceClaim] = (),
     node: Node = NODE,
+    features: Features = _ALL_FEATURES,
     deadline: Callable[[], None] = never,
 ) -> tuple[Search, NodePools]:
     slice_store, claim_store = ObjectStore[ResourceSlice](), ObjectStore[ResourceClaim]()
@@ -69,7 +74,7 @@ def make_search(
     for claim in allocated:
         claim_store.put(claim)
     inventory = DeviceInventory(slice_store, NodeSlots())
-    pools = node_pools(inventory, node)
+    pools = node_pools(inventory, node, partitionable=features.partitionable)
 
     def reaches(published: PublishedDevice) -> bool:
         return published.reach.includes(node)
@@ -79,7 +84,7 @@ def make_search(
         pools,
         Claims(claim_store, AllocatedDevices(inventory.note_change)).allocated,
         reaches,
-        Features(),
+        features,
         deadline,
     )
     return search, pools
@@ -540,3 +545,258 @@ def test_selectors_are_asked_of_devices(count: int, asked: set[str]) -> None:
     search, pools = make_search([make_slice(*devices)], [claim])
     assert search.run() is not None
     assert {device.device.name for device, _ in pools.devices if device.matches} == asked
+
+
+FORTY = make_slice(*(f"d{number:02}" for number in range(40)))
+TAKEN_0 = 'device.attributes["d.com"].?first.orValue(false)'
+
+
+def choice_of(name: str, *counts: int) -> DeviceRequest:
+    return make_alternatives(
+        name, *(make_alternative(f"s{n}", count=count) for n, count in enumerate(counts))
+    )
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected", "steps_max"),
+    [
+        pytest.param(
+            make_claim("c", choice_of("a", 30, 1), choice_of("b", 4, 3)),
+            ["a/s1:d00", *(f"b/s0:d{number:02}" for number in range(1, 5))],
+            80,
+            id="B15-alternatives-that-are-all-too-large-end-the-request-before",
+        ),
+        pytest.param(
+            make_claim("c", make_request("a", count=20), make_request("b", count=12)),
+            [f"{'ab'[number >= 20]}:d{number:02}" for number in range(32)],
+            300,
+            id="as-many-as-a-claim-may-have",
+        ),
+        pytest.param(
+            make_claim("c", make_request("a", count=25), choice_of("b", 7, 1)),
+            [f"{'a' if number < 25 else 'b/s0'}:d{number:02}" for number in range(32)],
+            300,
+            id="first-choice-fits-exactly",
+        ),
+    ],
+)
+def test_steps_of_many_equal_devices(
+    claim: ResourceClaim, expected: list[str], steps_max: int
+) -> None:
+    search, _ = make_search([FORTY], [claim])
+    choices = search.run()
+    assert choices is not None
+    assert shown(choices) == expected
+    assert search.steps <= steps_max
+
+
+def hostile_claims() -> Iterator[object]:
+    equal = make_slice(*(f"d{number:02}" for number in range(30)))
+    yield pytest.param(
+        [equal],
+        [make_claim("c", make_request("a", count=16), make_request("b", count=15))],
+        False,
+        2_000,
+        id="one-device-too-few",
+    )
+    yield pytest.param(
+        [make_slice(make_device("d00", attributes={"first": True}), *(f"d{n}" for n in range(33)))],
+        [
+            make_claim(
+                "c", *(make_request(f"r{n:02}") for n in range(31)), make_request("last", TAKEN_0)
+            )
+        ],
+        True,
+        20_000,
+        id="the-last-request-needs-the-first-device",
+    )
+    shared = [make_device(f"d{n:02}", capacity={"memory": "4"}, shareable=True) for n in range(30)]
+    yield pytest.param(
+        [make_slice(*shared)],
+        [
+            make_claim("c", make_request("a", count=30, capacity={"memory": "3"})),
+            make_claim("e", make_request("b", count=1, capacity={"memory": "2"})),
+        ],
+        False,
+        5_000,
+        id="shared-devices-that-are-too-full",
+    )
+    pairs = [make_device(f"d{n:02}", attributes={"numa": n // 2}) for n in range(40)]
+    yield pytest.param(
+        [make_slice(*pairs)],
+        [make_claim("c", make_request(count=3), constraints=[MATCH_NUMA])],
+        False,
+        2_000,
+        id="no-three-devices-match",
+    )
+    drawing = [make_device(f"d{n:02}", consumes={"set": {"memory": "1"}}) for n in range(30)]
+    yield pytest.param(
+        [
+            make_slice(name="counters", slice_count=2, counters={"set": {"memory": "10"}}),
+            make_slice(*drawing, slice_count=2),
+        ],
+        [make_claim("c", make_request(count=11))],
+        False,
+        2_000,
+        id="counters-for-too-few",
+    )
+    yield pytest.param(
+        [make_slice(*(f"d{n:04}" for n in range(128)), pool=f"p{p:03}") for p in range(40)],
+        [make_claim(f"c{c}", *(choice_of(f"r{r:02}", 1, 2) for r in range(32))) for c in range(12)],
+        True,
+        80_000,
+        id="more-devices-than-nested-calls",
+    )
+
+
+@pytest.mark.parametrize(("slices", "claims", "is_found", "steps_max"), list(hostile_claims()))
+def test_steps_of_hostile_claims(
+    slices: list[ResourceSlice], claims: list[ResourceClaim], is_found: bool, steps_max: int
+) -> None:
+    """Most of these take more than 2²⁰ steps if every combination is tried."""
+    search, _ = make_search(slices, claims)
+    assert (search.run() is not None) == is_found
+    assert search.steps <= steps_max
+
+
+def test_few_of_many_devices_take_few_steps() -> None:
+    """Nothing is computed for devices behind the ones that are found."""
+    slices = [make_slice(*(f"d{n:04}" for n in range(128)), pool=f"p{p:03}") for p in range(80)]
+    search, pools = make_search(slices, [make_claim("c", make_request("r", "true", count=2))])
+    assert search.run() is not None
+    assert search.steps <= 8
+    assert sum(bool(device.matches) for device, _ in pools.devices) == 2
+
+
+# --- Shared devices and required ones ----------------------------------------------------------
+
+SHARED_WITH_COUNTERS = [
+    make_slice(name="counters", slice_count=2, counters={"set": {"c": "1"}}),
+    make_slice(make_device("d", consumes={"set": {"c": "1"}}, shareable=True), slice_count=2),
+]
+
+
+def test_a_shared_device_is_charged_to_counters_once() -> None:
+    """Spec 08 B7.5: also where it has no capacity of which the shares could take something."""
+    claim = make_claim("c", make_request("r0"), make_request("r1"))
+    assert allocate(SHARED_WITH_COUNTERS, claim) == ["r0:d", "r1:d"]
+
+
+@pytest.mark.parametrize(
+    ("consumed", "expected"),
+    [
+        pytest.param({"memory": parse_quantity("0")}, ["r:d"], id="lists-capacities"),
+        pytest.param({}, None, id="lists-none"),
+    ],
+)
+def test_allocated_shares_that_list_capacities_were_charged(
+    consumed: dict[str, Quantity], expected: list[str] | None
+) -> None:
+    result = DeviceRequestAllocationResult(
+        request="r",
+        driver="d.com",
+        pool="pool",
+        device="d",
+        share_id="share",
+        consumed_capacity=consumed,
+    )
+    allocation = AllocationResult(devices=DeviceAllocationResult(results=(result,)))
+    earlier = make_claim("earlier", allocation=allocation)
+    search, _ = make_search(
+        SHARED_WITH_COUNTERS, [make_claim("c", make_request())], allocated=[earlier]
+    )
+    choices = search.run()
+    assert (None if choices is None else shown(choices)) == expected
+
+
+def test_of_a_required_device_the_constraint_is_checked_before_its_capacity() -> None:
+    full = make_device("d1", capacity={"memory": "2"}, shareable=True, attributes={"numa": 1})
+    slices = make_slice(full, make_device("d0", attributes={"numa": 0}))
+    claim = make_claim(
+        "c",
+        make_request("r0", 'device.attributes["d.com"].numa == 0'),
+        make_request("r1", "device.allowMultipleAllocations", mode=ALL),
+        constraints=[MATCH_NUMA],
+    )
+    earlier = make_claim("e", make_request("r", "device.allowMultipleAllocations"))
+    text = "claim default/c, request r1: cannot add device d.com/pool/d1 because a claim constraint"
+    search, _ = make_search([slices], [earlier, claim])
+    with pytest.raises(PluginError, match=text):
+        search.run()
+
+
+# --- Gates that are off --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("features", "request_", "expected"),
+    [
+        pytest.param(
+            Features(consumable_capacity=False),
+            make_request(capacity={"memory": "1"}),
+            "claim default/c, request r: has capacity requests, "
+            "but the DRAConsumableCapacity feature is disabled",
+            id="capacity",
+        ),
+        pytest.param(
+            Features(consumable_capacity=False),
+            make_alternatives(
+                "r", make_alternative("a"), make_alternative("b", capacity={"memory": "1"})
+            ),
+            "claim default/c, subrequest b: has capacity requests, "
+            "but the DRAConsumableCapacity feature is disabled",
+            id="capacity-of-an-alternative",
+        ),
+        pytest.param(
+            Features(consumable_capacity=False, binding_conditions=False),
+            make_request(capacity={"memory": "1"}),
+            ["r:plain"],
+            id="the-older-search-ignores-capacity",
+        ),
+        pytest.param(
+            Features(binding_conditions=False),
+            make_request(count=3),
+            ["r:plain", "r:shared", "r:tainted-1"],
+            id="devices-to-prepare-are-left-out",
+        ),
+        pytest.param(
+            Features(partitionable=False),
+            make_request(count=4),
+            None,
+            id="devices-that-draw-are-left-out",
+        ),
+        pytest.param(
+            Features(taints=False),
+            make_request(count=4),
+            ["r:plain", "r:shared", "r:tainted-1", "r:slow"],
+            id="taints-do-not-count",
+        ),
+    ],
+)
+def test_gates_that_are_off(
+    features: Features, request_: DeviceRequest, expected: list[str] | str | None
+) -> None:
+    slices = [
+        make_slice(name="counters", slice_count=2, pool="a", counters={"set": {"c": "9"}}),
+        make_slice(
+            make_device("plain"),
+            make_device("shared", shareable=True),
+            make_device("tainted-1", taints=() if features.taints else ("a:NoSchedule",)),
+            *([] if features.partitionable else [make_device("x", consumes={"set": {"c": "1"}})]),
+            slice_count=2,
+            pool="a",
+        ),
+        make_slice(
+            make_device("slow", binding_conditions=["Ready"]),
+            pool="b",
+            per_device=None if features.partitionable else False,
+        ),
+    ]
+    search, _ = make_search(slices, [make_claim("c", request_)], features=features)
+    if isinstance(expected, str):
+        with pytest.raises(PluginError) as caught:
+            search.run()
+        assert str(caught.value) == expected
+        return
+    choices = search.run()
+    assert (None if choices is None else shown(choices)) == expected

@@ -43,12 +43,12 @@ class Fitness:
         self.allocated = allocated
         self.features = features
         self._reaches = reaches
-        self._selectable: dict[RequestPlan, dict[PublishedDevice, bool]] = {}
-        self._amounts: dict[RequestPlan, dict[PublishedDevice, Amounts | None]] = {}
+        self._by_plan: dict[RequestPlan, _Known] = {}
+        self._by_profile: dict[Hashable, _Known] = {}
 
     def is_selectable(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         """Whether the request selects the device; raises PluginError if a selector fails."""
-        known = self._selectable.setdefault(plan, {})
+        known = self._known(plan).selectable
         answer = known.get(published)
         if answer is None:
             answer = known[published] = self._selects(plan, published)
@@ -58,7 +58,7 @@ class Fitness:
         """What the request takes of the device's capacities; None if it cannot have that."""
         if not self.features.consumable_capacity:
             return _NO_AMOUNTS
-        known = self._amounts.setdefault(plan, {})
+        known = self._known(plan).amounts
         if published not in known:
             known[published] = amounts_taken(plan, published)
         return known[published]
@@ -90,6 +90,13 @@ class Fitness:
             published.device.allow_multiple_allocations
         )
 
+    def _known(self, plan: RequestPlan) -> "_Known":
+        known = self._by_plan.get(plan)
+        if known is None:
+            known = self._by_profile.setdefault(plan.profile, _Known())
+            self._by_plan[plan] = known
+        return known
+
     def _selects(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         if published.device.binding_conditions and not self.features.binding_conditions:
             return False
@@ -99,6 +106,16 @@ class Fitness:
             return not published.of.per_device or self._reaches(published)
         except NodeSelectionError as error:
             raise PluginError(str(error)) from error
+
+
+class _Known:
+    """Answers for requests of one profile."""
+
+    __slots__ = ("amounts", "selectable")
+
+    def __init__(self) -> None:
+        self.selectable: dict[PublishedDevice, bool] = {}
+        self.amounts: dict[PublishedDevice, Amounts | None] = {}
 
 
 class Draft:

@@ -13,7 +13,8 @@ same counters, and the attempt has the same of both.
 """
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Final
 
 from kubestow.errors import PluginError
 from kubestow.index.devices.inventory import PublishedDevice
@@ -22,6 +23,11 @@ from kubestow.plugins.dynamic_resources.draft import Fitness
 from kubestow.plugins.dynamic_resources.pools import NodePools, Pool
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestPlan
 from kubestow.plugins.dynamic_resources.sizes import Sizes
+
+DEVICES_PER_CHECK: Final = 64  # of the deadline
+
+# Raises if the search has taken too long.
+Deadline = Callable[[], None]
 
 
 class Pruning:
@@ -32,17 +38,18 @@ class Pruning:
     """
 
     def __init__(
-        self, claims: Sequence[ClaimPlan], pools: NodePools, sizes: Sizes, fitness: Fitness
+        self,
+        claims: Sequence[ClaimPlan],
+        pools: NodePools,
+        sizes: Sizes,
+        fitness: Fitness,
+        deadline: Deadline,
     ) -> None:
         """Raises PluginError if a selector fails for a device: then the order of steps matters."""
-        self._usable = {
-            plan: [
-                position
-                for position, (published, _) in enumerate(pools.devices)
-                if _is_usable(plan, published, fitness)
-            ]
-            for plan in _exact_plans(claims)
-        }
+        self._usable: dict[Hashable, list[int]] = {}
+        for plan in _exact_plans(claims):
+            if plan.profile not in self._usable:
+                self._usable[plan.profile] = list(_usable(plan, pools, fitness, deadline))
         self.is_hopeless = any(
             all(self._lacks_devices(plan, sizes) for plan in entry.plans)
             for claim in claims
@@ -52,13 +59,13 @@ class Pruning:
 
     def positions(self, plan: RequestPlan, start: int, needed: int) -> Sequence[int]:
         """Positions to try from `start` on that leave enough devices for `needed` slots."""
-        usable = self._usable[plan]
+        usable = self._usable[plan.profile]
         return usable[bisect_left(usable, start) : max(0, len(usable) - needed + 1)]
 
     def _lacks_devices(self, plan: RequestPlan, sizes: Sizes) -> bool:
         if plan.is_all:
             return not sizes.all_devices[plan]
-        return len(self._usable[plan]) < plan.count
+        return len(self._usable[plan.profile]) < plan.count
 
     def _find_kinds(
         self, claims: Sequence[ClaimPlan], pools: NodePools, sizes: Sizes, fitness: Fitness
@@ -102,13 +109,17 @@ def can_prune(claims: Sequence[ClaimPlan]) -> bool:
 
 
 def find_pruning(
-    claims: Sequence[ClaimPlan], pools: NodePools, sizes: Sizes, fitness: Fitness
+    claims: Sequence[ClaimPlan],
+    pools: NodePools,
+    sizes: Sizes,
+    fitness: Fitness,
+    deadline: Deadline,
 ) -> Pruning | None:
     """None if every step has to be made, because one of them may end in an error."""
     if not can_prune(claims):
         return None
     try:
-        return Pruning(claims, pools, sizes, fitness)
+        return Pruning(claims, pools, sizes, fitness, deadline)
     except PluginError:
         return None  # The search reports it, if it comes to that device.
 
@@ -117,6 +128,17 @@ def _exact_plans(claims: Sequence[ClaimPlan]) -> Iterator[RequestPlan]:
     for claim in claims:
         for entry in claim.requests:
             yield from (plan for plan in entry.plans if not plan.is_all)
+
+
+def _usable(
+    plan: RequestPlan, pools: NodePools, fitness: Fitness, deadline: Deadline
+) -> Iterator[int]:
+    """Positions of devices that the request could have if no other took them."""
+    for position, (published, _) in enumerate(pools.devices):
+        if position % DEVICES_PER_CHECK == 0:
+            deadline()
+        if _is_usable(plan, published, fitness):
+            yield position
 
 
 def _is_usable(plan: RequestPlan, published: PublishedDevice, fitness: Fitness) -> bool:

@@ -1,6 +1,6 @@
 """The requests of a claim, prepared once per pod for all nodes (spec 08 B7.2)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 from kubestow.api.device import (
@@ -38,6 +38,7 @@ class RequestPlan:
     full_name     in results: `request` or `request/alternative`
     parent_name   the request
     problem       why it cannot be served at all; the search reports it when it comes to it
+    profile       equal for requests to which every device looks the same
     """
 
     __slots__ = (
@@ -52,6 +53,7 @@ class RequestPlan:
         "names_capacity",
         "parent_name",
         "problem",
+        "profile",
         "selectors",
         "tolerations",
     )
@@ -84,6 +86,13 @@ class RequestPlan:
         self.selectors = (
             *_selectors(f"class {details.device_class_name}", class_selectors),
             *_selectors(f"claim {self.claim_name}", details.selectors),
+        )
+
+        self.profile: Hashable = (
+            self.admin_access,
+            tuple(expression for _, expression in self.selectors),
+            self.tolerations,
+            frozenset(self.capacity.items()),
         )
 
     def error(self, text: str) -> PluginError:

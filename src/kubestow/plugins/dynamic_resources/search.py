@@ -1,7 +1,8 @@
 """Chooses devices for all claims of a pod on one node (spec 08 B7).
 
-The first steps are those of upstream. A search that takes longer goes on with fewer devices to try
-(`pruning`), unless some step may end in an error: then every step is made, in upstream's order.
+The first steps are those of upstream. A search that has to try many devices again goes on with
+fewer of them (`pruning`), unless some step may end in an error: then every step is made, in
+upstream's order.
 
 Not here: the order of decisions (`walk`), what makes a device fit (`draft`), how many devices are
 needed (`sizes`).
@@ -14,12 +15,12 @@ from kubestow.index.devices.allocated import AllocatedDevices
 from kubestow.plugins.dynamic_resources.draft import Fitness, Reaches
 from kubestow.plugins.dynamic_resources.features import Features
 from kubestow.plugins.dynamic_resources.pools import NodePools
-from kubestow.plugins.dynamic_resources.pruning import find_pruning
+from kubestow.plugins.dynamic_resources.pruning import Deadline, find_pruning
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan
 from kubestow.plugins.dynamic_resources.sizes import Sizes
-from kubestow.plugins.dynamic_resources.walk import Choice, Deadline, Outcome, Walk
+from kubestow.plugins.dynamic_resources.walk import Choice, Outcome, Walk
 
-PLAIN_STEPS_MIN: Final = 64  # before a search is pruned, besides one step per device
+RETRIES_MIN: Final = 64  # steps before a search is pruned, besides one per device
 
 
 class Search:
@@ -52,9 +53,9 @@ class Search:
         sizes = Sizes(claims, pools, fitness)
         self._deadline()
         walk = Walk(claims, pools, sizes, fitness, self._deadline)
-        outcome = walk.run(steps_max=len(pools.devices) + PLAIN_STEPS_MIN)
+        outcome = walk.run(retries_max=len(pools.devices) + RETRIES_MIN)
         if outcome is None:
-            pruning = find_pruning(claims, pools, sizes, fitness)
+            pruning = find_pruning(claims, pools, sizes, fitness, self._deadline)
             if pruning is not None:
                 self.steps = walk.steps
                 walk = Walk(claims, pools, sizes, fitness, self._deadline, pruning)

@@ -7,20 +7,17 @@ Open choices are on a stack of their own, not on that of the interpreter: a pod 
 devices than Python allows nested calls.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from kubestow.plugins.dynamic_resources.draft import Draft, Fitness, Pick, Taken
 from kubestow.plugins.dynamic_resources.pools import NodePools
-from kubestow.plugins.dynamic_resources.pruning import Pruning
+from kubestow.plugins.dynamic_resources.pruning import Deadline, Pruning
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestEntry, RequestPlan
 from kubestow.plugins.dynamic_resources.sizes import RESULTS_MAX, Sizes, constraints_of
 
 STEPS_PER_CHECK: Final = 64  # of the deadline
-
-# Raises if the search has taken too long.
-Deadline = Callable[[], None]
 
 
 class Choice(NamedTuple):
@@ -62,9 +59,11 @@ class Walk:
         self._next_check = STEPS_PER_CHECK
         self._open: list[_OpenChoice] = []
         self._step: Step | None = None
+        self._first_retry: int | None = None
 
-    def run(self, *, steps_max: int | None = None) -> Outcome | None:
-        """How it ends; None if that is not known after so many steps. Then it can be continued."""
+    def run(self, *, retries_max: int | None = None) -> Outcome | None:
+        """How it ends; None if that is not known so many steps after the first one that failed.
+        Then it can be continued."""
         if self.pruning is not None and self.pruning.is_hopeless:
             return Outcome.FAILED
         step = self.request(0, 0) if self._step is None else self._step
@@ -78,7 +77,7 @@ class Walk:
                 step = self._open[-1].resume(step)
             else:
                 return step
-            if steps_max is not None and self.steps > steps_max:
+            if retries_max is not None and self._retries > retries_max:
                 self._step = step
                 return None
         return step
@@ -100,6 +99,16 @@ class Walk:
             )
             for claim_index, claim in enumerate(self._claims)
         ]
+
+    def put_back(self, taken: Taken) -> None:
+        """The device did not lead to a choice for all claims."""
+        if self._first_retry is None:
+            self._first_retry = self.steps
+        self.draft.put_back(taken)
+
+    @property
+    def _retries(self) -> int:
+        return 0 if self._first_retry is None else self.steps - self._first_retry
 
     def _check_deadline(self) -> None:
         if self.steps >= self._next_check:
@@ -251,7 +260,7 @@ class _Slot(_OpenChoice):
 
     def resume(self, outcome: Outcome) -> Step:
         assert self._taken is not None
-        self.walk.draft.put_back(self._taken)
+        self.walk.put_back(self._taken)
         if outcome is Outcome.TOO_MANY:
             return self.walk.close(self, outcome)
         return self.begin()
@@ -291,5 +300,5 @@ class _Required(_OpenChoice):
 
     def resume(self, outcome: Outcome) -> Step:
         assert self._taken is not None
-        self.walk.draft.put_back(self._taken)
+        self.walk.put_back(self._taken)
         return self.walk.close(self, outcome)
