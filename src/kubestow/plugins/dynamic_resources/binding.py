@@ -72,7 +72,7 @@ class ClaimBinder:
             result = with_share_ids(allocation, self._share_ids(claim, allocation))
             attempt.claims[index] = claim
             attempt.reserved[index] = result
-            self._claims.start_allocation(_allocated(claim, result))
+            self._claims.start_allocation(as_allocated(claim, result))
 
     def _share_ids(self, claim: ResourceClaim, allocation: ClaimAllocation) -> list[str]:
         seed = f"{claim.metadata.uid} {self._clock.now_ns()}"
@@ -202,7 +202,7 @@ def _outcome(error: str) -> str:
     return "failure" if error.startswith(FAILED_PREFIX) else "error"
 
 
-def _allocated(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
+def as_allocated(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
     """The claim as it will be once it is written."""
     return msgspec.structs.replace(
         with_finalizer(claim), status=ResourceClaimStatus(allocation=allocation)

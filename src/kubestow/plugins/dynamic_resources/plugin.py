@@ -129,11 +129,11 @@ class DynamicResources:
         attempt: Attempt = state.read(self.name)
         if not attempt.claims:
             return None, NO_CLAIMS
-        for index in sorted(attempt.unavailable):
-            claim = attempt.claims[index]
-            if index != attempt.special and _is_unused_by_others(claim, pod.uid):
-                self._writer.deallocate(claim)
-                return None, DEALLOCATED
+        candidates = deallocatable(attempt, pod.uid)
+        if candidates:
+            # Upstream picks one at random; here it is the first, so that runs can be repeated.
+            self._writer.deallocate(candidates[0])
+            return None, DEALLOCATED
         special = attempt.special_claim
         if special is not None and not is_in_memory(special):
             self._writer.delete_special(special)
@@ -172,6 +172,15 @@ class DynamicResources:
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         await self._binder.bind(state.read(self.name), pod.pod, node_name)
         return None
+
+
+def deallocatable(attempt: Attempt, pod_uid: str) -> list[ResourceClaim]:
+    """Claims that keep the pod from some node, and that no other pod uses (B9)."""
+    return [
+        attempt.claims[index]
+        for index in sorted(attempt.unavailable)
+        if index != attempt.special and _is_unused_by_others(attempt.claims[index], pod_uid)
+    ]
 
 
 # Shared: an attempt without claims is never changed.
