@@ -148,7 +148,7 @@ class Walk:
             return _Required(self, slots, slot)
         return _Slot(self, slots, slot, start, missing)
 
-    def close(self, choice: "_OpenChoice", outcome: Outcome) -> Outcome:
+    def close(self, choice: "_OpenChoice", outcome: Outcome) -> "Step":
         """The choice has no other way to go on."""
         closed = self._open.pop()
         assert closed is choice
