@@ -491,6 +491,10 @@ class Reading:
         ):
             for index, each in enumerate(selectors):
                 try:
+                    if any(value.int_values for value in device.attributes.values()):
+                        raise ReadError(
+                            "CEL runtime error: attribute numa: unsupported attribute value"
+                        )
                     if not EXPRESSIONS[each.cel.expression](device, driver):
                         return False
                 except ReadError as error:
@@ -850,7 +854,7 @@ def random_device(dice: Dice, name: str, has_counters: bool, *, is_by_device: bo
         binds_to_node=True if dice.happens(5) else None,
         **place,
     )
-    if dice.happens(4):
+    if dice.happens(3):
         made.attributes["numa"] = DeviceAttribute(int_values=(0, 1))
     return made
 
@@ -886,20 +890,20 @@ def random_claim(dice: Dice, name: str, expressions: Sequence[str]) -> ResourceC
             "capacity": capacity,
         }
 
-    def expression() -> str:
-        return "true" if dice.happens(60) else dice.among(*expressions)
+    def expression() -> list[str]:
+        return [] if dice.happens(50) else [dice.among(*expressions)]
 
     requests: list[Any] = []
     for index in range(dice.among(0, 1, 1, 1, 2, 2, 3)):
         if dice.happens(40):
             alternatives = [
-                make_alternative(f"s{number}", expression(), **details())
+                make_alternative(f"s{number}", *expression(), **details())
                 for number in range(dice.among(1, 2, 3))
             ]
             requests.append(make_alternatives(f"r{index}", *alternatives))
         else:
             admin = dice.among(None, None, None, True)
-            requests.append(make_request(f"r{index}", expression(), admin=admin, **details()))
+            requests.append(make_request(f"r{index}", *expression(), admin=admin, **details()))
     constraints = [random_constraint(dice) for _ in range(dice.among(0, 0, 0, 0, 1, 1, 2))]
     return make_claim(name, *requests, constraints=constraints)
 

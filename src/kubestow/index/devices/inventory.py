@@ -45,6 +45,7 @@ class PublishedSlice:
     """One slice with its devices."""
 
     __slots__ = (
+        "allows_lists",
         "devices",
         "generation",
         "has_counters",
@@ -58,7 +59,9 @@ class PublishedSlice:
         "spec",
     )
 
-    def __init__(self, resource_slice: ResourceSlice) -> None:
+    def __init__(self, resource_slice: ResourceSlice, *, allows_lists: bool = False) -> None:
+        """`allows_lists`: attributes may be lists of values."""
+        self.allows_lists = allows_lists
         spec = self.spec = resource_slice.spec
         self.name = resource_slice.metadata.name
         self.pool: PoolKey = (spec.driver, spec.pool.name)
@@ -77,8 +80,16 @@ class PublishedSlice:
 class DeviceInventory:
     """All published slices. Follows the store they are in."""
 
-    def __init__(self, store: ObjectStore[ResourceSlice], slots: NodeSlots) -> None:
+    def __init__(
+        self,
+        store: ObjectStore[ResourceSlice],
+        slots: NodeSlots,
+        *,
+        allows_lists: bool = False,
+    ) -> None:
+        """`allows_lists` is the gate of attributes that are lists."""
         self._slots = slots
+        self._allows_lists = allows_lists
         self._slices: dict[str, PublishedSlice] = {}
         self._local: dict[str, dict[str, PublishedSlice]] = {}
         self._elsewhere: dict[str, PublishedSlice] = {}
@@ -122,7 +133,7 @@ class DeviceInventory:
             self._put(new)
 
     def _put(self, resource_slice: ResourceSlice) -> None:
-        published = PublishedSlice(resource_slice)
+        published = PublishedSlice(resource_slice, allows_lists=self._allows_lists)
         self._slices[published.name] = published
         self._pools.setdefault(published.pool, {})[published.name] = published
         if published.is_local:
