@@ -388,6 +388,20 @@ def test_the_deadline_ends_the_search() -> None:
         search.run()
 
 
+def test_every_expression_is_preceded_by_a_look_at_the_clock() -> None:
+    """One expression may take half a second, and there may be thousands of devices."""
+    looks: list[int] = []
+
+    def count() -> None:
+        looks.append(1)
+
+    devices = [f"d{n:03}" for n in range(500)]
+    claim = make_claim("c", make_request("r", "true", "1 > 0", 'device.driver == "x"'))
+    search, _ = make_search([make_slice(*devices)], [claim], deadline=count)
+    assert search.run() is None
+    assert len(looks) >= 3 * len(devices)
+
+
 def test_errors_of_preparation_come_before_the_deadline() -> None:
     def late() -> None:
         raise AssertionError("the clock was looked at")

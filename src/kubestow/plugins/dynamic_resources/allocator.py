@@ -49,13 +49,15 @@ class DeviceAllocator:
         Raises TimedOut, InvalidPools, or PluginError for what ends the attempt of the pod.
         """
         pools = self._pools.of(node)
+        check_time = self._deadline()
         choices = Search(
             plans,
             pools,
             self._allocated,
             lambda published: published.reach.includes(node),
             self._features,
-            self._deadline(),
+            self._time_out if self.never_finishes else check_time,
+            check_time,
         ).run()
         if choices is not None:
             return tuple(
@@ -68,10 +70,15 @@ class DeviceAllocator:
 
     def _deadline(self) -> Callable[[], None]:
         timeout_s = self._timeout_s
+        # A timeout that is too short for any search is not measured.
+        is_measured = timeout_s > 0 and not self.never_finishes
         end_s = self._clock.monotonic_s() + timeout_s
 
         def check() -> None:
-            if timeout_s and (self.never_finishes or self._clock.monotonic_s() > end_s):
+            if is_measured and self._clock.monotonic_s() > end_s:
                 raise TimedOut
 
         return check
+
+    def _time_out(self) -> None:
+        raise TimedOut

@@ -39,9 +39,16 @@ class Pick(NamedTuple):
 class Fitness:
     """What of the checks depends on request and device alone; computed once per search."""
 
-    def __init__(self, allocated: AllocatedDevices, reaches: Reaches, features: Features) -> None:
+    def __init__(
+        self,
+        allocated: AllocatedDevices,
+        reaches: Reaches,
+        features: Features,
+        check_time: Callable[[], None],
+    ) -> None:
         self.allocated = allocated
         self.features = features
+        self._check_time = check_time
         self._reaches = reaches
         self._by_plan: dict[RequestPlan, _Known] = {}
         self._by_profile: dict[Hashable, _Known] = {}
@@ -100,7 +107,7 @@ class Fitness:
     def _selects(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         if published.device.binding_conditions and not self.features.binding_conditions:
             return False
-        if not plan.selects(published):
+        if not plan.selects(published, self._check_time):
             return False
         try:
             return not published.of.per_device or self._reaches(published)

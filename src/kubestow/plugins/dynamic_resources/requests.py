@@ -98,9 +98,13 @@ class RequestPlan:
     def error(self, text: str) -> PluginError:
         return PluginError(f"claim {self.claim_name}, request {self.name}: {text}")
 
-    def selects(self, published: PublishedDevice) -> bool:
-        """Whether class and request both select the device; raises PluginError."""
+    def selects(self, published: PublishedDevice, check_time: Callable[[], None]) -> bool:
+        """Whether class and request both select the device; raises PluginError if one fails.
+
+        `check_time` is called before every expression: one may take half a second.
+        """
         for place, expression in self.selectors:
+            check_time()
             try:
                 if not selects(expression, published):
                     return False

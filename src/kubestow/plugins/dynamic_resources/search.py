@@ -37,11 +37,14 @@ class Search:
         reaches: Reaches,
         features: Features,
         deadline: Deadline,
+        check_time: Deadline | None = None,
     ) -> None:
+        """`check_time` is for preparations, which end in other errors before the deadline counts;
+        without it, that is `deadline`."""
         self.steps = 0
         self._claims = claims
         self._pools = pools
-        self._fitness = Fitness(allocated, reaches, features)
+        self._fitness = Fitness(allocated, reaches, features, check_time or deadline)
         self._deadline = deadline
 
     def run(self) -> Sequence[Choice] | None:
