@@ -940,7 +940,7 @@ def check(seeds: range) -> dict[str, int]:
 def _pruning(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few small searches take long enough to be pruned, so all of them are as well."""
     if request.param == "always-pruned":
-        monkeypatch.setattr(search, "RETRIES_MIN", -ALL_CASES)
+        monkeypatch.setattr(search, "RETRIES_PER_DEVICE", -1)
 
 
 @pytest.mark.usefixtures("_pruning")

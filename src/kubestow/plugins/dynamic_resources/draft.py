@@ -73,6 +73,8 @@ class Fitness:
     def has_capacity(
         self, plan: RequestPlan, published: PublishedDevice, attempted: Consumed
     ) -> bool:
+        if not published.device.capacity and not plan.capacity:
+            return True
         amounts = self.amounts(plan, published)
         return amounts is not None and is_enough(
             published, amounts, self.allocated.consumed(published.id), attempted

@@ -20,7 +20,7 @@ from kubestow.plugins.dynamic_resources.requests import ClaimPlan
 from kubestow.plugins.dynamic_resources.sizes import Sizes
 from kubestow.plugins.dynamic_resources.walk import Choice, Outcome, Walk
 
-RETRIES_MIN: Final = 64  # steps before a search is pruned, besides one per device
+RETRIES_PER_DEVICE: Final = 1  # steps after the first that failed, before a search is pruned
 
 
 class Search:
@@ -56,7 +56,7 @@ class Search:
         sizes = Sizes(claims, pools, fitness)
         self._deadline()
         walk = Walk(claims, pools, sizes, fitness, self._deadline)
-        outcome = walk.run(retries_max=len(pools.devices) + RETRIES_MIN)
+        outcome = walk.run(retries_max=len(pools.devices) * RETRIES_PER_DEVICE)
         if outcome is None:
             pruning = find_pruning(claims, pools, sizes, fitness, self._deadline)
             if pruning is not None:
