@@ -13,6 +13,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.errors import ApiError
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
 from kubestow.simulator.simulation import Simulation, SimulationResult
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
@@ -241,6 +242,28 @@ def test_a_claim_is_reserved_for_a_pod_that_was_placed_by_hand() -> None:
         lab.cluster.create(PODS, pod_document("web", entry, nodeName="n1"))
         await lab.settle()
         assert [each.uid for each in lab.claim().status.reserved_for] == [lab.pod().metadata.uid]
+
+    run(main)
+
+
+def test_a_fault_in_one_pod_does_not_end_the_controller() -> None:
+    async def main(lab: Lab) -> None:
+        create = lab.cluster.create
+
+        def refuse_bad(resource: Any, document: JsonObject, **options: Any) -> Any:
+            if document["metadata"].get("generateName", "").startswith("bad-"):
+                raise ApiError("no")
+            return create(resource, document, **options)
+
+        lab.cluster.create = refuse_bad
+        lab.cluster.create(RESOURCE_CLAIM_TEMPLATES, TEMPLATE)
+        for name in ("bad", "web"):
+            lab.cluster.create(PODS, pod_document(name))
+        await lab.settle()
+        assert lab.claim().metadata.name.startswith("web-gpu-")
+        lab.cluster.create = create
+        await asyncio.sleep(2)
+        assert {each.metadata.name[:8] for each in lab.claims()} == {"web-gpu-", "bad-gpu-"}
 
     run(main)
 

@@ -9,6 +9,7 @@ The scheduler only reads the names of generated claims, and reserves claims for 
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from kubestow.api.device import (
@@ -18,6 +19,7 @@ from kubestow.api.device import (
 )
 from kubestow.api.meta import JsonObject, OwnerReference
 from kubestow.api.pod import Pod, PodResourceClaim, is_terminal
+from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.cluster.documents import as_object, objects_in, replaced_at, value_at
@@ -35,6 +37,7 @@ class ResourceClaimController:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
+        self._guard = Guard("resource-claim-controller")
 
     async def run(self) -> None:
         """Follow pods, claims and templates until cancelled."""
@@ -45,10 +48,11 @@ class ResourceClaimController:
         try:
             while not group.is_closed:
                 for event in group.events_nowait():
-                    self._handle(event)
+                    self._guard.run(event.stored, partial(self._handle, event))
                 await group.wait()
         finally:
             group.close()
+            self._guard.close()
 
     def _handle(self, event: WatchEvent) -> None:
         match event.stored.typed:
@@ -64,6 +68,8 @@ class ResourceClaimController:
     # --- pods ---
 
     def _follow_pod(self, pod: Pod, *, is_deleted: bool) -> None:
+        if not pod.spec.resource_claims and pod.status.extended_resource_claim_status is None:
+            return
         if not is_deleted and pod.metadata.deletion_timestamp is None and not is_terminal(pod):
             self._make_claims(pod)
             self._reserve(pod)

@@ -18,7 +18,7 @@ from kubestow.plugins.dynamic_resources.pools import NodePools
 from kubestow.plugins.dynamic_resources.pruning import Deadline, find_pruning
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan
 from kubestow.plugins.dynamic_resources.sizes import Sizes
-from kubestow.plugins.dynamic_resources.walk import Choice, Outcome, Walk
+from kubestow.plugins.dynamic_resources.walk import Choice, Ending, Walk
 
 RETRIES_PER_DEVICE: Final = 1  # steps after the first that failed, before a search is pruned
 
@@ -56,12 +56,12 @@ class Search:
         sizes = Sizes(claims, pools, fitness)
         self._deadline()
         walk = Walk(claims, pools, sizes, fitness, self._deadline)
-        outcome = walk.run(retries_max=len(pools.devices) * RETRIES_PER_DEVICE)
-        if outcome is None:
+        ending = walk.run(retries_max=len(pools.devices) * RETRIES_PER_DEVICE)
+        if ending is None:
             pruning = find_pruning(claims, pools, sizes, fitness, self._deadline)
             if pruning is not None:
                 self.steps = walk.steps
                 walk = Walk(claims, pools, sizes, fitness, self._deadline, pruning)
-            outcome = walk.run()
+            ending = walk.run()
         self.steps += walk.steps
-        return walk.choices() if outcome is Outcome.FOUND else None
+        return walk.choices() if ending is Ending.FOUND else None

@@ -27,7 +27,7 @@ class Choice(NamedTuple):
     picks: tuple[Pick, ...]
 
 
-class Outcome(Enum):
+class Ending(Enum):
     FOUND = auto()
     FAILED = auto()
     # The claim would get too many devices, so other devices would not help (B7.3, size limit).
@@ -61,13 +61,13 @@ class Walk:
         self._step: Step | None = None
         self._first_retry: int | None = None
 
-    def run(self, *, retries_max: int | None = None) -> Outcome | None:
+    def run(self, *, retries_max: int | None = None) -> Ending | None:
         """How it ends; None if that is not known so many steps after the first one that failed.
         Then it can be continued."""
         if self.pruning is not None and self.pruning.is_hopeless:
-            return Outcome.FAILED
+            return Ending.FAILED
         step = self.request(0, 0) if self._step is None else self._step
-        while step is not Outcome.FOUND:
+        while step is not Ending.FOUND:
             self._check_deadline()
             if isinstance(step, _OpenChoice):
                 self.steps += 1
@@ -128,12 +128,12 @@ class Walk:
         for later in range(claim_index + 1, len(claims)):
             if claims[later].requests:
                 return _within_claim(self.request(later, 0))
-        return Outcome.FOUND
+        return Ending.FOUND
 
     def plan(self, claim_index: int, request_index: int, plan: RequestPlan) -> "Step":
         """Begin with a request, or with an alternative of one."""
         if plan.is_all and not self.sizes.all_devices[plan]:
-            return Outcome.FAILED
+            return Ending.FAILED
         return self.slot(_Slots(claim_index, request_index, plan), 0, 0)
 
     def slot(self, slots: "_Slots", slot: int, start: int) -> "Step":
@@ -143,18 +143,18 @@ class Walk:
         if missing <= 0:
             return self.request(claim_index, request_index + 1)
         if len(self.draft.picks[claim_index]) + missing > RESULTS_MAX:
-            return Outcome.TOO_MANY
+            return Ending.TOO_MANY
         if plan.is_all:
             return _Required(self, slots, slot)
         return _Slot(self, slots, slot, start, missing)
 
-    def close(self, choice: "_OpenChoice", outcome: Outcome) -> "Step":
+    def close(self, choice: "_OpenChoice", ending: Ending) -> "Step":
         """The choice has no other way to go on."""
         closed = self._open.pop()
         assert closed is choice
         if self._open and self._open[-1].claim_index != choice.claim_index:
-            return _within_claim(outcome)
-        return outcome
+            return _within_claim(ending)
+        return ending
 
 
 class _Slots(NamedTuple):
@@ -178,18 +178,18 @@ class _OpenChoice:
         """Decide in the first way."""
         raise NotImplementedError
 
-    def resume(self, outcome: Outcome) -> "Step":
-        """The latest way led to this outcome: decide in another way, or close."""
+    def resume(self, ending: Ending) -> "Step":
+        """The latest way led to this ending: decide in another way, or close."""
         raise NotImplementedError
 
 
-# Another decision, or the outcome of the latest one.
-Step = _OpenChoice | Outcome
+# Another decision, or the ending of the latest one.
+Step = _OpenChoice | Ending
 
 
 def _within_claim(step: Step) -> Step:
     """Too many devices for one claim do not end the search of the earlier claims."""
-    return Outcome.FAILED if step is Outcome.TOO_MANY else step
+    return Ending.FAILED if step is Ending.TOO_MANY else step
 
 
 class _Alternatives(_OpenChoice):
@@ -213,13 +213,13 @@ class _Alternatives(_OpenChoice):
     def begin(self) -> Step:
         return self.walk.plan(self.claim_index, self.request_index, self.plan)
 
-    def resume(self, outcome: Outcome) -> Step:
-        if outcome is not Outcome.TOO_MANY:
+    def resume(self, ending: Ending) -> Step:
+        if ending is not Ending.TOO_MANY:
             self._are_all_too_large = False
         if self._index + 1 < len(self._plans):
             self._index += 1
             return self.begin()
-        last = Outcome.TOO_MANY if self._are_all_too_large else Outcome.FAILED
+        last = Ending.TOO_MANY if self._are_all_too_large else Ending.FAILED
         return self.walk.close(self, last)
 
 
@@ -256,13 +256,13 @@ class _Slot(_OpenChoice):
             )
             if self._taken is not None:
                 return walk.slot(slots, self._slot + 1, position + 1)
-        return walk.close(self, Outcome.FAILED)
+        return walk.close(self, Ending.FAILED)
 
-    def resume(self, outcome: Outcome) -> Step:
+    def resume(self, ending: Ending) -> Step:
         assert self._taken is not None
         self.walk.put_back(self._taken)
-        if outcome is Outcome.TOO_MANY:
-            return self.walk.close(self, outcome)
+        if ending is Ending.TOO_MANY:
+            return self.walk.close(self, ending)
         return self.begin()
 
     def _is_pruned(self, position: int) -> bool:
@@ -295,10 +295,10 @@ class _Required(_OpenChoice):
         walk.steps += 1
         self._taken = walk.draft.take(slots.claim_index, slots.plan, device, is_required=True)
         if self._taken is None:
-            return walk.close(self, Outcome.FAILED)
+            return walk.close(self, Ending.FAILED)
         return walk.slot(slots, self._slot + 1, 0)
 
-    def resume(self, outcome: Outcome) -> Step:
+    def resume(self, ending: Ending) -> Step:
         assert self._taken is not None
         self.walk.put_back(self._taken)
-        return self.walk.close(self, outcome)
+        return self.walk.close(self, ending)
