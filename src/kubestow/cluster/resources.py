@@ -138,6 +138,9 @@ PRIORITY_CLASSES: Final = _resource(
 )
 RUNTIME_CLASSES: Final = _resource("node.k8s.io", "runtimeclasses", "RuntimeClass", False)
 RESOURCE_CLAIMS: Final = _resource("resource.k8s.io", "resourceclaims", "ResourceClaim", True)
+RESOURCE_CLAIM_TEMPLATES: Final = _resource(
+    "resource.k8s.io", "resourceclaimtemplates", "ResourceClaimTemplate", True
+)
 EVENTS: Final = _resource("events.k8s.io", "events", "Event", True, "ev")
 LEASES: Final = _resource("coordination.k8s.io", "leases", "Lease", True)
 
@@ -170,7 +173,7 @@ _SERVED: Final = (
     _resource("resource.k8s.io", "deviceclasses", "DeviceClass", False),
     _resource("resource.k8s.io", "resourceslices", "ResourceSlice", False),
     RESOURCE_CLAIMS,
-    _resource("resource.k8s.io", "resourceclaimtemplates", "ResourceClaimTemplate", True),
+    RESOURCE_CLAIM_TEMPLATES,
     EVENTS,
     LEASES,
 )

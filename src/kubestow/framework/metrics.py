@@ -133,10 +133,15 @@ class PluginMetrics(Protocol):
         """A resource claim for extended resources was created, or could not be."""
         ...
 
-    def device_conditions_ended(
+    def device_wait_ended(
         self, profile_name: str, driver: str, status: str, duration_s: float
     ) -> None:
-        """Waiting for binding conditions ended: `success`, `failure`, `timeout` or `error`."""
+        """A pod waited for binding conditions: for each of its devices, how long and with which
+        result: `success`, `failure`, `timeout` or `error`."""
+        ...
+
+    def device_conditions_ended(self, profile_name: str, driver: str, status: str) -> None:
+        """The same, once for each device that has binding conditions."""
         ...
 
 
@@ -153,9 +158,11 @@ class NoPluginMetrics:
 
     def claim_created(self, *, is_success: bool) -> None: ...
 
-    def device_conditions_ended(
+    def device_wait_ended(
         self, profile_name: str, driver: str, status: str, duration_s: float
     ) -> None: ...
+
+    def device_conditions_ended(self, profile_name: str, driver: str, status: str) -> None: ...
 
 
 NO_PLUGIN_METRICS: Final = NoPluginMetrics()

@@ -53,6 +53,7 @@ from kubestow.simulator.heartbeats import Heartbeats
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.node_registration import NodeRegistration
 from kubestow.simulator.node_shapes import NodeShape, node_documents
+from kubestow.simulator.resource_claim_controller import ResourceClaimController
 from kubestow.simulator.volume_controller import VolumeController
 
 NODE_COUNT: Final = 10
@@ -202,6 +203,7 @@ def controllers_for(
         DisruptionController(store, clock),
         VolumeController(store),
         EphemeralVolumeController(store),
+        ResourceClaimController(store),
         GarbageCollector(store),
         NamespaceController(store),
         NamespaceContent(store, authority=authority),

@@ -25,6 +25,8 @@ from kubestow.queue import QueuedPod
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.kubelets import FakeKubelets
+from kubestow.simulator.loaded_claims import relink_claims
+from kubestow.simulator.resource_claim_controller import ResourceClaimController
 from kubestow.simulator.virtual_time import VirtualClock
 from kubestow.simulator.volume_controller import VolumeController
 from kubestow.simulator.workloads import expand_workloads
@@ -124,6 +126,7 @@ class Simulation:
         self._started_ns = self._clock.now_ns()
         store = MemoryCluster(self._clock, seed=seed)
         load_cluster(store, documents)
+        relink_claims(store)
         pods = pods_of(store)
         self._waiting = [pod for pod in pods if not pod.spec.node_name and not is_terminal(pod)]
         self._running = [pod for pod in pods if pod.spec.node_name and not is_terminal(pod)]
@@ -137,6 +140,7 @@ class Simulation:
                 FakeKubelets(store, self._clock, starts_pods=False),
                 VolumeController(store),
                 EphemeralVolumeController(store),
+                ResourceClaimController(store),
             ],
             seed=seed,
             factory=factory,

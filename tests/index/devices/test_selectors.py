@@ -14,8 +14,8 @@ DEVICE = make_device(
 )
 
 
-def publish(device: Device) -> PublishedDevice:
-    return PublishedSlice(make_slice(device)).devices[0]
+def publish(device: Device, *, allows_lists: bool = False) -> PublishedDevice:
+    return PublishedSlice(make_slice(device), allows_lists=allows_lists).devices[0]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,14 @@ def test_one_odd_attribute_fails_every_selector(attribute: DeviceAttribute, text
 def test_lists_can_be_asked_for_what_they_include() -> None:
     device = Device(name="dev", attributes={"tags": DeviceAttribute(string_values=("a", "b"))})
     expression = 'device.attributes["d.com"].tags.includes("b")'
-    assert selects(expression, publish(device))
+    assert selects(expression, publish(device, allows_lists=True))
+
+
+def test_lists_need_their_gate() -> None:
+    device = Device(name="dev", attributes={"tags": DeviceAttribute(string_values=("a", "b"))})
+    text = "^CEL runtime error: attribute tags: unsupported attribute value$"
+    with pytest.raises(SelectorFailure, match=text):
+        selects("true", publish(device))
 
 
 def test_answers_are_asked_once_per_device() -> None:

@@ -7,8 +7,8 @@ from kubestow.clock import Clock
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator, InvalidPools, TimedOut
+from kubestow.plugins.dynamic_resources.features import Features
 from kubestow.plugins.dynamic_resources.requests import plan_claim
-from kubestow.plugins.dynamic_resources.search import Features
 from kubestow.testing import ManualClock, make_node
 from kubestow.testing.devices import make_claim, make_device_class, make_request, make_slice
 
@@ -21,7 +21,7 @@ class Lab:
         self.objects.put(make_device_class(), make_slice("d1", "d2", node="n1"))
         self._known = KnownDevices.of(self.objects, DEFAULT_GATES)
         self._allocator = DeviceAllocator(
-            self._known, Features(), clock or ManualClock(), timeout_s
+            self._known, Features(), timeout_s, clock or ManualClock()
         )
 
     def devices(self, count: int = 1) -> list[str] | None:

@@ -11,6 +11,8 @@ import pytest
 from kubestow.api.decode import to_document
 from kubestow.api.device import (
     AllocatedDeviceStatus,
+    AllocationResult,
+    DeviceAllocationResult,
     DeviceClass,
     ResourceClaim,
     ResourceSlice,
@@ -29,6 +31,8 @@ from kubestow.framework.metrics import NoPluginMetrics
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.binding_conditions import Readiness, binding_state
 from kubestow.plugins.dynamic_resources.writes import FINALIZER
 from kubestow.testing import (
     ManualClock,
@@ -40,6 +44,7 @@ from kubestow.testing import (
     run_filter,
 )
 from kubestow.testing.devices import (
+    make_allocation,
     make_claim,
     make_device,
     make_device_class,
@@ -134,24 +139,40 @@ class Counted(NoPluginMetrics):
 
     def __init__(self) -> None:
         self.waits: list[tuple[str, str, float]] = []
+        self.totals: list[tuple[str, str]] = []
         self.creations: list[bool] = []
 
-    def device_conditions_ended(
+    def device_wait_ended(
         self, profile_name: str, driver: str, status: str, duration_s: float
     ) -> None:
         self.waits.append((driver, status, duration_s))
+
+    def device_conditions_ended(self, profile_name: str, driver: str, status: str) -> None:
+        self.totals.append((driver, status))
 
     def claim_created(self, *, is_success: bool) -> None:
         self.creations.append(is_success)
 
 
 class FlakyClient(MemoryClient):
-    """Lets another client write first, or fails, at the next update."""
+    """Lets another client write first, or fails, at the next update; fails to create or patch."""
 
     def __init__(self, server: MemoryCluster) -> None:
         super().__init__(server)
         self.before_update: Callable[[], None] | None = None
         self.error: ApiError | None = None
+        self.create_error: ApiError | None = None
+        self.pod_patch_error: ApiError | None = None
+
+    async def create(self, obj: Any) -> Any:
+        if self.create_error is not None:
+            raise self.create_error
+        return await super().create(obj)
+
+    async def patch(self, cls: Any, *args: Any, **options: Any) -> Any:
+        if cls is Pod and self.pod_patch_error is not None:
+            raise self.pod_patch_error
+        return await super().patch(cls, *args, **options)
 
     async def update(self, old: Any, new: Any, *, subresource: Any = "") -> Any:
         if self.error is not None:
@@ -429,6 +450,50 @@ def test_a_special_claim_without_mappings_fails_and_is_deleted() -> None:
     run(main)
 
 
+@pytest.mark.parametrize(
+    ("failing", "text"),
+    [
+        ("create_error", "create claim for extended resources default/: no"),
+        ("pod_patch_error", "update pod default/web ExtendedResourceClaimStatus: no"),
+    ],
+)
+def test_failed_writes_for_the_special_claim(failing: str, text: str) -> None:
+    cluster = Cluster(pod=make_pod("web", requests={GPU: 1}), classes=(SERVES_GPU,))
+
+    async def main() -> None:
+        cluster.reserve()
+        setattr(cluster.client, failing, ApiError("no"))
+        with pytest.raises(PluginError, match=f"^{text}$"):
+            await cluster.pre_bind()
+        await cluster.unreserve()
+        assert cluster.claims() == []
+
+    run(main)
+
+
+def test_the_special_claim_is_deleted_though_its_finalizer_was_added_meanwhile() -> None:
+    cluster = Cluster(pod=make_pod("web", requests={GPU: 1}), classes=(SERVES_GPU,))
+
+    class FailsSecondUpdate(FlakyClient):
+        async def update(self, old: Any, new: Any, *, subresource: Any = "") -> Any:
+            if subresource == "status":
+                raise ApiError("no")
+            return await super().update(old, new, subresource=subresource)
+
+    cluster.client.__class__ = FailsSecondUpdate
+
+    async def main() -> None:
+        cluster.reserve()
+        with pytest.raises(PluginError, match="add allocation and reservation to claim"):
+            await cluster.pre_bind()
+        (claim,) = cluster.claims()
+        assert claim.metadata.finalizers == (FINALIZER,)
+        await cluster.unreserve()
+        assert cluster.claims() == []
+
+    run(main)
+
+
 # --- Binding conditions (B10) -----------------------------------------------------------------
 
 SLOW = make_slice(
@@ -485,7 +550,7 @@ def test_binding_waits_until_devices_are_ready() -> None:
 
 
 def test_a_device_that_fails_ends_the_wait() -> None:
-    broken = Condition(type="Broken", status="True", reason="Burnt", message="smoke")
+    broken = Condition(type="Broken", status="True", reason="Burnt", message='smoke\tand "fire"')
     cluster = Waiting({5.0: broken})
 
     async def main() -> None:
@@ -493,7 +558,7 @@ def test_a_device_that_fails_ends_the_wait() -> None:
         with pytest.raises(PluginError) as caught:
             await cluster.pre_bind()
         assert str(caught.value) == (
-            'device binding failed: claim=default/c, reason=Burnt, message="smoke"'
+            'device binding failed: claim=c, reason=Burnt, message="smoke\\tand \\"fire\\""'
         )
         assert cluster.counted.waits == [("d.com", "failure", 5)]
 
@@ -522,5 +587,85 @@ def test_devices_that_are_ready_at_once_are_not_waited_for() -> None:
         await cluster.pre_bind()
         assert cluster.events.events == []
         assert cluster.counted.waits == []
+
+    run(main)
+
+
+READY = Condition(type="Ready", status="True")
+BROKEN = Condition(type="Broken", status="True", reason="Burnt", message="smoke")
+
+
+def prepared(name: str, *devices: tuple[str, Condition | None]) -> ResourceClaim:
+    """A claim to devices that have to be prepared, with what is reported on each of them."""
+    allocation = make_allocation(*(f"p/{device}" for device, _ in devices))
+    results = tuple(
+        msgspec.structs.replace(
+            result, binding_conditions=("Ready",), binding_failure_conditions=("Broken",)
+        )
+        for result in allocation.devices.results
+    )
+    claim = make_claim(
+        name, allocation=AllocationResult(devices=DeviceAllocationResult(results=results))
+    )
+    reported = tuple(
+        AllocatedDeviceStatus(driver="d.com", pool="p", device=device, conditions=(condition,))
+        for device, condition in devices
+        if condition is not None
+    )
+    status = msgspec.structs.replace(claim.status, devices=reported)
+    return msgspec.structs.replace(claim, status=status)
+
+
+@pytest.mark.parametrize(
+    ("devices", "readiness"),
+    [
+        pytest.param([("a", READY), ("b", READY)], Readiness.READY, id="all"),
+        pytest.param([("a", READY), ("b", BROKEN)], Readiness.FAILED, id="the-second-failed"),
+        pytest.param([("a", None), ("b", BROKEN)], Readiness.PENDING, id="B15-no-status-first"),
+        pytest.param(
+            [("a", Condition(type="Ready", status="False")), ("b", BROKEN)],
+            Readiness.PENDING,
+            id="B15-not-ready-first",
+        ),
+        pytest.param([("a", BROKEN), ("b", None)], Readiness.FAILED, id="failed-first"),
+    ],
+)
+def test_the_first_device_that_is_not_ready_decides(
+    devices: list[tuple[str, Condition | None]], readiness: Readiness
+) -> None:
+    assert binding_state(prepared("c", *devices)).readiness is readiness
+
+
+def test_a_claim_without_allocation_is_not_ready() -> None:
+    assert binding_state(make_claim("c")).readiness is Readiness.PENDING
+
+
+def test_the_first_claim_that_is_not_ready_decides() -> None:
+    """The failure of the second claim is not seen while the first is waited for."""
+    pod = make_pod("web")
+    reserved = [
+        msgspec.structs.replace(
+            claim,
+            status=msgspec.structs.replace(
+                claim.status, reserved_for=make_claim(reserved_for=[pod]).status.reserved_for
+            ),
+        )
+        for claim in (prepared("c", ("a", None), ("x", None)), prepared("e", ("b", BROKEN)))
+    ]
+    cluster = Cluster(*reserved, pod=pod)
+    attempt = Attempt()
+    attempt.claims = reserved
+
+    async def main() -> None:
+        binder = cluster.plugin._binder  # pyright: ignore[reportPrivateUsage]
+
+        async def sleep(seconds: float) -> None:
+            cluster.clock.advance_s(seconds)
+
+        binder._sleep = sleep  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(PluginError, match="context deadline exceeded"):
+            await binder.bind(attempt, pod, "n1")
+        assert cluster.counted.waits == [("d.com", "timeout", 600)] * 3
+        assert cluster.counted.totals == [("d.com", "timeout")] * 3
 
     run(main)

@@ -17,6 +17,8 @@ from kubestow.api.node import Node
 from kubestow.api.pod import NodeSelector, Pod, PodResourceClaim, PodResourceClaimStatus
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.objects import ClusterObjects
+from kubestow.clock import SystemClock
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -25,6 +27,7 @@ from kubestow.framework.events import Action, ClusterEvent, Hint, Resource
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.plugins.dynamic_resources.allocator import TimedOut
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.testing import (
     ManualClock,
@@ -62,6 +65,7 @@ class Lab:
         *objects: object,
         nodes: Sequence[Node] | None = None,
         args: DynamicResourcesArgs | None = None,
+        gates: FeatureGates = DEFAULT_GATES,
     ) -> None:
         self.objects = ClusterObjects()
         self.objects.put(
@@ -72,7 +76,9 @@ class Lab:
         )
         self.clock = ManualClock(1_000_000)
         self.snapshot = make_snapshot(nodes or [make_node("n1"), make_node("n2")])
-        self.handle = make_handle(self.snapshot, objects=self.objects, clock=self.clock)
+        self.handle = make_handle(
+            self.snapshot, objects=self.objects, clock=self.clock, feature_gates=gates
+        )
         self.written: list[str] = []
 
         def note(work: object) -> None:
@@ -283,6 +289,67 @@ def test_a_nanosecond_times_out() -> None:
     found = run_filter(lab.plugin, claiming("c"), lab.snapshot)
     assert found["n1"].code is Code.ERROR
     assert found["n1"].message == "node n1: timed out trying to allocate devices"
+
+
+def test_one_node_that_times_out_ends_the_attempt() -> None:
+    """The other nodes are not searched: that would take as long again on each of them."""
+    lab = Lab(make_claim("c", make_request()))
+    searched: list[str] = []
+
+    def time_out(node: Node, plans: object) -> None:
+        searched.append(node.metadata.name)
+        raise TimedOut
+
+    lab.plugin._filter._allocator.allocate = time_out  # pyright: ignore
+    found = run_filter(lab.plugin, claiming("c"), lab.snapshot)
+    assert searched == ["n1"]
+    assert [found[name].message for name in ("n1", "n2")] == [
+        "node n1: timed out trying to allocate devices",
+        "node n2: timed out trying to allocate devices",
+    ]
+    run_filter(lab.plugin, claiming("c"), lab.snapshot)
+    assert searched == ["n1", "n1"]
+
+
+def test_the_filter_timeout_is_real_time() -> None:
+    """Simulated time stands still during a search, however long it takes."""
+    lab = Lab()
+    allocator = lab.plugin._filter._allocator  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(allocator._clock, SystemClock)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_alternatives_need_their_gate() -> None:
+    lab = Lab(make_claim("c", CHOICE), gates=FeatureGates({"DRAPrioritizedList": False}))
+    status = lab.pre_filter(claiming("c"))
+    assert status is not None
+    assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert status.message == (
+        "resource claim default/c, request r: has subrequests, "
+        "but the DRAPrioritizedList feature is disabled"
+    )
+
+
+def test_alternatives_allocated_before_score_nothing_without_their_gate() -> None:
+    earlier = make_claim("e", CHOICE, allocation=make_allocation("p9/x", request="r/big"))
+    gates = FeatureGates({"DRAPrioritizedList": False})
+    lab = Lab(earlier, make_claim("c", make_request()), gates=gates)
+    state = CycleState()
+    lab.filter(claiming("e", "c"), state)
+    assert lab.plugin.score(state, PodInfo(claiming("e", "c")), nodes_of(lab.snapshot)) == 0
+
+
+def test_extended_resources_need_their_gate() -> None:
+    lab = Lab(SERVES_GPU, gates=FeatureGates({"DRAExtendedResource": False}))
+    status = lab.pre_filter(make_pod(requests={GPU: 1}))
+    assert status is not None
+    assert status.code is Code.SKIP
+
+
+def test_failed_binding_conditions_need_their_gate() -> None:
+    claim = waiting_claim(condition="True", failure="True")
+    gates = FeatureGates({"DRADeviceBindingConditions": False})
+    assert set(Lab(claim).filter(claiming("c"))) == {"n1", "n2"}
+    assert Lab(claim, gates=gates).filter(claiming("c")) == {}
 
 
 def test_errors_are_the_nodes_own() -> None:

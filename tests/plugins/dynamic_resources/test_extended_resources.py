@@ -2,6 +2,7 @@
 
 import pytest
 
+from kubestow.api.decode import to_document
 from kubestow.api.device import ResourceClaim
 from kubestow.api.pod import Container, Pod
 from kubestow.cache.objects import ObjectStore
@@ -48,6 +49,16 @@ def test_init_containers_reuse_devices_of_later_ones() -> None:
         "c:container-1-request-0",
         "init:container-1-request-0",
         "init:container-0-request-0",
+    ]
+
+
+def test_mappings_are_grouped_by_resource() -> None:
+    _, mappings = requests_of([container("i", gpu=2)], [container("m", gpu=1, nic=1)], NIC, GPU)
+    assert mappings == [
+        "m:container-1-request-0",
+        "i:container-1-request-0",
+        "i:container-0-request-0",
+        "m:container-1-request-1",
     ]
 
 
@@ -145,7 +156,14 @@ def test_a_new_claim_exists_in_memory_only() -> None:
     assert claim.metadata.name == SPECIAL_NAME
     assert claim.metadata.generate_name == "web-extended-resources-"
     assert claim.metadata.annotations == {EXTENDED_RESOURCE_ANNOTATION: "true"}
-    assert [owner.uid for owner in claim.metadata.owner_references] == [pod.metadata.uid]
+    (owner,) = claim.metadata.owner_references
+    assert to_document(owner) == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "web",
+        "uid": pod.metadata.uid,
+        "controller": True,
+    }
     assert is_in_memory(claim)
 
 

@@ -21,13 +21,13 @@ from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.errors import PluginError
 from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator
+from kubestow.plugins.dynamic_resources.features import Features
 from kubestow.plugins.dynamic_resources.requests import plan_claim
 from kubestow.plugins.dynamic_resources.results import (
     ClaimAllocation,
     preference_score,
     with_share_ids,
 )
-from kubestow.plugins.dynamic_resources.search import Features
 from kubestow.testing import ManualClock, make_node, make_term
 from kubestow.testing.devices import (
     make_allocation,
@@ -57,7 +57,7 @@ def allocate(
     objects = ClusterObjects()
     objects.put(*classes, *slices)
     known = KnownDevices.of(objects, DEFAULT_GATES)
-    allocator = DeviceAllocator(known, Features(), ManualClock(), timeout_s=10)
+    allocator = DeviceAllocator(known, Features(), 10, ManualClock())
     allocations = allocator.allocate(NODE, [plan_claim(claim, known.classes.get)])
     assert allocations is not None
     return allocations[0]

@@ -1,26 +1,25 @@
 """Which devices the claims of a pod get on a node (spec 08 B7.2 to B7.7, B13)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kubestow.api.device import (
     ALL,
+    AllocationResult,
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
+    DeviceAllocationResult,
     DeviceClass,
     DeviceConstraint,
     DeviceRequest,
-    DeviceSubRequest,
+    DeviceRequestAllocationResult,
     DeviceToleration,
     ResourceClaim,
     ResourceSlice,
 )
 from kubestow.api.node import Node
-from kubestow.api.quantity import parse_quantity
+from kubestow.api.quantity import Quantity, parse_quantity
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
 from kubestow.index.devices.allocated import AllocatedDevices
@@ -28,9 +27,11 @@ from kubestow.index.devices.claims import Claims
 from kubestow.index.devices.inventory import DeviceInventory, PublishedDevice
 from kubestow.index.devices.per_node import NodeSlots
 from kubestow.plugins.dynamic_resources import results
+from kubestow.plugins.dynamic_resources.features import Features
 from kubestow.plugins.dynamic_resources.pools import NodePools, node_pools
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, plan_claim
-from kubestow.plugins.dynamic_resources.search import Features, Pick, Search
+from kubestow.plugins.dynamic_resources.search import Search
+from kubestow.plugins.dynamic_resources.walk import Choice
 from kubestow.testing import make_node
 from kubestow.testing.devices import (
     make_allocation,
@@ -44,6 +45,7 @@ from kubestow.testing.devices import (
 )
 
 NODE = make_node("n1")
+_ALL_FEATURES = Features()
 CLASSES: dict[str, DeviceClass] = {
     "any": make_device_class("any"),
     "big": make_device_class("big", 'device.attributes["d.com"].size == "big"'),
@@ -63,6 +65,7 @@ def make_search(
     *,
     allocated: Iterable[ResourceClaim] = (),
     node: Node = NODE,
+    features: Features = _ALL_FEATURES,
     deadline: Callable[[], None] = never,
 ) -> tuple[Search, NodePools]:
     slice_store, claim_store = ObjectStore[ResourceSlice](), ObjectStore[ResourceClaim]()
@@ -71,7 +74,7 @@ def make_search(
     for claim in allocated:
         claim_store.put(claim)
     inventory = DeviceInventory(slice_store, NodeSlots())
-    pools = node_pools(inventory, node)
+    pools = node_pools(inventory, node, partitionable=features.partitionable)
 
     def reaches(published: PublishedDevice) -> bool:
         return published.reach.includes(node)
@@ -81,7 +84,7 @@ def make_search(
         pools,
         Claims(claim_store, AllocatedDevices(inventory.note_change)).allocated,
         reaches,
-        Features(),
+        features,
         deadline,
     )
     return search, pools
@@ -99,13 +102,15 @@ def allocate(
         for device in allocated
     ]
     search, _ = make_search(slices, claims, allocated=taken)
-    picks = search.run()
-    return None if picks is None else shown(picks)
+    choices = search.run()
+    return None if choices is None else shown(choices)
 
 
-def shown(picks: Sequence[Sequence[Pick]]) -> list[str]:
+def shown(choices: Iterable[Choice]) -> list[str]:
     return [
-        f"{pick.plan.full_name}:{pick.published.device.name}" for claim in picks for pick in claim
+        f"{pick.plan.full_name}:{pick.published.device.name}"
+        for choice in choices
+        for pick in choice.picks
     ]
 
 
@@ -383,6 +388,20 @@ def test_the_deadline_ends_the_search() -> None:
         search.run()
 
 
+def test_every_expression_is_preceded_by_a_look_at_the_clock() -> None:
+    """One expression may take half a second, and there may be thousands of devices."""
+    looks: list[int] = []
+
+    def count() -> None:
+        looks.append(1)
+
+    devices = [f"d{n:03}" for n in range(500)]
+    claim = make_claim("c", make_request("r", "true", "1 > 0", 'device.driver == "x"'))
+    search, _ = make_search([make_slice(*devices)], [claim], deadline=count)
+    assert search.run() is None
+    assert len(looks) >= 3 * len(devices)
+
+
 def test_errors_of_preparation_come_before_the_deadline() -> None:
     def late() -> None:
         raise AssertionError("the clock was looked at")
@@ -411,19 +430,19 @@ def shared_picks(*requests: DeviceRequest, consumed: str = "") -> list[int] | No
         first, _ = make_search(
             [SHARED], [make_claim("x", make_request(capacity={"memory": consumed}))]
         )
-        picks = first.run()
-        assert picks is not None
-        taken = [_claim_of(picks[0])]
+        choices = first.run()
+        assert choices is not None
+        taken = [_claim_of(choices[0])]
     search, _ = make_search([SHARED], [make_claim("c", *requests)], allocated=taken)
     found = search.run()
     if found is None:
         return None
-    return [(pick.taken or {})["memory"] // 10**9 for pick in found[0]]
+    return [(pick.taken or {})["memory"].value() for pick in found[0].picks]
 
 
-def _claim_of(picks: Sequence[Pick]) -> ResourceClaim:
+def _claim_of(choice: Choice) -> ResourceClaim:
     plan = ClaimPlan(make_claim("earlier"), (), ())
-    allocation = results.make_allocation(plan, picks, "n1")
+    allocation = results.make_allocation(plan, choice, "n1")
     return make_claim("earlier", allocation=results.with_share_ids(allocation, ["share"]))
 
 
@@ -523,112 +542,14 @@ def test_taints_have_to_be_tolerated(
     assert allocate(slices, make_claim("c", make_request(tolerations=tolerations))) == [expected]
 
 
-# --- Properties -------------------------------------------------------------------------------
-
-ATTRIBUTES = st.fixed_dictionaries({}, optional={"numa": st.integers(0, 1), "fast": st.booleans()})
-EXPRESSIONS = st.sampled_from(
-    (
-        "true",
-        'has(device.attributes["d.com"].numa)',
-        'device.attributes["d.com"].?fast.orValue(false)',
-        'device.attributes["d.com"].?numa.orValue(1) == 1',
-    )
-)
-FAILING = 'device.attributes["d.com"].fast'
-TOLERATIONS = st.sampled_from(((), (DeviceToleration(operator="Exists"),)))
-CONSTRAINTS = st.lists(st.sampled_from((MATCH_NUMA, DISTINCT_NUMA)), max_size=1)
-
-
-@st.composite
-def clusters(draw: st.DrawFn) -> list[ResourceSlice]:
-    devices = [
-        make_device(
-            f"d{number}",
-            attributes=draw(ATTRIBUTES),
-            consumes=draw(
-                st.sampled_from(({}, {"set": {"memory": "1"}}, {"set": {"memory": "2"}}))
-            ),
-            capacity=draw(st.sampled_from(({}, {"memory": "2"}))),
-            taints=draw(st.sampled_from(((), ("a:NoSchedule",)))),
-            shareable=draw(st.sampled_from((None, None, True))),
-        )
-        for number in range(draw(st.integers(0, 5)))
-    ]
-    counters = make_slice(name="counters", slice_count=2, counters={"set": {"memory": "3"}})
-    return [counters, make_slice(*devices, name="devices", slice_count=2)]
-
-
-@st.composite
-def claim_lists(
-    draw: st.DrawFn, *, expressions: st.SearchStrategy[str], modes: Sequence[str], count_max: int
-) -> list[ResourceClaim]:
-    def details() -> dict[str, object]:
-        return {
-            "count": draw(st.integers(1, count_max)),
-            "mode": draw(st.sampled_from(modes)),
-            "tolerations": draw(TOLERATIONS),
-            "capacity": draw(st.sampled_from((None, {"memory": "1"}))),
-        }
-
-    def alternative(name: str) -> DeviceSubRequest:
-        return make_alternative(name, draw(expressions), **details())
-
-    def request(name: str) -> DeviceRequest:
-        if draw(st.integers(0, 2)) == 0:
-            return make_alternatives(name, alternative("a"), alternative("b"))
-        admin = draw(st.sampled_from((None, None, True)))
-        return make_request(name, draw(expressions), admin=admin, **details())
-
-    return [
-        make_claim(
-            f"c{number}",
-            *(request(f"r{index}") for index in range(draw(st.integers(0, 2)))),
-            constraints=draw(CONSTRAINTS),
-        )
-        for number in range(draw(st.integers(1, 2)))
-    ]
-
-
-ALLOCATED = st.lists(st.sampled_from([f"pool/d{n}" for n in range(5)]), max_size=2, unique=True)
-
-
-def taken_claims(devices: Iterable[str]) -> list[ResourceClaim]:
-    return [make_claim(f"t-{d[5:]}", allocation=make_allocation(d)) for d in devices]
-
-
-@given(
-    slices=clusters(),
-    claims=claim_lists(
-        expressions=st.one_of(EXPRESSIONS, st.just(FAILING)),
-        modes=("ExactCount", "ExactCount", ALL),
-        count_max=3,
-    ),
-    allocated=ALLOCATED,
-)
-def test_looking_ahead_changes_nothing(
-    slices: list[ResourceSlice], claims: list[ResourceClaim], allocated: list[str]
-) -> None:
-    class PlainSearch(Search):
-        def _find_usable(self) -> None:
-            """As upstream: try everything."""
-
-    def outcome(cls: type[Search]) -> object:
-        search, _ = make_search(slices, claims, allocated=taken_claims(allocated))
-        search.__class__ = cls
-        try:
-            picks = search.run()
-        except PluginError as error:
-            return str(error)
-        return None if picks is None else shown(picks)
-
-    assert outcome(Search) == outcome(PlainSearch)
+# --- Work --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("count", "asked"),
     [
         pytest.param(1, {"d0", "d1"}, id="one-up-to-the-first-that-fits"),
-        pytest.param(2, {"d0", "d1", "d2", "d3"}, id="two-all"),
+        pytest.param(2, {"d0", "d1", "d2"}, id="two-up-to-the-second"),
     ],
 )
 def test_selectors_are_asked_of_devices(count: int, asked: set[str]) -> None:
@@ -640,145 +561,256 @@ def test_selectors_are_asked_of_devices(count: int, asked: set[str]) -> None:
     assert {device.device.name for device, _ in pools.devices if device.matches} == asked
 
 
-@given(
-    slices=clusters(),
-    claims=claim_lists(expressions=EXPRESSIONS, modes=("ExactCount",), count_max=1),
-    allocated=ALLOCATED,
-)
-def test_single_devices_are_the_first_that_fit_together(
-    slices: list[ResourceSlice], claims: list[ResourceClaim], allocated: list[str]
-) -> None:
-    check_against_reading(slices, claims, allocated)
+FORTY = make_slice(*(f"d{number:02}" for number in range(40)))
+TAKEN_0 = 'device.attributes["d.com"].?first.orValue(false)'
 
 
-@given(
-    slices=clusters(),
-    claims=claim_lists(expressions=EXPRESSIONS, modes=("ExactCount",), count_max=3),
-    allocated=ALLOCATED,
+def choice_of(name: str, *counts: int) -> DeviceRequest:
+    return make_alternatives(
+        name, *(make_alternative(f"s{n}", count=count) for n, count in enumerate(counts))
+    )
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected", "steps_max"),
+    [
+        pytest.param(
+            make_claim("c", choice_of("a", 30, 1), choice_of("b", 4, 3)),
+            ["a/s1:d00", *(f"b/s0:d{number:02}" for number in range(1, 5))],
+            80,
+            id="B15-alternatives-that-are-all-too-large-end-the-request-before",
+        ),
+        pytest.param(
+            make_claim("c", make_request("a", count=20), make_request("b", count=12)),
+            [f"{'ab'[number >= 20]}:d{number:02}" for number in range(32)],
+            300,
+            id="as-many-as-a-claim-may-have",
+        ),
+        pytest.param(
+            make_claim("c", make_request("a", count=25), choice_of("b", 7, 1)),
+            [f"{'a' if number < 25 else 'b/s0'}:d{number:02}" for number in range(32)],
+            300,
+            id="first-choice-fits-exactly",
+        ),
+    ],
 )
-def test_several_devices_are_the_first_that_fit_together(
-    slices: list[ResourceSlice], claims: list[ResourceClaim], allocated: list[str]
+def test_steps_of_many_equal_devices(
+    claim: ResourceClaim, expected: list[str], steps_max: int
 ) -> None:
-    # What `distinctAttribute` remembers depends on what was tried before, not on the choice alone.
-    claims = [
-        make_claim(
-            claim.metadata.name,
-            *claim.spec.devices.requests,
-            constraints=[c for c in claim.spec.devices.constraints if c.match_attribute],
-        )
-        for claim in claims
+    search, _ = make_search([FORTY], [claim])
+    choices = search.run()
+    assert choices is not None
+    assert shown(choices) == expected
+    assert search.steps <= steps_max
+
+
+def hostile_claims() -> Iterator[object]:
+    equal = make_slice(*(f"d{number:02}" for number in range(30)))
+    yield pytest.param(
+        [equal],
+        [make_claim("c", make_request("a", count=16), make_request("b", count=15))],
+        False,
+        2_000,
+        id="one-device-too-few",
+    )
+    yield pytest.param(
+        [make_slice(make_device("d00", attributes={"first": True}), *(f"d{n}" for n in range(33)))],
+        [
+            make_claim(
+                "c", *(make_request(f"r{n:02}") for n in range(31)), make_request("last", TAKEN_0)
+            )
+        ],
+        True,
+        20_000,
+        id="the-last-request-needs-the-first-device",
+    )
+    shared = [make_device(f"d{n:02}", capacity={"memory": "4"}, shareable=True) for n in range(30)]
+    yield pytest.param(
+        [make_slice(*shared)],
+        [
+            make_claim("c", make_request("a", count=30, capacity={"memory": "3"})),
+            make_claim("e", make_request("b", count=1, capacity={"memory": "2"})),
+        ],
+        False,
+        5_000,
+        id="shared-devices-that-are-too-full",
+    )
+    pairs = [make_device(f"d{n:02}", attributes={"numa": n // 2}) for n in range(40)]
+    yield pytest.param(
+        [make_slice(*pairs)],
+        [make_claim("c", make_request(count=3), constraints=[MATCH_NUMA])],
+        False,
+        2_000,
+        id="no-three-devices-match",
+    )
+    drawing = [make_device(f"d{n:02}", consumes={"set": {"memory": "1"}}) for n in range(30)]
+    yield pytest.param(
+        [
+            make_slice(name="counters", slice_count=2, counters={"set": {"memory": "10"}}),
+            make_slice(*drawing, slice_count=2),
+        ],
+        [make_claim("c", make_request(count=11))],
+        False,
+        2_000,
+        id="counters-for-too-few",
+    )
+    yield pytest.param(
+        [make_slice(*(f"d{n:04}" for n in range(128)), pool=f"p{p:03}") for p in range(40)],
+        [make_claim(f"c{c}", *(choice_of(f"r{r:02}", 1, 2) for r in range(32))) for c in range(12)],
+        True,
+        80_000,
+        id="more-devices-than-nested-calls",
+    )
+
+
+@pytest.mark.parametrize(("slices", "claims", "is_found", "steps_max"), list(hostile_claims()))
+def test_steps_of_hostile_claims(
+    slices: list[ResourceSlice], claims: list[ResourceClaim], is_found: bool, steps_max: int
+) -> None:
+    """Most of these take more than 2²⁰ steps if every combination is tried."""
+    search, _ = make_search(slices, claims)
+    assert (search.run() is not None) == is_found
+    assert search.steps <= steps_max
+
+
+def test_few_of_many_devices_take_few_steps() -> None:
+    """Nothing is computed for devices behind the ones that are found."""
+    slices = [make_slice(*(f"d{n:04}" for n in range(128)), pool=f"p{p:03}") for p in range(80)]
+    search, pools = make_search(slices, [make_claim("c", make_request("r", "true", count=2))])
+    assert search.run() is not None
+    assert search.steps <= 8
+    assert sum(bool(device.matches) for device, _ in pools.devices) == 2
+
+
+# --- Shared devices and required ones ----------------------------------------------------------
+
+SHARED_WITH_COUNTERS = [
+    make_slice(name="counters", slice_count=2, counters={"set": {"c": "1"}}),
+    make_slice(make_device("d", consumes={"set": {"c": "1"}}, shareable=True), slice_count=2),
+]
+
+
+def test_a_shared_device_is_charged_to_counters_once() -> None:
+    """Spec 08 B7.5: also where it has no capacity of which the shares could take something."""
+    claim = make_claim("c", make_request("r0"), make_request("r1"))
+    assert allocate(SHARED_WITH_COUNTERS, claim) == ["r0:d", "r1:d"]
+
+
+@pytest.mark.parametrize(
+    ("consumed", "expected"),
+    [
+        pytest.param({"memory": parse_quantity("0")}, ["r:d"], id="lists-capacities"),
+        pytest.param({}, None, id="lists-none"),
+    ],
+)
+def test_allocated_shares_that_list_capacities_were_charged(
+    consumed: dict[str, Quantity], expected: list[str] | None
+) -> None:
+    result = DeviceRequestAllocationResult(
+        request="r",
+        driver="d.com",
+        pool="pool",
+        device="d",
+        share_id="share",
+        consumed_capacity=consumed,
+    )
+    allocation = AllocationResult(devices=DeviceAllocationResult(results=(result,)))
+    earlier = make_claim("earlier", allocation=allocation)
+    search, _ = make_search(
+        SHARED_WITH_COUNTERS, [make_claim("c", make_request())], allocated=[earlier]
+    )
+    choices = search.run()
+    assert (None if choices is None else shown(choices)) == expected
+
+
+def test_of_a_required_device_the_constraint_is_checked_before_its_capacity() -> None:
+    full = make_device("d1", capacity={"memory": "2"}, shareable=True, attributes={"numa": 1})
+    slices = make_slice(full, make_device("d0", attributes={"numa": 0}))
+    claim = make_claim(
+        "c",
+        make_request("r0", 'device.attributes["d.com"].numa == 0'),
+        make_request("r1", "device.allowMultipleAllocations", mode=ALL),
+        constraints=[MATCH_NUMA],
+    )
+    earlier = make_claim("e", make_request("r", "device.allowMultipleAllocations"))
+    text = "claim default/c, request r1: cannot add device d.com/pool/d1 because a claim constraint"
+    search, _ = make_search([slices], [earlier, claim])
+    with pytest.raises(PluginError, match=text):
+        search.run()
+
+
+# --- Gates that are off --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("features", "request_", "expected"),
+    [
+        pytest.param(
+            Features(consumable_capacity=False),
+            make_request(capacity={"memory": "1"}),
+            "claim default/c, request r: has capacity requests, "
+            "but the DRAConsumableCapacity feature is disabled",
+            id="capacity",
+        ),
+        pytest.param(
+            Features(consumable_capacity=False),
+            make_alternatives(
+                "r", make_alternative("a"), make_alternative("b", capacity={"memory": "1"})
+            ),
+            "claim default/c, subrequest b: has capacity requests, "
+            "but the DRAConsumableCapacity feature is disabled",
+            id="capacity-of-an-alternative",
+        ),
+        pytest.param(
+            Features(consumable_capacity=False, binding_conditions=False),
+            make_request(capacity={"memory": "1"}),
+            ["r:plain"],
+            id="the-older-search-ignores-capacity",
+        ),
+        pytest.param(
+            Features(binding_conditions=False),
+            make_request(count=3),
+            ["r:plain", "r:shared", "r:tainted-1"],
+            id="devices-to-prepare-are-left-out",
+        ),
+        pytest.param(
+            Features(partitionable=False),
+            make_request(count=4),
+            None,
+            id="devices-that-draw-are-left-out",
+        ),
+        pytest.param(
+            Features(taints=False),
+            make_request(count=4),
+            ["r:plain", "r:shared", "r:tainted-1", "r:slow"],
+            id="taints-do-not-count",
+        ),
+    ],
+)
+def test_gates_that_are_off(
+    features: Features, request_: DeviceRequest, expected: list[str] | str | None
+) -> None:
+    slices = [
+        make_slice(name="counters", slice_count=2, pool="a", counters={"set": {"c": "9"}}),
+        make_slice(
+            make_device("plain"),
+            make_device("shared", shareable=True),
+            make_device("tainted-1", taints=() if features.taints else ("a:NoSchedule",)),
+            *([] if features.partitionable else [make_device("x", consumes={"set": {"c": "1"}})]),
+            slice_count=2,
+            pool="a",
+        ),
+        make_slice(
+            make_device("slow", binding_conditions=["Ready"]),
+            pool="b",
+            per_device=None if features.partitionable else False,
+        ),
     ]
-    check_against_reading(slices, claims, allocated)
-
-
-def check_against_reading(
-    slices: list[ResourceSlice], claims: list[ResourceClaim], allocated: list[str]
-) -> None:
-    taken = taken_claims(allocated)
-    search, pools = make_search(slices, claims, allocated=taken)
-    picks = search.run()
-    devices = [published for published, _ in pools.devices]
-    expected = next(
-        (choice for choice in all_choices(claims, devices) if is_valid(choice, devices, allocated)),
-        None,
-    )
-    assert (None if picks is None else shown(picks)) == (
-        None if expected is None else [f"{name}:{d.device.name}" for _, name, _, d in expected]
-    )
-
-
-# A choice: claim, request name, request, device; in the order of the slots.
-Choice = list[tuple[ResourceClaim, str, object, PublishedDevice]]
-
-
-def all_choices(
-    claims: Sequence[ResourceClaim], devices: Sequence[PublishedDevice]
-) -> Iterator[Choice]:
-    """Every way to give devices to requests, in the order in which they are tried."""
-    requests = [(claim, request) for claim in claims for request in claim.spec.devices.requests]
-
-    def rest(index: int) -> Iterator[Choice]:
-        if index == len(requests):
-            yield []
-            return
-        claim, request = requests[index]
-        options = (
-            [(request.name, request.exactly)]
-            if request.exactly
-            else [(f"{request.name}/{each.name}", each) for each in request.first_available]
-        )
-        for name, details in options:
-            assert details is not None
-            for chosen in combinations(devices, details.count):
-                for others in rest(index + 1):
-                    yield [(claim, name, details, device) for device in chosen] + others
-
-    return rest(0)
-
-
-def is_valid(choice: Choice, devices: Sequence[PublishedDevice], allocated: Sequence[str]) -> bool:
-    """One look at a complete choice, rule by rule (B7.4)."""
-    in_use = {name.removeprefix("pool/") for name in allocated}
-    left = 3 - sum(cost(d) for d in devices if d.device.name in in_use)
-    taken: dict[str, list[str]] = {}
-    memory: dict[str, int] = {}
-    values: dict[str, dict[str, int]] = {}
-    for claim, name, details, published in choice:
-        device, claim_name = published.device, claim.metadata.name
-        is_admin = bool(getattr(details, "admin_access", None))
-        takers = taken.get(device.name, [])
-        if claim_name in takers if is_admin else takers or device.name in in_use:
-            return False
-        expression = details.selectors[0].cel.expression
-        if not reads_true(expression, device.attributes):
-            return False
-        if details.capacity is not None and not device.capacity:
-            return False
-        amount = 0
-        if device.capacity:
-            amount = 2 if details.capacity is None else 1
-            if memory.get(device.name, 0) + amount > 2:
-                return False
-        is_shared = bool(device.allow_multiple_allocations)
-        if cost(published) and not (is_shared and memory.get(device.name)):
-            left -= cost(published)
-            if left < 0:
-                return False
-        if device.taints and not details.tolerations:
-            return False
-        for constraint in claim.spec.devices.constraints:
-            attribute = device.attributes.get("numa")
-            if attribute is None or attribute.int_value is None:
-                return False
-            seen = values.setdefault(claim_name, {})
-            if constraint.match_attribute:
-                if any(value != attribute.int_value for value in seen.values()):
-                    return False
-            elif attribute.int_value in seen.values():
-                return False
-            seen[name.partition("/")[0]] = attribute.int_value
-        if is_shared:
-            memory[device.name] = memory.get(device.name, 0) + amount
-        else:
-            taken.setdefault(device.name, []).append(claim_name)
-    return True
-
-
-def cost(published: PublishedDevice) -> int:
-    return sum(
-        int(counter.value.value())
-        for consumption in published.device.consumes_counters
-        for counter in consumption.counters.values()
-    )
-
-
-def reads_true(expression: str, attributes: dict[str, object]) -> bool:
-    numa_value = getattr(attributes.get("numa"), "int_value", None)
-    fast = getattr(attributes.get("fast"), "bool_value", None)
-    if expression == "true":
-        return True
-    if "has" in expression:
-        return numa_value is not None
-    if "fast" in expression:
-        return bool(fast)
-    return numa_value in (None, 1)
+    search, _ = make_search(slices, [make_claim("c", request_)], features=features)
+    if isinstance(expected, str):
+        with pytest.raises(PluginError) as caught:
+            search.run()
+        assert str(caught.value) == expected
+        return
+    choices = search.run()
+    assert (None if choices is None else shown(choices)) == expected

@@ -294,3 +294,15 @@ def test_sampling_has_the_given_share() -> None:
     sampler = Sampler(np.random.default_rng(7))
     hits = sum(sampler() for _ in range(20_000))
     assert 1800 < hits < 2200
+
+
+def test_waits_for_devices_are_measured_and_counted_apart() -> None:
+    """Spec 08 B10: the duration once per device, the total once per device with conditions."""
+    catalogue = SchedulerCatalogue(MetricsRegistry(), DEFAULT_GATES)
+    recorder = SchedulerRecorder(catalogue, ManualClock(), np.random.default_rng(1))
+    recorder.device_wait_ended(PROFILE, "d.com", "success", 2.5)
+    recorder.device_wait_ended(PROFILE, "d.com", "success", 2.5)
+    recorder.device_conditions_ended(PROFILE, "d.com", "success")
+    labels = (PROFILE, "d.com", "success")
+    assert catalogue.device_wait_duration.labels(*labels).sum == 5
+    assert catalogue.device_allocations.labels(*labels).value == 1

@@ -15,6 +15,7 @@ from kubestow.api.meta import JsonObject, ResourceList
 from kubestow.api.pod import DEFAULT_SCHEDULER_NAME
 from kubestow.api.quantity import ZERO, parse_quantity
 from kubestow.api.resources import CPU, MEMORY, is_hugepage
+from kubestow.apiserver.writes.device_defaults import default_claim, default_claim_template
 from kubestow.apiserver.writes.workloads import (
     default_daemon_set,
     default_deployment,
@@ -294,4 +295,6 @@ _STEPS: Final[dict[str, tuple[_Step, ...]]] = {
     "Deployment": (default_deployment,),
     "Job": (default_job,),
     "Service": (default_service,),
+    "ResourceClaim": (default_claim,),
+    "ResourceClaimTemplate": (default_claim_template,),
 }

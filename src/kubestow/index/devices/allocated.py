@@ -35,6 +35,8 @@ class AllocatedDevices:
         self._dedicated: dict[DeviceId, int] = {}
         self._shared: dict[DeviceId, int] = {}
         self._consumed: dict[DeviceId, Consumed] = {}
+        # Device → number of its shares that list what they take of its capacities.
+        self._listing: dict[DeviceId, int] = {}
         # By UID, with the number of reasons to count it: a claim counts once.
         self._claims: dict[str, tuple[_Results, int]] = {}
 
@@ -47,6 +49,10 @@ class AllocatedDevices:
     def consumed(self, device: DeviceId) -> Consumed:
         """What is taken of the capacities of a shared device."""
         return self._consumed.get(device, _NOTHING)
+
+    def lists_capacities(self, device: DeviceId) -> bool:
+        """Whether some share of the device lists capacities, be it of nothing."""
+        return device in self._listing
 
     def count(self, claim: ResourceClaim) -> None:
         """Count the claim's devices as taken, for one more reason."""
@@ -77,6 +83,8 @@ class AllocatedDevices:
                 _add(self._dedicated, device, sign)
                 continue
             _add(self._shared, device, sign)
+            if result.consumed_capacity:
+                _add(self._listing, device, sign)
             consumed = self._consumed.setdefault(device, {})
             for name, quantity in result.consumed_capacity.items():
                 consumed[name] = consumed.get(name, 0) + sign * quantity.nano

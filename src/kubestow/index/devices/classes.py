@@ -1,6 +1,5 @@
 """Which extended resources are served by devices: resource name → device class (spec 05 §8.3)."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -12,12 +11,18 @@ _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class DeviceClassMap:
-    """Finds the class of a resource name; keeps its table until the store changes."""
+    """Finds the class of a resource name.
+
+    Spec 08 B11: the map depends on the order of events, not only on the classes that exist. What a
+    class that goes away leaves behind is taken by no other class, until that one is updated.
+    """
 
     def __init__(self, store: ObjectStore[DeviceClass]) -> None:
         self._store = store
-        self._version = -1
         self._by_resource: dict[str, DeviceClass] = {}
+        for device_class in store:
+            self._changed(None, device_class)
+        store.subscribe(self._changed)
 
     @property
     def is_empty(self) -> bool:
@@ -30,29 +35,26 @@ class DeviceClassMap:
 
     def class_of(self, resource: str) -> DeviceClass | None:
         """The class that serves the resource; None if no class does."""
-        if self._version != self._store.version:
-            self._by_resource = classes_by_resource(self._store)
-            self._version = self._store.version
         return self._by_resource.get(resource)
 
+    def _changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        """Of two classes with one name the later created wins, then the one with the smaller name.
 
-def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    """Resource name → class, for classes in order of arrival.
-
-    Of two classes with one resource name the later created wins, then the one with the smaller
-    name. Spec 08 B11: a class that arrives later and loses is not served under its class name
-    either; one that arrived before keeps its class name.
-    """
-    found: dict[str, DeviceClass] = {}
-    for each in classes:
-        name = each.spec.extended_resource_name
-        if name:
-            holder = found.get(name)
-            if holder is not None and not _wins(each, holder):
-                continue
-            found[name] = each
-        found[DEVICE_CLASS_PREFIX + each.metadata.name] = each
-    return found
+        A class that loses is not served under its class name either, unless it was before. So is a
+        change of a class that keeps its name: against itself it does not win.
+        """
+        name = None if new is None else new.spec.extended_resource_name
+        holder = None if name is None else self._by_resource.get(name)
+        if new is not None and holder is not None and not _wins(new, holder):
+            return
+        if old is not None:
+            # Whichever class has the name.
+            self._by_resource.pop(old.spec.extended_resource_name or "", None)
+            self._by_resource.pop(DEVICE_CLASS_PREFIX + old.metadata.name, None)
+        if new is not None:
+            if name:
+                self._by_resource[name] = new
+            self._by_resource[DEVICE_CLASS_PREFIX + new.metadata.name] = new
 
 
 def _wins(challenger: DeviceClass, holder: DeviceClass) -> bool:

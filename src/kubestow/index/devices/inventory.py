@@ -45,10 +45,12 @@ class PublishedSlice:
     """One slice with its devices."""
 
     __slots__ = (
+        "allows_lists",
         "devices",
         "generation",
         "has_counters",
         "is_local",
+        "is_partitioned",
         "name",
         "per_device",
         "pool",
@@ -57,7 +59,9 @@ class PublishedSlice:
         "spec",
     )
 
-    def __init__(self, resource_slice: ResourceSlice) -> None:
+    def __init__(self, resource_slice: ResourceSlice, *, allows_lists: bool = False) -> None:
+        """`allows_lists`: attributes may be lists of values."""
+        self.allows_lists = allows_lists
         spec = self.spec = resource_slice.spec
         self.name = resource_slice.metadata.name
         self.pool: PoolKey = (spec.driver, spec.pool.name)
@@ -65,6 +69,8 @@ class PublishedSlice:
         self.slice_count = spec.pool.resource_slice_count
         self.has_counters = bool(spec.shared_counters)
         self.per_device = bool(spec.per_device_node_selection)
+        # Needs the gate of partitionable devices.
+        self.is_partitioned = self.has_counters or spec.per_device_node_selection is not None
         self.reach = Reach(spec.node_name, spec.all_nodes, spec.node_selector)
         # Counters are for the whole pool, whatever node the slice names.
         self.is_local = bool(spec.node_name) and not self.has_counters
@@ -74,8 +80,16 @@ class PublishedSlice:
 class DeviceInventory:
     """All published slices. Follows the store they are in."""
 
-    def __init__(self, store: ObjectStore[ResourceSlice], slots: NodeSlots) -> None:
+    def __init__(
+        self,
+        store: ObjectStore[ResourceSlice],
+        slots: NodeSlots,
+        *,
+        allows_lists: bool = False,
+    ) -> None:
+        """`allows_lists` is the gate of attributes that are lists."""
         self._slots = slots
+        self._allows_lists = allows_lists
         self._slices: dict[str, PublishedSlice] = {}
         self._local: dict[str, dict[str, PublishedSlice]] = {}
         self._elsewhere: dict[str, PublishedSlice] = {}
@@ -119,7 +133,7 @@ class DeviceInventory:
             self._put(new)
 
     def _put(self, resource_slice: ResourceSlice) -> None:
-        published = PublishedSlice(resource_slice)
+        published = PublishedSlice(resource_slice, allows_lists=self._allows_lists)
         self._slices[published.name] = published
         self._pools.setdefault(published.pool, {})[published.name] = published
         if published.is_local:

@@ -22,7 +22,11 @@ class KnownDevices:
     def __init__(self, objects: ClusterObjects, gates: FeatureGates) -> None:
         self._consumable_capacity = gates.enabled(_GATE)
         self.slots = NodeSlots()
-        self.inventory = DeviceInventory(objects.resource_slices, self.slots)
+        self.inventory = DeviceInventory(
+            objects.resource_slices,
+            self.slots,
+            allows_lists=gates.enabled("DRAListTypeAttributes"),
+        )
         allocated = AllocatedDevices(
             self.inventory.note_change, consumable_capacity=self._consumable_capacity
         )

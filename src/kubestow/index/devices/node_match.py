@@ -3,7 +3,8 @@
 from kubestow.api.labels import SelectorError
 from kubestow.api.node import Node
 from kubestow.api.node_selector import CompiledNodeSelector, compile_node_selector
-from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubestow.api.pod import NodeSelector
+from kubestow.index.devices.go_text import selector_text
 
 
 class NodeSelectionError(Exception):
@@ -48,27 +49,5 @@ def _compiled(selector: NodeSelector) -> CompiledNodeSelector:
         return compile_node_selector(selector, strict=True)
     except SelectorError as error:
         raise NodeSelectionError(
-            f"failed to parse node selector {go_text(selector)}: {error}"
+            f"failed to parse node selector {selector_text(selector)}: {error}"
         ) from error
-
-
-def go_text(selector: NodeSelector) -> str:
-    """A node selector the way Go prints it, as error texts quote it."""
-    terms = "".join(f"{_term(term)}," for term in selector.node_selector_terms)
-    return f"&NodeSelector{{NodeSelectorTerms:[]NodeSelectorTerm{{{terms}}},}}"
-
-
-def _term(term: NodeSelectorTerm) -> str:
-    return (
-        f"NodeSelectorTerm{{MatchExpressions:{_requirements(term.match_expressions)},"
-        f"MatchFields:{_requirements(term.match_fields)},}}"
-    )
-
-
-def _requirements(requirements: tuple[NodeSelectorRequirement, ...]) -> str:
-    listed = "".join(
-        f"NodeSelectorRequirement{{Key:{each.key},Operator:{each.operator},"
-        f"Values:[{' '.join(each.values or ())}],}},"
-        for each in requirements
-    )
-    return f"[]NodeSelectorRequirement{{{listed}}}"

@@ -117,7 +117,8 @@ def cel_value(published: PublishedDevice) -> Value:
 def _converted(published: PublishedDevice) -> Value:
     device, driver = published.device, published.of.spec.driver
     attributes = {
-        name: _attribute(name, attribute) for name, attribute in device.attributes.items()
+        name: _attribute(name, attribute, allows_lists=published.of.allows_lists)
+        for name, attribute in device.attributes.items()
     }
     capacity: dict[str, Value] = {name: entry.value for name, entry in device.capacity.items()}
     return {
@@ -137,18 +138,19 @@ def _by_domain(entries: dict[str, Value], driver: str) -> DefaultMap:
     return DefaultMap({**domains}, {})
 
 
-def _attribute(name: str, attribute: DeviceAttribute) -> Value:
+def _attribute(name: str, attribute: DeviceAttribute, *, allows_lists: bool) -> Value:
     # The bool comes before the int: in Python a bool is an int.
     for value in (attribute.bool_value, attribute.int_value, attribute.string_value):
         if value is not None:
             return value
     if attribute.version_value is not None:
         return _version(name, attribute.version_value)
-    for values in (attribute.bool_values, attribute.int_values, attribute.string_values):
-        if values is not None:
-            return values
-    if attribute.version_values is not None:
-        return tuple(_version(name, version) for version in attribute.version_values)
+    if allows_lists:
+        for values in (attribute.bool_values, attribute.int_values, attribute.string_values):
+            if values is not None:
+                return values
+        if attribute.version_values is not None:
+            return tuple(_version(name, version) for version in attribute.version_values)
     raise CelError(f"attribute {name}: unsupported attribute value")
 
 

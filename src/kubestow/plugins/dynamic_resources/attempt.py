@@ -67,6 +67,7 @@ class Attempt:
         "codes",
         "demands",
         "extended",
+        "has_timed_out",
         "mappings",
         "reserved",
         "selectors",
@@ -92,6 +93,8 @@ class Attempt:
         self.extended: tuple[str, ...] = ()
         # By the resources that devices serve on a node.
         self.demands: dict[tuple[str, ...], DeviceDemand] = {}
+        # The search took too long on some node, which ends the attempt.
+        self.has_timed_out = False
         # Numbers of errors; rejections have fixed ones.
         self.codes = StatusCodes()
 

@@ -21,7 +21,7 @@ from kubestow.plugins.dynamic_resources.binding_conditions import (
     Readiness,
     binding_state,
     has_timed_out,
-    waiting_drivers,
+    waiting_results,
 )
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation, with_share_ids
@@ -72,7 +72,7 @@ class ClaimBinder:
             result = with_share_ids(allocation, self._share_ids(claim, allocation))
             attempt.claims[index] = claim
             attempt.reserved[index] = result
-            self._claims.start_allocation(_allocated(claim, result))
+            self._claims.start_allocation(as_allocated(claim, result))
 
     def _share_ids(self, claim: ResourceClaim, allocation: ClaimAllocation) -> list[str]:
         seed = f"{claim.metadata.uid} {self._clock.now_ns()}"
@@ -115,7 +115,7 @@ class ClaimBinder:
             if allocation is None:
                 return  # Devices serve nothing on this node.
             if is_in_memory(claim):
-                claim = attempt.claims[index] = await self._create_special(claim, pod)
+                claim = attempt.claims[index] = await self._create_special(claim)
         bound = await self._writer.bind(claim, allocation, pod)
         # No other task runs in between: the devices are never counted as free.
         self._claims.assume(bound)
@@ -124,9 +124,9 @@ class ClaimBinder:
         if index == attempt.special:
             await self._writer.write_mappings(pod, bound, attempt.mappings)
 
-    async def _create_special(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+    async def _create_special(self, claim: ResourceClaim) -> ResourceClaim:
         try:
-            created = await self._writer.create_special(claim, pod)
+            created = await self._writer.create_special(claim)
         except PluginError:
             self._metrics.claim_created(is_success=False)
             raise
@@ -136,8 +136,7 @@ class ClaimBinder:
     async def _wait_for_devices(
         self, attempt: Attempt, pod: Pod, node_name: str, timeout_ns: int
     ) -> None:
-        drivers = {driver for claim in attempt.claims for driver in waiting_drivers(claim)}
-        if not drivers:
+        if not any(map(waiting_results, attempt.claims)):
             return
         started_s = self._clock.monotonic_s()
         outcome = "error"
@@ -148,11 +147,18 @@ class ClaimBinder:
             outcome = _outcome(str(error))
             raise
         finally:
-            duration_s = self._clock.monotonic_s() - started_s
-            for driver in sorted(drivers):
-                self._metrics.device_conditions_ended(
-                    self._profile_name, driver, outcome, duration_s
+            self._report_wait(attempt, outcome, self._clock.monotonic_s() - started_s)
+
+    def _report_wait(self, attempt: Attempt, outcome: str, duration_s: float) -> None:
+        """The duration counts once per device, the wait once per device with conditions."""
+        for claim in attempt.claims:
+            allocation = claim.status.allocation
+            for result in () if allocation is None else allocation.devices.results:
+                self._metrics.device_wait_ended(
+                    self._profile_name, result.driver, outcome, duration_s
                 )
+            for result in waiting_results(claim):
+                self._metrics.device_conditions_ended(self._profile_name, result.driver, outcome)
 
     async def _poll_devices(
         self, attempt: Attempt, pod: Pod, node_name: str, timeout_ns: int
@@ -172,20 +178,21 @@ class ClaimBinder:
             await self._sleep(min(POLL_INTERVAL_S, left_s))
 
     def _are_ready(self, attempt: Attempt, timeout_ns: int) -> bool:
-        are_ready = True
-        for claim in attempt.claims:
+        """Whether all claims are ready; the first that is not decides."""
+        for index, claim in enumerate(attempt.claims):
             meta = claim.metadata
             current = self._claims.get(meta.namespace, meta.name)
             if current is None:
                 raise PluginError(f'could not find ResourceClaim "{object_ref(meta)}"')
+            attempt.claims[index] = current
             state = binding_state(current)
             if state.readiness is Readiness.FAILED:
                 raise PluginError(state.error)
             if state.readiness is Readiness.PENDING:
                 if has_timed_out(current, now_ns=self._clock.now_ns(), timeout_ns=timeout_ns):
-                    raise PluginError(f"{_TIMEOUT}: claim={object_ref(meta)}")
-                are_ready = False
-        return are_ready
+                    raise PluginError(f"{_TIMEOUT}: claim={meta.name}")
+                return False
+        return True
 
 
 def _outcome(error: str) -> str:
@@ -195,7 +202,7 @@ def _outcome(error: str) -> str:
     return "failure" if error.startswith(FAILED_PREFIX) else "error"
 
 
-def _allocated(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
+def as_allocated(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
     """The claim as it will be once it is written."""
     return msgspec.structs.replace(
         with_finalizer(claim), status=ResourceClaimStatus(allocation=allocation)

@@ -5,7 +5,8 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from kubestow.api.device import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim
-from kubestow.api.meta import Condition, object_ref
+from kubestow.api.meta import Condition
+from kubestow.api.quoting import quoted
 from kubestow.clock import NANOSECONDS
 
 FAILED_PREFIX: Final = "device binding failed"
@@ -25,33 +26,36 @@ class BindingState(NamedTuple):
 
 
 def binding_state(claim: ResourceClaim) -> BindingState:
-    """Whether all devices of an allocated claim are ready."""
-    readiness = Readiness.READY
-    for result in _waiting_results(claim):
+    """Whether all devices of a claim are ready.
+
+    Devices are looked at in the order of the results: the first that is not ready decides, and what
+    became of later ones is not seen.
+    """
+    if claim.status.allocation is None:
+        return BindingState(Readiness.PENDING)
+    for result in waiting_results(claim):
         status = _status_of(claim, result)
         if status is None:
-            readiness = Readiness.PENDING
-            continue
-        failure = _first_true(status.conditions, result.binding_failure_conditions)
-        if failure is not None:
-            return BindingState(
-                Readiness.FAILED,
-                f"{FAILED_PREFIX}: claim={object_ref(claim.metadata)}, "
-                f'reason={failure.reason}, message="{failure.message}"',
-            )
-        if not all(_first_true(status.conditions, (kind,)) for kind in result.binding_conditions):
-            readiness = Readiness.PENDING
-    return BindingState(readiness)
+            return BindingState(Readiness.PENDING)
+        true = _true_conditions(status.conditions)
+        for kind in result.binding_failure_conditions:
+            if kind in true:
+                failure = true[kind]
+                return BindingState(
+                    Readiness.FAILED,
+                    f"{FAILED_PREFIX}: claim={claim.metadata.name}, "
+                    f"reason={failure.reason}, message={quoted(failure.message)}",
+                )
+        if not true.keys() >= set(result.binding_conditions):
+            return BindingState(Readiness.PENDING)
+    return BindingState(Readiness.READY)
 
 
-def waits_for_devices(claim: ResourceClaim) -> bool:
-    """Whether some device of the claim has binding conditions."""
-    return any(True for _ in _waiting_results(claim))
-
-
-def waiting_drivers(claim: ResourceClaim) -> set[str]:
-    """Drivers whose devices have binding conditions."""
-    return {result.driver for result in _waiting_results(claim)}
+def waiting_results(claim: ResourceClaim) -> list[DeviceRequestAllocationResult]:
+    """The devices of the claim that have binding conditions."""
+    allocation = claim.status.allocation
+    results = () if allocation is None else allocation.devices.results
+    return [result for result in results if result.binding_conditions]
 
 
 def has_timed_out(claim: ResourceClaim, *, now_ns: int, timeout_ns: int) -> bool:
@@ -60,13 +64,7 @@ def has_timed_out(claim: ResourceClaim, *, now_ns: int, timeout_ns: int) -> bool
     if allocation is None or allocation.allocation_timestamp is None:
         return False
     allocated_ns = round(allocation.allocation_timestamp.timestamp()) * NANOSECONDS
-    return waits_for_devices(claim) and allocated_ns + timeout_ns < now_ns
-
-
-def _waiting_results(claim: ResourceClaim) -> Iterable[DeviceRequestAllocationResult]:
-    allocation = claim.status.allocation
-    results = () if allocation is None else allocation.devices.results
-    return (result for result in results if result.binding_conditions)
+    return bool(waiting_results(claim)) and allocated_ns + timeout_ns < now_ns
 
 
 def _status_of(
@@ -79,7 +77,7 @@ def _status_of(
     )
 
 
-def _first_true(conditions: Iterable[Condition], kinds: Iterable[str]) -> Condition | None:
-    """The first of these conditions that is true."""
-    true = {each.type: each for each in reversed(tuple(conditions)) if each.status == "True"}
-    return next((true[kind] for kind in kinds if kind in true), None)
+def _true_conditions(conditions: Iterable[Condition]) -> dict[str, Condition]:
+    """The conditions that are true; of several with one type the first counts."""
+    first = {each.type: each for each in reversed(tuple(conditions))}
+    return {kind: each for kind, each in first.items() if each.status == "True"}

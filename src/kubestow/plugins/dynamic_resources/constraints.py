@@ -12,7 +12,7 @@ from kubestow.errors import PluginError
 from kubestow.index.devices.inventory import PublishedDevice
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestPlan
 
-# Type and value; None, for a list or an absent value, is equal to no other.
+# Type and value: values of different types are never equal.
 AttributeValue = tuple[str, int | str | bool]
 
 
@@ -37,7 +37,7 @@ class MatchAttribute:
         attribute = lookup_attribute(published, self._attribute)
         if attribute is None:
             return False
-        value = _value_of(attribute)
+        value = value_of(attribute)
         if self._count == 0:
             self._value = value
         elif value is None or value != self._value:
@@ -60,7 +60,7 @@ class DistinctAttribute:
     def __init__(self, attribute: str, requests: Sequence[str]) -> None:
         self._attribute = attribute
         self._requests = frozenset(requests)
-        self._values: dict[str, DeviceAttribute] = {}
+        self._values: dict[str, AttributeValue | None] = {}
 
     def add(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         if not _applies(self._requests, plan):
@@ -68,10 +68,11 @@ class DistinctAttribute:
         attribute = lookup_attribute(published, self._attribute)
         if attribute is None:
             return False
-        value = _value_of(attribute)
-        if any(value == _value_of(other) for other in self._values.values()):
+        value = value_of(attribute)
+        # A value of no known type differs from none.
+        if self._values and (value is None or value in self._values.values()):
             return False
-        self._values[plan.parent_name] = attribute
+        self._values[plan.parent_name] = value
         return True
 
     def remove(self, plan: RequestPlan, published: PublishedDevice) -> None:
@@ -79,13 +80,13 @@ class DistinctAttribute:
             self._values.pop(plan.parent_name, None)
 
 
-def make_constraints(plan: ClaimPlan) -> list[ConstraintCheck]:
-    """The constraints of a claim, without devices; raises PluginError."""
+def make_constraints(plan: ClaimPlan, *, allows_distinct: bool = True) -> list[ConstraintCheck]:
+    """The constraints of a claim, without devices; raises PluginError for an unknown one."""
     constraints: list[ConstraintCheck] = []
     for index, constraint in enumerate(plan.constraints):
         if constraint.match_attribute is not None:
             constraints.append(MatchAttribute(constraint.match_attribute, constraint.requests))
-        elif constraint.distinct_attribute is not None:
+        elif constraint.distinct_attribute is not None and allows_distinct:
             constraints.append(
                 DistinctAttribute(constraint.distinct_attribute, constraint.requests)
             )
@@ -102,13 +103,14 @@ def lookup_attribute(published: PublishedDevice, name: str) -> DeviceAttribute |
     attributes = published.device.attributes
     found = attributes.get(name)
     if found is None:
-        domain, _, identifier = name.rpartition("/")
-        if domain == published.of.spec.driver:
+        domain, slash, identifier = name.partition("/")
+        if slash and domain == published.of.spec.driver:
             found = attributes.get(identifier)
     return found
 
 
-def _value_of(attribute: DeviceAttribute) -> AttributeValue | None:
+def value_of(attribute: DeviceAttribute) -> AttributeValue | None:
+    """The value with its type; None for a list or an absent value, which equal no other."""
     if attribute.string_value is not None:
         return "string", attribute.string_value
     if attribute.int_value is not None:

@@ -61,7 +61,6 @@ def special_claim(pod: Pod, claims: Claims) -> ResourceClaim:
                     name=pod.metadata.name,
                     uid=pod.metadata.uid,
                     controller=True,
-                    block_owner_deletion=True,
                 ),
             ),
         ),
@@ -81,20 +80,19 @@ def with_requests(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> 
 def special_requests(pod: Pod, resources: Sequence[str], class_of: ClassOf) -> SpecialRequests:
     """The requests for these resources, which devices serve on the node."""
     requests: list[DeviceRequest] = []
-    long_lived: list[ContainerExtendedResourceRequest] = []
-    initial: list[ContainerExtendedResourceRequest] = []
+    mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(resources):
         shares = _shares(pod, resource)
         kept = [share for share in shares if share.is_long_lived and share.amount]
         for share in kept:
             requests.append(share.request(class_of(resource)))
-            long_lived.append(share.mapping(share.request_name))
-        largest, mappings = _initial_shares(shares, kept)
+            mappings.append(share.mapping(share.request_name))
+        largest, initial = _initial_shares(shares, kept)
         if largest is not None:
             requests.append(largest.request(class_of(resource)))
-        initial += mappings
+        mappings += initial
     requests.sort(key=lambda request: request.name)
-    return SpecialRequests(tuple(requests), (*long_lived, *initial))
+    return SpecialRequests(tuple(requests), tuple(mappings))
 
 
 class _Share(NamedTuple):

@@ -113,6 +113,9 @@ class DeviceFilter:
     def _search(self, attempt: Attempt, pod: Pod, node: Node) -> Found | Status | None:
         """The verdict on one node; None if it passes without any device for the pod."""
         served: tuple[str, ...] = ()
+        if attempt.has_timed_out:
+            # The attempt has ended; a search on this node too would take as long again.
+            return _timed_out(node)
         if attempt.special >= 0:
             found = self._served_by_devices(attempt, node)
             if isinstance(found, Status):
@@ -124,8 +127,9 @@ class DeviceFilter:
             demand = self._demand(attempt, pod, served)
             allocations = self._allocator.allocate(node, demand.plans)
         except TimedOut:
-            text = f"node {node.metadata.name}: timed out trying to allocate devices"
-            return Status.from_error(PluginError(text))
+            # Where no search ever finishes none takes long, and some end in other errors first.
+            attempt.has_timed_out = not self._allocator.never_finishes
+            return _timed_out(node)
         except InvalidPools:
             return INVALID_POOLS
         except PluginError as error:
@@ -206,6 +210,11 @@ def _reject_unavailable(attempt: Attempt, nodes: Nodes, codes: IntArray) -> None
         attempt.unavailable |= attempt.broken
         is_rejected |= is_open
     codes[is_rejected] = _CODES[UNAVAILABLE]
+
+
+def _timed_out(node: Node) -> Status:
+    text = f"node {node.metadata.name}: timed out trying to allocate devices"
+    return Status.from_error(PluginError(text))
 
 
 def rejection(code: int) -> Status:

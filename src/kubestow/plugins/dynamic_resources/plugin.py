@@ -7,7 +7,7 @@ from kubestow.api.duration import parse_duration
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.clock import NANOSECONDS
+from kubestow.clock import NANOSECONDS, SystemClock
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.errors import ConfigError
@@ -24,11 +24,11 @@ from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.plugins.dynamic_resources.binding import ClaimBinder
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
+from kubestow.plugins.dynamic_resources.features import features_of, has_binding_conditions
 from kubestow.plugins.dynamic_resources.filtering import DeviceFilter, rejection
 from kubestow.plugins.dynamic_resources.hints import ClaimHints
 from kubestow.plugins.dynamic_resources.preparation import Preparation
 from kubestow.plugins.dynamic_resources.resolve import ClaimError, claims_of
-from kubestow.plugins.dynamic_resources.search import Features
 from kubestow.plugins.dynamic_resources.writes import ClaimWriter
 
 NO_CLAIMS: Final = Status.unschedulable("no new claims to deallocate")
@@ -60,9 +60,13 @@ class DynamicResources:
             known,
             clock,
             extended_resources=gates.enabled("DRAExtendedResource"),
+            prioritized_list=gates.enabled("DRAPrioritizedList"),
             binding_timeout_ns=binding_timeout_ns,
         )
-        allocator = DeviceAllocator(known, _features(gates), clock, _filter_timeout_s(args, gates))
+        self._scores_alternatives = gates.enabled("DRAPrioritizedList")
+        allocator = DeviceAllocator(
+            known, features_of(gates), _filter_timeout_s(args, gates), SystemClock()
+        )
         self._filter = DeviceFilter(known, allocator)
         self._writer = ClaimWriter(
             handle.client, clock, handle.spawn, sets_timestamp=binding_timeout_ns is not None
@@ -125,11 +129,11 @@ class DynamicResources:
         attempt: Attempt = state.read(self.name)
         if not attempt.claims:
             return None, NO_CLAIMS
-        for index in sorted(attempt.unavailable):
-            claim = attempt.claims[index]
-            if index != attempt.special and _is_unused_by_others(claim, pod.uid):
-                self._writer.deallocate(claim)
-                return None, DEALLOCATED
+        candidates = deallocatable(attempt, pod.uid)
+        if candidates:
+            # Upstream picks one at random; here it is the first, so that runs can be repeated.
+            self._writer.deallocate(candidates[0])
+            return None, DEALLOCATED
         special = attempt.special_claim
         if special is not None and not is_in_memory(special):
             self._writer.delete_special(special)
@@ -140,7 +144,9 @@ class DynamicResources:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
         attempt: Attempt | None = state.get(self.name)
-        if attempt is None or not any(map(_has_alternatives, attempt.claims)):
+        if attempt is None or not self._scores_alternatives:
+            return 0
+        if not any(map(_has_alternatives, attempt.claims)):
             return 0
         return self._filter.scores(attempt, pod.pod, nodes)
 
@@ -168,16 +174,17 @@ class DynamicResources:
         return None
 
 
+def deallocatable(attempt: Attempt, pod_uid: str) -> list[ResourceClaim]:
+    """Claims that keep the pod from some node, and that no other pod uses (B9)."""
+    return [
+        attempt.claims[index]
+        for index in sorted(attempt.unavailable)
+        if index != attempt.special and _is_unused_by_others(attempt.claims[index], pod_uid)
+    ]
+
+
 # Shared: an attempt without claims is never changed.
 _NO_CLAIMS_AT_ALL: Final = Attempt()
-
-
-def _features(gates: FeatureGates) -> Features:
-    return Features(
-        consumable_capacity=gates.enabled("DRAConsumableCapacity"),
-        partitionable=gates.enabled("DRAPartitionableDevices"),
-        taints=gates.enabled("DRADeviceTaints"),
-    )
 
 
 def _filter_timeout_s(args: DynamicResourcesArgs, gates: FeatureGates) -> float:
@@ -189,8 +196,7 @@ def _filter_timeout_s(args: DynamicResourcesArgs, gates: FeatureGates) -> float:
 
 def _binding_timeout_ns(args: DynamicResourcesArgs, gates: FeatureGates) -> int | None:
     """None if binding conditions are off."""
-    needed = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
-    if not all(map(gates.enabled, needed)):
+    if not has_binding_conditions(gates):
         return None
     return _duration_ns("bindingTimeout", args.binding_timeout)
 

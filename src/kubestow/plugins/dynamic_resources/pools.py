@@ -3,11 +3,12 @@
 A pool is usable only as a whole: while its driver replaces slices its devices are unknown.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from kubestow.api.node import Node
 from kubestow.errors import PluginError
+from kubestow.index.devices.go_text import device_text
 from kubestow.index.devices.inventory import (
     DeviceInventory,
     PoolKey,
@@ -29,27 +30,24 @@ class Pool:
     elsewhere    devices of slices that do not target the node: they use the same counters
     """
 
-    __slots__ = ("counters", "devices", "elsewhere", "is_complete", "is_late", "is_valid", "key")
+    __slots__ = ("counters", "devices", "elsewhere", "is_complete", "is_valid", "key")
 
-    def __init__(
-        self, key: PoolKey, slices: Sequence[PublishedSlice], *, is_complete: bool
-    ) -> None:
+    def __init__(self, key: PoolKey, *, is_complete: bool, is_valid: bool = True) -> None:
         self.key = key
         self.is_complete = is_complete
-        self.is_valid = True
-        self.is_late = False
+        self.is_valid = is_valid
         self.devices: tuple[PublishedDevice, ...] = ()
         self.elsewhere: tuple[PublishedDevice, ...] = ()
         self.counters: Counters = {}
-        devices = [device for each in slices for device in each.devices if not each.has_counters]
-        # Devices that still have to be prepared come last.
-        self.is_late = any(device.device.binding_conditions for device in devices)
-        if is_complete:
-            self.devices = tuple(devices)
 
     @property
     def is_usable(self) -> bool:
         return self.is_complete and self.is_valid
+
+    @property
+    def is_late(self) -> bool:
+        """Devices that have to be prepared are tried last; other pools keep their place."""
+        return any(device.device.binding_conditions for device in self.devices)
 
 
 class NodePools:
@@ -71,8 +69,10 @@ class NodePools:
 class PoolCache:
     """The pools of each node, computed again when slices or the node's labels change."""
 
-    def __init__(self, inventory: DeviceInventory) -> None:
+    def __init__(self, inventory: DeviceInventory, *, partitionable: bool = True) -> None:
+        """`partitionable` is the gate: without it slices that need it are left out."""
         self._inventory = inventory
+        self._partitionable = partitionable
         self._kept: dict[str, tuple[tuple[int, int], Node, NodePools]] = {}
 
     def of(self, node: Node) -> NodePools:
@@ -86,37 +86,51 @@ class PoolCache:
                 kept_node is node or kept_node.metadata.labels == node.metadata.labels
             ):
                 return pools
-        pools = node_pools(self._inventory, node)
+        pools = node_pools(self._inventory, node, partitionable=self._partitionable)
         if len(self._kept) > NODES_MAX:
             self._kept.clear()  # drops deleted nodes; the others are soon added again
         self._kept[name] = stamp, node, pools
         return pools
 
 
-def node_pools(inventory: DeviceInventory, node: Node) -> NodePools:
-    """Compute the pools of a node."""
+def node_pools(inventory: DeviceInventory, node: Node, *, partitionable: bool = True) -> NodePools:
+    """Compute the pools of a node; raises PluginError if a node selector does not parse."""
     by_pool: dict[PoolKey, list[PublishedSlice]] = {}
     for published in inventory.candidates(node.metadata.name):
+        if not partitionable and published.is_partitioned:
+            continue
         if _is_relevant(published, node):
             _keep_newest(by_pool.setdefault(published.pool, []), published)
-    pools = (_make_pool(inventory, key, slices) for key, slices in by_pool.items())
+    pools = (
+        _make_pool(inventory, key, slices, partitionable=partitionable)
+        for key, slices in by_pool.items()
+    )
     return NodePools([pool for pool in pools if pool is not None])
 
 
 def _is_relevant(published: PublishedSlice, node: Node) -> bool:
     if published.has_counters:
         return True
+    if not published.reach.is_given:
+        return published.per_device and any(_reaches(device, node) for device in published.devices)
     try:
-        if published.reach.is_given:
-            return published.reach.includes(node)
-        return published.per_device and any(
-            device.reach.includes(node) for device in published.devices
-        )
+        return published.reach.includes(node)
     except NodeSelectionError as error:
-        raise PluginError(
-            "gather pool information: failed to perform node selection for slice "
-            f"{published.name}: {error}"
-        ) from error
+        raise _selection_error(f"slice {published.name}", error) from error
+
+
+def _reaches(device: PublishedDevice, node: Node) -> bool:
+    try:
+        return device.reach.includes(node)
+    except NodeSelectionError as error:
+        what = f"device {device_text(device.device)} in slice {device.of.name}"
+        raise _selection_error(what, error) from error
+
+
+def _selection_error(what: str, error: NodeSelectionError) -> PluginError:
+    return PluginError(
+        f"gather pool information: failed to perform node selection for {what}: {error}"
+    )
 
 
 def _keep_newest(kept: list[PublishedSlice], published: PublishedSlice) -> None:
@@ -128,46 +142,40 @@ def _keep_newest(kept: list[PublishedSlice], published: PublishedSlice) -> None:
 
 
 def _make_pool(
-    inventory: DeviceInventory, key: PoolKey, slices: list[PublishedSlice]
+    inventory: DeviceInventory, key: PoolKey, slices: list[PublishedSlice], *, partitionable: bool
 ) -> Pool | None:
     """None if the pool is being replaced: its new slices are all on other nodes so far."""
     generation, slice_count = slices[0].generation, slices[0].slice_count
     slices = sorted(slices, key=lambda each: each.name)
     others: list[PublishedSlice] = []
-    is_complete = len(slices) == slice_count
-    if not is_complete:
+    if len(slices) != slice_count:
         everywhere = inventory.of_pool(key)
         if any(each.generation > generation for each in everywhere):
             return None
         same = [each for each in everywhere if each.generation == generation]
-        is_complete = len(same) == slice_count
+        if len(same) != slice_count:
+            return Pool(key, is_complete=False)
         seen = {each.name for each in slices}
         others = [each for each in same if each.name not in seen]
-    pool = Pool(key, slices, is_complete=is_complete)
-    if is_complete:
+    pool = Pool(key, is_complete=True)
+    pool.devices = tuple(
+        device for each in slices for device in each.devices if not each.has_counters
+    )
+    if partitionable:
         pool.elsewhere = tuple(device for each in others for device in each.devices)
-        _set_counters(pool, slices)
-        pool.is_valid = pool.is_valid and _is_consistent(pool)
-        if not pool.is_valid:
-            pool.devices = ()
-    return pool
+        counter_sets = [each for one in slices for each in one.spec.shared_counters]
+        pool.counters = {
+            each.name: {name: counter.value.nano for name, counter in each.counters.items()}
+            for each in counter_sets
+        }
+        if len(pool.counters) < len(counter_sets) or not _are_counters_known(pool):
+            return Pool(key, is_complete=True, is_valid=False)
+    names = {device.device.name for device in pool.devices}
+    return pool if len(names) == len(pool.devices) else Pool(key, is_complete=True, is_valid=False)
 
 
-def _set_counters(pool: Pool, slices: Iterable[PublishedSlice]) -> None:
-    for published in slices:
-        for counter_set in published.spec.shared_counters:
-            if counter_set.name in pool.counters:
-                pool.is_valid = False
-            pool.counters[counter_set.name] = {
-                name: counter.value.nano for name, counter in counter_set.counters.items()
-            }
-
-
-def _is_consistent(pool: Pool) -> bool:
-    """Whether device names are unique, and all counters that devices use exist."""
-    names = [device.device.name for device in pool.devices]
-    if len(set(names)) < len(names):
-        return False
+def _are_counters_known(pool: Pool) -> bool:
+    """Whether all counters exist that devices draw from."""
     return all(
         consumption.counter_set in pool.counters
         and consumption.counters.keys() <= pool.counters[consumption.counter_set].keys()

@@ -29,12 +29,14 @@ class Preparation:
         clock: Clock,
         *,
         extended_resources: bool,
+        prioritized_list: bool,
         binding_timeout_ns: int | None,
     ) -> None:
         """`binding_timeout_ns` None: binding conditions are off."""
         self._known = known
         self._clock = clock
         self._extended_resources = extended_resources
+        self._prioritized_list = prioritized_list
         self._binding_timeout_ns = binding_timeout_ns
 
     def prepare(self, pod: PodInfo) -> Attempt | Status:
@@ -104,6 +106,11 @@ class Preparation:
             return Status.unresolvable(
                 f"resource claim {object_ref(claim.metadata)}, request {request.name}: "
                 "unknown request type"
+            )
+        if not self._prioritized_list:
+            return Status.unresolvable(
+                f"resource claim {object_ref(claim.metadata)}, request {request.name}: "
+                "has subrequests, but the DRAPrioritizedList feature is disabled"
             )
         for alternative in request.first_available:
             name = f"{request.name}/{alternative.name}"

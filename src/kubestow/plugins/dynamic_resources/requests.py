@@ -1,7 +1,7 @@
 """The requests of a claim, prepared once per pod for all nodes (spec 08 B7.2)."""
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
 
 from kubestow.api.device import (
     ALL,
@@ -37,6 +37,8 @@ class RequestPlan:
     name          in errors: an alternative's own, without that of its request
     full_name     in results: `request` or `request/alternative`
     parent_name   the request
+    problem       why it cannot be served at all; the search reports it when it comes to it
+    profile       equal for requests to which every device looks the same
     """
 
     __slots__ = (
@@ -48,7 +50,10 @@ class RequestPlan:
         "full_name",
         "is_all",
         "name",
+        "names_capacity",
         "parent_name",
+        "problem",
+        "profile",
         "selectors",
         "tolerations",
     )
@@ -68,26 +73,38 @@ class RequestPlan:
             self.full_name = f"{parent.name}/{details.name}"
         else:
             self.admin_access = bool(details.admin_access)
-        self.device_class = self._class(details.device_class_name, find_class)
-        self.selectors = (
-            *_selectors(f"class {details.device_class_name}", self.device_class.spec.selectors),
-            *_selectors(f"claim {self.claim_name}", details.selectors),
-        )
+        self.device_class = find_class(details.device_class_name)
         self.is_all = details.allocation_mode == ALL
-        if not self.is_all and details.allocation_mode != EXACT_COUNT:
-            raise self.error(f"unsupported count mode {details.allocation_mode}")
         self.count = details.count
         self.tolerations: tuple[DeviceToleration, ...] = details.tolerations
+        self.names_capacity = details.capacity is not None
         self.capacity: dict[str, Quantity] = (
             {} if details.capacity is None else details.capacity.requests
+        )
+        self.problem = self._problem(details)
+        class_selectors = () if self.device_class is None else self.device_class.spec.selectors
+        self.selectors = (
+            *_selectors(f"class {details.device_class_name}", class_selectors),
+            *_selectors(f"claim {self.claim_name}", details.selectors),
+        )
+
+        self.profile: Hashable = (
+            self.admin_access,
+            tuple(expression for _, expression in self.selectors),
+            self.tolerations,
+            frozenset(self.capacity.items()),
         )
 
     def error(self, text: str) -> PluginError:
         return PluginError(f"claim {self.claim_name}, request {self.name}: {text}")
 
-    def selects(self, published: PublishedDevice) -> bool:
-        """Whether class and request both select the device; raises PluginError."""
+    def selects(self, published: PublishedDevice, check_time: Callable[[], None]) -> bool:
+        """Whether class and request both select the device; raises PluginError if one fails.
+
+        `check_time` is called before every expression: one may take half a second.
+        """
         for place, expression in self.selectors:
+            check_time()
             try:
                 if not selects(expression, published):
                     return False
@@ -95,14 +112,22 @@ class RequestPlan:
                 raise PluginError(f"{place}: {failure}") from failure
         return True
 
-    def _class(self, name: str, find_class: FindClass) -> DeviceClass:
-        found = find_class(name)
-        if found is None:
-            raise self.error(
+    def _problem(self, details: ExactDeviceRequest | DeviceSubRequest) -> PluginError | None:
+        for index, selector in enumerate(details.selectors):
+            if selector.cel is None:
+                return PluginError(
+                    f"claim {self.claim_name}, request {self.name}, selector #{index}: "
+                    "CEL expression empty (unsupported selector type?)"
+                )
+        if self.device_class is None:
+            name = details.device_class_name
+            return self.error(
                 f"could not retrieve device class {name}: "
                 f'deviceclass.resource.k8s.io "{name}" not found'
             )
-        return found
+        if not self.is_all and details.allocation_mode != EXACT_COUNT:
+            return self.error(f"unsupported count mode {details.allocation_mode}")
+        return None
 
 
 class RequestEntry(NamedTuple):
@@ -124,7 +149,7 @@ class ClaimPlan(NamedTuple):
 
 
 def plan_claim(claim: ResourceClaim, find_class: FindClass) -> ClaimPlan:
-    """Prepare a claim; raises PluginError for an unsupported request."""
+    """Prepare a claim; what is wrong with a request is part of its plan."""
     devices = claim.spec.devices
     entries = tuple(_entry(claim, request, find_class) for request in devices.requests)
     return ClaimPlan(claim, entries, devices.constraints)
@@ -139,12 +164,8 @@ def _entry(claim: ResourceClaim, request: DeviceRequest, find_class: FindClass) 
 
 
 def _selectors(place: str, selectors: Sequence[DeviceSelector]) -> list[CelSelector]:
-    found: list[CelSelector] = []
-    for index, selector in enumerate(selectors):
-        if selector.cel is None:
-            raise PluginError(f"{place}: selector #{index}: {_UNSUPPORTED_SELECTOR}")
-        found.append(CelSelector(f"{place}: selector #{index}", selector.cel.expression))
-    return found
-
-
-_UNSUPPORTED_SELECTOR: Final = "CEL expression empty (unsupported selector type?)"
+    return [
+        CelSelector(f"{place}: selector #{index}", selector.cel.expression)
+        for index, selector in enumerate(selectors)
+        if selector.cel is not None
+    ]

@@ -10,19 +10,22 @@ from kubestow.api.device import (
     DeviceAllocationConfiguration,
     DeviceAllocationResult,
     DeviceClaimConfiguration,
+    DeviceClass,
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
 from kubestow.api.node_selector import NAME_FIELD
 from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubestow.api.quantity import Quantity
 from kubestow.errors import PluginError
-from kubestow.plugins.dynamic_resources.requests import ClaimPlan
-from kubestow.plugins.dynamic_resources.search import Pick
+from kubestow.plugins.dynamic_resources.draft import Pick
+from kubestow.plugins.dynamic_resources.features import Features
+from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestPlan
+from kubestow.plugins.dynamic_resources.walk import Choice
 
 FROM_CLASS: Final = "FromClass"
 FROM_CLAIM: Final = "FromClaim"
 ALTERNATIVES_MAX: Final = 8
+_ALL_FEATURES: Final = Features()
 
 
 class ClaimAllocation(NamedTuple):
@@ -35,15 +38,16 @@ class ClaimAllocation(NamedTuple):
     shared: tuple[int, ...] = ()
 
 
-def make_allocation(plan: ClaimPlan, picks: Sequence[Pick], node_name: str) -> ClaimAllocation:
-    """The allocation of these picks; raises PluginError if its node selector is unsupported."""
+def make_allocation(
+    plan: ClaimPlan, choice: Choice, node_name: str, features: Features = _ALL_FEATURES
+) -> ClaimAllocation:
+    """What was chosen, as an allocation; raises PluginError if its node selector is unsupported."""
     devices = DeviceAllocationResult(
-        results=tuple(map(_result, picks)), config=tuple(_configs(plan, picks))
+        results=tuple(map(_result, choice.picks)), config=tuple(_configs(plan, choice.plans))
     )
-    allocation = AllocationResult(
-        devices=devices, node_selector=_node_selector(plan, picks, node_name)
-    )
-    shared = tuple(index for index, pick in enumerate(picks) if pick.taken is not None)
+    selector = _node_selector(plan, choice.picks, node_name, binds=not features.is_basic)
+    allocation = AllocationResult(devices=devices, node_selector=selector)
+    shared = tuple(index for index, pick in enumerate(choice.picks) if pick.taken is not None)
     return ClaimAllocation(allocation, shared)
 
 
@@ -84,49 +88,35 @@ def _result(pick: Pick) -> DeviceRequestAllocationResult:
         tolerations=plan.tolerations,
         binding_conditions=published.device.binding_conditions,
         binding_failure_conditions=published.device.binding_failure_conditions,
-        consumed_capacity=_consumed(pick) if taken else {},
+        consumed_capacity=taken or {},
     )
-
-
-def _consumed(pick: Pick) -> dict[str, Quantity]:
-    capacity = pick.published.device.capacity
-    # In the quantity format of the published capacity.
-    return {
-        name: Quantity(nano, capacity[name].value.format)
-        for name, nano in (pick.taken or {}).items()
-    }
 
 
 # --- Configuration ----------------------------------------------------------------------------
 
 
-def _configs(plan: ClaimPlan, picks: Sequence[Pick]) -> list[DeviceAllocationConfiguration]:
+def _configs(plan: ClaimPlan, chosen: Sequence[RequestPlan]) -> list[DeviceAllocationConfiguration]:
     """The configuration of the classes, then that of the claim."""
-    chosen = {pick.plan.parent_name: pick.plan for pick in picks}
-    by_class: dict[str, list[str]] = {}
-    for entry in plan.requests:
-        request_plan = chosen.get(entry.request.name)
-        if request_plan is not None:
-            class_name = request_plan.device_class.metadata.name
-            by_class.setdefault(class_name, []).append(request_plan.full_name)
-    classes = {
-        request_plan.device_class.metadata.name: request_plan.device_class
-        for request_plan in chosen.values()
-    }
+    by_class: dict[str, tuple[DeviceClass, list[str]]] = {}
+    for request_plan in chosen:
+        device_class = request_plan.device_class
+        assert device_class is not None, request_plan.full_name
+        _, requests = by_class.setdefault(device_class.metadata.name, (device_class, []))
+        requests.append(request_plan.full_name)
     configs = [
         DeviceAllocationConfiguration(
             source=FROM_CLASS, requests=tuple(requests), opaque=config.opaque
         )
-        for class_name, requests in by_class.items()
-        for config in classes[class_name].spec.config
+        for device_class, requests in by_class.values()
+        for config in device_class.spec.config
     ]
     for config in plan.claim.spec.devices.config:
-        configs += _claim_configs(plan, config, {p.full_name for p in chosen.values()})
+        configs += _claim_configs(config, chosen)
     return configs
 
 
 def _claim_configs(
-    plan: ClaimPlan, config: DeviceClaimConfiguration, chosen: set[str]
+    config: DeviceClaimConfiguration, chosen: Sequence[RequestPlan]
 ) -> list[DeviceAllocationConfiguration]:
     """Once if it is for all requests; otherwise once for each request it names."""
     entry = DeviceAllocationConfiguration(
@@ -135,24 +125,21 @@ def _claim_configs(
     if not config.requests:
         return [entry]
     named = set(config.requests)
-    return [
-        entry
-        for request in plan.requests
-        if request.request.name in named
-        or any(p.full_name in named and p.full_name in chosen for p in request.plans)
-    ]
+    return [entry for each in chosen if not named.isdisjoint((each.parent_name, each.full_name))]
 
 
 # --- Nodes ------------------------------------------------------------------------------------
 
 
-def _node_selector(plan: ClaimPlan, picks: Sequence[Pick], node_name: str) -> NodeSelector | None:
-    """The nodes that can use the devices; None if all can."""
+def _node_selector(
+    plan: ClaimPlan, picks: Sequence[Pick], node_name: str, *, binds: bool
+) -> NodeSelector | None:
+    """The nodes that can use the devices; None if all can. `binds`: bindsToNode is known."""
     expressions: dict[_RequirementKey, NodeSelectorRequirement] = {}
     fields: dict[_RequirementKey, NodeSelectorRequirement] = {}
     for _, published, _ in picks:
         reach = published.reach if published.of.per_device else published.of.reach
-        if reach.node_name or published.device.binds_to_node:
+        if reach.node_name or (binds and published.device.binds_to_node):
             return _only(node_name)
         if reach.selector is None:
             continue

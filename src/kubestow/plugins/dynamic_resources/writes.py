@@ -49,7 +49,7 @@ class ClaimWriter:
 
     # --- for binding ---
 
-    async def create_special(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+    async def create_special(self, claim: ResourceClaim) -> ResourceClaim:
         """Create the claim for extended resources, which so far existed in memory only."""
         metadata = claim.metadata
         new = msgspec.structs.replace(
@@ -65,7 +65,8 @@ class ClaimWriter:
         try:
             return await self._client.create(new)
         except ApiError as error:
-            text = f"create claim for extended resources {object_ref(pod.metadata)}: {error}"
+            # The claim has no name yet.
+            text = f"create claim for extended resources {metadata.namespace}/: {error}"
             raise PluginError(text) from error
 
     async def bind(
@@ -96,7 +97,8 @@ class ClaimWriter:
         try:
             await self._client.patch(Pod, meta.namespace, meta.name, patch, subresource="status")
         except ApiError as error:
-            raise PluginError(str(error)) from error
+            text = f"update pod {object_ref(meta)} ExtendedResourceClaimStatus: {error}"
+            raise PluginError(text) from error
 
     async def _get(self, claim: ResourceClaim) -> ResourceClaim:
         meta = claim.metadata
@@ -187,9 +189,15 @@ class ClaimWriter:
 
     async def _delete(self, claim: ResourceClaim) -> None:
         meta = claim.metadata
-        if FINALIZER in meta.finalizers:
+        for attempt in range(1, TRIES_MAX + 1):
+            # Read again: the finalizer may have been added after this version was read.
             latest = await self._client.get(ResourceClaim, meta.namespace, meta.name)
-            await self._client.update(latest, _without_finalizer(latest))
+            try:
+                await self._client.update(latest, _without_finalizer(latest))
+                break
+            except ConflictError:
+                if attempt == TRIES_MAX:
+                    raise
         await self._client.delete(ResourceClaim, meta.namespace, meta.name, uid=meta.uid)
 
     def _spawn_write(self, what: str, write: Callable[[], Coroutine[Any, Any, object]]) -> None:

@@ -225,12 +225,14 @@ class SchedulerRecorder:
     def claim_created(self, *, is_success: bool) -> None:
         self.catalogue.claim_creates.labels("success" if is_success else "failure").inc()
 
-    def device_conditions_ended(
+    def device_wait_ended(
         self, profile_name: str, driver: str, status: str, duration_s: float
     ) -> None:
         labels = (profile_name, driver, status)
-        self.catalogue.device_allocations.labels(*labels).inc()
         self.catalogue.device_wait_duration.labels(*labels).observe(duration_s)
+
+    def device_conditions_ended(self, profile_name: str, driver: str, status: str) -> None:
+        self.catalogue.device_allocations.labels(profile_name, driver, status).inc()
 
     # --- inside ---
 

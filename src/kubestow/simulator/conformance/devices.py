@@ -4,17 +4,22 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubestow.api.decode import to_document
-from kubestow.api.device import ResourceClaim
+from kubestow.api.decode import convert, to_document
+from kubestow.api.device import AllocationResult, DeviceClaim, ResourceClaim
 from kubestow.api.meta import object_ref
+from kubestow.api.pod import ContainerExtendedResourceRequest
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.quantity import parse_quantity
 from kubestow.cluster.documents import is_list, is_object
 from kubestow.engine.decision import Decision
 from kubestow.framework.runner import run_unreserve
 from kubestow.framework.status import Status
+from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.binding import as_allocated
+from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory, with_requests
+from kubestow.plugins.dynamic_resources.plugin import deallocatable
 from kubestow.simulator.conformance.compare import as_json
 from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import DEVICES, Comparer
@@ -37,6 +42,64 @@ def compare_devices(comparer: Comparer, expected: Json, world: World, decision: 
     for node_name, claims in expected.get("allocations", {}).items():
         got = _allocations(attempt, node_name) if attempt is not None else None
         comparer.equal(DEVICES, f"allocations {node_name}", claims, got)
+
+
+def compare_given_up(comparer: Comparer, expected: Json, world: World, decision: Decision) -> None:
+    """Which claims PostFilter could give up; then the recorded one is.
+
+    Upstream picks one at random, so ours has to be one of those recorded.
+    """
+    recorded: Json = expected.get("postFilter") or {}
+    attempt = _attempt(decision)
+    candidates: list[str] = []
+    deleted: str | None = None
+    if attempt is not None and decision.post_filter_status is not None:
+        found = deallocatable(attempt, decision.pod.uid)
+        candidates = [object_ref(claim.metadata) for claim in found]
+        special = attempt.special_claim
+        if not candidates and special is not None and not is_in_memory(special):
+            deleted = object_ref(special.metadata)
+    allowed = recorded.get("deallocatable", [])
+    comparer.equal(DEVICES, "deallocatable", sorted(allowed), sorted(candidates))
+    if candidates:
+        comparer.equal(DEVICES, "deallocated", True, candidates[0] in allowed)
+    comparer.equal(DEVICES, "deletedClaim", recorded.get("deletedClaim"), deleted)
+    world.drop_spawned()
+    if "deallocated" in recorded:
+        world.deallocate(_find_claim(world, recorded["deallocated"]))
+    if "deletedClaim" in recorded:
+        world.delete_claim(_find_claim(world, recorded["deletedClaim"]))
+
+
+def take_recorded_devices(expected: Json, world: World, decision: Decision) -> None:
+    """Go on with the recorded allocations, whatever was chosen here."""
+    attempt, known = _attempt(decision), KnownDevices.existing(world.objects)
+    if "allocated" not in expected or attempt is None or known is None:
+        return
+    for index in attempt.reserved:
+        uid = (
+            attempt.special_uid if index == attempt.special else attempt.claims[index].metadata.uid
+        )
+        known.claims.end_allocation(uid, force=True)
+    attempt.reserved.clear()
+    by_name = {_claim_name(attempt, claim): index for index, claim in enumerate(attempt.claims)}
+    for entry in expected["allocated"]:
+        index = by_name.get(entry["claim"])
+        allocation = convert(AllocationResult, entry["allocation"])
+        if index is None:
+            claim = _find_claim(world, entry["claim"])
+        else:
+            claim = attempt.claims[index]
+            if index == attempt.special:
+                requests = convert(DeviceClaim, {"requests": entry.get("requests", [])}).requests
+                claim = attempt.claims[index] = with_requests(claim, requests)
+                attempt.mappings = tuple(
+                    convert(ContainerExtendedResourceRequest, mapping)
+                    for mapping in entry.get("requestMappings", ())
+                )
+            attempt.reserved[index] = allocation
+        if claim is not None:
+            known.claims.start_allocation(as_allocated(claim, allocation))
 
 
 def compare_reserved_devices(comparer: Comparer, expected: Json, decision: Decision) -> None:

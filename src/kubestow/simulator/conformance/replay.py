@@ -22,7 +22,9 @@ from kubestow.simulator.conformance.devices import FAMILY as DEVICES_FAMILY
 from kubestow.simulator.conformance.devices import (
     bind_devices,
     compare_devices,
+    compare_given_up,
     compare_reserved_devices,
+    take_recorded_devices,
 )
 from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import Report
@@ -57,12 +59,14 @@ def replay_scenario(
             compare_attempt(comparer, expected, world, decision)
         if family == DEVICES_FAMILY:
             compare_devices(comparer, expected, world, decision)
+            compare_given_up(comparer, expected, world, decision)
         world.run_spawned()
         status = advance(scenario, expected, world, decision)
         if family != SAMPLING:
             compare_reserve(comparer, expected, world, decision, status)
         if family == DEVICES_FAMILY:
             compare_reserved_devices(comparer, expected, decision)
+            take_recorded_devices(expected, world, decision)
             bind_devices(comparer, expected, world, decision)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from kubestow.api.decode import KINDS, convert
-from kubestow.api.device import ResourceClaim
+from kubestow.api.decode import KINDS, convert, to_document
+from kubestow.api.device import ResourceClaim, ResourceClaimStatus
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminal
@@ -124,6 +124,27 @@ class World:
         while self._spawned:
             asyncio.get_event_loop().run_until_complete(self._spawned.pop(0))
         self.follow_cluster()
+
+    def drop_spawned(self) -> None:
+        """Leave out the work that plugins spawned: its effect is part of the recording."""
+        while self._spawned:
+            self._spawned.pop().close()
+
+    def deallocate(self, claim: ResourceClaim | None) -> None:
+        """The recorded scheduler took a claim's allocation away, if the claim exists here."""
+        if claim is not None:
+            new = msgspec.structs.replace(claim, status=ResourceClaimStatus())
+            self._cluster.update(RESOURCE_CLAIMS, to_document(new), subresource="status")
+            self.follow_cluster()
+
+    def delete_claim(self, claim: ResourceClaim | None) -> None:
+        """The recorded scheduler deleted a claim, if it exists here."""
+        if claim is not None:
+            metadata = msgspec.structs.replace(claim.metadata, finalizers=())
+            new = msgspec.structs.replace(claim, metadata=metadata)
+            self._cluster.update(RESOURCE_CLAIMS, to_document(new))
+            self._cluster.delete(RESOURCE_CLAIMS, metadata.namespace, metadata.name)
+            self.follow_cluster()
 
     def follow_cluster(self) -> None:
         """Update the store of claims from the cluster, as an informer would."""

@@ -1,0 +1,42 @@
+"""The feature gates that decide which devices a claim can have (spec 08 B1)."""
+
+from typing import NamedTuple
+
+from kubestow.config.feature_gates import FeatureGates
+
+
+class Features(NamedTuple):
+    """Gates of the search.
+
+    binding_conditions   devices that have to be prepared may be allocated
+    """
+
+    consumable_capacity: bool = True
+    partitionable: bool = True
+    taints: bool = True
+    binding_conditions: bool = True
+
+    @property
+    def is_basic(self) -> bool:
+        """Whether the older variant of the search is used, which lacks what both gates brought.
+
+        It does not know distinctAttribute and bindsToNode, and does not look at the capacities that
+        a request names.
+        """
+        return not self.consumable_capacity and not self.binding_conditions
+
+
+def features_of(gates: FeatureGates) -> Features:
+    return Features(
+        consumable_capacity=gates.enabled("DRAConsumableCapacity"),
+        partitionable=gates.enabled("DRAPartitionableDevices"),
+        taints=gates.enabled("DRADeviceTaints"),
+        binding_conditions=has_binding_conditions(gates),
+    )
+
+
+def has_binding_conditions(gates: FeatureGates) -> bool:
+    """Binding conditions need the gate of the device statuses that they are reported in."""
+    return gates.enabled("DRADeviceBindingConditions") and gates.enabled(
+        "DRAResourceClaimDeviceStatus"
+    )
