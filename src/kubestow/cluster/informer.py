@@ -91,7 +91,7 @@ class Informer(Generic[T]):
         self._field_selector = field_selector
         self._label_selector = label_selector
         self._sleep = sleep
-        self._backoff = Backoff(rng)
+        self._backoff = Backoff(rng, clock.monotonic_s())
         self._handlers: list[Handler[T]] = []
         self._synced = asyncio.Event()
         self._watch: ObjectWatch[T] | None = None
