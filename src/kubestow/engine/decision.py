@@ -128,6 +128,11 @@ class Decision:
         return bool(self.node_name)
 
     @property
+    def has_victims(self) -> bool:
+        """Whether pods are evicted to make this one fit."""
+        return self.post_filter is not None and len(self.post_filter.victims) > 0
+
+    @property
     def message(self) -> str:
         """The text of the pod's condition and event; empty when a node was chosen."""
         return self.status.message if self.status is not None else ""

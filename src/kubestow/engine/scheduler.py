@@ -83,9 +83,11 @@ class Scheduler:
                 queued_pod = await self.queue.pop()
                 if queued_pod is None:
                     return
-            self.schedule_one(queued_pod)
+            decision = self.schedule_one(queued_pod)
             cycles += 1
-            if cycles >= CYCLES_PER_TURN_MAX:
+            # After an eviction the watch comes first: the deletions of earlier victims decide
+            # whether the next preemptor needs more.
+            if cycles >= CYCLES_PER_TURN_MAX or (decision is not None and decision.has_victims):
                 cycles = 0
                 await asyncio.sleep(0)
 

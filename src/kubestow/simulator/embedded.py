@@ -15,6 +15,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
+from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.events import EventRecorder
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.factory import SchedulerFactory
@@ -68,11 +69,13 @@ class EmbeddedCluster:
         extenders_in_thread: bool = False,
         seed: int = 0,
         factory: type[SchedulerFactory] = SchedulerFactory,
+        client: ClusterClient | None = None,
     ) -> None:
+        """`client` is that of the scheduler, if it is not to answer at once, or fails at times."""
         rng = np.random.default_rng(seed)
         self.store = cluster
         self.clock = clock
-        self.client = MemoryClient(cluster)
+        self.client = client or MemoryClient(cluster)
         self.recorder = EventRecorder(self.client, clock, hostname="embedded")
         self.scheduler = factory(
             config=config,

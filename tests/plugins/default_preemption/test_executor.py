@@ -11,6 +11,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
+from kubestow.cache.objects import ObjectStore
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.framework.status import Code
 from kubestow.framework.waiting import PodInPreBind
@@ -24,7 +25,9 @@ P = make_pod("p", uid="u1", priority=10)
 
 
 class RecordingClient(MemoryClient):
-    """Records its calls; fails where configured, or calls back."""
+    """Records its calls; fails where configured, or calls back. Pods deleted leave the store."""
+
+    store: ObjectStore[Pod]
 
     def __init__(self) -> None:
         super().__init__(MemoryCluster(ManualClock()))
@@ -56,8 +59,11 @@ class RecordingClient(MemoryClient):
         self.on_call(call)
         # Let the others have a turn, as a request over a network would.
         await asyncio.sleep(0)
-        if call in self.failures:
-            raise self.failures[call]
+        failure = self.failures.get(call)
+        if isinstance(failure, NotFoundError) or (failure is None and call[0] == "delete"):
+            self.store.remove("default", call[1])
+        if failure is not None:
+            raise failure
 
 
 class Setting:
@@ -73,6 +79,7 @@ class Setting:
             client=self.client,
             now_s=NOW_S,
         )
+        self.client.store = self.cluster.objects.pods
         self.executor = Executor("DefaultPreemption", self.cluster.handle, is_async=is_async)
         self.victims = [PodInfo(victim) for victim in victims]
 
@@ -89,7 +96,7 @@ class Setting:
 
 
 def victim(name: str, *, deleted: datetime | None = None) -> Pod:
-    return make_pod(name, node="n1", priority=1, deleted=deleted)
+    return make_pod(name, uid=f"uid-{name}", node="n1", priority=1, deleted=deleted)
 
 
 def test_victims_that_are_leaving_are_not_touched() -> None:
@@ -229,6 +236,136 @@ def test_a_victim_that_is_gone_is_done_without_an_event(call: str) -> None:
     setting.run()
     assert setting.notes == []
     assert setting.cluster.activated == []
+
+
+class Watch:
+    """Shows what the API server has done when the test lets it, as a watch that is behind."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self.is_queued: list[bool] = []
+
+    def show_gone(self, name: str) -> None:
+        """The pod is gone, and the queue asks whether the preemptor may be tried again."""
+        self._setting.cluster.objects.pods.remove("default", name)
+        self.ask()
+
+    def show_terminating(self, name: str) -> None:
+        """No plugin registers for this: the queue asks nothing."""
+        self._setting.cluster.objects.pods.put(victim(name, deleted=DELETED))
+
+    def ask(self) -> None:
+        self.is_queued.append(not self._setting.executor.is_preempting(P))
+
+
+class LateSetting(Setting):
+    """Deletions reach the store only through `watch`."""
+
+    def __init__(self, victims: Sequence[Pod]) -> None:
+        super().__init__(victims)
+        self.client.store = ObjectStore[Pod]()
+        self.watch = Watch(self)
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+Steps = Sequence[Callable[[Watch], None]]
+
+
+@pytest.mark.parametrize(
+    ("names", "before", "after", "is_queued", "is_activated"),
+    [
+        # Another preemptor evicted the victim, and the event came before the own work began.
+        pytest.param("v", [lambda w: w.show_gone("v")], [], [False], True, id="gone-at-first"),
+        pytest.param(
+            "vw",
+            [lambda w: w.show_gone("w"), lambda w: w.show_gone("v")],
+            [],
+            [False, False],
+            True,
+            id="all-gone-at-first",
+        ),
+        # An event is still to come: that of the last victim that leaves.
+        pytest.param(
+            "vw",
+            [lambda w: w.show_gone("v"), lambda w: w.show_terminating("w")],
+            [],
+            [False],
+            False,
+            id="one-gone-one-leaving",
+        ),
+        pytest.param(
+            "vw",
+            [lambda w: w.show_gone("v")],
+            [lambda w: w.show_gone("w")],
+            [False, True],
+            False,
+            id="the-last-event-queues-it",
+        ),
+        # The answers came before the watch.
+        pytest.param("v", [], [Watch.ask], [False], None, id="not-seen-yet"),
+        pytest.param(
+            "v", [], [lambda w: w.show_gone("v")], [True], False, id="its-own-event-queues-it"
+        ),
+        pytest.param(
+            "vw",
+            [],
+            [lambda w: w.show_gone("v"), lambda w: w.show_gone("w")],
+            [False, True],
+            False,
+            id="all-are-awaited",
+        ),
+        pytest.param(
+            "v", [], [lambda w: w.show_terminating("v"), Watch.ask], [True], False, id="leaving"
+        ),
+        # Only now may it be tried on the nodes of which an earlier event told.
+        pytest.param(
+            "v", [], [Watch.ask, lambda w: w.show_terminating("v")], [False], True, id="given-back"
+        ),
+    ],
+)
+def test_no_event_is_lost_to_a_preemptor_that_was_held_back(
+    names: str, before: Steps, after: Steps, is_queued: list[bool], is_activated: bool | None
+) -> None:
+    """`before`: what the watch shows before the evictions begin; `after`: when all are answered.
+
+    Activated or not; None: the preemptor still waits.
+    """
+    setting = LateSetting([victim(name) for name in names])
+
+    async def main() -> None:
+        setting.evict()
+        for step in before:
+            step(setting.watch)
+        work = asyncio.create_task(setting.cluster.run_work())
+        await turns()
+        assert len(setting.client.calls) == 2 * len(names)
+        for step in after:
+            step(setting.watch)
+        await turns()
+        assert setting.watch.is_queued == is_queued
+        assert work.done() == (is_activated is not None)
+        assert setting.cluster.activated == ([P] if is_activated else [])
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_the_deletion_of_a_victim_stopped_in_memory_is_not_awaited() -> None:
+    setting = Setting([victim("v1"), victim("v2")])
+
+    async def main() -> None:
+        setting.cluster.handle.waiting_pods.add(setting.victims[1], {"Gang": 10.0})
+        setting.evict()
+        await setting.cluster.run_work()
+
+    asyncio.run(main())
+    assert setting.client.calls == [("condition", "v1"), ("delete", "v1")]
+    assert not setting.executor.is_preempting(P)
 
 
 def test_the_preemptor_waits_until_the_last_victim_is_on_its_way() -> None:

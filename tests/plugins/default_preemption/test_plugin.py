@@ -354,6 +354,7 @@ def test_a_preemptor_waits_until_its_victims_are_on_their_way(make_cluster: type
         "waiting for the preemption for this pod to be finished"
     )
     assert plugin.pre_enqueue(make_pod("other")) is None
+    cluster.objects.pods.remove("default", "v")
     asyncio.run(cluster.run_work())
     assert plugin.pre_enqueue(pod) is None
 

@@ -1,11 +1,20 @@
 """Evicts the victims beside the scheduling loop (spec 08 A10).
 
-    marked ── nominations cleared ── all victims but the last evicted ── the last ── unmarked
-       └────────────── any failure: the preemptor is activated, to try again ──────────┘
+    marked ── nominations cleared ── all victims but the last evicted ── the last ─┬─ unmarked
+       │                                                 deletions not seen yet:   │      ▲
+       │                                                 wait for the watch        └──────┤
+       └────────────── any failure: the preemptor is activated, to try again ─────────────┘
 
 While a pod is marked its PreEnqueue holds it back: tried too early, it would find its victims still
-there and preempt elsewhere. The last victim is evicted alone and its name noted: its deletion is
-the event that queues the pod again, and may arrive before the mark is removed.
+there and preempt elsewhere. The last victim is evicted alone and noted: its deletion is the event
+that queues the pod again, and may arrive before the mark is removed.
+
+Beyond upstream, a pod stays marked until its victims' deletions were seen. Upstream's watches run
+in parallel with its cycles and are seldom behind the answers to its requests; here both share one
+loop, and a preemptor that is tried in between evicts pods for the second time.
+
+An event that came while the pod was held back is lost to it. So at the end the pod is activated if
+no other can follow: all victims are gone, for example because another preemptor had evicted them.
 
 A scheduling cycle never waits. So without SchedulerAsyncPreemption victims are evicted beside the
 loop as well, without a mark and in the order of that mode; a failure is then only logged, because
@@ -16,6 +25,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import compress
 from typing import Any, Final, NamedTuple
 
 from kubestow.api.meta import Condition, object_ref
@@ -25,6 +35,7 @@ from kubestow.clock import NANOSECONDS
 from kubestow.cluster.pod_status import changed_condition
 from kubestow.errors import KubestowError, NotFoundError
 from kubestow.framework.handle import Handle
+from kubestow.plugins.default_preemption.deletions import Deletions
 from kubestow.plugins.default_preemption.eligibility import (
     DISRUPTION_TARGET,
     PREEMPTION_BY_SCHEDULER,
@@ -44,13 +55,27 @@ class Eviction(NamedTuple):
     victims: Sequence[Pod]
 
 
+class _Mark:
+    """A preemptor is held back until the deletion of the pods awaited was seen.
+
+    None are awaited yet (`awaited` is None) as long as some evictions were not requested.
+    """
+
+    __slots__ = ("awaited", "has_held_back")
+
+    def __init__(self) -> None:
+        self.awaited: Sequence[Pod] | None = None
+        # Whether the last event that would have queued the preemptor came too early.
+        self.has_held_back = False
+
+
 class Executor:
     def __init__(self, plugin_name: str, handle: Handle, *, is_async: bool) -> None:
         self._plugin_name = plugin_name
         self._handle = handle
         self._is_async = is_async
-        # UID of a preemptor → namespace and name of its last victim, once that one is evicted.
-        self._preempting: dict[str, tuple[str, str] | None] = {}
+        self._marks: dict[str, _Mark] = {}  # by UID of the preemptor
+        self._deletions = Deletions(handle.objects.pods)
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Start the eviction of the victims; returns at once."""
@@ -61,40 +86,52 @@ class Executor:
         if not self._is_async:
             self._handle.spawn(self._evict_at_once(eviction))
         elif staying:
-            self._preempting[preemptor.uid] = None
-            self._handle.spawn(self._evict_in_background(eviction))
+            mark = self._marks[preemptor.uid] = _Mark()
+            self._handle.spawn(self._evict_in_background(eviction, mark))
 
     def is_preempting(self, pod: Pod) -> bool:
-        """Whether the pod should wait: not all of its victims are being deleted yet."""
-        uid = pod.metadata.uid
-        if uid not in self._preempting:
+        """Whether the pod should wait: the deletion of some victim was not seen yet."""
+        mark = self._marks.get(pod.metadata.uid)
+        if mark is None:
             return False
-        last_victim = self._preempting[uid]
-        if last_victim is None:
-            return True
-        victim = self._handle.objects.pods.get(*last_victim)
-        return victim is not None and not is_terminating(victim)
+        mark.has_held_back = mark.awaited is None or not all(
+            map(self._deletions.is_seen, mark.awaited)
+        )
+        return mark.has_held_back
 
     # --- the two orders ---
 
-    async def _evict_in_background(self, eviction: Eviction) -> None:
-        uid = eviction.preemptor.metadata.uid
+    async def _evict_in_background(self, eviction: Eviction, mark: _Mark) -> None:
         *others, last = eviction.victims
-        has_failed = True
+        must_activate = True
         try:
             is_cleared = await self._clear_nominations(eviction)
-            await _all_or_first_error(self._evict_one(eviction, victim) for victim in others)
-            self._preempting[uid] = (last.metadata.namespace, last.metadata.name)
-            await self._evict_one(eviction, last)
-            has_failed = not is_cleared
+            are_deleted = await _all_or_first_error(
+                self._evict_one(eviction, victim) for victim in others
+            )
+            mark.awaited = (last,)
+            are_deleted.append(await self._evict_one(eviction, last))
+            if is_cleared:
+                mark.awaited = [*compress(eviction.victims, are_deleted)]
+                must_activate = await self._is_forgotten(mark)
         except Exception as error:  # After any failure the preemptor tries again.
             self._log(eviction, error)
         finally:
-            self._preempting.pop(uid, None)
+            self._marks.pop(eviction.preemptor.metadata.uid, None)
             self._handle.metrics.preemption_task_ended()
-        if has_failed:
-            # Some victims stay, so no event may come that would queue the pod again.
+        if must_activate:
+            # Some victims stay, or all are gone: no event may come that would queue the pod again.
             self._handle.activate((eviction.preemptor,))
+
+    async def _is_forgotten(self, mark: _Mark) -> bool:
+        """Wait until all deletions were seen; whether an event was lost that none can replace."""
+        assert mark.awaited is not None
+        if all(map(self._deletions.is_seen, mark.awaited)):
+            return mark.has_held_back and all(map(self._deletions.is_gone, mark.awaited))
+        # Events lost before this point are replaced by the deletions that are yet to be seen.
+        mark.has_held_back = False
+        await self._deletions.wait_seen(mark.awaited)
+        return mark.has_held_back
 
     async def _evict_at_once(self, eviction: Eviction) -> None:
         try:
@@ -136,16 +173,19 @@ class Executor:
                 is_cleared = False
         return is_cleared
 
-    async def _evict_one(self, eviction: Eviction, victim: Pod) -> None:
+    async def _evict_one(self, eviction: Eviction, victim: Pod) -> bool:
+        """Evict a victim; whether the API server deletes it or has done so already."""
         note = f"Preempted by pod {eviction.preemptor.metadata.uid} on node {eviction.node_name}"
-        if self._stop_placing(victim):
+        is_stopped = self._stop_placing(victim)
+        if is_stopped:
             note += IN_MEMORY
         elif not await self._delete(eviction.preemptor, victim):
-            return
+            return True
         # Spec 09 §9: for pods as preemptors v1.36 names no related object.
         self._handle.events.record(
             victim, type="Normal", reason="Preempted", action="Preempting", note=note
         )
+        return not is_stopped
 
     def _stop_placing(self, victim: Pod) -> bool:
         """Stop a pod that is being placed but not bound; False if it is too late."""
@@ -181,13 +221,11 @@ class Executor:
         return datetime.fromtimestamp(self._handle.clock.now_ns() // NANOSECONDS, UTC)
 
 
-async def _all_or_first_error(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all at the same time; the first that fails cancels the others."""
+async def _all_or_first_error(calls: Iterable[Coroutine[Any, Any, bool]]) -> list[bool]:
+    """The results of all, run at the same time; the first that fails cancels the others."""
     tasks = [asyncio.ensure_future(call) for call in calls]
-    if not tasks:
-        return
     try:
-        await asyncio.gather(*tasks)
+        return await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()

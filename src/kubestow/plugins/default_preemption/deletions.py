@@ -1,0 +1,48 @@
+"""Which deletions of pods have reached the informer's store, and waiting for those that have not.
+
+The answer to a DELETE says what the API server has done; decisions are made on the store, which
+learns of it by a watch, earlier or later.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from kubestow.api.pod import Pod, is_terminating
+from kubestow.cache.objects import ObjectStore
+
+
+class Deletions:
+    """One per executor; it follows the store for as long as that exists."""
+
+    def __init__(self, pods: ObjectStore[Pod]) -> None:
+        self._pods = pods
+        self._awaited: dict[str, asyncio.Event] = {}  # by UID
+        pods.subscribe(self._changed)
+
+    def is_gone(self, pod: Pod) -> bool:
+        """Whether the store no longer has this pod; it may have another of the same name."""
+        return self._stored(pod) is None
+
+    def is_seen(self, pod: Pod) -> bool:
+        """Whether the pod is gone from the store, or being deleted there."""
+        stored = self._stored(pod)
+        return stored is None or is_terminating(stored)
+
+    async def wait_seen(self, pods: Iterable[Pod]) -> None:
+        """Return once the deletion of each of these pods has been seen."""
+        for pod in pods:
+            if not self.is_seen(pod):
+                await self._awaited.setdefault(pod.metadata.uid, asyncio.Event()).wait()
+
+    def _stored(self, pod: Pod) -> Pod | None:
+        stored = self._pods.get(pod.metadata.namespace, pod.metadata.name)
+        return stored if stored is not None and stored.metadata.uid == pod.metadata.uid else None
+
+    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        if not self._awaited or old is None:
+            return
+        uid = old.metadata.uid
+        if new is None or new.metadata.uid != uid or is_terminating(new):
+            awaited = self._awaited.pop(uid, None)
+            if awaited is not None:
+                awaited.set()
