@@ -105,7 +105,11 @@ def test_notes_are_cut_to_1024_bytes(note: str, expected: str):
 
 
 def test_a_full_buffer_drops_the_oldest_and_counts_them(
-    cluster: MemoryCluster, client: MemoryClient, clock: ManualClock, pod: ApiObject
+    cluster: MemoryCluster,
+    client: MemoryClient,
+    clock: ManualClock,
+    pod: ApiObject,
+    caplog: pytest.LogCaptureFixture,
 ):
     recorder = EventRecorder(client, clock, hostname="h", buffer_max=2)
     for index in range(5):
@@ -115,6 +119,16 @@ def test_a_full_buffer_drops_the_oldest_and_counts_them(
     statistics = recorder.statistics()
     assert (statistics.recorded_count, statistics.dropped_count) == (5, 3)
     assert (statistics.sent_count, statistics.waiting_count) == (2, 0)
+    # One line a minute.
+    assert caplog.messages == [
+        "dropped 1 event(s), the last one Scheduled of default/web-0: 2 are waiting, and the API "
+        "server or clientConnection.qps is too slow for them"
+    ]
+    clock.advance_s(60)
+    for _ in range(4):
+        recorder.record(pod, **SCHEDULED)
+    assert caplog.messages[1].startswith("dropped 3 event(s)")
+    assert len(caplog.messages) == 2
 
 
 def test_the_running_recorder_sends_as_events_come(
@@ -365,41 +379,113 @@ def test_a_series_is_written_from_time_to_time_and_when_it_is_over(
     run_in_virtual_time(main())
 
 
-def test_a_few_are_sent_at_a_time_and_repetitions_wait_for_the_first(
-    cluster: MemoryCluster, clock: ManualClock, pod: ApiObject, pod_document: Build
+class SlowServer(Scripted):
+    """Takes a while for each event, of which it has several at a time."""
+
+    def __init__(self, cluster: MemoryCluster, delay_s: float) -> None:
+        super().__init__(cluster)
+        self.under_way = 0
+        self.most = 0
+        self._delay_s = delay_s
+
+    async def create_event(self, event: Event) -> None:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(self._delay_s)
+        self.under_way -= 1
+        await super().create_event(event)
+
+
+def test_a_burst_is_sent_in_full_as_fast_as_connections_allow(
+    cluster: MemoryCluster, pod: ApiObject
 ):
-    pods = [cluster.create(PODS, pod_document(f"p{index}")).typed for index in range(20)]
-
-    class Slow(Scripted):
-        gate = asyncio.Event()
-        under_way = 0
-        most = 0
-
-        async def create_event(self, event: Event) -> None:
-            self.under_way += 1
-            self.most = max(self.most, self.under_way)
-            await self.gate.wait()
-            self.under_way -= 1
-            await super().create_event(event)
+    client = SlowServer(cluster, 0.02)
 
     async def main() -> None:
-        client = Slow(cluster)
-        recorder = EventRecorder(client, clock, hostname="h")
+        loop = asyncio.get_running_loop()
+        recorder = EventRecorder(client, VirtualClock(loop), hostname="h")
         task = asyncio.create_task(recorder.run())
-        recorder.record(pod, **FAILED)
-        recorder.record(pod, **FAILED)
-        for other in pods:
-            recorder.record(other, **SCHEDULED)
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert client.most == 8
-        client.gate.set()
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert client.most == 8
-        assert client.written.count(("create", 1)) == 21
-        assert client.written.count(("patch", 2)) == 1
+        for _ in range(3200):
+            recorder.record(pod, **SCHEDULED)
+        # 32 at a time: a hundred rounds.
+        await asyncio.sleep(100 * 0.02 + 0.001)
+        statistics = recorder.statistics()
+        assert (statistics.sent_count, statistics.dropped_count) == (3200, 0)
+        assert client.most == 32
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    asyncio.run(main())
+    run_in_virtual_time(main())
+    assert len(stored_events(cluster)) == 3200
+
+
+def test_events_that_wait_to_be_sent_again_delay_no_others(cluster: MemoryCluster, pod: ApiObject):
+    client = Scripted(cluster)
+    client.failures = [UnreachableError("broken off")] * 100
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        recorder = EventRecorder(client, VirtualClock(loop), hostname="h")
+        task = asyncio.create_task(recorder.run())
+        for _ in range(150):
+            recorder.record(pod, **SCHEDULED)
+        await asyncio.sleep(1)
+        assert recorder.statistics().sent_count == 50
+        await asyncio.sleep(15)
+        assert recorder.statistics().sent_count == 150
+        recorder.record(pod, **SCHEDULED)
+        await asyncio.sleep(1)
+        assert recorder.statistics().sent_count == 151
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run_in_virtual_time(main())
+
+
+def test_an_event_accepted_before_the_connection_broke_is_no_failure(
+    cluster: MemoryCluster, pod: ApiObject, caplog: pytest.LogCaptureFixture
+):
+    class LosesAnswers(MemoryClient):
+        calls = 0
+
+        async def create_event(self, event: Event) -> None:
+            self.calls += 1
+            await super().create_event(event)
+            raise UnreachableError("broken off")
+
+    client = LosesAnswers(cluster)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        recorder = EventRecorder(client, VirtualClock(loop), hostname="h")
+        task = asyncio.create_task(recorder.run())
+        recorder.record(pod, **SCHEDULED)
+        await asyncio.sleep(60)
+        statistics = recorder.statistics()
+        assert (statistics.sent_count, statistics.failed_count) == (1, 0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run_in_virtual_time(main())
+    assert client.calls == 2
+    assert len(stored_events(cluster)) == 1
+    assert caplog.messages == []
+
+
+def test_repetitions_wait_for_the_first(cluster: MemoryCluster, pod: ApiObject):
+    client = SlowServer(cluster, 1.0)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        recorder = EventRecorder(client, VirtualClock(loop), hostname="h")
+        task = asyncio.create_task(recorder.run())
+        recorder.record(pod, **FAILED)
+        recorder.record(pod, **FAILED)
+        await asyncio.sleep(0.5)
+        assert client.under_way == 1
+        await asyncio.sleep(1)
+        assert client.written == [("create", 1), ("patch", 2)]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run_in_virtual_time(main())

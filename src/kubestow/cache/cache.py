@@ -27,6 +27,7 @@ from kubestow.cache.images import ImageStates
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.node_tree import NodeTree
 from kubestow.errors import CacheCorruptedError, CacheError
+from kubestow.logs import ObjectName, fail
 
 log = logging.getLogger(__name__)
 
@@ -155,7 +156,8 @@ class Cache:
         if cached.pod.spec.node_name != new.pod.spec.node_name:
             raise CacheCorruptedError(
                 "Pod updated on a different node than previously added to. Scheduler cache is "
-                "corrupted and can badly affect scheduling decisions"
+                "corrupted and can badly affect scheduling decisions: "
+                + _contradiction(cached.pod, new.pod)
             )
         self._remove(old)
         self._add(new)
@@ -169,10 +171,18 @@ class Cache:
                 "so cannot be removed from it"
             )
         if cached.pod.spec.node_name != pod.spec.node_name:
-            log.error("Pod was added to a different node than it was assumed")
+            fail(
+                log,
+                "Pod was added to a different node than it was assumed",
+                podKey=pod.metadata.uid,
+                pod=ObjectName(pod.metadata.namespace, pod.metadata.name),
+                assumedNode=pod.spec.node_name,
+                currentNode=cached.pod.spec.node_name,
+            )
             if pod.spec.node_name:
                 raise CacheCorruptedError(
-                    "Scheduler cache is corrupted and can badly affect scheduling decisions"
+                    "Scheduler cache is corrupted and can badly affect scheduling decisions: "
+                    + _contradiction(cached.pod, pod)
                 )
         self._remove(cached.pod)
 
@@ -269,3 +279,10 @@ class Cache:
     def _drop(self, key: str) -> None:
         self._pods.pop(key, None)
         self._assumed.discard(key)
+
+
+def _contradiction(cached: Pod, reported: Pod) -> str:
+    return (
+        f"pod {object_ref(cached.metadata)} (UID {cached.metadata.uid}) is on node "
+        f'"{cached.spec.node_name}" in the cache and on "{reported.spec.node_name}" in the cluster'
+    )

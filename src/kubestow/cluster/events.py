@@ -1,12 +1,15 @@
 """The event recorder: the events of the scheduler that `kubectl describe pod` shows.
 
-Recording never delays the caller: an event goes into a buffer and separate tasks send it. When the
-server is slower than the scheduler, the oldest events are dropped and counted, because scheduling
-must not wait for events.
+Recording never delays the caller: an event goes into a buffer and separate tasks send it, as fast
+as the rate limit of their own client allows. The buffer holds what a scheduler records in a burst;
+when it is full, the oldest events are dropped, counted and logged, because scheduling must not wait
+for events.
 
-    record ──► buffer ──► a few senders ──refused──► logged and dropped
+    record ──► buffer ──► senders ──refused──► logged and dropped
                   │          └──no answer──► again after some seconds, up to twelve times
                   └──full──► the oldest is dropped
+
+An event that waits to be sent again does not keep its sender from the others.
 
 Not here: which events there are and when (`engine`); what counts as the same event
 (`event_series`).
@@ -33,14 +36,20 @@ from kubestow.errors import ApiError, NotFoundError, UnreachableError
 logger = logging.getLogger(__name__)
 
 NOTE_BYTES_MAX: Final = 1024
-BUFFER_MAX: Final = 1000
-SENDERS_MAX: Final = 8  # requests at a time
+# Events waiting for a sender: at most 1.5 kB each, so 30 MB.
+BUFFER_MAX: Final = 20_000
+# Requests at a time: as many as the client has connections, so that its rate limit is the limit.
+SENDERS_MAX: Final = 32
+# Events waiting to be sent again without a sender of their own.
+RETRYING_MAX: Final = 1000
+DROPS_LOGGED_EVERY_S: Final = 60.0
 # Spec 09 §9.3: how often an event is sent to a server that does not answer, and how far apart.
 TRIES_MAX: Final = 12
 RETRY_S: Final = 10.0
 RETRY_JITTER: Final = 0.25
 _NAME_LENGTH_MAX: Final = 253
 _CUT_MARK: Final = " ..."
+_ALREADY_EXISTS: Final = "AlreadyExists"
 
 EventKind = Literal["Normal", "Warning"]
 
@@ -57,8 +66,8 @@ class RecorderStatistics(msgspec.Struct, frozen=True):
 class _Recorded(NamedTuple):
     stamp_ns: int  # the event's own, never used twice
     now_ns: int
-    regarding: ApiObject
-    related: ApiObject | None
+    regarding: ObjectReference  # not the object, of which the cluster may have a newer version
+    related: ObjectReference | None
     reporter: str
     type: EventKind
     reason: str
@@ -87,6 +96,7 @@ class EventRecorder:
         self._sleep = sleep
         self._series = SeriesCache()
         self._sender_count = 0
+        self._retry_count = 0
         self._waiting: deque[_Recorded] = deque()
         self._wakeup = asyncio.Event()
         self._last_stamp_ns = 0
@@ -94,6 +104,8 @@ class EventRecorder:
         self._sent_count = 0
         self._failed_count = 0
         self._dropped_count = 0
+        self._logged_dropped_count = 0
+        self._drops_logged_at_s = -DROPS_LOGGED_EVERY_S
 
     def record(
         self,
@@ -111,19 +123,18 @@ class EventRecorder:
         # Names contain the time, and on a virtual clock many events have the same time.
         self._last_stamp_ns = max(now_ns, self._last_stamp_ns + 1)
         if len(self._waiting) >= self._buffer_max:
-            self._waiting.popleft()
-            self._dropped_count += 1
+            self._drop(self._waiting.popleft())
         self._waiting.append(
             _Recorded(
                 self._last_stamp_ns,
                 now_ns,
-                regarding,
-                related,
+                reference_to(regarding),
+                None if related is None else reference_to(related),
                 reporter,
                 type,
                 reason,
                 action,
-                note,
+                cut_note(note),
             )
         )
         self._recorded_count += 1
@@ -146,18 +157,40 @@ class EventRecorder:
             while True:
                 await self._wakeup.wait()
                 self._wakeup.clear()
-                while self._sender_count < min(SENDERS_MAX, len(self._waiting)):
+                for _ in range(min(SENDERS_MAX - self._sender_count, len(self._waiting))):
                     self._sender_count += 1
                     tasks.create_task(self._send_waiting(), name="event sender")
 
     async def flush(self) -> None:
         """Send what is waiting, oldest first, each event only once."""
-        while self._waiting:
-            await self._send(self._waiting.popleft(), tries_max=1)
+
+        async def send_waiting() -> None:
+            while self._waiting:
+                await self._send(self._waiting.popleft(), tries_max=1)
+
+        await asyncio.gather(*(send_waiting() for _ in range(SENDERS_MAX)))
+
+    def _drop(self, oldest: _Recorded) -> None:
+        self._dropped_count += 1
+        now_s = self._clock.monotonic_s()
+        if now_s - self._drops_logged_at_s < DROPS_LOGGED_EVERY_S:
+            return
+        self._drops_logged_at_s = now_s
+        logger.warning(
+            "dropped %d event(s), the last one %s of %s/%s: %d are waiting, and the API server or "
+            "clientConnection.qps is too slow for them",
+            self._dropped_count - self._logged_dropped_count,
+            oldest.reason,
+            oldest.regarding.namespace,
+            oldest.regarding.name,
+            len(self._waiting) + 1,
+        )
+        self._logged_dropped_count = self._dropped_count
 
     async def _send_waiting(self) -> None:
         try:
-            while self._waiting:
+            # More senders than allowed may be back from waiting to send an event again.
+            while self._waiting and self._sender_count <= SENDERS_MAX:
                 await self._send(self._waiting.popleft(), tries_max=TRIES_MAX)
         finally:
             self._sender_count -= 1
@@ -186,7 +219,7 @@ class EventRecorder:
         failure = None
         for attempt in range(tries_max):
             if attempt:
-                await self._sleep(RETRY_S * (1.0 + RETRY_JITTER * self._rng.random()))
+                await self._pause()
             try:
                 await self._create_or_patch(series)
             except ApiError as error:
@@ -201,9 +234,29 @@ class EventRecorder:
             "event %s (%s) was not accepted: %s", metadata.name, series.event.reason, failure
         )
 
+    async def _pause(self) -> None:
+        """Wait before an event is sent again, meanwhile another sender may begin."""
+        delay_s = RETRY_S * (1.0 + RETRY_JITTER * self._rng.random())
+        if self._retry_count >= RETRYING_MAX:
+            await self._sleep(delay_s)
+            return
+        self._retry_count += 1
+        self._sender_count -= 1
+        self._wakeup.set()
+        try:
+            await self._sleep(delay_s)
+        finally:
+            self._retry_count -= 1
+            self._sender_count += 1
+
     async def _create_or_patch(self, series: Series) -> None:
         if series.count == 1:
-            await self._client.create_event(series.event)
+            try:
+                await self._client.create_event(series.event)
+            except ApiError as error:
+                # No other event has its name: the server accepted it, but the answer was lost.
+                if error.reason != _ALREADY_EXISTS:
+                    raise
             series.sent_count = 1
             return
         metadata = series.event.metadata
@@ -225,26 +278,30 @@ class EventRecorder:
                 await self._write_all(self._series.repeated())
 
     async def _write_all(self, many: list[Series]) -> None:
-        for series in many:
-            await self._write(series, tries_max=TRIES_MAX)
+        self._sender_count += 1
+        try:
+            for series in many:
+                await self._write(series, tries_max=TRIES_MAX)
+        finally:
+            self._sender_count -= 1
 
     def _event(self, recorded: _Recorded) -> Event:
-        metadata = recorded.regarding.metadata
+        regarding = recorded.regarding
         return Event(
             api_version="events.k8s.io/v1",
             kind="Event",
             metadata=ObjectMeta(
-                name=self._name(metadata.name, recorded.stamp_ns),
-                namespace=metadata.namespace or "default",
+                name=self._name(regarding.name, recorded.stamp_ns),
+                namespace=regarding.namespace or "default",
             ),
             event_time=microseconds_at(recorded.now_ns),
             reporting_controller=recorded.reporter,
             reporting_instance=f"{recorded.reporter}-{self._hostname}",
             action=recorded.action,
             reason=recorded.reason,
-            regarding=reference_to(recorded.regarding),
-            related=None if recorded.related is None else reference_to(recorded.related),
-            note=cut_note(recorded.note),
+            regarding=regarding,
+            related=recorded.related,
+            note=recorded.note,
             type=recorded.type,
         )
 
@@ -257,7 +314,7 @@ class EventRecorder:
 
 def _exists_now(series: Series, error: ApiError) -> bool:
     """Whether the event did not exist for the patch but existed for the create after it."""
-    return series.count > 1 and error.reason == "AlreadyExists"
+    return series.count > 1 and error.reason == _ALREADY_EXISTS
 
 
 def cut_note(note: str) -> str:

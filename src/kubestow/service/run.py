@@ -104,6 +104,7 @@ class SchedulerProcess:
                 component=self.config.profiles[0].scheduler_name,
             )
         self.recorder = EventRecorder(connections.events, clock, hostname=hostname, rng=rng)
+        metrics.own.observe(self.recorder)
         self.scheduler = SchedulerFactory(
             config=self.config,
             client=connections.main,
@@ -241,7 +242,8 @@ class SchedulerProcess:
             async with asyncio.timeout(FLUSH_S):
                 await self.recorder.flush()
         except TimeoutError:
-            log.warning("the last events could not be sent in time")
+            unsent_count = self.recorder.statistics().waiting_count
+            log.warning("%d event(s) could not be sent before the process ended", unsent_count)
         self._connections.close()
 
     # --- tasks ---

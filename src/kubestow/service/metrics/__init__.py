@@ -5,6 +5,7 @@
     catalogue     names, labels, buckets and help of the scheduler's own metrics (spec 09 §8.1)
     recorders     enter what engine and queue report into the catalogue
     component     the metrics of every Kubernetes component (§8.2)
+    own           what kube-scheduler does not count
     pod_resources requests and limits of all pods (§8.3)
 
 The instruments are our own because those of prometheus-client cost several times more: an attempt

@@ -12,6 +12,7 @@ from kubestow.service.metrics.component import (
     add_registry_metrics,
     add_workqueue_metrics,
 )
+from kubestow.service.metrics.own import OwnMetrics
 from kubestow.service.metrics.recorders import QueueRecorder, SchedulerRecorder
 from kubestow.service.metrics.registry import MetricsRegistry, parse_allowed_labels
 from kubestow.service.options import SchedulerOptions
@@ -28,6 +29,7 @@ class ProcessMetrics:
         self.queue = QueueRecorder(catalogue, rng)
         self.requests = RequestMetrics(self.registry)
         self.election = ElectionMetrics(self.registry, options.config.leader_election.resource_name)
+        self.own = OwnMetrics(self.registry)
         self.runtime = RuntimeMetrics()
         add_build_metrics(
             self.registry,

@@ -1,0 +1,29 @@
+"""Metrics that kube-scheduler does not have."""
+
+from kubestow.cluster.events import EventRecorder
+from kubestow.service.metrics.registry import MetricsRegistry
+
+
+class OwnMetrics:
+    def __init__(self, registry: MetricsRegistry) -> None:
+        self.events = registry.counter(
+            "kubestow_events_total",
+            "Number of events about pods by what became of them: 'sent', 'failed' if the API "
+            "server refused it or did not answer, 'dropped' if too many were waiting.",
+            ("result",),
+        )
+        self.waiting_events = registry.gauge(
+            "kubestow_waiting_events", "Number of events about pods that wait to be sent."
+        )
+
+    def observe(self, recorder: EventRecorder) -> None:
+        """Publish what this recorder counts."""
+
+        def refresh() -> None:
+            statistics = recorder.statistics()
+            self.events.labels("sent").value = statistics.sent_count
+            self.events.labels("failed").value = statistics.failed_count
+            self.events.labels("dropped").value = statistics.dropped_count
+            self.waiting_events.only.set(statistics.waiting_count)
+
+        self.events.refresh = self.waiting_events.refresh = refresh
