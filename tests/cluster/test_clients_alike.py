@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from kubestow.api.coordination import Event, Lease
-from kubestow.api.meta import Condition, JsonObject, ObjectMeta, ObjectReference
+from kubestow.api.meta import ApiObject, Condition, JsonObject, ObjectMeta, ObjectReference
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
-from kubestow.api.storage import PersistentVolumeClaim
+from kubestow.api.storage import PersistentVolumeClaim, StorageClass
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
@@ -30,7 +30,14 @@ from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
-from kubestow.cluster.resources import EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS, PODS
+from kubestow.cluster.resources import (
+    EVENTS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    ApiResource,
+    ResourceTable,
+)
 from kubestow.errors import ApiError, ConflictError, GoneError, NotFoundError
 from kubestow.testing.clock import ManualClock
 
@@ -336,6 +343,41 @@ def test_refusals_are_worded_alike(ask: Callable[[ClusterClient], Any], clock: M
     asyncio.run(main())
 
 
+class Widget(ApiObject, frozen=True, kw_only=True):
+    """A kind that no server has, unless a test adds it."""
+
+
+@pytest.mark.parametrize("cls", [Pod, PersistentVolumeClaim, StorageClass, Lease])
+def test_kinds_that_are_served(run: Run, cls: type[ApiObject]):
+    async def body(rig: Rig) -> None:
+        assert await rig.client.is_served(cls)
+        assert rig.client.host
+
+    run(body)
+
+
+def test_a_kind_that_is_not_served_has_no_list(run: Run):
+    widgets = ApiResource(
+        group="resource.k8s.io", version="v1", plural="widgets", kind="Widget", namespaced=True
+    )
+    gadgets = msgspec.structs.replace(widgets, group="example.com")
+
+    async def body(rig: Rig) -> None:
+        for resource in (widgets, gadgets):
+            client = rig.client
+            if isinstance(client, HttpClient):
+                client = HttpClient(
+                    client.session,
+                    rng=np.random.default_rng(0),
+                    resources=ResourceTable([resource]),
+                )
+            assert not await client.is_served(Widget)
+            with pytest.raises(NotFoundError):
+                await client.list_and_watch(Widget)
+
+    run(body)
+
+
 # --- What is built on a client ----------------------------------------------------------------
 
 
@@ -353,7 +395,7 @@ def test_events_and_their_series(run: Run, pod_document: Build):
                 action="Scheduling",
                 note="no",
             )
-        await recorder.flush()
+            await recorder.flush()
         statistics = recorder.statistics()
         assert (statistics.sent_count, statistics.failed_count) == (2, 0)
         (stored,) = rig.cluster.list(EVENTS).items

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ObjectStore
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
 from kubestow.cluster.resources import PODS
-from kubestow.errors import ApiError, UnreachableError
+from kubestow.errors import ApiError, NotFoundError, UnreachableError
 from kubestow.testing.clock import ManualClock
 
 Build = Callable[..., JsonObject]
@@ -266,6 +266,85 @@ def test_a_failed_list_is_repeated(cluster: MemoryCluster, clock: ManualClock, p
             base_s <= delay_s < 2 * base_s
             for base_s, delay_s in zip((0.8, 1.6, 3.2), rig.delays, strict=True)
         ] == [True] * 3
+
+    with_running(rig, body)
+
+
+class Unserved(MemoryClient):
+    """A server that does not have the kind, or allows no list of it."""
+
+    def __init__(self, cluster: MemoryCluster, error: ApiError) -> None:
+        super().__init__(cluster)
+        self.error: ApiError | None = error
+        self.has_kind = False
+
+    async def is_served(self, cls: type[ApiObject]) -> bool:
+        return self.has_kind
+
+    async def list_and_watch(self, *args: Any, **options: Any) -> Any:
+        if self.error is not None:
+            raise self.error
+        return await super().list_and_watch(*args, **options)
+
+
+NOT_SERVED = NotFoundError("the server could not find the requested resource")
+FORBIDDEN = ApiError("no", code=403, reason="Forbidden")
+
+
+@pytest.mark.parametrize("error", [NOT_SERVED, FORBIDDEN], ids=["404", "403"])
+def test_a_kind_that_is_not_served_is_empty_until_it_is(
+    cluster: MemoryCluster, clock: ManualClock, pod_document: Build, error: ApiError
+):
+    client = Unserved(cluster, error)
+    rig = Rig(cluster, clock, client)
+    cluster.create(PODS, pod_document("a"))
+
+    async def body() -> None:
+        # It has synced, or this would not run.
+        assert rig.recorder.taken() == []
+        await settle()
+        assert set(rig.delays) == {300.0}
+        client.has_kind, client.error = True, None
+        await settle()
+        assert rig.recorder.taken() == [("add", "a")]
+
+    with_running(rig, body)
+
+
+@pytest.mark.parametrize("error", [NOT_SERVED, FORBIDDEN], ids=["404", "403"])
+def test_a_kind_that_is_served_is_waited_for(
+    cluster: MemoryCluster, clock: ManualClock, error: ApiError
+):
+    client = Unserved(cluster, error)
+    client.has_kind = True
+    rig = Rig(cluster, clock, client)
+
+    async def main() -> None:
+        task = asyncio.create_task(rig.informer.run())
+        await settle()
+        assert not rig.informer.has_synced
+        assert rig.delays[0] < 1.6
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_objects_stay_when_a_server_no_longer_has_their_kind(
+    cluster: MemoryCluster, clock: ManualClock, pod_document: Build
+):
+    client = Unserved(cluster, NOT_SERVED)
+    client.error = None
+    rig = Rig(cluster, clock, client)
+    cluster.create(PODS, pod_document("a"))
+
+    async def body() -> None:
+        client.error = NOT_SERVED
+        cluster.close_watches()
+        await settle()
+        assert rig.recorder.taken() == [("add", "a")]
+        assert rig.store.get("default", "a") is not None
+        assert 300.0 not in rig.delays
 
     with_running(rig, body)
 

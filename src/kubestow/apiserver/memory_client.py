@@ -18,7 +18,7 @@ from kubestow.apiserver.store import StoredObject
 from kubestow.cluster.client import Listing, ObjectWatch, PatchType, update_patch
 from kubestow.cluster.pod_status import pod_status_patch
 from kubestow.cluster.resources import EVENTS, PODS, ApiResource, Subresource
-from kubestow.errors import GoneError
+from kubestow.errors import GoneError, NotFoundError
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -28,6 +28,17 @@ class MemoryClient:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
+
+    @property
+    def host(self) -> str:
+        return "memory"
+
+    async def is_served(self, cls: type[ApiObject]) -> bool:
+        try:
+            self._resource(cls)
+        except NotFoundError:
+            return False
+        return True
 
     async def get(self, cls: type[T], namespace: str, name: str) -> T:
         return _typed(cls, self._cluster.get(self._resource(cls), namespace, name))

@@ -70,6 +70,15 @@ class Listing(NamedTuple, Generic[T]):
 class ClusterClient(Protocol):
     """The requests of a scheduler. Namespaces of kinds without one are the empty text."""
 
+    @property
+    def host(self) -> str:
+        """The address of the server, for messages."""
+        ...
+
+    async def is_served(self, cls: type[ApiObject]) -> bool:
+        """Whether the server has this kind."""
+        ...
+
     async def get(self, cls: type[T], namespace: str, name: str) -> T: ...
 
     async def list(

@@ -9,12 +9,14 @@ that disappeared meanwhile as deletions whose final state is unknown.
       ▲        └──410, error──► back off ──┐          └──busy──► back off ──┘
       └────────────────────────────────────┘
 
+A kind that the server does not serve counts as empty, and is looked for from time to time. One that
+was listed before stays as it is: its objects have not gone with an answer of 404.
+
 An exception of a handler ends `run`: a scheduler that has missed an event must not go on.
 Not here: what handlers do (`engine`), how a list is fetched (`client`).
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -25,9 +27,8 @@ from kubestow.api.meta import ApiObject
 from kubestow.clock import Clock
 from kubestow.cluster.backoff import Backoff
 from kubestow.cluster.client import ClusterClient, ObjectEvent, ObjectWatch
+from kubestow.cluster.failure_log import FailureLog
 from kubestow.errors import ApiError, GoneError, UnreachableError
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -35,6 +36,8 @@ T = TypeVar("T", bound=ApiObject)
 POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
 # A watch that ends faster without a single event has not worked.
 SHORT_WATCH_S: Final = 1.0
+# How often a kind is looked for that the server does not have: it may be upgraded.
+LOOK_AGAIN_S: Final = 300.0
 
 
 class Store(Protocol[T]):
@@ -81,8 +84,10 @@ class Informer(Generic[T]):
         rng: np.random.Generator,
         field_selector: str = "",
         label_selector: str = "",
+        failures: FailureLog | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """`failures` is shared with other informers of the client."""
         self.cls: Final = cls
         self.store: Final = store
         self.has_synced = False
@@ -90,7 +95,9 @@ class Informer(Generic[T]):
         self._clock = clock
         self._field_selector = field_selector
         self._label_selector = label_selector
+        self._failures = failures or FailureLog(clock, host=client.host)
         self._sleep = sleep
+        self._is_listing = True
         self._backoff = Backoff(rng, clock.monotonic_s())
         self._handlers: list[Handler[T]] = []
         self._synced = asyncio.Event()
@@ -119,7 +126,10 @@ class Informer(Generic[T]):
                 try:
                     await self._list_and_follow()
                 except ApiError as error:
-                    await self._back_off(error, then="listing")
+                    if await self._is_unserved(error):
+                        await self._go_without(error)
+                    else:
+                        await self._back_off(error)
         finally:
             self._end_watch()
 
@@ -134,10 +144,25 @@ class Informer(Generic[T]):
             await self._follow(self._watch)
             self._watch = await self._watch_again()
 
+    async def _is_unserved(self, error: ApiError) -> bool:
+        """Whether a list failed because the server does not have the kind."""
+        # Without rights on its group, which older roles lack, the answer is 403.
+        if self._list_count or error.code not in (403, 404):
+            return False
+        try:
+            return not await self._client.is_served(self.cls)
+        except ApiError:
+            return False  # it remains a failure of the list
+
+    async def _go_without(self, error: ApiError) -> None:
+        self._failures.failed(self.cls.__name__, "discover", error, delay_s=LOOK_AGAIN_S)
+        self._set_synced()
+        await self._sleep(LOOK_AGAIN_S)
+
     async def _watch_again(self) -> ObjectWatch[T]:
         while True:
             try:
-                return await self._client.watch(
+                watch = await self._client.watch(
                     self.cls,
                     resource_version=self._resource_version,
                     field_selector=self._field_selector,
@@ -146,32 +171,37 @@ class Informer(Generic[T]):
             except ApiError as error:
                 if not _is_transient(error):
                     raise
-                await self._back_off(error, then="watching")
+                await self._back_off(error)
+            else:
+                self._failures.works(self.cls.__name__)
+                return watch
 
-    async def _back_off(self, error: ApiError, *, then: str) -> None:
+    async def _back_off(self, error: ApiError) -> None:
         delay_s = self._backoff.next_delay_s(self._clock.monotonic_s())
-        logger.warning(
-            "watch of %s from version %s ended: %s; %s again in %.1f s",
-            self.cls.__name__,
-            self._resource_version or "(none)",
-            error,
-            then,
-            delay_s,
+        action = "list" if self._is_listing else "watch"
+        self._failures.failed(
+            self.cls.__name__, action, error, delay_s=delay_s, version=self._resource_version
         )
         await self._sleep(delay_s)
 
     async def _list(self) -> None:
         self._end_watch()
+        self._is_listing = True
         try:
             # At first any version is accepted, however old: the watch brings the rest.
             listing = await self._fetch(self._resource_version or "0")
         except GoneError:
             # Only now is it certain that the server cannot continue from our version.
             listing = await self._fetch("")
+        self._is_listing = False
+        self._failures.works(self.cls.__name__)
         self._watch = listing.watch
         self._list_count += 1
         self._replace(listing.items)
         self._resource_version = listing.resource_version
+        self._set_synced()
+
+    def _set_synced(self) -> None:
         self.has_synced = True
         self._synced.set()
 

@@ -27,6 +27,7 @@ from kubestow.api.storage import (
 from kubestow.api.workload import PriorityClass
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
+from kubestow.cluster.failure_log import FailureLog
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.events import Resource
@@ -60,6 +61,7 @@ class ClusterWatcher:
     ) -> None:
         self._scheduler = scheduler
         self._objects = scheduler.objects
+        failures = FailureLog(clock, host=client.host)
         # Any: informers of different kinds in one list.
         self.informers: list[Informer[Any]] = [
             Informer(
@@ -69,6 +71,7 @@ class ClusterWatcher:
                 clock,
                 rng=rng,
                 field_selector=POD_FIELD_SELECTOR if cls is Pod else "",
+                failures=failures,
             )
             for cls in scheduler.objects.types()
             if cls not in _UNWATCHED

@@ -23,6 +23,7 @@ from kubestow.api.decode import dec_hook, decode_json, encode_json
 from kubestow.api.meta import ApiObject, Condition, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.cluster.client import PATCH_TYPES, Listing, PatchType, update_patch
+from kubestow.cluster.http.discovery import serves
 from kubestow.cluster.http.error_response import TOO_LARGE_VERSION
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.http.watch_stream import WatchFrame, WatchStream
@@ -71,6 +72,10 @@ class HttpClient:
         self._rng = rng
         self._resources = resources or default_resources()
         self._sleep = sleep
+
+    @property
+    def host(self) -> str:
+        return self.session.host
 
     # --- Reading ----------------------------------------------------------------------------------
 
@@ -135,6 +140,9 @@ class HttpClient:
     ) -> WatchStream[T]:
         selectors = _selectors(field_selector, label_selector)
         return await self._open_watch(cls, {"resourceVersion": resource_version, **selectors})
+
+    async def is_served(self, cls: type[ApiObject]) -> bool:
+        return await serves(self.session, self._resource(cls))
 
     async def get_document(self, path: str) -> JsonObject:
         """The document at a path, such as a list of the resources the server serves."""

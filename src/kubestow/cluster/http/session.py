@@ -94,8 +94,9 @@ class ApiSession:
         self._pool = ConnectionPool(dialer.dial, clock, connections_max=connections_max)
         self._rate_limit = RateLimit(clock, qps=qps, burst=burst, sleep=sleep)
         self._target = _target(config.server, dialer)
+        self.host: Final = urlsplit(config.server).netloc.rpartition("@")[2]
         self._fixed_headers = (
-            ("Host", urlsplit(config.server).netloc.rpartition("@")[2]),
+            ("Host", self.host),
             ("User-Agent", user_agent),
             ("Accept", JSON),
             *config.impersonation,
