@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,12 @@ class ControlPlane:
 
     def stop_api_server(self) -> None:
         end(self._api_server)
+        self._api_server = None
+
+    def kill_api_server(self) -> None:
+        assert self._api_server is not None
+        self._api_server.kill()
+        self._api_server.wait()
         self._api_server = None
 
     def stop(self) -> None:
@@ -289,13 +296,13 @@ def control_plane(*extra_flags: str) -> Iterator[ControlPlane]:
             plane.stop()
 
 
-def run_on(plane: ControlPlane, test: Test) -> None:
+def run_on(plane: ControlPlane, test: Test, limit_s: float = TEST_LIMIT_S) -> None:
     """Run a test's coroutine, with a limit, on an empty cluster."""
 
     async def main() -> None:
         bench = Bench(plane)
         try:
-            async with asyncio.timeout(TEST_LIMIT_S):
+            async with asyncio.timeout(limit_s):
                 await test(bench)
         except BaseException:
             bench.print_logs()
@@ -315,17 +322,17 @@ def shared_plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
-def run(shared_plane: ControlPlane) -> Callable[[Test], None]:
+def run(shared_plane: ControlPlane) -> Callable[..., None]:
     """Runs a test on the control plane that all tests share."""
-    return lambda test: run_on(shared_plane, test)
+    return partial(run_on, shared_plane)
 
 
 @pytest.fixture
 def run_alone() -> Callable[..., None]:
     """Runs a test on a control plane of its own, whose API server has more flags."""
 
-    def run(test: Test, *extra_flags: str) -> None:
+    def run(test: Test, *extra_flags: str, limit_s: float = TEST_LIMIT_S) -> None:
         with control_plane(*extra_flags) as plane:
-            run_on(plane, test)
+            run_on(plane, test, limit_s)
 
     return run
