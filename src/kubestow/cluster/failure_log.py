@@ -80,7 +80,7 @@ class FailureLog:
         for failures in groups.values():
             logger.warning("%s", self._line(failures))
         if recovered := [kind for kind in news if kind not in self._failing]:
-            logger.info("%s listed again", _named(recovered))
+            logger.info("listing works now: %s", _named(recovered))
 
     def _line(self, failures: Sequence[_Failure]) -> str:
         first = failures[0]

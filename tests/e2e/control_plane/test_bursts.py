@@ -1,4 +1,4 @@
-"""Bursts and faults on a real kube-apiserver: nothing is lost, and hardly a pod evicted in vain.
+"""Bursts and faults on a real kube-apiserver: what is not lost, and what is not evicted.
 
 Counts are asserted, not times: those depend on the machine.
 """
@@ -139,7 +139,7 @@ def test_preemptors_that_share_victims_are_all_bound(run: Any, tmp_path: Path) -
                 prefix = f"high-{round_number}-"
                 urgent = (pod(f"{prefix}{i}", priorityClassName="urgent") for i in range(12))
                 await create_all(bench, urgent)
-                # Pods that are forgotten are tried again after five minutes only.
+                # A pod that no event queues is tried again after five minutes only.
                 await asyncio.wait_for(wait_all_bound(bench, prefix), 30)
                 await remove_pods(bench)
 

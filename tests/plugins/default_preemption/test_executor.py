@@ -321,7 +321,7 @@ Steps = Sequence[Callable[[Watch], None]]
         pytest.param(
             "v", [], [lambda w: w.show_terminating("v"), Watch.ask], [True], False, id="leaving"
         ),
-        # Only now may it be tried on the nodes of which an earlier event told.
+        # An event of another pod came before: the preemptor may fit elsewhere.
         pytest.param(
             "v", [], [Watch.ask, lambda w: w.show_terminating("v")], [False], True, id="given-back"
         ),
@@ -353,6 +353,42 @@ def test_no_event_is_lost_to_a_preemptor_that_was_held_back(
         await asyncio.gather(work, return_exceptions=True)
 
     asyncio.run(main())
+
+
+def test_a_victim_stopped_in_memory_has_an_event_of_its_own() -> None:
+    setting = LateSetting([victim("v1"), victim("v2")])
+
+    async def main() -> None:
+        setting.cluster.handle.waiting_pods.add(setting.victims[1], {"Gang": 10.0})
+        setting.evict()
+        setting.watch.show_gone("v1")
+        await setting.cluster.run_work()
+
+    asyncio.run(main())
+    assert setting.watch.is_queued == [False]
+    # The end of its binding, which is yet to come, queues the preemptor.
+    assert setting.cluster.activated == []
+
+
+def test_an_eviction_that_ends_leaves_the_mark_of_the_next_one() -> None:
+    setting = LateSetting([victim("v1")])
+    second = PodInfo(victim("v2"))
+    setting.cluster.objects.pods.put(second.pod)
+
+    async def main() -> None:
+        setting.evict()
+        first = asyncio.create_task(setting.cluster.run_work())
+        for _ in range(2):  # Two tasks start, one in the other.
+            await asyncio.sleep(0)
+        # The watch is faster than the answer, and the pod is tried again.
+        setting.watch.show_gone("v1")
+        setting.executor.evict(PodInfo(P), "n1", [second])
+        await first
+        setting.watch.ask()
+        setting.cluster.drop_work()
+
+    asyncio.run(main())
+    assert setting.watch.is_queued == [True, False]
 
 
 def test_the_deletion_of_a_victim_stopped_in_memory_is_not_awaited() -> None:

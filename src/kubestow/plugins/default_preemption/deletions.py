@@ -1,7 +1,7 @@
 """Which deletions of pods have reached the informer's store, and waiting for those that have not.
 
-The answer to a DELETE says what the API server has done; decisions are made on the store, which
-learns of it by a watch, earlier or later.
+The answer to a DELETE says what the API server has done. Decisions are made on the store, which is
+updated by a watch, before or after that answer.
 """
 
 import asyncio

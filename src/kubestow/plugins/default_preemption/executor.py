@@ -113,22 +113,26 @@ class Executor:
             are_deleted.append(await self._evict_one(eviction, last))
             if is_cleared:
                 mark.awaited = [*compress(eviction.victims, are_deleted)]
-                must_activate = await self._is_forgotten(mark)
+                must_activate = await self._has_lost_event(mark, eviction.victims)
         except Exception as error:  # After any failure the preemptor tries again.
             self._log(eviction, error)
         finally:
-            self._marks.pop(eviction.preemptor.metadata.uid, None)
+            uid = eviction.preemptor.metadata.uid
+            # Held back no longer, the preemptor may have begun another eviction meanwhile.
+            if self._marks.get(uid) is mark:
+                del self._marks[uid]
             self._handle.metrics.preemption_task_ended()
         if must_activate:
             # Some victims stay, or all are gone: no event may come that would queue the pod again.
             self._handle.activate((eviction.preemptor,))
 
-    async def _is_forgotten(self, mark: _Mark) -> bool:
-        """Wait until all deletions were seen; whether an event was lost that none can replace."""
+    async def _has_lost_event(self, mark: _Mark, victims: Sequence[Pod]) -> bool:
+        """Wait until all deletions were seen; whether an event was lost that no other replaces."""
         assert mark.awaited is not None
         if all(map(self._deletions.is_seen, mark.awaited)):
-            return mark.has_held_back and all(map(self._deletions.is_gone, mark.awaited))
-        # Events lost before this point are replaced by the deletions that are yet to be seen.
+            # The event of a victim that is still there will come.
+            return mark.has_held_back and all(map(self._deletions.is_gone, victims))
+        # So will those of the deletions that were not seen yet.
         mark.has_held_back = False
         await self._deletions.wait_seen(mark.awaited)
         return mark.has_held_back
