@@ -1,6 +1,7 @@
 """Informers: the store first, then the handlers, in order, and nothing lost."""
 
 import asyncio
+import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -14,7 +15,8 @@ from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ObjectStore
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
 from kubestow.cluster.resources import PODS
-from kubestow.errors import ApiError, NotFoundError, UnreachableError
+from kubestow.errors import ApiError, GoneError, NotFoundError, UnreachableError
+from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.clock import ManualClock
 
 Build = Callable[..., JsonObject]
@@ -268,6 +270,56 @@ def test_a_failed_list_is_repeated(cluster: MemoryCluster, clock: ManualClock, p
         ] == [True] * 3
 
     with_running(rig, body)
+
+
+class BreakingWatch:
+    """Ends with an error after 15 s."""
+
+    is_closed = False
+
+    async def next_batch(self) -> Any:
+        await asyncio.sleep(15)
+        raise GoneError("too old resource version")
+
+    def close(self) -> None: ...
+
+
+def test_while_watches_keep_breaking_delays_are_short_again_every_two_minutes(
+    cluster: MemoryCluster,
+):
+    class Breaking(MemoryClient):
+        async def list_and_watch(self, *args: Any, **options: Any) -> Any:
+            listing = await super().list_and_watch(*args, **options)
+            listing.watch.close()
+            return listing._replace(watch=BreakingWatch())
+
+    delays: list[tuple[float, float]] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def sleep(delay_s: float) -> None:
+            delays.append((loop.time(), delay_s))
+            await asyncio.sleep(delay_s)
+
+        informer = Informer(
+            Breaking(cluster),
+            Pod,
+            ObjectStore[Pod](),
+            VirtualClock(loop),
+            rng=np.random.default_rng(0),
+            sleep=sleep,
+        )
+        task = asyncio.create_task(informer.run())
+        await asyncio.sleep(900)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run_in_virtual_time(main())
+    short = [at_s for at_s, delay_s in delays if delay_s < 1.6]
+    # The first failure more than two minutes after the last reset: a watch and a delay later.
+    assert len(short) == 6
+    assert all(120 < after - before < 200 for before, after in itertools.pairwise([0, *short[1:]]))
 
 
 class Unserved(MemoryClient):

@@ -146,7 +146,7 @@ class EventRecorder:
             sent_count=self._sent_count,
             failed_count=self._failed_count,
             dropped_count=self._dropped_count,
-            waiting_count=len(self._waiting),
+            waiting_count=len(self._waiting) + self._retry_count,
             series_count=len(self._series),
         )
 
