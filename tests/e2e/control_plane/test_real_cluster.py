@@ -429,7 +429,7 @@ def test_a_configuration_error_is_reported_before_the_first_request(
             assert (
                 "initializing profiles: creating profile for scheduler name default-scheduler: "
                 "at least one bind plugin is needed for profile with scheduler name "
-                '\\"default-scheduler\\"' in scheduler.log
+                '"default-scheduler"' in scheduler.log
             )
 
     run(main)
