@@ -97,7 +97,7 @@ def _confirms_nothing(self: Any, pod: Any) -> None:
 
 
 BUGS = (
-    Bug("a lost answer counts as a failure", DefaultBinder, "_is_bound", _never_bound, 36),
+    Bug("a lost answer counts as a failure", DefaultBinder, "_is_bound", _never_bound, 103),
     Bug("a failed binding keeps its room", Binder, "_forget", _forgets_nothing, 4),
     Bug("vanished objects stay after a new list", Informer, "_replace", _keeps_vanished, 0),
     Bug("a watch that broke misses events", Informer, "_watch_again", _skips_missed, 4),
