@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kubestow.api.decode import convert, to_document
 from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod, PodStatus
+from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.writes.patch import strategic_merge_patch
 from kubestow.cluster.pod_status import changed_condition, pod_status_patch
 
@@ -174,7 +175,9 @@ def test_a_server_that_applies_the_patch_has_the_condition_and_the_nomination(
 ):
     old = pod(*before, nominated=nominated)
     patch = pod_status_patch(old, condition=condition, nominated_node_name=wanted)
-    patched = convert(Pod, strategic_merge_patch(to_document(old), patch, kind="Pod"))
+    patched = convert(
+        Pod, strategic_merge_patch(to_document(old), patch, schema_of("", "v1", "Pod"))
+    )
     others = [known for known in before if known.type != condition.type]
     assert [known for known in patched.status.conditions if known.type != condition.type] == others
     assert [known for known in patched.status.conditions if known.type == condition.type] == [

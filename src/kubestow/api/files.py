@@ -94,15 +94,18 @@ def _unpack(name: str, raw: bytes) -> bytes:
 # --- Bytes to documents -----------------------------------------------------------------------
 
 
-def parse_document(raw: bytes, *, name: str) -> object:
-    """The one value in a JSON or YAML text, None if it is empty; `name` is used in errors."""
-    values = [value for value in _parse(name, raw) if value is not None]
+def parse_document(raw: bytes, *, name: str, repeated: list[str] | None = None) -> object:
+    """The one value in a JSON or YAML text, None if it is empty; `name` is used in errors.
+
+    Keys that a YAML map has twice are refused, or, given a list, added to it with their lines.
+    """
+    values = [value for value in _parse(name, raw, repeated) if value is not None]
     if len(values) > 1:
         raise DecodeError(f'cannot read "{name}": found {len(values)} documents, expected one')
     return values[0] if values else None
 
 
-def _parse(name: str, raw: bytes) -> list[object]:
+def _parse(name: str, raw: bytes, repeated: list[str] | None = None) -> list[object]:
     is_json = name.removesuffix(".gz").endswith(".json")
     try:
         if is_json or raw.lstrip().startswith(b"{"):
@@ -114,7 +117,7 @@ def _parse(name: str, raw: bytes) -> list[object]:
                     raise DecodeError(
                         f'cannot read "{name}": {_json_problem(raw, error)}'
                     ) from error
-        return _parse_yaml(raw)
+        return _parse_yaml(raw, repeated)
     except RecursionError as error:
         raise DecodeError(f'cannot read "{name}": its content is nested too deeply') from error
     except yaml.YAMLError as error:
@@ -168,39 +171,45 @@ class YamlLoader(yaml.CSafeLoader):
     }
 
 
-def _parse_yaml(raw: bytes) -> list[object]:
+def _parse_yaml(raw: bytes, repeated: list[str] | None) -> list[object]:
     loader: Any = YamlLoader(raw)  # PyYAML's types lack the methods that build the objects
     documents: list[object] = []
     try:
         while loader.check_node():
             node = loader.get_node()
-            _check_keys(node, open_nodes=set(), done=set())
+            _check_keys(node, open_nodes=set(), done=set(), repeated=repeated)
             documents.append(loader.construct_document(node))
     finally:
         loader.dispose()
     return documents
 
 
-def _check_keys(node: yaml.Node, *, open_nodes: set[int], done: set[int]) -> None:
+def _check_keys(
+    node: yaml.Node, *, open_nodes: set[int], done: set[int], repeated: list[str] | None
+) -> None:
     """Make every key a text; refuse keys given twice and aliases that contain themselves."""
     if isinstance(node, yaml.ScalarNode) or id(node) in done:
         return
     if id(node) in open_nodes:
         raise _problem("an alias must not contain itself", node)
     open_nodes.add(id(node))
-    children = _values_of_map(node) if isinstance(node, yaml.MappingNode) else node.value
+    is_map = isinstance(node, yaml.MappingNode)
+    children = _values_of_map(node, repeated) if is_map else node.value
     for child in children:
-        _check_keys(child, open_nodes=open_nodes, done=done)
+        _check_keys(child, open_nodes=open_nodes, done=done, repeated=repeated)
     open_nodes.remove(id(node))
     done.add(id(node))
 
 
-def _values_of_map(node: yaml.MappingNode) -> list[yaml.Node]:
+def _values_of_map(node: yaml.MappingNode, repeated: list[str] | None) -> list[yaml.Node]:
     seen: set[str] = set()
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
             raise _problem("expected a text as key", key)
-        if key.value in seen:
+        if key.value in seen and repeated is not None:
+            line = key.start_mark.line + 1
+            repeated.append(f'line {line}: key "{key.value}" already set in map')
+        elif key.value in seen:
             raise _problem(f'the key "{key.value}" is given twice; remove one of them', key)
         seen.add(key.value)
         if key.tag != f"{_TAG}merge":

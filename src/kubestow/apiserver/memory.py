@@ -21,6 +21,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.custom.definitions import Definitions
+from kubestow.apiserver.custom.rules import with_cleanup
 from kubestow.apiserver.identity import IdentitySource
 from kubestow.apiserver.refusals import (
     already_exists,
@@ -31,7 +33,9 @@ from kubestow.apiserver.refusals import (
     precondition_failed,
     too_large_version,
 )
+from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.selectors import EVERYTHING, Selection
+from kubestow.apiserver.served import ServedTable
 from kubestow.apiserver.store import Change, Collection, Key, StoredObject
 from kubestow.apiserver.watch import Watch, WatchEvent
 from kubestow.apiserver.writes import namespaces
@@ -44,6 +48,7 @@ from kubestow.clock import Clock
 from kubestow.cluster.client import PatchType
 from kubestow.cluster.documents import as_object, removed_at, whole_seconds
 from kubestow.cluster.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
     NAMESPACES,
     PODS,
     ApiResource,
@@ -67,7 +72,9 @@ _SERVER_FIELDS: Final = (
     "deletionGracePeriodSeconds",
 )
 # Created first when several objects are loaded, because admission of the others looks them up.
-LOADED_FIRST: Final = ("Namespace", "PriorityClass", "RuntimeClass", "StorageClass")
+LOADED_FIRST: Final = (
+    "CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass", "StorageClass",
+)  # fmt: skip
 
 
 class ObjectPage(NamedTuple):
@@ -102,9 +109,12 @@ class MemoryCluster:
         """`admission=False` stores objects unchanged: recorded ones have their defaults already.
 
         With `namespace_lifecycle` objects are created only in namespaces that exist, and a deleted
-        namespace stays until `finalize_namespace`; without it namespaces are only names.
+        namespace stays until `finalize_namespace`; without it namespaces are only names. A deleted
+        definition of a custom resource stays likewise until its objects are deleted.
         """
         self.resources: Final = default_resources() if resources is None else resources
+        self.served: Final = ServedTable(self.resources)
+        self._definitions = Definitions(self.served)
         self._clock = clock
         self._admission = admission
         self._namespace_lifecycle = namespace_lifecycle
@@ -271,7 +281,7 @@ class MemoryCluster:
             "metadata": metadata,
         }
         if self._namespace_lifecycle:
-            document = self._in_open_namespace(resource, document)
+            document = self._in_lifecycle(resource, document)
         admitted = (
             admit_new(resource, document, self)
             if is_admitted
@@ -287,14 +297,12 @@ class MemoryCluster:
     ) -> tuple[StoredObject, ...]:
         """Create each document by its kind, first those that admission of others reads."""
         ordered = sorted(documents, key=lambda document: document.get("kind") not in LOADED_FIRST)
-        return tuple(
-            self.create(
-                self.resources.of_kind(document.get("apiVersion", ""), document.get("kind", "")),
-                document,
-                admission=admission,
-            )
-            for document in ordered
-        )
+        return tuple(self._load_one(document, admission) for document in ordered)
+
+    def _load_one(self, document: JsonObject, admission: bool | None) -> StoredObject:
+        served = self.served.of_kind(document.get("apiVersion", ""), document.get("kind", ""))
+        document = served.to_store(served.admit(document))
+        return self.create(served.stored, document, admission=admission)
 
     def update(
         self, resource: ApiResource, document: JsonObject, *, subresource: Subresource = ""
@@ -317,7 +325,8 @@ class MemoryCluster:
     ) -> StoredObject:
         """Change a part of an object."""
         old = self.get(resource, namespace, name)
-        patched = apply_patch(old.document, patch, patch_type, kind=resource.kind)
+        schema = schema_of(resource.group, resource.version, resource.kind)
+        patched = apply_patch(old.document, patch, patch_type, schema=schema)
         return self._change(old, patched, subresource)
 
     def change(
@@ -458,12 +467,12 @@ class MemoryCluster:
             document = _with_server_parts(old, wanted)
             if self._is_held(old.document):
                 document = namespaces.with_finalizer(document)
-            if self._admission:
+            if self._admission and not old.resource.is_custom:
                 document = apply_defaults(document)
         if document == old.document:
             # As a real server: a write without changes makes no version and no event.
             return old
-        if old.resource.has_generation and document.get("spec") != old.document.get("spec"):
+        if old.resource.has_generation and _has_other_content(old, document):
             generation = (old.metadata.get("generation") or 0) + 1
             document["metadata"] = {**document["metadata"], "generation": generation}
         collection = self._collection(old.resource)
@@ -474,10 +483,12 @@ class MemoryCluster:
             return self._remove(collection, old)
         return self._commit(collection, old, new)
 
-    def _in_open_namespace(self, resource: ApiResource, document: JsonObject) -> JsonObject:
+    def _in_lifecycle(self, resource: ApiResource, document: JsonObject) -> JsonObject:
         """The document as it may be created; ApiError if its namespace accepts no new objects."""
         if resource is NAMESPACES:
             return namespaces.with_finalizer(document)
+        if resource is CUSTOM_RESOURCE_DEFINITIONS:
+            return with_cleanup(document)
         if resource.namespaced:
             metadata: JsonObject = document["metadata"]
             namespace: str = metadata["namespace"]
@@ -519,8 +530,19 @@ class MemoryCluster:
             return
         self._version = change.version
         collection.apply(change)
+        if collection.resource is CUSTOM_RESOURCE_DEFINITIONS:
+            self._follow_definition(change)
         for watch in self._watches.get(collection.resource.qualified_name, ()):
             watch.offer(change)
+
+    def _follow_definition(self, change: Change) -> None:
+        self._definitions.follow(change)
+        if change.new is None:
+            # Its objects are gone with it, and so are the watches of them.
+            name = change.key[1]
+            self._collections.pop(name, None)
+            for watch in self._watches.pop(name, ()):
+                watch.close()
 
     def _bookmark(
         self, resource: ApiResource, annotations: dict[str, str] | None = None
@@ -537,9 +559,10 @@ class MemoryCluster:
 
     def _unsubscribe(self, resource: ApiResource, closed: Watch) -> None:
         name = resource.qualified_name
-        self._watches[name] = tuple(
-            watch for watch in self._watches.get(name, ()) if watch is not closed
-        )
+        if name in self._watches:
+            self._watches[name] = tuple(
+                watch for watch in self._watches[name] if watch is not closed
+            )
 
 
 def _namespace(resource: ApiResource, metadata: JsonObject) -> str:
@@ -554,6 +577,17 @@ def _require_same(stored: StoredObject, *, uid: str, resource_version: str) -> N
         )
     if resource_version and resource_version != str(stored.version):
         raise modified(stored.resource, stored.name)
+
+
+def _has_other_content(old: StoredObject, new: JsonObject) -> bool:
+    """Whether anything differs besides metadata, and status where controllers write it."""
+    ignored = ("metadata", "status") if old.resource.has_status else ("metadata",)
+    before = old.document
+    return any(
+        new.get(field) != before.get(field)
+        for field in new.keys() | before.keys()
+        if field not in ignored
+    )
 
 
 def _with_server_parts(old: StoredObject, wanted: JsonObject) -> JsonObject:

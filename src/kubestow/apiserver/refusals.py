@@ -31,9 +31,11 @@ def not_allowed(message: str) -> ApiError:
 
 
 def already_exists(resource: ApiResource, name: str) -> ConflictError:
-    return ConflictError(
+    error = ConflictError(
         f'{resource.qualified_name} "{name}" already exists', reason="AlreadyExists"
     )
+    error.name = name
+    return error
 
 
 def conflict(resource: ApiResource, name: str, detail: str, subresource: str = "") -> ConflictError:
@@ -63,13 +65,21 @@ def invalid(kind: str, name: str, details: list[str]) -> InvalidError:
     text = details[0] if len(details) == 1 else f"[{', '.join(details)}]"
     error = InvalidError(f'{kind} "{name}" is invalid: {text}')
     error.causes = tuple(details)
+    error.name = name
     return error
 
 
+def qualified_kind(resource: ApiResource) -> str:
+    """The kind as refusals name it: `Pod`, `Deployment.apps`."""
+    return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+
+
 def forbidden(resource: ApiResource, name: str, detail: str) -> ApiError:
-    return ApiError(
+    error = ApiError(
         f'{resource.qualified_name} "{name}" is forbidden: {detail}', code=403, reason="Forbidden"
     )
+    error.name = name
+    return error
 
 
 def bad_request(message: str) -> ApiError:

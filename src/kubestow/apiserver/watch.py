@@ -143,7 +143,7 @@ class WatchGroup:
     """
 
     def __init__(self, watches: Iterable[Watch]) -> None:
-        self._watches: Final = tuple(watches)
+        self._watches = list(watches)
         self._waiter: asyncio.Future[None] | None = None
         self._is_woken = False
 
@@ -151,6 +151,14 @@ class WatchGroup:
     def is_closed(self) -> bool:
         """Whether one of the watches has ended: later events would have gaps."""
         return any(watch.is_closed for watch in self._watches)
+
+    def add(self, watch: Watch) -> None:
+        """Read one more watch. Not while `wait` waits."""
+        self._watches.append(watch)
+
+    def drop_closed(self) -> None:
+        """Read ended watches no longer, of which every event was read: `wait` would not wait."""
+        self._watches = [watch for watch in self._watches if not watch.is_closed]
 
     def events_nowait(self) -> list[WatchEvent]:
         """The events since the last call, of all watches; never waits."""

@@ -20,6 +20,11 @@ from kubestow.errors import NotFoundError
 Subresource = Literal["", "status"]
 
 
+ALL_VERBS: Final = (
+    "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
+)  # fmt: skip
+
+
 class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
     """One resource of the API, such as pods or storageclasses.storage.k8s.io."""
 
@@ -32,7 +37,17 @@ class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
     has_status: bool = False
     # Whether metadata.generation counts the changes of the spec.
     has_generation: bool = False
+    # Whether the number of its pods is read and written through the subresource `scale`.
+    is_scaled: bool = False
     short_names: tuple[str, ...] = ()
+    # Groups of resources for `kubectl get`, such as `all`.
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    # Whether a CustomResourceDefinition made it: no rule of a built-in kind is for it.
+    is_custom: bool = False
+    # Empty for the usual names, which derive from the kind.
+    singular: str = ""
+    list_kind: str = ""
 
     @property
     def api_version(self) -> str:
@@ -65,6 +80,13 @@ class ResourceTable:
         self._by_kind[resource.api_version, resource.kind] = resource
         self._by_type_name.setdefault(resource.kind, resource)
 
+    def unregister(self, qualified_name: str) -> None:
+        """Serve this resource no longer."""
+        resource = self._by_name.pop(qualified_name)
+        del self._by_kind[resource.api_version, resource.kind]
+        if self._by_type_name.get(resource.kind) is resource:
+            del self._by_type_name[resource.kind]
+
     def named(self, qualified_name: str) -> ApiResource:
         """The resource called `pods` or `storageclasses.storage.k8s.io`."""
         return self._found(self._by_name.get(qualified_name))
@@ -90,12 +112,23 @@ class ResourceTable:
         return resource
 
 
-def _core(plural: str, kind: str, namespaced: bool, *short_names: str) -> ApiResource:
-    return _resource("", plural, kind, namespaced, *short_names)
+# What a resource has besides its objects: words of the column `parts` in the tables below.
+_STATUS: Final = "status"
+_GENERATION: Final = "generation"
+_SCALE: Final = "scale"
+_ALL: Final = "all"
+_EXTENSION: Final = "api-extensions"
 
 
 def _resource(
-    group: str, plural: str, kind: str, namespaced: bool, *short_names: str, version: str = "v1"
+    group: str,
+    plural: str,
+    kind: str,
+    namespaced: bool,
+    *short_names: str,
+    parts: tuple[str, ...] = (),
+    version: str = "v1",
+    verbs: tuple[str, ...] = ALL_VERBS,
 ) -> ApiResource:
     return ApiResource(
         group=group,
@@ -103,47 +136,61 @@ def _resource(
         plural=plural,
         kind=kind,
         namespaced=namespaced,
-        has_status=plural in _WITH_STATUS,
-        has_generation=plural in _WITH_GENERATION,
+        has_status=_STATUS in parts,
+        has_generation=_GENERATION in parts,
+        is_scaled=_SCALE in parts,
         short_names=short_names,
+        categories=tuple(part for part in parts if part in (_ALL, _EXTENSION)),
+        verbs=verbs,
     )
 
 
-_WITH_STATUS: Final = frozenset(
-    (
-        "pods", "nodes", "namespaces", "services", "replicationcontrollers", "persistentvolumes",
-        "persistentvolumeclaims", "replicasets", "statefulsets", "deployments", "daemonsets",
-        "jobs", "cronjobs", "poddisruptionbudgets", "volumeattachments", "resourceclaims",
-        "podgroups",
-    )
-)  # fmt: skip
-_WITH_GENERATION: Final = frozenset(
-    (
-        "pods", "replicationcontrollers", "replicasets", "statefulsets", "deployments",
-        "daemonsets", "jobs", "cronjobs", "poddisruptionbudgets", "podgroups",
-    )
-)  # fmt: skip
+_SPEC_AND_STATUS: Final = (_STATUS, _GENERATION)
+_WORKLOAD: Final = (_STATUS, _GENERATION, _ALL)
+_SCALED_WORKLOAD: Final = (*_WORKLOAD, _SCALE)
+_ONE_BY_ONE: Final = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
 
-PODS: Final = _core("pods", "Pod", True, "po")
-NODES: Final = _core("nodes", "Node", False, "no")
-NAMESPACES: Final = _core("namespaces", "Namespace", False, "ns")
-SERVICES: Final = _core("services", "Service", True, "svc")
-PERSISTENT_VOLUMES: Final = _core("persistentvolumes", "PersistentVolume", False, "pv")
-PERSISTENT_VOLUME_CLAIMS: Final = _core(
-    "persistentvolumeclaims", "PersistentVolumeClaim", True, "pvc"
+PODS: Final = _resource("", "pods", "Pod", True, "po", parts=_WORKLOAD)
+NODES: Final = _resource("", "nodes", "Node", False, "no", parts=(_STATUS,))
+NAMESPACES: Final = _resource(
+    "", "namespaces", "Namespace", False, "ns", parts=(_STATUS,), verbs=_ONE_BY_ONE
+)
+SERVICES: Final = _resource("", "services", "Service", True, "svc", parts=(_STATUS, _ALL))
+SERVICE_ACCOUNTS: Final = _resource("", "serviceaccounts", "ServiceAccount", True, "sa")
+PERSISTENT_VOLUMES: Final = _resource(
+    "", "persistentvolumes", "PersistentVolume", False, "pv", parts=(_STATUS,)
+)
+PERSISTENT_VOLUME_CLAIMS: Final = _resource(
+    "", "persistentvolumeclaims", "PersistentVolumeClaim", True, "pvc", parts=(_STATUS,)
 )
 STORAGE_CLASSES: Final = _resource("storage.k8s.io", "storageclasses", "StorageClass", False, "sc")
 PRIORITY_CLASSES: Final = _resource(
     "scheduling.k8s.io", "priorityclasses", "PriorityClass", False, "pc"
 )
 RUNTIME_CLASSES: Final = _resource("node.k8s.io", "runtimeclasses", "RuntimeClass", False)
-RESOURCE_CLAIMS: Final = _resource("resource.k8s.io", "resourceclaims", "ResourceClaim", True)
+RESOURCE_CLAIMS: Final = _resource(
+    "resource.k8s.io", "resourceclaims", "ResourceClaim", True, parts=(_STATUS,)
+)
 RESOURCE_CLAIM_TEMPLATES: Final = _resource(
     "resource.k8s.io", "resourceclaimtemplates", "ResourceClaimTemplate", True
 )
 EVENTS: Final = _resource("events.k8s.io", "events", "Event", True, "ev")
 LEASES: Final = _resource("coordination.k8s.io", "leases", "Lease", True)
+AUTOSCALERS: Final = _resource(
+    "autoscaling", "horizontalpodautoscalers", "HorizontalPodAutoscaler", True, "hpa",
+    parts=(_STATUS, _ALL), version="v2",
+)  # fmt: skip
+CUSTOM_RESOURCE_DEFINITIONS: Final = _resource(
+    "apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", False,
+    "crd", "crds", parts=(_STATUS, _GENERATION, _EXTENSION),
+)  # fmt: skip
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_CONFIGURED: Final = (_GENERATION, _EXTENSION)
+_FLOW: Final = "flowcontrol.apiserver.k8s.io"
+_RBAC: Final = "rbac.authorization.k8s.io"
 
+# Everything that a server of Kubernetes 1.36 stores by default, and the pod groups of its
+# scheduler. Of several versions of a resource the stored one is listed.
 _SERVED: Final = (
     PODS,
     NODES,
@@ -151,34 +198,103 @@ _SERVED: Final = (
     SERVICES,
     PERSISTENT_VOLUMES,
     PERSISTENT_VOLUME_CLAIMS,
-    _core("replicationcontrollers", "ReplicationController", True, "rc"),
-    _core("configmaps", "ConfigMap", True, "cm"),
-    _core("secrets", "Secret", True),
-    _core("serviceaccounts", "ServiceAccount", True, "sa"),
-    _resource("apps", "replicasets", "ReplicaSet", True, "rs"),
-    _resource("apps", "statefulsets", "StatefulSet", True, "sts"),
-    _resource("apps", "deployments", "Deployment", True, "deploy"),
-    _resource("apps", "daemonsets", "DaemonSet", True, "ds"),
-    _resource("batch", "jobs", "Job", True),
-    _resource("batch", "cronjobs", "CronJob", True, "cj"),
-    _resource("policy", "poddisruptionbudgets", "PodDisruptionBudget", True, "pdb"),
+    _resource(
+        "", "replicationcontrollers", "ReplicationController", True, "rc", parts=_SCALED_WORKLOAD
+    ),
+    _resource("", "configmaps", "ConfigMap", True, "cm"),
+    _resource("", "secrets", "Secret", True),
+    SERVICE_ACCOUNTS,
+    _resource("", "endpoints", "Endpoints", True, "ep"),
+    _resource("", "limitranges", "LimitRange", True, "limits"),
+    _resource("", "podtemplates", "PodTemplate", True),
+    _resource("", "resourcequotas", "ResourceQuota", True, "quota", parts=(_STATUS,)),
+    _resource("", "componentstatuses", "ComponentStatus", False, "cs", verbs=("get", "list")),
+    _resource("apps", "replicasets", "ReplicaSet", True, "rs", parts=_SCALED_WORKLOAD),
+    _resource("apps", "statefulsets", "StatefulSet", True, "sts", parts=_SCALED_WORKLOAD),
+    _resource("apps", "deployments", "Deployment", True, "deploy", parts=_SCALED_WORKLOAD),
+    _resource("apps", "daemonsets", "DaemonSet", True, "ds", parts=_WORKLOAD),
+    _resource("apps", "controllerrevisions", "ControllerRevision", True),
+    _resource("batch", "jobs", "Job", True, parts=_WORKLOAD),
+    _resource("batch", "cronjobs", "CronJob", True, "cj", parts=_WORKLOAD),
+    AUTOSCALERS,
+    _resource(
+        "policy", "poddisruptionbudgets", "PodDisruptionBudget", True, "pdb",
+        parts=_SPEC_AND_STATUS,
+    ),
     PRIORITY_CLASSES,
-    _resource("scheduling.k8s.io", "podgroups", "PodGroup", True, version="v1alpha2"),
+    _resource(
+        "scheduling.k8s.io", "podgroups", "PodGroup", True, parts=_SPEC_AND_STATUS,
+        version="v1alpha2",
+    ),
+    _resource("scheduling.k8s.io", "workloads", "Workload", True, version="v1alpha2"),
     RUNTIME_CLASSES,
     STORAGE_CLASSES,
     _resource("storage.k8s.io", "csinodes", "CSINode", False),
     _resource("storage.k8s.io", "csidrivers", "CSIDriver", False),
     _resource("storage.k8s.io", "csistoragecapacities", "CSIStorageCapacity", True),
-    _resource("storage.k8s.io", "volumeattachments", "VolumeAttachment", False),
+    _resource("storage.k8s.io", "volumeattachments", "VolumeAttachment", False, parts=(_STATUS,)),
+    _resource("storage.k8s.io", "volumeattributesclasses", "VolumeAttributesClass", False, "vac"),
     _resource("resource.k8s.io", "deviceclasses", "DeviceClass", False),
     _resource("resource.k8s.io", "resourceslices", "ResourceSlice", False),
     RESOURCE_CLAIMS,
     RESOURCE_CLAIM_TEMPLATES,
     EVENTS,
     LEASES,
-)
+    _resource("discovery.k8s.io", "endpointslices", "EndpointSlice", True, parts=(_GENERATION,)),
+    _resource(
+        "networking.k8s.io", "ingresses", "Ingress", True, "ing", parts=_SPEC_AND_STATUS
+    ),
+    _resource("networking.k8s.io", "ingressclasses", "IngressClass", False, parts=(_GENERATION,)),
+    _resource(
+        "networking.k8s.io", "networkpolicies", "NetworkPolicy", True, "netpol",
+        parts=(_GENERATION,),
+    ),
+    _resource("networking.k8s.io", "ipaddresses", "IPAddress", False, "ip"),
+    _resource("networking.k8s.io", "servicecidrs", "ServiceCIDR", False, parts=(_STATUS,)),
+    _resource(_RBAC, "clusterroles", "ClusterRole", False),
+    _resource(_RBAC, "clusterrolebindings", "ClusterRoleBinding", False),
+    _resource(_RBAC, "roles", "Role", True),
+    _resource(_RBAC, "rolebindings", "RoleBinding", True),
+    _resource(
+        "certificates.k8s.io", "certificatesigningrequests", "CertificateSigningRequest", False,
+        "csr", parts=(_STATUS,),
+    ),
+    _resource(
+        _ADMISSION, "mutatingadmissionpolicies", "MutatingAdmissionPolicy", False,
+        parts=_CONFIGURED,
+    ),
+    _resource(
+        _ADMISSION, "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", False,
+        parts=_CONFIGURED,
+    ),
+    _resource(
+        _ADMISSION, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False,
+        parts=_CONFIGURED,
+    ),
+    _resource(
+        _ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False,
+        parts=(*_CONFIGURED, _STATUS),
+    ),
+    _resource(
+        _ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False,
+        parts=_CONFIGURED,
+    ),
+    _resource(
+        _ADMISSION, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False,
+        parts=_CONFIGURED,
+    ),
+    CUSTOM_RESOURCE_DEFINITIONS,
+    _resource(
+        "apiregistration.k8s.io", "apiservices", "APIService", False, parts=(_STATUS, _EXTENSION)
+    ),
+    _resource(_FLOW, "flowschemas", "FlowSchema", False, parts=_SPEC_AND_STATUS),
+    _resource(
+        _FLOW, "prioritylevelconfigurations", "PriorityLevelConfiguration", False,
+        parts=_SPEC_AND_STATUS,
+    ),
+)  # fmt: skip
 
 
 def default_resources() -> ResourceTable:
-    """A table of everything the scheduler reads or writes, and of common workloads."""
+    """A table of everything that is built in."""
     return ResourceTable(_SERVED)

@@ -19,6 +19,7 @@ import msgspec
 
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.controllers.definition_controller import DefinitionController
 from kubestow.apiserver.controllers.garbage_collector import GarbageCollector
 from kubestow.apiserver.controllers.namespace_controller import NamespaceController
 from kubestow.apiserver.http.kubeconfig import kubeconfig
@@ -207,6 +208,7 @@ def controllers_for(
         GarbageCollector(store),
         NamespaceController(store),
         NamespaceContent(store, authority=authority),
+        DefinitionController(store),
     ]
 
 

@@ -76,9 +76,9 @@ def test_a_watch_needs_the_token_too(serve: Serve):
         pytest.param(
             "subjectaccessreviews",
             "authorization.k8s.io",
-            {"user": "jane"},
+            {"user": "jane", "resourceAttributes": {"verb": "create", "resource": "pods"}},
             "allowed",
-            True,
+            False,
             id="may-she",
         ),
         pytest.param(

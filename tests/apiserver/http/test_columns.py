@@ -4,17 +4,20 @@ from typing import Any
 
 import pytest
 
-from kubestow.apiserver.http.columns import columns_of, selector_text
+from kubestow.apiserver.http.cells import selector_text
+from kubestow.apiserver.http.columns import columns_of
 from kubestow.apiserver.http.table import table
-from kubestow.cluster.resources import ApiResource, default_resources
+from kubestow.apiserver.served import ServedResource, ServedTable
+from kubestow.cluster.resources import default_resources
 
+SERVED = list(ServedTable(default_resources()))
 NOW_NS = 1_700_000_000_000_000_000
 CREATED = {"creationTimestamp": "2023-11-14T22:13:10Z"}  # ten seconds ago
 
 
 def row(name: str, document: dict[str, Any], *, is_wide: bool = False) -> dict[str, Any]:
     """Cells by column, of those that are shown."""
-    resources = {resource.qualified_name: resource for resource in default_resources()}
+    resources = {served.resource.qualified_name: served for served in SERVED}
     columns = columns_of(resources[name])
     document = {**document, "metadata": {"name": "x", **CREATED, **document.get("metadata", {})}}
     made = table(columns, [document], now_ns=NOW_NS)
@@ -325,10 +328,10 @@ def test_a_kind_has_the_columns_of_kubectl(
     assert {name: shown[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("resource", list(default_resources()), ids=lambda r: r.qualified_name)
-def test_every_kind_can_be_shown_with_nothing_in_it(resource: ApiResource):
+@pytest.mark.parametrize("served", SERVED, ids=lambda served: served.resource.qualified_name)
+def test_every_kind_can_be_shown_with_nothing_in_it(served: ServedResource):
     empty = {"metadata": {"name": "x"}}
-    made = table(columns_of(resource), [empty], now_ns=NOW_NS)
+    made = table(columns_of(served), [empty], now_ns=NOW_NS)
     assert "x" in made["rows"][0]["cells"]
     assert [definition["format"] for definition in made["columnDefinitions"]].count("name") == 1
 

@@ -11,11 +11,11 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.http.query import Query
 from kubestow.apiserver.http.representation import Form
 from kubestow.apiserver.http.routing import ApiPath
-from kubestow.apiserver.http.served import ServedTable
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.http.streaming import TIMEOUT_S, EventEncoder, WatchStreams
 from kubestow.apiserver.http.verbs import ObjectRequest
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.served import ServedTable
 from kubestow.cluster.resources import EVENTS, PODS
 from kubestow.simulator.virtual_time import run_in_virtual_time
 from kubestow.testing.clock import ManualClock

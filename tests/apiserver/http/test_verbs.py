@@ -94,7 +94,7 @@ def test_yaml_is_read_too(serve: Serve):
             {"spec": {"containers": []}}, 422, "Invalid", "spec.containers: Required", id="invalid"
         ),
         pytest.param(
-            {"spec": {"containers": 5}}, 422, "Invalid", "spec.containers", id="wrong-type"
+            {"spec": {"containers": 5}}, 400, "BadRequest", "spec.containers", id="wrong-type"
         ),
         pytest.param({"metadata": {"name": "taken"}}, 409, "AlreadyExists", "", id="taken"),
     ],
@@ -128,6 +128,7 @@ def test_an_invalid_object_is_refused_cause_by_cause(serve: Serve):
     assert details == {
         "group": "apps",
         "kind": "Deployment",
+        "name": "web",
         "causes": [
             {
                 "reason": "FieldValueInvalid",

@@ -249,23 +249,6 @@ def test_other_kinds(kind: str, parts: Any, expected: str):
     assert errors_of(kind, **parts) == [expected]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("web-1", []),
-        ("a.b-c", []),
-        ("", ["metadata.name: Required value: name or generateName is required"]),
-        ("Web_1", ['metadata.name: Invalid value: "Web_1": a lowercase RFC 1123 subdomain must']),
-        ("x" * 254, [f'metadata.name: Invalid value: "{"x" * 254}": must be no more than 253']),
-    ],
-    ids=["plain", "subdomain", "none", "capital", "long"],
-)
-def test_names(name: str, expected: list[str]):
-    found = list(field_errors(convert(KINDS["Namespace"], {"metadata": {"name": name}})))
-    assert len(found) == len(expected)
-    assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
-
-
 def test_all_errors_are_listed():
     found = pod_errors(containers=[], overhead={"cpu": "-1"})
     assert len(found) == 2

@@ -19,7 +19,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
-from kubestow.apiserver.watch import WatchEvent, WatchGroup
+from kubestow.apiserver.watch import Watch, WatchEvent, WatchGroup
 from kubestow.cluster.documents import as_list, objects_in
 from kubestow.cluster.resources import EVENTS, LEASES, ApiResource
 from kubestow.errors import ConflictError, NotFoundError
@@ -57,18 +57,27 @@ class GarbageCollector:
 
     async def run(self) -> None:
         """Collect until cancelled."""
-        group = WatchGroup(
-            self._cluster.watch(resource)
-            for resource in self._cluster.resources
-            if resource.qualified_name not in _NEVER_OWNED
-        )
+        group = WatchGroup(())
+        watches: dict[str, Watch] = {}
         try:
-            while not group.is_closed:
+            while True:
+                self._follow_resources(group, watches)
                 await group.wait()
                 self.handle(group.events_nowait())
         finally:
             group.close()
             self._guard.close()
+
+    def _follow_resources(self, group: WatchGroup, watches: dict[str, Watch]) -> None:
+        """Watch every resource: custom ones come and go."""
+        group.drop_closed()
+        for resource in self._cluster.resources:
+            name = resource.qualified_name
+            if name in _NEVER_OWNED:
+                continue
+            if name not in watches or watches[name].is_closed:
+                watches[name] = self._cluster.watch(resource)
+                group.add(watches[name])
 
     def handle(self, events: list[WatchEvent]) -> None:
         """Record all events first, then act: a dependent may come after its owner's deletion."""
@@ -134,7 +143,7 @@ class GarbageCollector:
     def _exists(self, owner: JsonObject, namespace: str) -> bool:
         try:
             api_version, kind = owner.get("apiVersion", ""), owner.get("kind", "")
-            resource = self._cluster.resources.of_kind(api_version, kind)
+            resource = self._cluster.served.of_kind(api_version, kind).stored
         except NotFoundError:
             return True  # An owner of an unknown kind cannot be looked up.
         found = self._cluster.find(

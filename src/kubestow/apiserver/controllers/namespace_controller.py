@@ -67,6 +67,7 @@ class NamespaceController:
                         self._follow(event, left)
                 if not left:
                     break
+                group.drop_closed()  # a custom resource that was deleted meanwhile
                 await group.wait()
         finally:
             group.close()

@@ -8,8 +8,9 @@ from kubestow.api.files import parse_document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.http import protobuf
 from kubestow.apiserver.http.routing import ApiPath
-from kubestow.apiserver.http.served import ServedResource
 from kubestow.apiserver.refusals import bad_request
+from kubestow.apiserver.schema.duplicates import json_duplicates
+from kubestow.apiserver.served import ServedResource
 from kubestow.cluster.documents import as_object, is_object
 from kubestow.errors import ApiError, DecodeError
 
@@ -41,28 +42,52 @@ def decoded_body(body: bytes, content_type: str) -> JsonObject:
 def decoded_json(body: bytes) -> object:
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_request(f"the body of the request is not JSON: {error}") from error
 
 
-def decoded_yaml(body: bytes) -> object:
+def decoded_yaml(body: bytes, repeated: list[str] | None = None) -> object:
+    """The value in a YAML text; the lines of keys that a map has twice are added to `repeated`."""
+    lines: list[str] = [] if repeated is None else repeated
     try:
-        return parse_document(body, name="the body of the request")
+        return parse_document(body, name="the body of the request", repeated=lines)
     except DecodeError as error:
         raise bad_request(str(error)) from error
 
 
-def for_path(document: JsonObject, path: ApiPath, served: ServedResource) -> JsonObject:
-    """The document with the name and namespace of the path; 400 if it contradicts the path."""
+def repeated_fields(body: bytes, content_type: str) -> list[str]:
+    """What a server reports about fields that a body, which must decode, has twice."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type == protobuf.CONTENT_TYPE:
+        return []
+    if body.lstrip().startswith((b"{", b"[")):
+        try:
+            return [f'duplicate field "{path}"' for path in json_duplicates(body)]
+        except ValueError:
+            pass  # braces may also be YAML
+    lines: list[str] = []
+    decoded_yaml(body, lines)
+    return [f"yaml: unmarshal errors: {'; '.join(lines)}"] if lines else []
+
+
+def require_kind(document: JsonObject, served: ServedResource) -> None:
+    """400 if the document is of another kind or version than the path takes."""
     resource = served.resource
     kind, api_version = document.get("kind"), document.get("apiVersion")
-    if (kind or resource.kind) != resource.kind or (
-        api_version or resource.api_version
-    ) != resource.api_version:
+    if (api_version or resource.api_version) != resource.api_version:
         raise bad_request(
-            f'{kind} in version "{api_version}" cannot be handled as a {resource.kind}:'
+            f"the API version in the data ({api_version}) does not match the expected API version"
+            f" ({resource.api_version})"
+        )
+    if (kind or resource.kind) != resource.kind:
+        raise bad_request(
+            f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}:'
             f" this address takes {resource.kind} in version {resource.api_version}"
         )
+
+
+def for_path(document: JsonObject, path: ApiPath, served: ServedResource) -> JsonObject:
+    """The document with the name and namespace of the path; 400 if it contradicts the path."""
     metadata = as_object(document.get("metadata"))
     name, namespace = metadata.get("name"), metadata.get("namespace")
     if path.name and name and name != path.name:
@@ -76,6 +101,6 @@ def for_path(document: JsonObject, path: ApiPath, served: ServedResource) -> Jso
     placed = {**metadata}
     if path.name:
         placed["name"] = path.name
-    if resource.namespaced:
+    if served.resource.namespaced:
         placed["namespace"] = path.namespace
     return {**document, "metadata": placed}

@@ -5,128 +5,46 @@ a small function of the document; a missing value shows as `<none>`, `<unset>` o
 cluster.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.http import pod_cells
 from kubestow.apiserver.http.ages import UNKNOWN, age, duration
+from kubestow.apiserver.http.cells import (
+    AGE,
+    NAME,
+    NAME_AND_AGE,
+    NONE,
+    SELECTOR_WIDE,
+    UNSET,
+    WIDE,
+    WORKLOAD_WIDE,
+    flag,
+    integer,
+    joined,
+    name_of,
+    number,
+    selector_text,
+    size,
+    template,
+    text,
+)
+from kubestow.apiserver.http.custom_columns import custom_columns
+from kubestow.apiserver.http.network_columns import NETWORK_COLUMNS
+from kubestow.apiserver.http.policy_columns import POLICY_COLUMNS
 from kubestow.apiserver.http.table import CellOf, Column, TableColumns
+from kubestow.apiserver.served import ServedResource
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.documents import as_list, as_object, objects_in, seconds_of, value_at
-from kubestow.cluster.resources import ApiResource
 
-NONE: Final = "<none>"
-UNSET: Final = "<unset>"
-_WIDE: Final = 1
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 
 
-def columns_of(resource: ApiResource) -> TableColumns:
+def columns_of(served: ServedResource) -> TableColumns:
     """The columns in which objects of a resource are shown."""
-    own = _COLUMNS.get(resource.qualified_name)
-    return _NAME_AND_AGE if own is None else own
-
-
-# --- Cells of many kinds ----------------------------------------------------------------------
-
-
-def _name(document: JsonObject, _now_ns: int) -> str:
-    return value_at(document, "metadata", "name") or ""
-
-
-def _age(document: JsonObject, now_ns: int) -> str:
-    return age(value_at(document, "metadata", "creationTimestamp"), now_ns)
-
-
-_NAME: Final = Column("Name", _name, format="name")
-_AGE: Final = Column("Age", _age)
-_NAME_AND_AGE: Final[TableColumns] = (_NAME, _AGE)
-
-
-def _text(*path: str, missing: str = "") -> CellOf:
-    def cell(document: JsonObject, _now_ns: int) -> str:
-        value = value_at(document, *path)
-        return missing if value in (None, "") else str(value)
-
-    return cell
-
-
-def _flag(*path: str) -> CellOf:
-    def cell(document: JsonObject, _now_ns: int) -> bool:
-        return bool(value_at(document, *path))
-
-    return cell
-
-
-def _count(*path: str) -> CellOf:
-    def cell(document: JsonObject, _now_ns: int) -> int:
-        value = value_at(document, *path)
-        return value if isinstance(value, int) else 0
-
-    return cell
-
-
-def _size(*path: str) -> CellOf:
-    """How many entries a map or list has."""
-
-    def cell(document: JsonObject, _now_ns: int) -> int:
-        return len(value_at(document, *path) or ())
-
-    return cell
-
-
-def _number(name: str, *path: str) -> Column:
-    return Column(name, _count(*path), type="integer")
-
-
-def _joined(texts: Iterable[Any], missing: str = NONE) -> str:
-    return ",".join(str(text) for text in texts) or missing
-
-
-def _template(field: str) -> CellOf:
-    """Names or images of the containers in a workload's template."""
-
-    def cell(document: JsonObject, _now_ns: int) -> str:
-        containers = objects_in(value_at(document, "spec", "template", "spec", "containers"))
-        return _joined((container.get(field, "") for container in containers), "")
-
-    return cell
-
-
-def selector_text(selector: object) -> str:
-    """A label selector as written in a query."""
-    found = as_object(selector)
-    if "matchLabels" not in found and "matchExpressions" not in found:
-        parts = [f"{key}={value}" for key, value in sorted(found.items())]
-        return _joined(parts)
-    parts = [f"{key}={value}" for key, value in sorted(as_object(found.get("matchLabels")).items())]
-    parts += [_expression_text(part) for part in objects_in(found.get("matchExpressions"))]
-    return _joined(parts)
-
-
-def _expression_text(expression: JsonObject) -> str:
-    key, values = expression.get("key", ""), ",".join(as_list(expression.get("values")))
-    match expression.get("operator"):
-        case "In":
-            return f"{key} in ({values})"
-        case "NotIn":
-            return f"{key} notin ({values})"
-        case "DoesNotExist":
-            return f"!{key}"
-        case _:
-            return key
-
-
-def _selector(document: JsonObject, _now_ns: int) -> str:
-    return selector_text(value_at(document, "spec", "selector"))
-
-
-_WORKLOAD_WIDE: Final[TableColumns] = (
-    Column("Containers", _template("name"), priority=_WIDE),
-    Column("Images", _template("image"), priority=_WIDE),
-)
-_SELECTOR_WIDE: Final = Column("Selector", _selector, priority=_WIDE)
+    if served.resource.is_custom:
+        return custom_columns(served.columns)
+    return _ALL_COLUMNS.get(served.resource.qualified_name, NAME_AND_AGE)
 
 
 # --- Nodes and namespaces ---------------------------------------------------------------------
@@ -148,7 +66,7 @@ def _node_roles(node: JsonObject, _now_ns: int) -> str:
     roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
     if role := labels.get("kubernetes.io/role"):
         roles.add(role)
-    return _joined(sorted(filter(None, roles)))
+    return joined(sorted(filter(None, roles)))
 
 
 def _node_address(type: str) -> CellOf:
@@ -162,7 +80,7 @@ def _node_address(type: str) -> CellOf:
 
 
 def _node_info(field: str) -> CellOf:
-    return _text("status", "nodeInfo", field, missing=UNKNOWN)
+    return text("status", "nodeInfo", field, missing=UNKNOWN)
 
 
 # --- Workloads --------------------------------------------------------------------------------
@@ -216,6 +134,13 @@ def _is_suspended(cron_job: JsonObject, _now_ns: int) -> str:
     return str(bool(value_at(cron_job, "spec", "suspend")))
 
 
+_JOB_TEMPLATE: Final = ("spec", "jobTemplate")
+
+
+def _job_selector(cron_job: JsonObject, _now_ns: int) -> str:
+    return selector_text(value_at(cron_job, *_JOB_TEMPLATE, "spec", "selector"))
+
+
 def _last_schedule(cron_job: JsonObject, now_ns: int) -> str:
     time = value_at(cron_job, "status", "lastScheduleTime")
     return age(time, now_ns) if time else NONE
@@ -230,16 +155,16 @@ def _external_addresses(service: JsonObject, _now_ns: int) -> str:
         case "LoadBalancer":
             ingress = objects_in(value_at(service, "status", "loadBalancer", "ingress"))
             found = (entry.get("ip") or entry.get("hostname") for entry in ingress)
-            return _joined(filter(None, found), "<pending>")
+            return joined(filter(None, found), "<pending>")
         case "ExternalName":
             return spec.get("externalName", NONE)
         case _:
-            return _joined(as_list(spec.get("externalIPs")))
+            return joined(as_list(spec.get("externalIPs")))
 
 
 def _service_ports(service: JsonObject, _now_ns: int) -> str:
     ports = objects_in(value_at(service, "spec", "ports"))
-    return _joined(
+    return joined(
         f"{port.get('port')}{':' + str(port['nodePort']) if port.get('nodePort') else ''}"
         f"/{port.get('protocol', 'TCP')}"
         for port in ports
@@ -259,7 +184,7 @@ _ACCESS_MODES: Final = {
 def _access_modes(*path: str) -> CellOf:
     def cell(document: JsonObject, _now_ns: int) -> str:
         modes = as_list(value_at(document, *path))
-        return _joined((short for mode, short in _ACCESS_MODES.items() if mode in modes), "")
+        return joined((short for mode, short in _ACCESS_MODES.items() if mode in modes), "")
 
     return cell
 
@@ -272,13 +197,50 @@ def _claim(volume: JsonObject, _now_ns: int) -> str:
 def _storage_class_name(storage_class: JsonObject, now_ns: int) -> str:
     annotations = as_object(value_at(storage_class, "metadata", "annotations"))
     is_default = annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
-    return _name(storage_class, now_ns) + (" (default)" if is_default else "")
+    return name_of(storage_class, now_ns) + (" (default)" if is_default else "")
 
 
 def _phase(document: JsonObject, _now_ns: int) -> str:
     if "deletionTimestamp" in as_object(document.get("metadata")):
         return "Terminating"
     return value_at(document, "status", "phase") or ""
+
+
+def _audiences(driver: JsonObject, _now_ns: int) -> str:
+    requests = objects_in(value_at(driver, "spec", "tokenRequests"))
+    return joined((request.get("audience", "") for request in requests), UNSET)
+
+
+def _modes(driver: JsonObject, _now_ns: int) -> str:
+    return joined(as_list(value_at(driver, "spec", "volumeLifecycleModes")))
+
+
+# --- Groups of pods ---------------------------------------------------------------------------
+
+
+def _pod_labels(pod_template: JsonObject, _now_ns: int) -> str:
+    labels = as_object(value_at(pod_template, "template", "metadata", "labels"))
+    return joined(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def _group_policy(group: JsonObject, _now_ns: int) -> str:
+    return "Basic" if value_at(group, "spec", "schedulingPolicy", "gang") is None else "Gang"
+
+
+def _group_workload(group: JsonObject, _now_ns: int) -> str:
+    path = ("spec", "podGroupTemplateRef", "workload", "workloadName")
+    return value_at(group, *path) or NONE
+
+
+def _group_status(group: JsonObject, _now_ns: int) -> str:
+    found = objects_in(value_at(group, "status", "conditions"))
+    by_type = {condition.get("type"): condition for condition in found}
+    if "DisruptionTarget" in by_type:
+        return by_type["DisruptionTarget"].get("reason") or ""
+    if "PodGroupScheduled" not in by_type:
+        return "Pending"
+    is_scheduled = by_type["PodGroupScheduled"].get("status") == "True"
+    return "Scheduled" if is_scheduled else "Unschedulable"
 
 
 # --- Events, devices, leases ------------------------------------------------------------------
@@ -349,189 +311,226 @@ def _slice_node(slice: JsonObject, _now_ns: int) -> str:
 
 
 def _minimum(field: str) -> CellOf:
-    return _text("spec", field, missing="N/A")
-
-
-def _integer(cell: CellOf, name: str) -> Column:
-    return Column(name, cell, type="integer")
+    return text("spec", field, missing="N/A")
 
 
 _REPLICAS: Final[TableColumns] = (
-    _NAME,
-    _number("Desired", "spec", "replicas"),
-    _number("Current", "status", "replicas"),
-    _number("Ready", "status", "readyReplicas"),
-    _AGE,
-    *_WORKLOAD_WIDE,
-    _SELECTOR_WIDE,
+    NAME,
+    number("Desired", "spec", "replicas"),
+    number("Current", "status", "replicas"),
+    number("Ready", "status", "readyReplicas"),
+    AGE,
+    *WORKLOAD_WIDE,
+    SELECTOR_WIDE,
 )
 _EVENTS: Final[TableColumns] = (
     Column("Last Seen", _last_seen),
-    Column("Type", _text("type")),
-    Column("Reason", _text("reason")),
+    Column("Type", text("type")),
+    Column("Reason", text("reason")),
     Column("Object", _event_object),
-    Column("Subobject", _event_subobject, priority=_WIDE),
-    Column("Source", _event_source, priority=_WIDE),
+    Column("Subobject", _event_subobject, priority=WIDE),
+    Column("Source", _event_source, priority=WIDE),
     Column("Message", _event_message),
-    Column("First Seen", _first_seen, priority=_WIDE),
-    Column("Count", _event_count, priority=_WIDE),
-    Column("Name", _name, priority=_WIDE, format="name"),
+    Column("First Seen", _first_seen, priority=WIDE),
+    Column("Count", _event_count, priority=WIDE),
+    Column("Name", name_of, priority=WIDE, format="name"),
 )
 
 _COLUMNS: Final[dict[str, TableColumns]] = {
     "pods": (
-        _NAME,
+        NAME,
         Column("Ready", pod_cells.ready),
         Column("Status", pod_cells.status),
         Column("Restarts", pod_cells.restarts),
-        _AGE,
-        Column("IP", _text("status", "podIP", missing=NONE), priority=_WIDE),
-        Column("Node", _text("spec", "nodeName", missing=NONE), priority=_WIDE),
-        Column(
-            "Nominated Node", _text("status", "nominatedNodeName", missing=NONE), priority=_WIDE
-        ),
-        Column("Readiness Gates", pod_cells.readiness_gates, priority=_WIDE),
+        AGE,
+        Column("IP", text("status", "podIP", missing=NONE), priority=WIDE),
+        Column("Node", text("spec", "nodeName", missing=NONE), priority=WIDE),
+        Column("Nominated Node", text("status", "nominatedNodeName", missing=NONE), priority=WIDE),
+        Column("Readiness Gates", pod_cells.readiness_gates, priority=WIDE),
     ),
     "nodes": (
-        _NAME,
+        NAME,
         Column("Status", _node_status),
         Column("Roles", _node_roles),
-        _AGE,
-        Column("Version", _text("status", "nodeInfo", "kubeletVersion")),
-        Column("Internal-IP", _node_address("InternalIP"), priority=_WIDE),
-        Column("External-IP", _node_address("ExternalIP"), priority=_WIDE),
-        Column("OS-Image", _node_info("osImage"), priority=_WIDE),
-        Column("Kernel-Version", _node_info("kernelVersion"), priority=_WIDE),
-        Column("Container-Runtime", _node_info("containerRuntimeVersion"), priority=_WIDE),
+        AGE,
+        Column("Version", text("status", "nodeInfo", "kubeletVersion")),
+        Column("Internal-IP", _node_address("InternalIP"), priority=WIDE),
+        Column("External-IP", _node_address("ExternalIP"), priority=WIDE),
+        Column("OS-Image", _node_info("osImage"), priority=WIDE),
+        Column("Kernel-Version", _node_info("kernelVersion"), priority=WIDE),
+        Column("Container-Runtime", _node_info("containerRuntimeVersion"), priority=WIDE),
     ),
-    "namespaces": (_NAME, Column("Status", _text("status", "phase")), _AGE),
+    "namespaces": (NAME, Column("Status", text("status", "phase")), AGE),
     "deployments.apps": (
-        _NAME,
+        NAME,
         Column("Ready", _ready_of("readyReplicas")),
-        _number("Up-to-date", "status", "updatedReplicas"),
-        _number("Available", "status", "availableReplicas"),
-        _AGE,
-        *_WORKLOAD_WIDE,
-        _SELECTOR_WIDE,
+        number("Up-to-date", "status", "updatedReplicas"),
+        number("Available", "status", "availableReplicas"),
+        AGE,
+        *WORKLOAD_WIDE,
+        SELECTOR_WIDE,
     ),
     "replicasets.apps": _REPLICAS,
     "replicationcontrollers": _REPLICAS,
     "statefulsets.apps": (
-        _NAME,
+        NAME,
         Column("Ready", _ready_of("readyReplicas")),
-        _AGE,
-        *_WORKLOAD_WIDE,
+        AGE,
+        *WORKLOAD_WIDE,
     ),
     "daemonsets.apps": (
-        _NAME,
-        _number("Desired", "status", "desiredNumberScheduled"),
-        _number("Current", "status", "currentNumberScheduled"),
-        _number("Ready", "status", "numberReady"),
-        _number("Up-to-date", "status", "updatedNumberScheduled"),
-        _number("Available", "status", "numberAvailable"),
+        NAME,
+        number("Desired", "status", "desiredNumberScheduled"),
+        number("Current", "status", "currentNumberScheduled"),
+        number("Ready", "status", "numberReady"),
+        number("Up-to-date", "status", "updatedNumberScheduled"),
+        number("Available", "status", "numberAvailable"),
         Column("Node Selector", _template_node_selector),
-        _AGE,
-        *_WORKLOAD_WIDE,
-        _SELECTOR_WIDE,
+        AGE,
+        *WORKLOAD_WIDE,
+        SELECTOR_WIDE,
     ),
     "jobs.batch": (
-        _NAME,
+        NAME,
         Column("Status", _job_status),
         Column("Completions", _job_completions),
         Column("Duration", _job_duration),
-        _AGE,
-        *_WORKLOAD_WIDE,
-        _SELECTOR_WIDE,
+        AGE,
+        *WORKLOAD_WIDE,
+        SELECTOR_WIDE,
     ),
     "cronjobs.batch": (
-        _NAME,
-        Column("Schedule", _text("spec", "schedule")),
-        Column("Timezone", _text("spec", "timeZone", missing=NONE)),
+        NAME,
+        Column("Schedule", text("spec", "schedule")),
+        Column("Timezone", text("spec", "timeZone", missing=NONE)),
         Column("Suspend", _is_suspended),
-        _integer(_size("status", "active"), "Active"),
+        integer(size("status", "active"), "Active"),
         Column("Last Schedule", _last_schedule),
-        _AGE,
+        AGE,
+        Column(
+            "Containers", template("name", path=(*_JOB_TEMPLATE, "spec", "template")), priority=WIDE
+        ),
+        Column(
+            "Images", template("image", path=(*_JOB_TEMPLATE, "spec", "template")), priority=WIDE
+        ),
+        Column("Selector", _job_selector, priority=WIDE),
     ),
     "services": (
-        _NAME,
-        Column("Type", _text("spec", "type")),
-        Column("Cluster-IP", _text("spec", "clusterIP", missing=NONE)),
+        NAME,
+        Column("Type", text("spec", "type")),
+        Column("Cluster-IP", text("spec", "clusterIP", missing=NONE)),
         Column("External-IP", _external_addresses),
         Column("Port(s)", _service_ports),
-        _AGE,
-        _SELECTOR_WIDE,
+        AGE,
+        SELECTOR_WIDE,
     ),
-    "configmaps": (_NAME, _integer(_size("data"), "Data"), _AGE),
-    "secrets": (_NAME, Column("Type", _text("type")), _integer(_size("data"), "Data"), _AGE),
+    "configmaps": (NAME, integer(size("data"), "Data"), AGE),
+    "secrets": (NAME, Column("Type", text("type")), integer(size("data"), "Data"), AGE),
     "persistentvolumes": (
-        _NAME,
-        Column("Capacity", _text("spec", "capacity", "storage")),
+        NAME,
+        Column("Capacity", text("spec", "capacity", "storage")),
         Column("Access Modes", _access_modes("spec", "accessModes")),
-        Column("Reclaim Policy", _text("spec", "persistentVolumeReclaimPolicy")),
+        Column("Reclaim Policy", text("spec", "persistentVolumeReclaimPolicy")),
         Column("Status", _phase),
         Column("Claim", _claim),
-        Column("StorageClass", _text("spec", "storageClassName")),
-        Column("VolumeAttributesClass", _text("spec", "volumeAttributesClassName", missing=UNSET)),
-        Column("Reason", _text("status", "reason")),
-        _AGE,
-        Column("VolumeMode", _text("spec", "volumeMode", missing=UNSET), priority=_WIDE),
+        Column("StorageClass", text("spec", "storageClassName")),
+        Column("VolumeAttributesClass", text("spec", "volumeAttributesClassName", missing=UNSET)),
+        Column("Reason", text("status", "reason")),
+        AGE,
+        Column("VolumeMode", text("spec", "volumeMode", missing=UNSET), priority=WIDE),
     ),
     "persistentvolumeclaims": (
-        _NAME,
+        NAME,
         Column("Status", _phase),
-        Column("Volume", _text("spec", "volumeName")),
-        Column("Capacity", _text("status", "capacity", "storage")),
+        Column("Volume", text("spec", "volumeName")),
+        Column("Capacity", text("status", "capacity", "storage")),
         Column("Access Modes", _access_modes("status", "accessModes")),
-        Column("StorageClass", _text("spec", "storageClassName")),
-        Column("VolumeAttributesClass", _text("spec", "volumeAttributesClassName", missing=UNSET)),
-        _AGE,
-        Column("VolumeMode", _text("spec", "volumeMode", missing=UNSET), priority=_WIDE),
+        Column("StorageClass", text("spec", "storageClassName")),
+        Column("VolumeAttributesClass", text("spec", "volumeAttributesClassName", missing=UNSET)),
+        AGE,
+        Column("VolumeMode", text("spec", "volumeMode", missing=UNSET), priority=WIDE),
     ),
     "storageclasses.storage.k8s.io": (
         Column("Name", _storage_class_name, format="name"),
-        Column("Provisioner", _text("provisioner")),
-        Column("ReclaimPolicy", _text("reclaimPolicy")),
-        Column("VolumeBindingMode", _text("volumeBindingMode")),
-        Column("AllowVolumeExpansion", _flag("allowVolumeExpansion"), type="boolean"),
-        _AGE,
+        Column("Provisioner", text("provisioner")),
+        Column("ReclaimPolicy", text("reclaimPolicy")),
+        Column("VolumeBindingMode", text("volumeBindingMode")),
+        Column("AllowVolumeExpansion", flag("allowVolumeExpansion"), type="boolean"),
+        AGE,
     ),
     "priorityclasses.scheduling.k8s.io": (
-        _NAME,
-        _number("Value", "value"),
-        Column("Global-Default", _flag("globalDefault"), type="boolean"),
-        _AGE,
-        Column("PreemptionPolicy", _text("preemptionPolicy"), priority=_WIDE),
+        NAME,
+        number("Value", "value"),
+        Column("Global-Default", flag("globalDefault"), type="boolean"),
+        AGE,
+        Column("PreemptionPolicy", text("preemptionPolicy"), priority=WIDE),
     ),
     "poddisruptionbudgets.policy": (
-        _NAME,
+        NAME,
         Column("Min Available", _minimum("minAvailable")),
         Column("Max Unavailable", _minimum("maxUnavailable")),
-        _number("Allowed Disruptions", "status", "disruptionsAllowed"),
-        _AGE,
+        number("Allowed Disruptions", "status", "disruptionsAllowed"),
+        AGE,
     ),
     "events": _EVENTS,
     "events.events.k8s.io": _EVENTS,
     "leases.coordination.k8s.io": (
-        _NAME,
-        Column("Holder", _text("spec", "holderIdentity")),
-        _AGE,
+        NAME,
+        Column("Holder", text("spec", "holderIdentity")),
+        AGE,
     ),
-    "runtimeclasses.node.k8s.io": (_NAME, Column("Handler", _text("handler")), _AGE),
-    "csinodes.storage.k8s.io": (_NAME, _integer(_size("spec", "drivers"), "Drivers"), _AGE),
+    "runtimeclasses.node.k8s.io": (NAME, Column("Handler", text("handler")), AGE),
+    "csinodes.storage.k8s.io": (NAME, integer(size("spec", "drivers"), "Drivers"), AGE),
     "volumeattachments.storage.k8s.io": (
-        _NAME,
-        Column("Attacher", _text("spec", "attacher")),
-        Column("PV", _text("spec", "source", "persistentVolumeName")),
-        Column("Node", _text("spec", "nodeName")),
-        Column("Attached", _flag("status", "attached"), type="boolean"),
-        _AGE,
+        NAME,
+        Column("Attacher", text("spec", "attacher")),
+        Column("PV", text("spec", "source", "persistentVolumeName")),
+        Column("Node", text("spec", "nodeName")),
+        Column("Attached", flag("status", "attached"), type="boolean"),
+        AGE,
     ),
-    "resourceclaims.resource.k8s.io": (_NAME, Column("State", _claim_state), _AGE),
+    "resourceclaims.resource.k8s.io": (NAME, Column("State", _claim_state), AGE),
     "resourceslices.resource.k8s.io": (
-        _NAME,
+        NAME,
         Column("Node", _slice_node),
-        Column("Driver", _text("spec", "driver")),
-        Column("Pool", _text("spec", "pool", "name")),
-        _AGE,
+        Column("Driver", text("spec", "driver")),
+        Column("Pool", text("spec", "pool", "name")),
+        AGE,
+    ),
+    "volumeattributesclasses.storage.k8s.io": (NAME, Column("DriverName", text("driverName")), AGE),
+    "csidrivers.storage.k8s.io": (
+        NAME,
+        Column("AttachRequired", flag("spec", "attachRequired"), type="boolean"),
+        Column("PodInfoOnMount", flag("spec", "podInfoOnMount"), type="boolean"),
+        Column("StorageCapacity", flag("spec", "storageCapacity"), type="boolean"),
+        Column("TokenRequests", _audiences),
+        Column("RequiresRepublish", flag("spec", "requiresRepublish"), type="boolean"),
+        Column("Modes", _modes),
+        AGE,
+    ),
+    "csistoragecapacities.storage.k8s.io": (
+        NAME,
+        Column("StorageClassName", text("storageClassName")),
+        Column("Capacity", text("capacity", missing=UNSET)),
+    ),
+    "podtemplates": (
+        NAME,
+        Column("Containers", template("name", path=("template",))),
+        Column("Images", template("image", path=("template",))),
+        Column("Pod Labels", _pod_labels),
+    ),
+    "podgroups.scheduling.k8s.io": (
+        NAME,
+        Column("Policy", _group_policy),
+        Column("Workload", _group_workload),
+        Column("Status", _group_status),
+        AGE,
+    ),
+    "componentstatuses": (
+        NAME,
+        Column("Status", text("conditions", "status")),
+        Column("Message", text("conditions", "message")),
+        Column("Error", text("conditions", "error")),
     ),
 }
+_ALL_COLUMNS: Final = {**_COLUMNS, **NETWORK_COLUMNS, **POLICY_COLUMNS}

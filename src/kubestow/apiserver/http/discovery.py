@@ -8,23 +8,14 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.custom.definitions import version_order
 from kubestow.apiserver.http.representation import accepted
-from kubestow.apiserver.http.served import ServedTable
 from kubestow.apiserver.http.subresource_table import SubresourceInfo, subresources_of
 from kubestow.apiserver.refusals import no_such_resource
+from kubestow.apiserver.served import ServedTable
 from kubestow.cluster.resources import ApiResource
 
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_VERBS: Final = (
-    "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
-)  # fmt: skip
-# What `kubectl get all` shows.
-_IN_ALL: Final = frozenset(
-    (
-        "pods", "replicationcontrollers", "services", "daemonsets.apps", "deployments.apps",
-        "replicasets.apps", "statefulsets.apps", "jobs.batch", "cronjobs.batch",
-    )
-)  # fmt: skip
 
 
 class Virtual(NamedTuple):
@@ -44,6 +35,7 @@ REVIEWS: Final = (
     Virtual("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
     Virtual("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", True),
 )
+_VIRTUAL: Final = (*REVIEWS, Virtual("", "bindings", "Binding", True))
 
 
 class Discovery:
@@ -80,14 +72,16 @@ class Discovery:
     # --- Groups and versions ------------------------------------------------------------------
 
     def _groups(self) -> dict[str, list[str]]:
-        """The versions of each group, in the order they were registered."""
+        """The versions of each group, best first."""
         groups: dict[str, list[str]] = {}
         for served in self._served:
             versions = groups.setdefault(served.resource.group, [])
             if served.resource.version not in versions:
                 versions.append(served.resource.version)
-        for review in REVIEWS:
-            groups.setdefault(review.group, ["v1"])
+        for virtual in _VIRTUAL:
+            groups.setdefault(virtual.group, ["v1"])
+        for versions in groups.values():
+            versions.sort(key=version_order)
         return groups
 
     def _core_versions(self) -> JsonObject:
@@ -128,7 +122,11 @@ class Discovery:
         for resource in self._resources(group, version):
             entries.append(_resource_entry(resource))
             entries += [_subresource_entry(resource, sub) for sub in subresources_of(resource)]
-        entries += [_review_entry(review) for review in REVIEWS if review.group == group]
+        entries += [
+            _virtual_entry(virtual)
+            for virtual in _VIRTUAL
+            if (virtual.group, "v1") == (group, version)
+        ]
         return {
             "kind": "APIResourceList",
             "apiVersion": "v1",
@@ -155,7 +153,11 @@ class Discovery:
 
     def _aggregated_version(self, group: str, version: str) -> JsonObject:
         resources = [_aggregated_resource(resource) for resource in self._resources(group, version)]
-        resources += [_aggregated_review(review) for review in REVIEWS if review.group == group]
+        resources += [
+            _aggregated_virtual(virtual)
+            for virtual in _VIRTUAL
+            if (virtual.group, "v1") == (group, version)
+        ]
         return {"version": version, "resources": resources, "freshness": "Current"}
 
 
@@ -171,10 +173,10 @@ def accepts_aggregated(accept: str) -> bool:
 def _resource_entry(resource: ApiResource) -> JsonObject:
     entry: JsonObject = {
         "name": resource.plural,
-        "singularName": resource.kind.lower(),
+        "singularName": resource.singular or resource.kind.lower(),
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": _VERBS,
+        "verbs": resource.verbs,
     }
     return entry | _names(resource)
 
@@ -183,8 +185,8 @@ def _names(resource: ApiResource) -> JsonObject:
     names: JsonObject = {}
     if resource.short_names:
         names["shortNames"] = resource.short_names
-    if resource.qualified_name in _IN_ALL:
-        names["categories"] = ["all"]
+    if resource.categories:
+        names["categories"] = resource.categories
     return names
 
 
@@ -201,12 +203,12 @@ def _subresource_entry(resource: ApiResource, sub: SubresourceInfo) -> JsonObjec
     return entry
 
 
-def _review_entry(review: Virtual) -> JsonObject:
+def _virtual_entry(virtual: Virtual) -> JsonObject:
     return {
-        "name": review.plural,
-        "singularName": review.kind.lower(),
-        "namespaced": review.namespaced,
-        "kind": review.kind,
+        "name": virtual.plural,
+        "singularName": virtual.kind.lower(),
+        "namespaced": virtual.namespaced,
+        "kind": virtual.kind,
         "verbs": ["create"],
     }
 
@@ -216,8 +218,8 @@ def _aggregated_resource(resource: ApiResource) -> JsonObject:
         "resource": resource.plural,
         "responseKind": _kind(resource.group, resource.version, resource.kind),
         "scope": _scope(resource.namespaced),
-        "singularResource": resource.kind.lower(),
-        "verbs": _VERBS,
+        "singularResource": resource.singular or resource.kind.lower(),
+        "verbs": resource.verbs,
     }
     entry |= _names(resource)
     if subresources := subresources_of(resource):
@@ -232,12 +234,12 @@ def _aggregated_resource(resource: ApiResource) -> JsonObject:
     return entry
 
 
-def _aggregated_review(review: Virtual) -> JsonObject:
+def _aggregated_virtual(virtual: Virtual) -> JsonObject:
     return {
-        "resource": review.plural,
-        "responseKind": _kind(review.group, "v1", review.kind),
-        "scope": _scope(review.namespaced),
-        "singularResource": review.kind.lower(),
+        "resource": virtual.plural,
+        "responseKind": _kind(virtual.group, "v1", virtual.kind),
+        "scope": _scope(virtual.namespaced),
+        "singularResource": virtual.kind.lower(),
         "verbs": ["create"],
     }
 

@@ -48,8 +48,8 @@ def failure_status(
         details = {"group": resource.group, "kind": resource.plural}
         if is_about_kind:
             details["kind"] = resource.kind
-        if name:
-            details["name"] = name
+        if error.name or name:
+            details["name"] = error.name or name
         details = {key: value for key, value in details.items() if value}
     if error.causes:
         details["causes"] = [field_cause(text) for text in error.causes]

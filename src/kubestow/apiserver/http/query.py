@@ -1,14 +1,18 @@
 """The parameters of a request, parsed; 400 for invalid ones."""
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kubestow.apiserver.controllers.garbage_collector import FINALIZERS
-from kubestow.apiserver.http.served import ServedResource
 from kubestow.apiserver.refusals import bad_request, invalid
 from kubestow.apiserver.selectors import Selection, parse_selection
+from kubestow.apiserver.served import ServedResource
 
 _TRUE: Final = ("1", "t", "T", "true", "True", "TRUE")
+_INTEGER: Final = re.compile("-?[0-9]+")
+_INT64_MAX: Final = 2**63 - 1
+_DIGITS_MAX: Final = 20  # more are out of range, whatever they are
 _FALSE: Final = ("0", "f", "F", "false", "False", "FALSE", "")
 
 
@@ -30,6 +34,13 @@ class Query:
     def text(self, name: str) -> str:
         return self._parameters.get(name, "")
 
+    def texts(self, name: str) -> list[str]:
+        """The values of a parameter that may be given several times, or with commas."""
+        return self.text(name).split(",") if self.has(name) else []
+
+    def has(self, name: str) -> bool:
+        return name in self._parameters
+
     def flag(self, name: str) -> bool:
         value = self.text(name)
         if value not in _TRUE + _FALSE:
@@ -40,8 +51,10 @@ class Query:
         value = self.text(name)
         if not value:
             return None
-        if not value.isdecimal():
-            raise bad_request(f'parameter "{name}" is "{value}", expected a whole number')
+        if not _INTEGER.fullmatch(value):
+            raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+        if len(value) > _DIGITS_MAX or abs(int(value)) > _INT64_MAX:
+            raise bad_request(f'strconv.ParseInt: parsing "{value}": value out of range')
         return int(value)
 
     @property
@@ -54,7 +67,7 @@ class Query:
 
     def requested_version(self) -> RequestedVersion:
         text, match = self.text("resourceVersion"), self.text("resourceVersionMatch")
-        if text and not text.isdecimal():
+        if text and not (_INTEGER.fullmatch(text) and len(text) < _DIGITS_MAX and text[0] != "-"):
             raise bad_request(f'invalid resource version "{text}": expected a whole number')
         if match not in ("", "Exact", "NotOlderThan"):
             raise bad_request(f'unknown resourceVersionMatch "{match}"')

@@ -15,6 +15,8 @@ class ApiResponse(NamedTuple):
     status: int = 200
     content_type: str = JSON
     headers: Mapping[str, str] = {}
+    # Texts for people, each sent as a `Warning` header.
+    warnings: tuple[str, ...] = ()
 
 
 def json_response(document: JsonObject, *, status: int = 200) -> ApiResponse:

@@ -18,16 +18,24 @@ from typing import Final
 from aiohttp import web
 
 from kubestow import __version__
-from kubestow.apiserver.http.authentication import Authentication
+from kubestow.apiserver.http.access import Access, AccessRules, verb_of
+from kubestow.apiserver.http.authentication import (
+    ADMINISTRATOR,
+    ANONYMOUS,
+    Authentication,
+    Subject,
+    unauthorized,
+)
 from kubestow.apiserver.http.discovery import Discovery
 from kubestow.apiserver.http.failures import failure_answer
+from kubestow.apiserver.http.field_validation import warning_header
+from kubestow.apiserver.http.health import HEALTH, health_answer
 from kubestow.apiserver.http.openapi import OpenApi
 from kubestow.apiserver.http.query import Query
 from kubestow.apiserver.http.representation import negotiate
 from kubestow.apiserver.http.response import ApiResponse, json_response
-from kubestow.apiserver.http.reviews import is_review, review
+from kubestow.apiserver.http.reviews import Reviews, is_review
 from kubestow.apiserver.http.routing import ApiPath, parse_path
-from kubestow.apiserver.http.served import ServedTable
 from kubestow.apiserver.http.streaming import WatchStreams
 from kubestow.apiserver.http.subresources import Subresources
 from kubestow.apiserver.http.verbs import ObjectRequest, Verbs, refuse_verb
@@ -44,7 +52,8 @@ BODY_BYTES_MAX: Final = 3 * 1024 * 1024
 BOOKMARK_INTERVAL_S: Final = 60.0
 # How long requests in progress may take when the server closes.
 SHUTDOWN_S: Final = 1.0
-_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+# Verbs that need a name in the path; the others need one without.
+_ON_OBJECTS: Final = ("get", "update", "patch", "delete")
 
 
 class ApiServer:
@@ -53,12 +62,14 @@ class ApiServer:
     def __init__(self, cluster: MemoryCluster, clock: Clock, *, token: str = "") -> None:
         """With a token only requests that present it are accepted."""
         self.cluster: Final = cluster
-        self._authentication = Authentication(token)
-        self._served = ServedTable(cluster.resources)
+        self._served = cluster.served
+        self._authentication = Authentication(token, cluster, clock)
+        self._rules = AccessRules(cluster)
+        self._reviews = Reviews(self._authentication, self._rules)
         self._discovery = Discovery(self._served)
         self._openapi = OpenApi(self._served, version=__version__)
         self._verbs = Verbs(cluster, clock)
-        self._subresources = Subresources(cluster, clock, self._verbs)
+        self._subresources = Subresources(cluster, clock, self._verbs, self._authentication)
         self._streams = WatchStreams(cluster, clock)
         self._runner: web.ServerRunner | None = None
         self._bookmarks: asyncio.Task[None] | None = None
@@ -95,60 +106,79 @@ class ApiServer:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = parse_path(request.path)
         try:
-            self._authentication.require(request.path, request.headers.get("Authorization", ""))
-            if path is not None and request.method == "GET" and not path.name:
-                query = Query(request.query)
-                if query.flag("watch"):
-                    return await self._stream(request, path, query)
+            query = Query(request.query)
+            is_list = path is not None and request.method == "GET" and not path.name
+            is_watch = is_list and query.flag("watch")
+            subject = self._require_access(request, path, is_watch=is_watch)
+            if is_watch and path is not None:
+                return await self._stream(request, path)
             body = await _read_body(request)
-            answer = self._answer(request, path, body)
+            answer = self._answer(request, path, body, subject)
         except (ApiError, DecodeError) as error:
             answer = self._failure(error, path)
         except Exception as error:
             # One request must not stop the server; the client gets an internal error.
             logger.exception("cannot answer %s %s", request.method, request.path)
             answer = self._failure(ApiError(f"Internal error occurred: {error}"), path)
-        return web.Response(
+        response = web.Response(
             body=answer.body,
             status=answer.status,
             headers={"Content-Type": answer.content_type, **_NO_CACHE, **answer.headers},
         )
+        for warning in answer.warnings:
+            response.headers.add("Warning", warning_header(warning))
+        return response
 
-    def _answer(self, request: web.BaseRequest, path: ApiPath | None, body: bytes) -> ApiResponse:
+    def _require_access(
+        self, request: web.BaseRequest, path: ApiPath | None, *, is_watch: bool
+    ) -> Subject:
+        """The user of the request; 401 or 403 if it is not accepted."""
+        subject = self._authentication.subject_of(request.headers.get("Authorization", ""))
+        if subject is ADMINISTRATOR:
+            return subject
+        if path is None:
+            access = Access(verb=request.method.lower(), path=request.path)
+        else:
+            verb = verb_of(request.method, has_name=bool(path.name), is_watch=is_watch)
+            parts = filter(None, (path.plural, path.subresource))
+            access = Access(verb, path.group, "/".join(parts), path.namespace, path.name)
+        if subject is ANONYMOUS and not self._rules.reason(subject, access):
+            raise unauthorized()
+        self._rules.require(subject, access)
+        return subject
+
+    def _answer(
+        self, request: web.BaseRequest, path: ApiPath | None, body: bytes, subject: Subject
+    ) -> ApiResponse:
         if path is None:
             return self._answer_without_resource(request)
         if is_review(path) and request.method == "POST":
             content_type = request.headers.get("Content-Type", "")
-            return review(path, body, content_type, self._authentication)
+            return self._reviews.answer(path, body, content_type, subject)
         if (path.group, path.plural, request.method) == ("", "bindings", "POST"):
             pods = path._replace(plural="pods")
             return self._subresources.bind(self._object_request(request, pods, body))
         object_request = self._object_request(request, path, body)
         if path.subresource:
             return self._subresources.handle(request.method, object_request)
-        verb = self._verb(request.method, has_name=bool(path.name))
-        if verb is None:
+        verb = verb_of(request.method, has_name=bool(path.name), is_watch=False)
+        handler = self._verb(verb) if verb in object_request.served.resource.verbs else None
+        if handler is None or bool(path.name) is not (verb in _ON_OBJECTS):
             raise refuse_verb(request.method)
-        return verb(object_request)
+        return handler(object_request)
 
-    def _verb(
-        self, method: str, *, has_name: bool
-    ) -> Callable[[ObjectRequest], ApiResponse] | None:
+    def _verb(self, verb: str) -> Callable[[ObjectRequest], ApiResponse] | None:
         verbs = self._verbs
-        if has_name:
-            by_method = {
-                "GET": verbs.get,
-                "PUT": verbs.update,
-                "PATCH": verbs.patch,
-                "DELETE": verbs.delete,
-            }
-        else:
-            by_method = {
-                "GET": verbs.list,
-                "POST": verbs.create,
-                "DELETE": verbs.delete_collection,
-            }
-        return by_method.get(method)
+        by_name = {
+            "get": verbs.get,
+            "list": verbs.list,
+            "create": verbs.create,
+            "update": verbs.update,
+            "patch": verbs.patch,
+            "delete": verbs.delete,
+            "deletecollection": verbs.delete_collection,
+        }
+        return by_name.get(verb)
 
     def _object_request(
         self, request: web.BaseRequest, path: ApiPath, body: bytes = b""
@@ -168,9 +198,9 @@ class ApiServer:
         path, accept = request.path, request.headers.get("Accept", "")
         if request.method != "GET":
             raise refuse_verb(request.method)
-        if path.startswith(_HEALTH):
-            return ApiResponse(b"ok", content_type="text/plain; charset=utf-8")
-        if path == "/version":
+        if (health := health_answer(path, Query(request.query))) is not None:
+            return health
+        if path in ("/version", "/version/"):
             return json_response(version_document())
         found = self._discovery.answer(path, accept)
         if found is not None:
@@ -194,9 +224,7 @@ class ApiServer:
 
     # --- Watches ------------------------------------------------------------------------------
 
-    async def _stream(
-        self, request: web.BaseRequest, path: ApiPath, query: Query
-    ) -> web.StreamResponse:
+    async def _stream(self, request: web.BaseRequest, path: ApiPath) -> web.StreamResponse:
         stream = self._streams.open(self._object_request(request, path))
         response = web.StreamResponse(headers={"Content-Type": "application/json", **_NO_CACHE})
         response.enable_chunked_encoding()
@@ -210,7 +238,7 @@ class ApiServer:
 
 
 _NO_CACHE: Final[Mapping[str, str]] = {"Cache-Control": "no-cache, private"}
-_ROOT_PATHS: Final = ("/api", "/api/v1", "/apis", "/openapi/v3", "/version", *_HEALTH)
+_ROOT_PATHS: Final = ("/api", "/api/v1", "/apis", "/openapi/v3", "/version", *HEALTH)
 
 
 def version_document() -> dict[str, str]:

@@ -18,10 +18,10 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.http.columns import columns_of
 from kubestow.apiserver.http.failures import failure_status
 from kubestow.apiserver.http.representation import Form, partial_metadata
-from kubestow.apiserver.http.served import ServedResource
 from kubestow.apiserver.http.table import table
 from kubestow.apiserver.http.verbs import ObjectRequest
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.served import ServedResource
 from kubestow.apiserver.watch import Watch, WatchEvent
 from kubestow.clock import Clock
 from kubestow.errors import GoneError
@@ -155,7 +155,7 @@ class ServedWatch:
             return self._encoder.line(event, request.served, request.form)
         document = request.served.to_client(event.document)
         rows = table(
-            columns_of(request.served.resource),
+            columns_of(request.served),
             [document],
             now_ns=self._clock.now_ns(),
             metadata={"resourceVersion": event.resource_version},

@@ -8,9 +8,6 @@ from typing import Final, NamedTuple
 from kubestow.cluster.resources import ApiResource
 
 _READ_WRITE: Final = ("get", "patch", "update")
-_SCALED: Final = frozenset(
-    ("deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers")
-)
 
 
 class SubresourceInfo(NamedTuple):
@@ -23,6 +20,7 @@ class SubresourceInfo(NamedTuple):
 
 _BINDING: Final = SubresourceInfo("binding", "", "v1", "Binding", ("create",))
 _EVICTION: Final = SubresourceInfo("eviction", "policy", "v1", "Eviction", ("create",))
+_TOKEN: Final = SubresourceInfo("token", "authentication.k8s.io", "v1", "TokenRequest", ("create",))
 _SCALE: Final = SubresourceInfo("scale", "autoscaling", "v1", "Scale", _READ_WRITE)
 
 
@@ -30,11 +28,17 @@ def subresources_of(resource: ApiResource) -> tuple[SubresourceInfo, ...]:
     """The subresources of an object of the resource."""
     found: list[SubresourceInfo] = []
     name = resource.qualified_name
+    own = (resource.group, resource.version, resource.kind)
     if name == "pods":
         found += (_BINDING, _EVICTION)
-    if name in _SCALED:
+        found.append(SubresourceInfo("ephemeralcontainers", *own, _READ_WRITE))
+        found.append(SubresourceInfo("resize", *own, _READ_WRITE))
+    if name == "serviceaccounts":
+        found.append(_TOKEN)
+    if name == "certificatesigningrequests.certificates.k8s.io":
+        found.append(SubresourceInfo("approval", *own, _READ_WRITE))
+    if resource.is_scaled:
         found.append(_SCALE)
-    own = (resource.group, resource.version, resource.kind)
     if resource.has_status:
         found.append(SubresourceInfo("status", *own, _READ_WRITE))
     if name == "namespaces":

@@ -1,6 +1,6 @@
-"""Requests to subresources: scale, binding, eviction, finalize.
+"""Requests to subresources: scale, binding, eviction, token, finalize.
 
-Not here: `status`, which reads and writes the object itself (`verbs`).
+Not here: those that write a part of the object itself (`verbs`, `parts`).
 """
 
 from collections.abc import Callable
@@ -9,19 +9,31 @@ from typing import Final
 from kubestow.api.labels import parse_label_selector
 from kubestow.api.meta import JsonObject
 from kubestow.api.workload import PodDisruptionBudget
+from kubestow.apiserver.http.authentication import ISSUER, Authentication
 from kubestow.apiserver.http.bodies import decoded_body
-from kubestow.apiserver.http.columns import NONE, selector_text
+from kubestow.apiserver.http.cells import NONE, selector_text
 from kubestow.apiserver.http.failures import success_status
+from kubestow.apiserver.http.parts import PARTS
 from kubestow.apiserver.http.response import ApiResponse, json_response
 from kubestow.apiserver.http.subresource_table import subresources_of
-from kubestow.apiserver.http.verbs import Edit, ObjectRequest, Verbs, edit_of_patch, refuse_verb
+from kubestow.apiserver.http.verbs import (
+    Edit,
+    ObjectRequest,
+    Verbs,
+    edit_of_patch,
+    refuse_verb,
+    under_conditions,
+)
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.refusals import invalid, no_such_resource
+from kubestow.apiserver.refusals import bad_request, invalid, no_such_resource
+from kubestow.apiserver.schema.builtin import schema_of
+from kubestow.apiserver.schema.reading import TypeMismatchError, read
+from kubestow.apiserver.served import ScalePaths
 from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.writes.server_side_apply import taken_over
-from kubestow.clock import Clock
-from kubestow.cluster.documents import as_object, replaced_at, value_at, whole_seconds
-from kubestow.cluster.resources import NAMESPACES, PODS
+from kubestow.clock import NANOSECONDS, Clock
+from kubestow.cluster.documents import as_list, as_object, replaced_at, value_at, whole_seconds
+from kubestow.cluster.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS
 from kubestow.errors import ApiError
 
 _BUDGETS: Final = "poddisruptionbudgets.policy"
@@ -31,15 +43,23 @@ _NO_CONTAINERS: Final = (
 _NEEDS_CONTAINERS: Final = ("log", "exec", "attach", "portforward", "proxy")
 
 
+_TOKEN_LIFETIME_S: Final = 3_600
+_TOKEN_LIFETIME_S_MIN: Final = 600
+_TOKEN_LIFETIME_S_MAX: Final = 2**32
+
+
 class Subresources:
-    def __init__(self, cluster: MemoryCluster, clock: Clock, verbs: Verbs) -> None:
+    def __init__(
+        self, cluster: MemoryCluster, clock: Clock, verbs: Verbs, authentication: Authentication
+    ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._verbs = verbs
+        self._authentication = authentication
 
     def handle(self, method: str, request: ObjectRequest) -> ApiResponse:
         """Answer a request to a subresource."""
-        resource, name = request.served.stored, request.path.subresource
+        resource, name = request.served.resource, request.path.subresource
         if resource is PODS and name.partition("/")[0] in _NEEDS_CONTAINERS:
             raise ApiError(_NO_CONTAINERS, code=501, reason="NotImplemented")
         if not any(name == sub.name for sub in subresources_of(resource)):
@@ -50,58 +70,88 @@ class Subresources:
         return handler(request)
 
     def _handlers(self) -> dict[tuple[str, str], Callable[[ObjectRequest], ApiResponse]]:
-        return {
-            ("status", "GET"): self._verbs.get,
-            ("status", "PUT"): self._verbs.update,
-            ("status", "PATCH"): self._verbs.patch,
+        parts = {
+            (name, method): handler
+            for name in ("status", *PARTS)
+            for method, handler in (
+                ("GET", self._verbs.get),
+                ("PUT", self._verbs.update),
+                ("PATCH", self._verbs.patch),
+            )
+        }
+        return parts | {
             ("scale", "GET"): self._get_scale,
             ("scale", "PUT"): self._update_scale,
             ("scale", "PATCH"): self._patch_scale,
             ("binding", "POST"): self.bind,
             ("eviction", "POST"): self._evict,
             ("finalize", "PUT"): self._finalize,
+            ("token", "POST"): self._new_token,
         }
 
     # --- Scale --------------------------------------------------------------------------------
 
     def _get_scale(self, request: ObjectRequest) -> ApiResponse:
         stored = self._cluster.get(request.served.stored, *request.key)
-        return json_response(scale_of(stored.document))
+        return json_response(scale_of(stored.document, request.served.scale))
 
     def _update_scale(self, request: ObjectRequest) -> ApiResponse:
-        document = decoded_body(request.body, request.content_type)
+        document = decoded_as(request, "autoscaling", "Scale")
         return self._rescale(request, lambda _: document)
 
     def _patch_scale(self, request: ObjectRequest) -> ApiResponse:
-        media_type = request.content_type.partition(";")[0].strip().lower()
-        return self._rescale(request, edit_of_patch(request.body, media_type, kind="Scale"))
+        schema = schema_of("autoscaling", "v1", "Scale")
+        return self._rescale(request, edit_of_patch(request.body, request.media_type, schema))
 
     def _rescale(self, request: ObjectRequest, edit: Edit) -> ApiResponse:
-        writer = self._verbs.writer(request)
+        writer, paths = self._verbs.writer(request), request.served.scale
 
         def rescaled(old: JsonObject) -> JsonObject:
-            scale = edit(scale_of(old))
+            scale = edit(scale_of(old, paths))
             replicas = value_at(scale, "spec", "replicas") or 0
             if not isinstance(replicas, int) or replicas < 0:
                 detail = "must be greater than or equal to 0"
                 where = f"spec.replicas: Invalid value: {replicas}: {detail}"
                 raise invalid("Scale", request.path.name, [where])
-            new = replaced_at(old, ("spec", "replicas"), replicas)
-            # A version or UID in the request is a condition on it.
-            for field in ("resourceVersion", "uid"):
-                if given := value_at(scale, "metadata", field):
-                    new = replaced_at(new, ("metadata", field), given)
-            return taken_over(old, new, writer)
+            new = under_conditions(replaced_at(old, paths.spec, replicas), scale)
+            return taken_over(old, new, writer, request.served.stored_schema)
 
         with self._verbs.maybe_dry_run(request):
             stored = self._cluster.change(request.served.stored, *request.key, rescaled)
-        return json_response(scale_of(stored.document))
+        return json_response(scale_of(stored.document, paths))
+
+    # --- Service accounts ---------------------------------------------------------------------
+
+    def _new_token(self, request: ObjectRequest) -> ApiResponse:
+        account = self._cluster.get(SERVICE_ACCOUNTS, *request.key)
+        document = decoded_as(request, "authentication.k8s.io", "TokenRequest")
+        spec = as_object(document.get("spec"))
+        lifetime_s: int = spec.get("expirationSeconds") or _TOKEN_LIFETIME_S
+        rule = ""
+        if lifetime_s < _TOKEN_LIFETIME_S_MIN:
+            rule = "may not specify a duration less than 10 minutes"
+        elif lifetime_s > _TOKEN_LIFETIME_S_MAX:
+            rule = "may not specify a duration larger than 2^32 seconds"
+        if rule:
+            detail = f"spec.expirationSeconds: Invalid value: {lifetime_s}: {rule}"
+            raise invalid("TokenRequest.authentication.k8s.io", request.path.name, [detail])
+        audiences = as_list(spec.get("audiences")) or [ISSUER]
+        token = self._authentication.new_token(account, audiences, lifetime_s)
+        expiry = whole_seconds(self._clock.now_ns() + lifetime_s * NANOSECONDS)
+        answer: JsonObject = {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"name": account.name, "namespace": request.path.namespace},
+            "spec": {**spec, "audiences": audiences, "expirationSeconds": lifetime_s},
+            "status": {"token": token, "expirationTimestamp": expiry},
+        }
+        return json_response(answer, status=201)
 
     # --- Pods ---------------------------------------------------------------------------------
 
     def bind(self, request: ObjectRequest) -> ApiResponse:
         """Place a pod; the pod is named by the path, or by the binding itself."""
-        binding = decoded_body(request.body, request.content_type)
+        binding = decoded_as(request, "", "Binding")
         metadata, target = as_object(binding.get("metadata")), as_object(binding.get("target"))
         if target.get("kind", "Node") not in ("", "Node"):
             detail = f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node"'
@@ -116,7 +166,7 @@ class Subresources:
         return json_response(success_status(code=201), status=201)
 
     def _evict(self, request: ObjectRequest) -> ApiResponse:
-        eviction = decoded_body(request.body, request.content_type)
+        eviction = decoded_as(request, "policy", "Eviction")
         options = as_object(eviction.get("deleteOptions"))
         pod = self._cluster.get(PODS, *request.key)
         uid = value_at(options, "preconditions", "uid") or ""
@@ -171,18 +221,32 @@ class Subresources:
         return json_response(self._cluster.finalize_namespace(request.path.name).document)
 
 
-def scale_of(document: JsonObject) -> JsonObject:
+def decoded_as(request: ObjectRequest, group: str, kind: str) -> JsonObject:
+    """The body of a request that is of another kind than the resource in its path."""
+    document = decoded_body(request.body, request.content_type)
+    try:
+        return read(document, schema_of(group, "v1", kind)).document
+    except TypeMismatchError as error:
+        raise bad_request(
+            f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
+        ) from error
+
+
+def scale_of(document: JsonObject, paths: ScalePaths) -> JsonObject:
     """The Scale of a workload: desired and current replicas, and the selector of its pods."""
     metadata = as_object(document.get("metadata"))
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    selector = selector_text(value_at(document, "spec", "selector"))
+    if paths.selector:
+        selector = value_at(document, *paths.selector) or ""
+    else:
+        selector = selector_text(value_at(document, "spec", "selector"))
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {key: metadata[key] for key in kept if key in metadata},
-        "spec": {"replicas": value_at(document, "spec", "replicas") or 0},
+        "spec": {"replicas": value_at(document, *paths.spec) or 0},
         "status": {
-            "replicas": value_at(document, "status", "replicas") or 0,
+            "replicas": value_at(document, *paths.status) or 0,
             "selector": "" if selector == NONE else selector,
         },
     }

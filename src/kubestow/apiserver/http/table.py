@@ -14,9 +14,9 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.http.representation import META_VERSION, partial_metadata
 from kubestow.apiserver.refusals import bad_request
 
-Cell = str | int | bool
+Cell = str | int | float | bool
 # A cell is computed from the document and, for ages, the current time in nanoseconds.
-CellOf = Callable[[JsonObject, int], Cell]
+CellOf = Callable[[JsonObject, int], Cell | None]
 
 
 class Column(NamedTuple):

@@ -14,24 +14,41 @@ from typing import Final
 import msgspec
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.http.bodies import decoded_body, decoded_json, decoded_yaml, for_path
+from kubestow.apiserver.http.bodies import (
+    decoded_body,
+    decoded_json,
+    decoded_yaml,
+    for_path,
+    repeated_fields,
+    require_kind,
+)
 from kubestow.apiserver.http.columns import columns_of
 from kubestow.apiserver.http.failures import success_status
+from kubestow.apiserver.http.field_validation import FieldValidation
+from kubestow.apiserver.http.parts import PARTS
 from kubestow.apiserver.http.query import Query, finalizer_of
 from kubestow.apiserver.http.representation import Form, partial_metadata, partial_metadata_list
 from kubestow.apiserver.http.response import ApiResponse, json_response
 from kubestow.apiserver.http.routing import ApiPath
-from kubestow.apiserver.http.served import ServedResource
 from kubestow.apiserver.http.table import table
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.refusals import bad_request, invalid, not_allowed
+from kubestow.apiserver.schema.types import Schema
+from kubestow.apiserver.served import ServedResource
 from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.writes import json_patch, server_side_apply
 from kubestow.apiserver.writes.patch import apply_patch
 from kubestow.apiserver.writes.server_side_apply import Writer, applied, taken_over
 from kubestow.clock import Clock
 from kubestow.cluster.client import PATCH_TYPES
-from kubestow.cluster.documents import as_object, is_object, removed_at, replaced_at, whole_seconds
+from kubestow.cluster.documents import (
+    as_object,
+    is_object,
+    removed_at,
+    replaced_at,
+    value_at,
+    whole_seconds,
+)
 from kubestow.cluster.resources import NODES, PODS, Subresource
 from kubestow.errors import ApiError
 
@@ -61,8 +78,21 @@ class ObjectRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subresource(self) -> Subresource:
-        """`status` if the object itself is read and written through it."""
-        return "status" if self.path.subresource == "status" else ""
+        """`status` if that part of the object itself is read and written."""
+        return "status" if self.path.subresource in ("status", "approval") else ""
+
+    @property
+    def media_type(self) -> str:
+        return self.content_type.partition(";")[0].strip().lower()
+
+    def field_validation(self) -> FieldValidation:
+        return FieldValidation(self.query.text("fieldValidation"), self.served)
+
+    def repeated_fields(self, fields: FieldValidation) -> list[str]:
+        """What to report about fields that the body has twice."""
+        if fields.directive == "Ignore":
+            return []
+        return repeated_fields(self.body, self.content_type)
 
 
 class Verbs:
@@ -103,7 +133,7 @@ class Verbs:
         match request.form:
             case Form.TABLE:
                 return table(
-                    columns_of(served.resource),
+                    columns_of(served),
                     documents,
                     now_ns=self._clock.now_ns(),
                     metadata=metadata,
@@ -122,40 +152,55 @@ class Verbs:
     # --- Writing ------------------------------------------------------------------------------
 
     def create(self, request: ObjectRequest) -> ApiResponse:
-        served = request.served
-        document = for_path(decoded_body(request.body, request.content_type), request.path, served)
-        if request.path.namespace == "" and served.resource.namespaced:
+        if request.path.namespace == "" and request.served.resource.namespaced:
             raise bad_request("an empty namespace may not be set during creation")
-        return self._answer(request, self._create(request, document), status=201)
+        fields = request.field_validation()
+        document = self._read_body(request, fields)
+        return self._answer(request, self._create(request, document), fields, status=201)
+
+    def _read_body(self, request: ObjectRequest, fields: FieldValidation) -> JsonObject:
+        document = decoded_body(request.body, request.content_type)
+        require_kind(document, request.served)
+        document = fields.body(document, request.repeated_fields(fields))
+        return for_path(document, request.path, request.served)
 
     def _create(self, request: ObjectRequest, document: JsonObject) -> StoredObject:
         stored = request.served.stored
-        document = request.served.to_store(document)
         # A status in the request is ignored, as by a real server. Nodes register with theirs.
         if stored.has_status and stored is not NODES:
             document = removed_at(document, ("status",))
+        document = request.served.to_store(request.served.admit(document))
         with self.maybe_dry_run(request):
             return self._cluster.create(stored, document)
 
     def update(self, request: ObjectRequest) -> ApiResponse:
-        document = for_path(
-            decoded_body(request.body, request.content_type), request.path, request.served
-        )
-        return self._answer(request, self._change(request, lambda _: document))
+        fields = request.field_validation()
+        document = self._read_body(request, fields)
+        return self._answer(request, self._change(request, lambda _: document), fields)
 
     def patch(self, request: ObjectRequest) -> ApiResponse:
-        media_type = request.content_type.partition(";")[0].strip().lower()
+        media_type = request.media_type
         if media_type == server_side_apply.CONTENT_TYPES[0]:
             return self._apply(request)
-        edit = edit_of_patch(request.body, media_type, kind=request.served.resource.kind)
-        return self._answer(request, self._change(request, edit))
+        edit = edit_of_patch(request.body, media_type, request.served.schema)
+        fields = request.field_validation()
+        repeated = request.repeated_fields(fields)
+
+        def patched(old: JsonObject) -> JsonObject:
+            return fields.patched(edit(old), repeated)
+
+        return self._answer(request, self._change(request, patched), fields)
 
     def _change(self, request: ObjectRequest, edit: Edit) -> StoredObject:
         """Change an object by an edit of the document as clients see it."""
         served, writer = request.served, self.writer(request)
+        part = PARTS.get(request.path.subresource)
 
         def stored_edit(old: JsonObject) -> JsonObject:
-            return taken_over(old, served.to_store(edit(served.to_client(old))), writer)
+            wanted = served.to_store(served.admit(edit(served.to_client(old))))
+            if part is not None:
+                wanted = under_conditions(part(old, wanted), wanted)
+            return taken_over(old, wanted, writer, served.stored_schema)
 
         with self.maybe_dry_run(request):
             return self._cluster.change(
@@ -164,29 +209,36 @@ class Verbs:
 
     def _apply(self, request: ObjectRequest) -> ApiResponse:
         query, served = request.query, request.served
-        manager = query.text("fieldManager")
-        if not manager:
+        if not query.text("fieldManager"):
             detail = "fieldManager: Required value: is required for apply patch"
-            raise invalid("PatchOptions", "", [detail])
+            raise invalid("PatchOptions.meta.k8s.io", "", [detail])
+        fields = request.field_validation()
+        wanted = self._read_applied(request, fields)
+        writer, schema = self.writer(request), served.stored_schema
+        is_forced = query.flag("force")
+        if self._cluster.find(served.stored, *request.key) is None and not request.subresource:
+            made = applied(None, wanted, writer, schema, is_forced=is_forced)
+            return self._answer(request, self._create(request, made), fields, status=201)
+
+        def merged(old: JsonObject) -> JsonObject:
+            new = applied(old, wanted, writer, schema, is_forced=is_forced)
+            return served.to_store(served.admit(served.to_client(new)))
+
+        with self.maybe_dry_run(request):
+            changed = self._cluster.change(
+                served.stored, *request.key, merged, subresource=request.subresource
+            )
+        return self._answer(request, changed, fields)
+
+    def _read_applied(self, request: ObjectRequest, fields: FieldValidation) -> JsonObject:
         value = decoded_yaml(request.body)
         if not is_object(value):
             raise bad_request("the body of the request holds no object")
         if not value.get("apiVersion") or not value.get("kind"):
             raise bad_request("an applied object needs apiVersion and kind")
-        wanted = served.to_store(for_path(value, request.path, served))
-        writer = self.writer(request)
-        is_forced = query.flag("force")
-        if self._cluster.find(served.stored, *request.key) is None and not request.subresource:
-            made = applied(None, wanted, writer, is_forced=is_forced)
-            return self._answer(request, self._create(request, made), status=201)
-        with self.maybe_dry_run(request):
-            changed = self._cluster.change(
-                served.stored,
-                *request.key,
-                lambda old: applied(old, wanted, writer, is_forced=is_forced),
-                subresource=request.subresource,
-            )
-        return self._answer(request, changed)
+        require_kind(value, request.served)
+        value = fields.applied(value, request.repeated_fields(fields))
+        return request.served.to_store(for_path(value, request.path, request.served))
 
     def delete(self, request: ObjectRequest) -> ApiResponse:
         stored_resource = request.served.stored
@@ -241,30 +293,37 @@ class Verbs:
         return self._cluster.dry_run() if is_dry_run else nullcontext()
 
     def _answer(
-        self, request: ObjectRequest, stored: StoredObject, *, status: int = 200
+        self,
+        request: ObjectRequest,
+        stored: StoredObject,
+        fields: FieldValidation | None = None,
+        *,
+        status: int = 200,
     ) -> ApiResponse:
-        """One object in the form the client requested."""
+        """One object in the form the client requested, with the warnings about its fields."""
         document = request.served.to_client(stored.document)
         if request.form is Form.METADATA:
             document = partial_metadata(document)
         elif request.form is Form.TABLE:
             document = table(
-                columns_of(request.served.resource),
+                columns_of(request.served),
                 [document],
                 now_ns=self._clock.now_ns(),
                 metadata={"resourceVersion": str(stored.version)},
                 include=request.query.text("includeObject"),
             )
-        return json_response(document, status=status)
+        response = json_response(document, status=status)
+        return response if fields is None else response._replace(warnings=tuple(fields.warnings))
 
 
-def edit_of_patch(body: bytes, media_type: str, *, kind: str) -> Edit:
+def edit_of_patch(body: bytes, media_type: str, schema: Schema) -> Edit:
     """A patch as a function of the document; 415 for an unknown type of patch."""
     value = decoded_json(body) if media_type in _PATCH_TYPES else None
     if media_type == json_patch.CONTENT_TYPE:
         return lambda document: json_patch.json_patch(document, value)
     patch_type = PATCH_TYPES.get(media_type)
-    if patch_type is None:
+    # The lists of a custom resource have no keys by which a strategic patch could merge them.
+    if patch_type is None or (patch_type == "strategic" and schema.is_custom):
         raise ApiError(
             "the body of the request was in an unknown format - accepted media types include:"
             f" {', '.join(_PATCH_TYPES)}",
@@ -274,7 +333,15 @@ def edit_of_patch(body: bytes, media_type: str, *, kind: str) -> Edit:
     if not is_object(value):
         raise bad_request("the patch holds no object")
     patch = value
-    return lambda document: apply_patch(document, patch, patch_type, kind=kind)
+    return lambda document: apply_patch(document, patch, patch_type, schema=schema)
+
+
+def under_conditions(document: JsonObject, request: JsonObject) -> JsonObject:
+    """The document with the version and the UID that the request requires it to have."""
+    for field in ("resourceVersion", "uid"):
+        if given := value_at(request, "metadata", field):
+            document = replaced_at(document, ("metadata", field), given)
+    return document
 
 
 def _delete_options(request: ObjectRequest) -> JsonObject:

@@ -20,9 +20,11 @@ from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.api.qos import qos_class
 from kubestow.api.workload import PriorityClass
-from kubestow.apiserver.refusals import forbidden, invalid
+from kubestow.apiserver.custom.rules import definition_change_errors, definition_errors
+from kubestow.apiserver.refusals import forbidden, invalid, qualified_kind
 from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.writes.defaults import apply_defaults, round_resource_list
+from kubestow.apiserver.writes.names import name_errors
 from kubestow.apiserver.writes.service_addresses import with_cluster_address
 from kubestow.apiserver.writes.validation import change_errors, field_errors
 from kubestow.apiserver.writes.workloads import (
@@ -40,6 +42,7 @@ from kubestow.cluster.documents import (
     value_at,
 )
 from kubestow.cluster.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
     PODS,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
@@ -82,9 +85,10 @@ class Admitted(NamedTuple):
 
 def admit_new(resource: ApiResource, document: JsonObject, lookup: Lookup) -> Admitted:
     """What is stored for a new document; InvalidError or Forbidden if it is not accepted."""
-    document = apply_defaults(document)
-    for plugin in _PLUGINS.get(resource.kind, ()):
-        document = plugin(document, lookup)
+    if not resource.is_custom:
+        document = apply_defaults(document)
+        for plugin in _PLUGINS.get(resource.kind, ()):
+            document = plugin(document, lookup)
     typed = validated(resource, document)
     if isinstance(typed, Pod) and not typed.status.qos_class:
         return _with_qos_class(document, typed)
@@ -102,18 +106,28 @@ def decoded(resource: ApiResource, document: JsonObject) -> ApiObject:
 def validated(resource: ApiResource, document: JsonObject) -> ApiObject:
     """The typed struct of a document; InvalidError if it violates a rule of its kind."""
     typed = decoded(resource, document)
-    if errors := [*field_errors(typed), *workload_errors(document)]:
-        raise invalid(resource.kind, typed.metadata.name, errors)
+    errors = list(name_errors(resource, typed.metadata.name))
+    if not resource.is_custom:
+        errors += [*field_errors(typed), *workload_errors(document)]
+    if resource is CUSTOM_RESOURCE_DEFINITIONS:
+        errors += definition_errors(document)
+    if errors:
+        raise invalid(qualified_kind(resource), typed.metadata.name, errors)
     return typed
 
 
 def admit_change(old: StoredObject, new: StoredObject) -> None:
     """InvalidError if an update violates a rule of its kind."""
+    if new.resource.is_custom:
+        return  # its schema is checked where requests are read
     errors = list(change_errors(old.typed, new.typed))
     errors += workload_errors(new.document)
     errors += workload_change_errors(old.document, new.document)
+    if new.resource is CUSTOM_RESOURCE_DEFINITIONS:
+        errors += definition_errors(new.document)
+        errors += definition_change_errors(old.document, new.document)
     if errors:
-        raise invalid(new.resource.kind, new.name, errors)
+        raise invalid(qualified_kind(new.resource), new.name, errors)
 
 
 def _with_qos_class(document: JsonObject, pod: Pod) -> Admitted:

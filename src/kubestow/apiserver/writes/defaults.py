@@ -16,6 +16,7 @@ from kubestow.api.pod import DEFAULT_SCHEDULER_NAME
 from kubestow.api.quantity import ZERO, parse_quantity
 from kubestow.api.resources import CPU, MEMORY, is_hugepage
 from kubestow.apiserver.writes.device_defaults import default_claim, default_claim_template
+from kubestow.apiserver.custom.rules import default_definition
 from kubestow.apiserver.writes.workloads import (
     default_daemon_set,
     default_deployment,
@@ -297,4 +298,5 @@ _STEPS: Final[dict[str, tuple[_Step, ...]]] = {
     "Service": (default_service,),
     "ResourceClaim": (default_claim,),
     "ResourceClaimTemplate": (default_claim_template,),
+    "CustomResourceDefinition": (default_definition,),
 }

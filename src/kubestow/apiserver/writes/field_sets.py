@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.schema.types import ANYTHING, Schema, Shape
 from kubestow.cluster.documents import as_list, as_object, is_list, is_object
 
 # Any: a JSON value of any type.
@@ -24,53 +25,35 @@ Path = tuple[str, ...]
 
 SELF: Final = "."
 
-# The keys of lists that are merged as maps, by the name of the field; a second entry where the
-# elements of two lists of the same name differ.
-_LIST_KEYS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
-    "addresses": (("type",),),
-    "conditions": (("type",),),
-    "containers": (("name",),),
-    "env": (("name",),),
-    "ephemeralContainers": (("name",),),
-    "hostAliases": (("ip",),),
-    "imagePullSecrets": (("name",),),
-    "initContainers": (("name",),),
-    "ownerReferences": (("uid",),),
-    "ports": (("containerPort", "protocol"), ("port", "protocol")),
-    "readinessGates": (("conditionType",),),
-    "resourceClaims": (("name",),),
-    "schedulingGates": (("name",),),
-    "topologySpreadConstraints": (("topologyKey", "whenUnsatisfiable"),),
-    "volumeDevices": (("devicePath",),),
-    "volumeMounts": (("mountPath",),),
-    "volumes": (("name",),),
-}
+# Of elements that are identified by a field which a client may leave out.
 _KEY_DEFAULTS: Final = {"protocol": "TCP"}
-_VALUE_SETS: Final = frozenset(("finalizers",))
-# Objects that are owned only as a whole.
-_ATOMIC: Final = frozenset(
-    (
-        "allocation", "configMapKeyRef", "fieldRef", "labelSelector", "namespaceSelector",
-        "nodeSelector", "required", "requiredDuringSchedulingIgnoredDuringExecution",
-        "resourceFieldRef", "secretKeyRef", "secretRef", "selector",
-    )
-)  # fmt: skip
 
 
-def fields_of(value: Json, field: str = "") -> FieldSet:
+def fields_of(value: Json, schema: Schema) -> FieldSet:
     """The set of all fields in a value; a leaf for a plain value."""
-    if is_object(value) and field not in _ATOMIC:
-        return {f"f:{name}": fields_of(below, name) for name, below in value.items()}
+    if schema.is_atomic:
+        return {}
+    if is_object(value):
+        return {
+            f"f:{name}": fields_of(below, _below(schema, name)) for name, below in value.items()
+        }
     if is_list(value):
-        if field in _VALUE_SETS:
+        if schema.is_set:
             return {f"v:{_compact(item)}": {} for item in value}
-        keys = _keys_of(field, value)
+        keys = _keys_of(schema, value)
         if keys:
+            element = schema.items or ANYTHING
             return {
-                _element(item, keys): {SELF: {}, **fields_of(item)}
+                _element(item, keys): {SELF: {}, **fields_of(item, element)}
                 for item in map(as_object, value)
             }
     return {}
+
+
+def _below(schema: Schema, name: str) -> Schema:
+    if schema.shape is Shape.MAP:
+        return schema.items or ANYTHING
+    return schema.fields.get(name, ANYTHING)
 
 
 def union(left: FieldSet, right: FieldSet) -> FieldSet:
@@ -133,16 +116,21 @@ def value_of(document: Json, path: Path) -> Json:
     return value
 
 
-def merged(live: Json, applied: Json, field: str = "") -> Json:
+def merged(live: Json, applied: Json, schema: Schema) -> Json:
     """The live value with all fields of the applied one."""
-    if is_object(live) and is_object(applied) and field not in _ATOMIC:
-        return live | {name: merged(live.get(name), below, name) for name, below in applied.items()}
+    if schema.is_atomic:
+        return applied
+    if is_object(live) and is_object(applied):
+        return live | {
+            name: merged(live.get(name), below, _below(schema, name))
+            for name, below in applied.items()
+        }
     if is_list(live) and is_list(applied):
-        if field in _VALUE_SETS:
+        if schema.is_set:
             return [*live, *(item for item in applied if item not in live)]
-        keys = _keys_of(field, applied)
-        if keys and _keys_of(field, live) == keys:
-            return _merged_elements(live, applied, keys)
+        keys = _keys_of(schema, applied)
+        if keys and _keys_of(schema, live):
+            return _merged_elements(live, applied, keys, schema.items or ANYTHING)
     return applied
 
 
@@ -205,15 +193,14 @@ def _is_element(item: Json, step: str) -> bool:
     return _find_element([item], json.loads(step.removeprefix("k:"))) is not None
 
 
-def _keys_of(field: str, items: list[Json]) -> tuple[str, ...]:
+def _keys_of(schema: Schema, items: list[Json]) -> tuple[str, ...]:
     """The keys of a list's elements; empty if it is owned as a whole."""
-    for keys in _LIST_KEYS.get(field, ()):
-        if all(
-            is_object(item) and all(key in item or key in _KEY_DEFAULTS for key in keys)
-            for item in items
-        ):
-            return keys
-    return ()
+    keys = schema.list_keys
+    has_keys = all(
+        is_object(item) and all(key in item or key in _KEY_DEFAULTS for key in keys)
+        for item in items
+    )
+    return keys if has_keys else ()
 
 
 def _element(item: JsonObject, keys: tuple[str, ...]) -> str:
@@ -229,11 +216,13 @@ def _find_element(items: list[Json], identity: JsonObject) -> Json:
     return next((item for item in items if _identity(as_object(item), keys) == identity), None)
 
 
-def _merged_elements(live: list[Json], applied: list[Json], keys: tuple[str, ...]) -> list[Json]:
+def _merged_elements(
+    live: list[Json], applied: list[Json], keys: tuple[str, ...], schema: Schema
+) -> list[Json]:
     elements = {_element(item, keys): item for item in live}
     for item in applied:
         name = _element(item, keys)
-        elements[name] = merged(elements.get(name), item)
+        elements[name] = merged(elements.get(name), item, schema)
     return list(elements.values())
 
 

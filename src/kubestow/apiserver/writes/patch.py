@@ -2,7 +2,7 @@
 
 A JSON merge patch (RFC 7386) replaces values and removes those that are null. A strategic merge
 patch also merges some lists by a key: conditions by their type, containers by their name. The keys
-are those of the built-in kinds, by field name; a list without one is replaced as a whole.
+are in the schema of the kind; a list without one is replaced as a whole.
 
 Invariant: neither document is modified; a part that the patch does not name stays the same object.
 Not here: which parts of an object a request may change (`memory`).
@@ -12,33 +12,9 @@ from typing import Any, Final
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.refusals import bad_request
+from kubestow.apiserver.schema.types import ANYTHING, Schema, Shape
 from kubestow.cluster.client import PatchType
 from kubestow.cluster.documents import as_list, as_object, is_list, is_object
-
-_MERGE_KEYS: Final[dict[str, str]] = {
-    "addresses": "type",
-    "conditions": "type",
-    "containers": "name",
-    "env": "name",
-    "ephemeralContainers": "name",
-    "hostAliases": "ip",
-    "imagePullSecrets": "name",
-    "initContainers": "name",
-    "ownerReferences": "uid",
-    "podIPs": "ip",
-    "ports": "containerPort",
-    "reservedFor": "uid",
-    "resourceClaimStatuses": "name",
-    "resourceClaims": "name",
-    "schedulingGates": "name",
-    "topologySpreadConstraints": "topologyKey",
-    "volumeDevices": "devicePath",
-    "volumeMounts": "mountPath",
-    "volumes": "name",
-}
-_MERGE_KEYS_OF_KIND: Final[dict[tuple[str, str], str]] = {("Service", "ports"): "port"}
-# Lists of plain values that are sets: a patch adds to them.
-_PRIMITIVE_SETS: Final = frozenset(("finalizers",))
 
 _DIRECTIVE: Final = "$patch"
 _ORDER: Final = "$setElementOrder/"
@@ -47,12 +23,12 @@ _RETAIN_KEYS: Final = "$retainKeys"
 
 
 def apply_patch(
-    document: JsonObject, patch: JsonObject, patch_type: PatchType, *, kind: str
+    document: JsonObject, patch: JsonObject, patch_type: PatchType, *, schema: Schema
 ) -> JsonObject:
     """The patched document."""
     if patch_type == "merge":
         return merge_patch(document, patch)
-    return strategic_merge_patch(document, patch, kind=kind)
+    return strategic_merge_patch(document, patch, schema)
 
 
 def merge_patch(document: JsonObject, patch: JsonObject) -> JsonObject:
@@ -68,8 +44,8 @@ def merge_patch(document: JsonObject, patch: JsonObject) -> JsonObject:
     return merged
 
 
-def strategic_merge_patch(document: JsonObject, patch: JsonObject, *, kind: str) -> JsonObject:
-    """Merge by the rules of the built-in kinds, following the `$` directives in the patch."""
+def strategic_merge_patch(document: JsonObject, patch: JsonObject, schema: Schema) -> JsonObject:
+    """Merge by the rules of the schema, following the `$` directives in the patch."""
     directive = patch.get(_DIRECTIVE, "merge")
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != _DIRECTIVE}
@@ -86,16 +62,22 @@ def strategic_merge_patch(document: JsonObject, patch: JsonObject, *, kind: str)
             merged.pop(key, None)
         elif is_object(value):
             below = as_object(document.get(key))
-            merged[key] = strategic_merge_patch(below, value, kind=kind)
+            merged[key] = strategic_merge_patch(below, value, _schema_at(schema, key))
         elif is_list(value):
-            merged[key] = _merged_list(key, as_list(document.get(key)), value, kind)
+            merged[key] = _merged_list(as_list(document.get(key)), value, _schema_at(schema, key))
         else:
             merged[key] = value
-    return _apply_list_directives(merged, document, patch, kind)
+    return _apply_list_directives(merged, document, patch, schema)
+
+
+def _schema_at(schema: Schema, key: str) -> Schema:
+    if schema.shape is Shape.MAP and schema.items is not None:
+        return schema.items
+    return schema.fields.get(key, ANYTHING)
 
 
 def _apply_list_directives(
-    merged: JsonObject, document: JsonObject, patch: JsonObject, kind: str
+    merged: JsonObject, document: JsonObject, patch: JsonObject, schema: Schema
 ) -> JsonObject:
     for key, value in patch.items():
         if key.startswith(_DELETE_PRIMITIVES):
@@ -109,41 +91,38 @@ def _apply_list_directives(
                     as_list(merged[field]),
                     as_list(document.get(field)),
                     as_list(value),
-                    _merge_key(kind, field),
+                    _schema_at(schema, field).merge_key or None,
                 )
         elif key == _RETAIN_KEYS:
             merged = {field: kept for field, kept in merged.items() if field in as_list(value)}
     return merged
 
 
-def _merge_key(kind: str, field: str) -> str | None:
-    return _MERGE_KEYS_OF_KIND.get((kind, field)) or _MERGE_KEYS.get(field)
-
-
-def _merged_list(field: str, old: list[Any], patch: list[Any], kind: str) -> list[Any]:
-    if field in _PRIMITIVE_SETS:
-        return [*old, *(item for item in patch if item not in old)]
-    merge_key = _merge_key(kind, field)
+def _merged_list(old: list[Any], patch: list[Any], schema: Schema) -> list[Any]:
+    merge_key = schema.merge_key
     if merge_key is None:
         return patch
+    if not merge_key:  # a set of plain values
+        return [*old, *(item for item in patch if item not in old)]
     changes = [as_object(item) for item in patch]
     if any(change.get(_DIRECTIVE) == "replace" for change in changes):
         return [change for change in changes if change.get(_DIRECTIVE) != "replace"]
-    return _merged_by_key(merge_key, [as_object(item) for item in old], changes, kind)
+    element = schema.items or ANYTHING
+    return _merged_by_key(merge_key, [as_object(item) for item in old], changes, element)
 
 
 def _merged_by_key(
-    merge_key: str, old: list[JsonObject], changes: list[JsonObject], kind: str
+    merge_key: str, old: list[JsonObject], changes: list[JsonObject], element: Schema
 ) -> list[Any]:
-    merged: dict[Any, JsonObject] = {element.get(merge_key): element for element in old}
+    merged: dict[Any, JsonObject] = {item.get(merge_key): item for item in old}
     for change in changes:
-        if merge_key not in change:
+        value = change.get(merge_key)
+        if not isinstance(value, str | int):
             raise bad_request(f"map: {change} does not contain declared merge key: {merge_key}")
-        value = change[merge_key]
         if change.get(_DIRECTIVE) == "delete":
             merged.pop(value, None)
         else:
-            merged[value] = strategic_merge_patch(merged.get(value, {}), change, kind=kind)
+            merged[value] = strategic_merge_patch(merged.get(value, {}), change, element)
     return list(merged.values())
 
 
@@ -153,7 +132,8 @@ def _ordered(
     """The elements the patch names in its order; others keep their place among the old ones."""
 
     def identity(item: Any) -> Any:  # a JSON scalar: the merge key's value, or the item itself
-        return item if merge_key is None else as_object(item).get(merge_key)
+        found = item if merge_key is None else as_object(item).get(merge_key)
+        return repr(found) if is_object(found) or is_list(found) else found
 
     wanted = [identity(item) for item in order]
     place = {identity(item): position for position, item in enumerate(old)}

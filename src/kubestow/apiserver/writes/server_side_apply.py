@@ -5,9 +5,9 @@ are removed, unless another manager owns them. A different value of a field that
 owns is a conflict, unless the request is forced; then the other manager loses the field. A manager
 that changes a field without applying takes it over.
 
-Managers that write without applying are recorded only on objects with an applied field; merge keys
-are those of the built-in kinds. So a first apply over an object made by `kubectl create` causes no
-conflict here, where a real server might report one.
+Managers that write without applying are recorded only on objects with an applied field. So a first
+apply over an object made by `kubectl create` causes no conflict here, where a real server might
+report one.
 
 Pure: documents in, documents out.
 """
@@ -15,6 +15,7 @@ Pure: documents in, documents out.
 from typing import Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.schema.types import Schema
 from kubestow.apiserver.writes.field_sets import (
     SELF,
     FieldSet,
@@ -57,15 +58,20 @@ class ApplyConflictError(ConflictError):
 
 
 def applied(
-    live: JsonObject | None, wanted: JsonObject, writer: Writer, *, is_forced: bool
+    live: JsonObject | None,
+    wanted: JsonObject,
+    writer: Writer,
+    schema: Schema,
+    *,
+    is_forced: bool,
 ) -> JsonObject:
     """The object after a manager applied its fields; raises ApplyConflictError."""
-    wanted_fields = _owned_fields(wanted)
+    wanted_fields = _owned_fields(wanted, schema)
     base = live or {}
     entries = objects_in(value_at(base, *_FIELDS))
     own = next((entry for entry in entries if _is_own(entry, writer)), None)
     others = [entry for entry in entries if entry is not own]
-    document = merged(base, _without_identity(wanted, is_new=live is None))
+    document = merged(base, _without_identity(wanted, is_new=live is None), schema)
     # Only what the merge changes: an applied `{}` requires an object and removes nothing.
     changed = _differing(base, document, wanted_fields)
     contested = _contested(changed, others)
@@ -83,7 +89,7 @@ def applied(
     return replaced_at(document, _FIELDS, [*kept, entry])
 
 
-def taken_over(old: JsonObject, new: JsonObject, writer: Writer) -> JsonObject:
+def taken_over(old: JsonObject, new: JsonObject, writer: Writer, schema: Schema) -> JsonObject:
     """A document written without applying: the writer now owns the fields it changes.
 
     Objects without applied fields are not changed.
@@ -96,22 +102,23 @@ def taken_over(old: JsonObject, new: JsonObject, writer: Writer) -> JsonObject:
         new = replaced_at(new, _FIELDS, entries)
     elif not value_at(new, *_FIELDS) or value_at(new, *_FIELDS) == [{}]:
         return replaced_at(new, _FIELDS, None)
-    changed = _differing(old, new, _owned_fields(new))
-    gone = difference(_owned_fields(old), _owned_fields(new))
+    before, after = _owned_fields(old, schema), _owned_fields(new, schema)
+    changed = _differing(old, new, after)
+    gone = difference(before, after)
     if not changed and not gone:
         return new
     lost = union(changed, gone)
     own = next((entry for entry in entries if _is_own(entry, writer, "Update")), None)
     kept = [_without_fields(entry, lost) for entry in entries if entry is not own]
-    before = as_object(own.get("fieldsV1")) if own is not None else {}
-    fields = union(difference(before, gone), changed)
+    owned = as_object(own.get("fieldsV1")) if own is not None else {}
+    fields = union(difference(owned, gone), changed)
     result = [entry for entry in kept if entry.get("fieldsV1")]
     if fields:
         result.append(_entry(writer, "Update", new.get("apiVersion", ""), fields))
     return replaced_at(new, _FIELDS, result)
 
 
-def _owned_fields(document: JsonObject) -> FieldSet:
+def _owned_fields(document: JsonObject, schema: Schema) -> FieldSet:
     """The fields of a document that a manager can own."""
     metadata = {
         key: value
@@ -120,7 +127,7 @@ def _owned_fields(document: JsonObject) -> FieldSet:
     }
     content = {key: value for key, value in document.items() if key not in ("apiVersion", "kind")}
     content["metadata"] = metadata
-    fields = fields_of(content)
+    fields = fields_of(content, schema)
     if not metadata:
         del fields["f:metadata"]
     return fields

@@ -4,12 +4,11 @@ Each error names the field and the value in the words of an API server, so that 
 Checked is what would otherwise place pods wrongly or break a plugin; an image that does not exist
 or a label that is too long passes.
 
-Not here: types of fields (`api.decode`), files written by hand before they reach a server
-(`api.check`).
+Not here: names (`names`), types of fields (`api.decode`), files written by hand before they reach a
+server (`api.check`).
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -33,18 +32,9 @@ from kubestow.api.workload import PodDisruptionBudget, ReplicaSet, StatefulSet
 
 Errors = Iterator[str]
 
-NAME_LENGTH_MAX: Final = 253
 PORT_MAX: Final = 65_535
 WEIGHT_MAX: Final = 100
 
-_LABEL_PATTERN: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_NAME_PATTERN: Final = rf"{_LABEL_PATTERN}(\.{_LABEL_PATTERN})*"
-_NAME: Final = re.compile(_NAME_PATTERN)
-_NAME_RULE: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
-    " and must start and end with an alphanumeric character (e.g. 'example.com',"
-    f" regex used for validation is '{_NAME_PATTERN}')"
-)
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _POSITIVE: Final = "must be greater than zero"
 _PORT_RULE: Final = "must be between {low} and 65535, inclusive"
@@ -63,7 +53,6 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 def field_errors(obj: ApiObject) -> Errors:
     """The errors of an object, one text per field; none for one that may be stored."""
-    yield from _name_errors(obj.metadata.name)
     match obj:
         case Pod():
             yield from _pod_errors(obj)
@@ -128,15 +117,6 @@ def _duplicate_errors(path: str, field: str, names: Iterable[str]) -> Errors:
 
 
 # --- All kinds --------------------------------------------------------------------------------
-
-
-def _name_errors(name: str) -> Errors:
-    if not name:
-        yield _required("metadata.name", "name or generateName is required")
-    elif len(name) > NAME_LENGTH_MAX:
-        yield _wrong("metadata.name", name, f"must be no more than {NAME_LENGTH_MAX} bytes")
-    elif not _NAME.fullmatch(name):
-        yield _wrong("metadata.name", name, _NAME_RULE)
 
 
 def _quantity_errors(path: str, quantities: ResourceList | None) -> Errors:

@@ -1,0 +1,1 @@
+"""Kinds that are served in more than one version: each is stored in one, and translated."""
