@@ -8,6 +8,7 @@ import pytest
 from kubestow.apiserver.writes.defaults import apply_defaults
 
 POD_FIELDS = {
+    "securityContext": {},
     "schedulerName": "default-scheduler",
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,

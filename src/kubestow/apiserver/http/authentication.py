@@ -44,6 +44,17 @@ ADMINISTRATOR: Final = Subject("kubernetes-admin", (MASTERS, AUTHENTICATED))
 ANONYMOUS: Final = Subject("system:anonymous", (UNAUTHENTICATED,))
 
 
+def impersonated(name: str, groups: list[str]) -> Subject:
+    """The user that a request names in its headers, with the groups every such user has."""
+    if name == ANONYMOUS.name:
+        return Subject(name, (*groups, UNAUTHENTICATED))
+    found = list(groups)
+    if name.startswith(f"{_SERVICE_ACCOUNT}:") and not groups:
+        namespace = name.split(":")[2]
+        found += (f"{_SERVICE_ACCOUNT}s", f"{_SERVICE_ACCOUNT}s:{namespace}")
+    return Subject(name, (*found, AUTHENTICATED))
+
+
 class Authentication:
     def __init__(self, token: str, cluster: MemoryCluster, clock: Clock) -> None:
         """Without a token every request is that of the administrator."""

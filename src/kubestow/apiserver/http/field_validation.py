@@ -45,14 +45,14 @@ class FieldValidation:
             raise self._unreadable(document, f"strict decoding error: {text}")
         return found.document
 
-    def patched(self, document: JsonObject, duplicates: list[str]) -> JsonObject:
-        """An object after a patch of a client."""
+    def patched(self, document: JsonObject, duplicates: list[str], shown: str) -> JsonObject:
+        """An object after a patch of a client, which refusals show as `shown`."""
         try:
             found = read(document, self._served.schema)
         except TypeMismatchError as error:
-            raise _invalid_patch(document, str(error)) from error
+            raise _invalid_patch(shown, str(error)) from error
         if problems := self._strict_errors(found, duplicates):
-            raise _invalid_patch(document, f"strict decoding error: {', '.join(problems)}")
+            raise _invalid_patch(shown, f"strict decoding error: {', '.join(problems)}")
         return found.document
 
     def applied(self, document: JsonObject, duplicates: list[str]) -> JsonObject:
@@ -95,9 +95,9 @@ class FieldValidation:
         )
 
 
-def _invalid_patch(patched: JsonObject, problem: str) -> ApiError:
-    shown = json.dumps(json.dumps(patched, separators=(",", ":"), ensure_ascii=False))
-    return invalid("", "", [f"patch: Invalid value: {shown}: {problem}"])
+def _invalid_patch(shown: str, problem: str) -> ApiError:
+    quoted = json.dumps(shown, ensure_ascii=False)
+    return invalid("", "", [f"patch: Invalid value: {quoted}: {problem}"])
 
 
 def warning_header(text: str) -> str:

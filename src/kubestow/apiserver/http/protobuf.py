@@ -2,19 +2,23 @@
 
 Go programs send it by default: every `kubectl create …` does, and so do schedulers and kubelets.
 Answers are JSON, which all of them read. Only what clients send is decoded, so this is only a
-reader: a wire format, an envelope, and a table of fields (`protobuf_messages`).
+reader: a wire format, an envelope, and the numbers in the table of fields (`schema`).
 
 Invariant: a document has everything that was sent. A field that is not in the table is refused.
 """
 
 import base64
+import struct
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 
+import msgspec
+
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.http.protobuf_messages import Field, fields_of_message
 from kubestow.apiserver.refusals import bad_request
+from kubestow.apiserver.schema.builtin import delete_options, schema_of
+from kubestow.apiserver.schema.types import ANYTHING, Schema, Shape, WireField
 from kubestow.errors import ApiError
 
 CONTENT_TYPE: Final = "application/vnd.kubernetes.protobuf"
@@ -33,48 +37,63 @@ def decode_protobuf(body: bytes) -> JsonObject:
     """The object in a body; 400 if it is not protobuf, 415 if it has unknown fields."""
     if not body.startswith(_MAGIC):
         raise bad_request("the body of the request is not in the protobuf encoding of Kubernetes")
-    envelope = {number: value for number, value in _wire_fields(body[len(_MAGIC) :])}
+    envelope = dict(_wire_fields(body[len(_MAGIC) :]))
     type_meta = {number: _text(value) for number, value in _wire_fields(_raw(envelope.get(1, b"")))}
     api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
-    if fields_of_message(api_version, kind) is None:
+    group, _, version = api_version.rpartition("/")
+    schema = schema_of(group, version, kind)
+    if kind == "DeleteOptions":
+        schema = delete_options()
+    if not schema.wire:
         _refuse(f'kind "{kind}" in version "{api_version}"')
-    document = _message(_raw(envelope.get(2, b"")), api_version, kind)
-    return {"apiVersion": api_version, "kind": kind, **document}
-
-
-def _message(raw: bytes, api_version: str, name: str) -> JsonObject:
-    fields = fields_of_message(api_version, name)
-    assert fields is not None, name
-    document: JsonObject = {}
-    for number, value in _wire_fields(raw):
-        field = fields.get(number)
-        if field is None:
-            if value not in (b"", 0):
-                _refuse(f'field {number} of "{name}"')
-            continue
-        if field.type == "-":
-            continue
-        _add(document, field, value)
+    document: JsonObject = {"apiVersion": api_version, "kind": kind}
+    _read_message(document, _raw(envelope.get(2, b"")), schema, schema.wire)
     return document
 
 
-def _add(document: JsonObject, field: Field, value: int | bytes) -> None:
-    if field.is_map:
-        entry = {number: part for number, part in _wire_fields(_raw(value))}
+def _read_message(
+    document: JsonObject, raw: bytes, schema: Schema, numbers: dict[int, WireField]
+) -> None:
+    """Add the fields of a message, and of the messages embedded in it, to the document."""
+    for number, value in _wire_fields(raw):
+        field = numbers.get(number)
+        if field is None:
+            if value not in (b"", 0):
+                _refuse(f'field {number} of "{schema.struct_name}"')
+        elif field.embedded:
+            _read_message(document, _raw(value), schema, field.embedded)
+        else:
+            _add(document, field, schema.fields[field.name], value)
+
+
+def _add(document: JsonObject, field: WireField, schema: Schema, value: int | bytes) -> None:
+    items = schema.items
+    if schema.shape is Shape.MAP and items is not None:
+        entry = dict(_wire_fields(_raw(value)))
         mapping: JsonObject = document.setdefault(field.name, {})
-        mapping[_text(entry.get(1, b""))] = _value(field.type, entry.get(2, b""))
-        return
-    decoded = _value(field.type, value)
-    if field.is_list:
-        items: list[Json] = document.setdefault(field.name, [])
-        items.append(decoded)
-    elif field.keeps_zero or decoded not in ("", 0, False, None, {}):
-        document[field.name] = decoded
+        mapping[_text(entry.get(1, b""))] = _value(items, entry.get(2, b""))
+    elif schema.shape is Shape.LIST and items is not None:
+        elements: list[Json] = document.setdefault(field.name, [])
+        elements.append(_value(items, value))
+    else:
+        decoded = _value(schema, value)
+        is_zero = decoded in ("", 0, False, {})
+        if decoded is not None and (field.keeps_zero or not is_zero):
+            document[field.name] = decoded
 
 
-def _value(type: str, value: int | bytes) -> Json:
-    decode = _PLAIN.get(type)
-    return decode(value) if decode is not None else _message(_raw(value), "", type)
+def _value(schema: Schema, value: int | bytes) -> Json:
+    match schema.shape:
+        case Shape.OBJECT:
+            document: JsonObject = {}
+            _read_message(document, _raw(value), schema, schema.wire)
+            return document
+        case Shape.LIST:
+            # A named list in a map is a message of its own.
+            items = schema.items or ANYTHING
+            return [_value(items, part) for _, part in _wire_fields(_raw(value))]
+        case _:
+            return _PLAIN[schema.shape](value)
 
 
 # --- Values -----------------------------------------------------------------------------------
@@ -86,7 +105,10 @@ def _integer(value: int | bytes) -> int:
 
 
 def _text(value: int | bytes) -> str:
-    return _raw(value).decode()
+    try:
+        return _raw(value).decode()
+    except UnicodeDecodeError as error:
+        raise bad_request(f"the protobuf body has a text that is not UTF-8: {error}") from error
 
 
 def _base64(value: int | bytes) -> str:
@@ -122,15 +144,37 @@ def _integer_or_text(value: int | bytes) -> int | str:
     return _text(parts.get(3, b"")) if is_text else _integer(parts.get(2, 0))
 
 
-_PLAIN: Final[dict[str, Callable[[int | bytes], Json]]] = {
-    "s": _text,
-    "i": _integer,
-    "b": bool,
-    "y": _base64,
-    "T": _time,
-    "U": _micro_time,
-    "Q": _quantity,
-    "I": _integer_or_text,
+def _number(value: int | bytes) -> float:
+    raw = _raw(value)
+    if len(raw) != 8:
+        raise bad_request("the protobuf body has a number of the wrong length")
+    return struct.unpack("<d", raw)[0]
+
+
+def _duration(value: int | bytes) -> str:
+    return f"{_integer(dict(_wire_fields(_raw(value))).get(1, 0))}ns"
+
+
+def _json(value: int | bytes) -> Json:
+    raw = _raw(dict(_wire_fields(_raw(value))).get(1, b""))
+    try:
+        return msgspec.json.decode(raw) if raw else None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request(f"the protobuf body has a field that is not JSON: {error}") from error
+
+
+_PLAIN: Final[dict[Shape, Callable[[int | bytes], Json]]] = {
+    Shape.STRING: _text,
+    Shape.INTEGER: _integer,
+    Shape.BOOLEAN: bool,
+    Shape.NUMBER: _number,
+    Shape.BYTES: _base64,
+    Shape.TIME: _time,
+    Shape.MICRO_TIME: _micro_time,
+    Shape.DURATION: _duration,
+    Shape.QUANTITY: _quantity,
+    Shape.INT_OR_STRING: _integer_or_text,
+    Shape.ANYTHING: _json,
 }
 
 

@@ -24,6 +24,7 @@ from kubestow.apiserver.http.authentication import (
     ANONYMOUS,
     Authentication,
     Subject,
+    impersonated,
     unauthorized,
 )
 from kubestow.apiserver.http.discovery import Discovery
@@ -135,7 +136,10 @@ class ApiServer:
         """The user of the request; 401 or 403 if it is not accepted."""
         subject = self._authentication.subject_of(request.headers.get("Authorization", ""))
         if subject is ADMINISTRATOR:
-            return subject
+            name = request.headers.get("Impersonate-User", "")
+            if not name:
+                return subject
+            subject = impersonated(name, request.headers.getall("Impersonate-Group", []))
         if path is None:
             access = Access(verb=request.method.lower(), path=request.path)
         else:

@@ -186,8 +186,10 @@ class Verbs:
         fields = request.field_validation()
         repeated = request.repeated_fields(fields)
 
+        shown = request.body.decode(errors="replace")
+
         def patched(old: JsonObject) -> JsonObject:
-            return fields.patched(edit(old), repeated)
+            return fields.patched(edit(old), repeated, shown)
 
         return self._answer(request, self._change(request, patched), fields)
 

@@ -4,7 +4,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from kubestow.apiserver.schema.types import ANYTHING, Schema, Shape
+from kubestow.apiserver.schema.types import ANYTHING, Schema, Shape, WireField
 
 # Groups whose package is not called like the first part of the group.
 _PACKAGES: Final = {"": "core", "rbac.authorization.k8s.io": "rbac"}
@@ -21,7 +21,7 @@ _SPECIAL: Final = {
     "Quantity": ("resource.Quantity", Shape.QUANTITY),
     "IntOrString": ("int32", Shape.INT_OR_STRING),
     "Time": ("string", Shape.TIME),
-    "MicroTime": ("string", Shape.TIME),
+    "MicroTime": ("string", Shape.MICRO_TIME),
     "Duration": ("string", Shape.DURATION),
     "UID": ("types.UID", Shape.STRING),
     "NodeName": ("types.NodeName", Shape.STRING),
@@ -45,11 +45,25 @@ def object_meta() -> Schema:
     return _schemas()["meta.v1.ObjectMeta"]
 
 
+def delete_options() -> Schema:
+    """Sent in the version of the resource that is deleted, whichever that is."""
+    return _schemas()["meta.v1.DeleteOptions"]
+
+
 @cache
 def _schemas() -> dict[str, Schema]:
     """Every type of the table, by package and name."""
     text = files("kubestow.apiserver.schema").joinpath("fields.txt").read_text(encoding="utf-8")
     return _Table(text).schemas
+
+
+def _number(schema: Schema, number: str, field: WireField) -> None:
+    """Give a field its number, or the numbers of the messages it is embedded in and its own."""
+    *outer, last = (int(part) for part in number.split("."))
+    numbers = schema.wire
+    for part in outer:
+        numbers = numbers.setdefault(part, WireField()).embedded
+    numbers[last] = field
 
 
 class _Table:
@@ -75,7 +89,6 @@ class _Table:
                     self.schemas[f"{package}.{name}"] = Schema(
                         shape=Shape.OBJECT,
                         type_name=f"{package.rpartition('.')[2]}.{name}",
-                        fields={},
                         is_atomic=rest == "atomic",
                     )
 
@@ -87,6 +100,9 @@ class _Table:
             elif line.startswith(" "):
                 name, type, *marks = line.split()
                 field = name.removesuffix("!")
+                keeps_zero, type = type.endswith("?"), type.removesuffix("?")
+                if marks and marks[0][0].isdigit():
+                    _number(current, marks.pop(0), WireField(name=field, keeps_zero=keeps_zero))
                 current.fields[field] = self._field(package, type, marks)
                 if field != name:
                     current.required |= {field}

@@ -11,6 +11,7 @@ _PLAIN: Final[dict[Shape, JsonObject]] = {
     Shape.INTEGER: {"type": "integer"},
     Shape.NUMBER: {"type": "number", "format": "double"},
     Shape.TIME: {"type": "string", "format": "date-time"},
+    Shape.MICRO_TIME: {"type": "string", "format": "date-time"},
     Shape.DURATION: {"type": "string"},
     Shape.QUANTITY: {"type": "string"},
     Shape.INT_OR_STRING: {
@@ -18,7 +19,7 @@ _PLAIN: Final[dict[Shape, JsonObject]] = {
         "oneOf": [{"type": "integer"}, {"type": "string"}],
     },
     Shape.BYTES: {"type": "string", "format": "byte"},
-    Shape.ANYTHING: {},
+    Shape.ANYTHING: {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
 
 

@@ -20,11 +20,20 @@ class Shape(Enum):
     INTEGER = "integer"
     NUMBER = "number"
     TIME = "time"
+    MICRO_TIME = "time with microseconds"
     DURATION = "duration"
     QUANTITY = "quantity"
     INT_OR_STRING = "int or string"
     BYTES = "bytes"
     ANYTHING = "anything"
+
+
+class WireField(msgspec.Struct):
+    """What a number means in a protobuf message: a field, or an embedded message."""
+
+    name: str = ""
+    keeps_zero: bool = False
+    embedded: "dict[int, WireField]" = {}
 
 
 class Schema(msgspec.Struct, eq=False):
@@ -36,6 +45,7 @@ class Schema(msgspec.Struct, eq=False):
     # Of an object: its fields by name, and those it must have.
     fields: dict[str, "Schema"] = {}
     required: frozenset[str] = frozenset()
+    wire: dict[int, WireField] = {}
     # Of a list or map: its elements.
     items: "Schema | None" = None
     # Of a list, for apply: the fields that identify an element, or whether it is a set.

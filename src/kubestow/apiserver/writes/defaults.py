@@ -17,6 +17,7 @@ from kubestow.api.quantity import ZERO, parse_quantity
 from kubestow.api.resources import CPU, MEMORY, is_hugepage
 from kubestow.apiserver.writes.device_defaults import default_claim, default_claim_template
 from kubestow.apiserver.custom.rules import default_definition
+from kubestow.apiserver.writes.object_defaults import OBJECT_DEFAULTS
 from kubestow.apiserver.writes.workloads import (
     default_daemon_set,
     default_deployment,
@@ -214,6 +215,8 @@ def default_pod_fields(document: JsonObject) -> JsonObject:
         missing["restartPolicy"] = "Always"
     if spec.get("terminationGracePeriodSeconds") is None:
         missing["terminationGracePeriodSeconds"] = GRACE_PERIOD_S
+    if spec.get("securityContext") is None:
+        missing["securityContext"] = {}  # `kubectl debug` reads it without looking
     return {**document, "spec": {**spec, **missing}} if missing else document
 
 
@@ -299,4 +302,5 @@ _STEPS: Final[dict[str, tuple[_Step, ...]]] = {
     "ResourceClaim": (default_claim,),
     "ResourceClaimTemplate": (default_claim_template,),
     "CustomResourceDefinition": (default_definition,),
+    **OBJECT_DEFAULTS,
 }
