@@ -52,7 +52,8 @@ class ApiError(KubestowError):
     reason = "InternalError"
     # One text per invalid field, where the refusal is about fields.
     causes: tuple[str, ...] = ()
-    # The object, where the refusal is about one.
+    # The object, where the refusal is about one; the kind with its group: `Deployment.apps`.
+    kind = ""
     name = ""
 
     def __init__(self, message: str, *, code: int | None = None, reason: str | None = None) -> None:

@@ -1,6 +1,7 @@
 """kubectl commands against the embedded server, and their output."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 pytestmark = pytest.mark.slow
 
 Kubectl = Any  # conftest.Kubectl
+ROOT = Path(__file__).parents[2]
+SHOP = ROOT / "examples" / "shop"
 
 WEB = """
 apiVersion: apps/v1
@@ -283,3 +286,60 @@ spec:
     assert [row[0] for row in rows(kubectl("get pods"))] == ["db-0", "db-1"]
     claims = rows(kubectl("get persistentvolumeclaims"))
     assert [row[:2] for row in claims] == [["data-db-0", "Bound"], ["data-db-1", "Bound"]]
+
+
+def test_ordinary_manifests_are_applied_and_deleted(kubectl: Kubectl):
+    assert "created" in kubectl(f"apply -f {SHOP / 'crds'}")
+    kubectl("wait crd/backups.shop.example.com --for=condition=Established --timeout=30s")
+    lines = kubectl(f"apply -f {SHOP}").splitlines()
+    assert len(lines) == 29
+    assert all(line.endswith(" created") for line in lines), lines
+    kubectl("rollout status -n shop deployment/web --timeout=60s")
+    shown = kubectl("get all -A")
+    for text in ("pod/web-", "horizontalpodautoscaler.autoscaling/web", "backup.shop.example.com"):
+        assert text in shown
+    assert rows(kubectl("get bk -n shop"))[0][:7] == ["nightly", "0", "2", "*", "*", "*", "7"]
+    again = kubectl(f"apply --server-side --force-conflicts -f {SHOP}")
+    assert again.count("serverside-applied") == 29
+    kubectl("delete namespace shop --timeout=60s")
+    kubectl(f"delete -f {SHOP / 'crds'} --timeout=60s")
+    assert "backups" not in kubectl("api-resources")
+
+
+def test_the_own_manifests_are_applied(kubectl: Kubectl):
+    lines = kubectl(f"apply -k {ROOT / 'deploy' / 'base'}").splitlines()
+    assert "clusterrole.rbac.authorization.k8s.io/kubestow created" in lines
+    assert all(line.endswith(" created") for line in lines), lines
+    kubectl(f"delete -k {ROOT / 'deploy' / 'base'} --timeout=60s")
+
+
+def test_wrong_and_unknown_fields(kubectl: Kubectl):
+    quoted = WEB.replace("replicas: 3", 'replicas: "3"')
+    refused = kubectl.refuses("apply -f -", stdin=quoted)
+    assert "cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas" in refused
+    misspelt = HUGE.replace("containers:", "nodeSelectr: {}\n  containers:")
+    refused = kubectl.refuses("apply -f -", stdin=misspelt)
+    assert 'strict decoding error: unknown field "spec.nodeSelectr"' in refused
+    nothing = "apiVersion: v1\nkind: Pod\nmetadata: {name: empty}\nspec: {containers: []}"
+    refused = kubectl.refuses("apply -f -", stdin=nothing)
+    assert 'The Pod "empty" is invalid: spec.containers: Required value' in refused
+
+
+def test_explain_tokens_and_permissions(kubectl: Kubectl):
+    assert "containers" in kubectl("explain pod.spec")
+    assert "replicas" in kubectl("explain deployment --recursive")
+    kubectl("create serviceaccount bot")
+    token = kubectl("create token bot").strip()
+    assert token.count(".") == 2
+    refused = kubectl.refuses(f"get pods --token={token}")
+    assert 'User "system:serviceaccount:default:bot" cannot list resource "pods"' in refused
+    kubectl("create role reader --verb=list --resource=pods")
+    kubectl("create rolebinding bot --role=reader --serviceaccount=default:bot")
+    kubectl(f"get pods --token={token}")
+    assert "readyz check passed" in kubectl("get --raw /readyz?verbose")
+
+
+def test_a_pod_is_debugged(kubectl: Kubectl):
+    kubectl("run target --image=nginx")
+    kubectl("debug target --image=busybox --container=debugger --attach=false")
+    assert "debugger" in kubectl("get pod target -o jsonpath={.spec.ephemeralContainers[*].name}")

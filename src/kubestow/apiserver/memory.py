@@ -13,7 +13,6 @@ content of namespaces (`namespace_controller`).
 """
 
 import base64
-import binascii
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
@@ -22,7 +21,7 @@ import msgspec
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.custom.definitions import Definitions
-from kubestow.apiserver.custom.rules import with_cleanup
+from kubestow.apiserver.custom.rules import CLEANUP
 from kubestow.apiserver.identity import IdentitySource
 from kubestow.apiserver.refusals import (
     already_exists,
@@ -368,6 +367,8 @@ class MemoryCluster:
         _require_same(old, uid=uid, resource_version=resource_version)
         if self._namespace_lifecycle and resource is NAMESPACES:
             namespaces.require_deletable(name)
+        if self._namespace_lifecycle and resource is CUSTOM_RESOURCE_DEFINITIONS:
+            finalizer = CLEANUP
         document = after_delete(
             resource,
             old.document,
@@ -487,8 +488,6 @@ class MemoryCluster:
         """The document as it may be created; ApiError if its namespace accepts no new objects."""
         if resource is NAMESPACES:
             return namespaces.with_finalizer(document)
-        if resource is CUSTOM_RESOURCE_DEFINITIONS:
-            return with_cleanup(document)
         if resource.namespaced:
             metadata: JsonObject = document["metadata"]
             namespace: str = metadata["namespace"]
@@ -619,6 +618,7 @@ def _decode_token(token: str) -> tuple[int, Key]:
     try:
         raw = base64.urlsafe_b64decode(token)
         version, namespace, name = msgspec.json.decode(raw, type=tuple[int, str, str])
-    except (binascii.Error, msgspec.DecodeError) as error:
-        raise bad_request(f"continue key is not valid: {error}") from error
+    except ValueError as error:  # of the encoding, the text or its content
+        problem = f"continue key is not valid: {error}"
+        raise bad_request(f"invalid continue token: {problem}") from error
     return version, (namespace, name)

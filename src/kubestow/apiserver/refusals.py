@@ -65,7 +65,7 @@ def invalid(kind: str, name: str, details: list[str]) -> InvalidError:
     text = details[0] if len(details) == 1 else f"[{', '.join(details)}]"
     error = InvalidError(f'{kind} "{name}" is invalid: {text}')
     error.causes = tuple(details)
-    error.name = name
+    error.kind, error.name = kind, name
     return error
 
 

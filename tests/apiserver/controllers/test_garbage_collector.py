@@ -197,3 +197,49 @@ def test_a_foreground_deletion_does_not_wait_for_others(
     while_collecting(cluster, work)
     assert cluster.find(replica_sets, "default", "rs") is None
     assert "deletionTimestamp" in cluster.get(PODS, "default", "slow").metadata
+
+
+def test_custom_resources_are_followed_from_their_definition_on(
+    cluster: MemoryCluster, pod_document: Build
+):
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.acme.example.com"},
+        "spec": {
+            "group": "acme.example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    widget = {
+        "apiVersion": "acme.example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w"},
+    }
+
+    async def work() -> None:
+        (stored,) = cluster.load([definition])
+        await settle()
+        (owner,) = cluster.load([widget])
+        references = {"ownerReferences": [owner_reference(owner)]}
+        cluster.create(PODS, pod_document("owned", metadata=references))
+        await settle()
+        assert pod_names(cluster) == ["owned"]
+        cluster.delete(owner.resource, *owner.key)
+        await settle()
+        assert pod_names(cluster) == []
+        # The end of the watch with its resource does not end the collection.
+        cluster.delete(stored.resource, "", stored.name)
+        await settle()
+        parent = make_owner(cluster)
+        references = {"ownerReferences": [owner_reference(parent)]}
+        cluster.create(PODS, pod_document("next", metadata=references))
+        cluster.delete(parent.resource, *parent.key)
+        await settle()
+        assert pod_names(cluster) == []
+
+    while_collecting(cluster, work)

@@ -23,6 +23,7 @@ class Reply(NamedTuple):
     status: int
     body: Any  # the JSON of the answer, or its text
     content_type: str
+    warnings: tuple[str, ...] = ()
 
 
 class Client:
@@ -51,7 +52,9 @@ class Client:
         ) as response:
             text = await response.text()
             kind = response.headers["Content-Type"]
-            return Reply(response.status, json.loads(text) if "json" in kind else text, kind)
+            sent_back = json.loads(text) if "json" in kind else text
+            warnings = tuple(map(_warning, response.headers.getall("Warning", [])))
+            return Reply(response.status, sent_back, kind, warnings)
 
     async def get(self, path: str, accept: str = "", **query: Any) -> Reply:
         return await self.call("GET", path, headers={"Accept": accept or "*/*"}, **query)
@@ -75,6 +78,11 @@ class Client:
         headers = {"Accept": accept or "*/*"}
         async with self._session.get(path, params=parameters, headers=headers) as response:
             yield Lines(response)
+
+
+def _warning(header: str) -> str:
+    """The text in `299 - "text"`."""
+    return json.loads(header.removeprefix("299 - "))
 
 
 class Lines:

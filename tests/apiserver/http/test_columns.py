@@ -328,6 +328,112 @@ def test_a_kind_has_the_columns_of_kubectl(
     assert {name: shown[name] for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "document", "expected"),
+    [
+        pytest.param(
+            "ingresses.networking.k8s.io",
+            {
+                "spec": {
+                    "ingressClassName": "public",
+                    "rules": [{"host": f"h{number}"} for number in range(5)],
+                    "tls": [{}],
+                },
+                "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}},
+            },
+            ["x", "public", "h0,h1,h2 + 2 more...", "192.0.2.1", "80, 443", "10s"],
+            id="ingress",
+        ),
+        pytest.param(
+            "networkpolicies.networking.k8s.io",
+            {"spec": {"podSelector": {"matchLabels": {"a": "b"}}}},
+            ["x", "a=b", "10s"],
+            id="network-policy",
+        ),
+        pytest.param(
+            "endpointslices.discovery.k8s.io",
+            {
+                "addressType": "IPv4",
+                "ports": [{"port": 80}, {"name": "sql"}, {}],
+                "endpoints": [{"addresses": ["10.0.0.1"]}, {"addresses": ["10.0.0.2"]}],
+            },
+            ["x", "IPv4", "80,sql,*", "10.0.0.1,10.0.0.2", "10s"],
+            id="endpoint-slice",
+        ),
+        pytest.param(
+            "endpoints",
+            {"subsets": [{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]},
+            ["x", "10.0.0.1:80", "10s"],
+            id="endpoints",
+        ),
+        pytest.param(
+            "horizontalpodautoscalers.autoscaling",
+            {
+                "spec": {
+                    "scaleTargetRef": {"kind": "Deployment", "name": "web"},
+                    "minReplicas": 2,
+                    "maxReplicas": 5,
+                    "metrics": [
+                        {
+                            "type": "Resource",
+                            "resource": {"name": "cpu", "target": {"averageUtilization": 70}},
+                        },
+                        {"type": "Pods", "pods": {"target": {"averageValue": "1k"}}},
+                        {"type": "External", "external": {"target": {"value": "30"}}},
+                    ],
+                },
+                "status": {
+                    "currentReplicas": 3,
+                    "currentMetrics": [{"resource": {"current": {"averageUtilization": 20}}}],
+                },
+            },
+            ["x", "Deployment/web", "cpu: 20%/70%, <unknown>/1k + 1 more...", "2", 5, 3, "10s"],
+            id="autoscaler",
+        ),
+        pytest.param(
+            "rolebindings.rbac.authorization.k8s.io",
+            {"roleRef": {"kind": "Role", "name": "r"}},
+            ["x", "Role/r", "10s"],
+            id="role-binding",
+        ),
+        pytest.param(
+            "roles.rbac.authorization.k8s.io", {}, ["x", "2023-11-14T22:13:10Z"], id="role"
+        ),
+        pytest.param(
+            "resourcequotas",
+            {"status": {"hard": {"pods": "3", "limits.cpu": "4"}, "used": {"pods": "1"}}},
+            ["x", "pods: 1/3", "limits.cpu: 0/4", "10s"],
+            id="quota",
+        ),
+        pytest.param(
+            "certificatesigningrequests.certificates.k8s.io",
+            {
+                "spec": {"signerName": "s", "username": "u", "expirationSeconds": 3600},
+                "status": {"conditions": [{"type": "Approved"}], "certificate": "eA=="},
+            },
+            ["x", "10s", "s", "u", "60m", "Approved,Issued"],
+            id="certificate-request",
+        ),
+        pytest.param(
+            "validatingwebhookconfigurations.admissionregistration.k8s.io",
+            {"webhooks": [{}, {}]},
+            ["x", 2, "10s"],
+            id="webhooks",
+        ),
+        pytest.param(
+            "podgroups.scheduling.k8s.io",
+            {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}},
+            ["x", "Gang", "<none>", "Pending", "10s"],
+            id="pod-group",
+        ),
+    ],
+)
+def test_kinds_that_the_scheduler_does_not_read(
+    name: str, document: dict[str, Any], expected: list[Any]
+):
+    assert list(row(name, document).values()) == expected
+
+
 @pytest.mark.parametrize("served", SERVED, ids=lambda served: served.resource.qualified_name)
 def test_every_kind_can_be_shown_with_nothing_in_it(served: ServedResource):
     empty = {"metadata": {"name": "x"}}

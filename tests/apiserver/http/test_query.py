@@ -20,7 +20,12 @@ Serve = Callable[..., Any]
         pytest.param({"limit": "many"}, id="limit"),
         pytest.param({"watch": "maybe"}, id="flag"),
         pytest.param({"resourceVersion": "x1"}, id="version"),
-        pytest.param({"resourceVersionMatch": "Roughly"}, id="match"),
+        pytest.param({"resourceVersion": "9" * 5_000}, id="huge-version"),
+        pytest.param({"resourceVersion": "-1"}, id="negative-version"),
+        pytest.param({"limit": "9" * 5_000}, id="huge-limit"),
+        pytest.param({"limit": "٣"}, id="digits-of-another-script"),
+        pytest.param({"watch": "1", "timeoutSeconds": "soon"}, id="timeout-of-a-watch"),
+        pytest.param({"continue": "ü"}, id="token-in-another-script"),
         pytest.param({"continue": "!!"}, id="token"),
         pytest.param({"labelSelector": "a=b=c"}, id="labels"),
     ],
@@ -31,6 +36,14 @@ def test_an_invalid_parameter_is_refused(serve: Serve, query: dict[str, str]):
 
     reply = serve(work)
     assert (reply.status, reply.body["reason"]) == (400, "BadRequest")
+
+
+def test_an_unknown_match_is_refused_as_an_option(serve: Serve):
+    async def work(client: Any):
+        return await client.get(DEFAULT_PODS, resourceVersionMatch="Roughly")
+
+    reply = serve(work)
+    assert (reply.status, reply.body["details"]["kind"]) == (422, "ListOptions")
 
 
 @pytest.mark.parametrize(

@@ -240,3 +240,59 @@ def test_events_have_two_names(serve: Serve):
     assert new[0]["apiVersion"] == "events.k8s.io/v1"
     assert new[0]["note"] == "hello again"
     assert new[0]["regarding"]["name"] == "web-1"
+
+
+# --- Parts of objects -------------------------------------------------------------------------
+
+DEBUGGER = {"name": "debugger", "image": "busybox"}
+
+
+def test_ephemeral_containers_are_added_and_never_removed(
+    serve: Serve, cluster: MemoryCluster, pod_document: Any
+):
+    cluster.create(PODS, pod_document("web-1"))
+    path = "/api/v1/namespaces/default/pods/web-1"
+
+    async def work(client: Any):
+        patch = {"spec": {"ephemeralContainers": [DEBUGGER], "nodeName": "n1"}}
+        added = await client.patch(f"{path}/ephemeralcontainers", patch, "strategic-merge")
+        assert added.body["spec"]["ephemeralContainers"] == [DEBUGGER]
+        assert "nodeName" not in added.body["spec"]
+        none = {"spec": {"ephemeralContainers": []}}
+        removed = await client.patch(f"{path}/ephemeralcontainers", none)
+        assert removed.status == 422
+        assert 'existing ephemeral containers "debugger" may not be' in removed.body["message"]
+        unnamed = {"spec": {"ephemeralContainers": [DEBUGGER, {"name": "x"}]}}
+        refused = await client.patch(f"{path}/ephemeralcontainers", unnamed)
+        assert "spec.ephemeralContainers[1].image: Required value" in refused.body["message"]
+
+    serve(work)
+
+
+def test_a_resize_changes_only_resources(serve: Serve, cluster: MemoryCluster, pod_document: Any):
+    cluster.create(PODS, pod_document("web-1"))
+    path = "/api/v1/namespaces/default/pods/web-1/resize"
+
+    async def work(client: Any):
+        name = (await client.get(path)).body["spec"]["containers"][0]["name"]
+        resized = {"name": name, "image": "other", "resources": {"requests": {"cpu": "2"}}}
+        return await client.patch(path, {"spec": {"containers": [resized]}}, "strategic-merge")
+
+    (container,) = serve(work).body["spec"]["containers"]
+    assert container["resources"]["requests"]["cpu"] == "2"
+    assert container.get("image") != "other"
+
+
+def test_a_certificate_request_is_approved_through_its_subresource(serve: Serve):
+    requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    conditions = [{"type": "Approved", "status": "True", "reason": "x"}]
+
+    async def work(client: Any):
+        spec = {"request": "eA==", "signerName": "example.com/s", "usages": ["client auth"]}
+        made = await client.post(requests, {"metadata": {"name": "r"}, "spec": spec})
+        wanted = made.body | {"status": {"conditions": conditions}}
+        plain = await client.put(f"{requests}/r", wanted)
+        assert "status" not in plain.body
+        return await client.put(f"{requests}/r/approval", wanted)
+
+    assert serve(work).body["status"]["conditions"] == conditions

@@ -16,10 +16,12 @@ SUBDOMAIN = "a lowercase RFC 1123 subdomain must"
         pytest.param("pods", "a.b-c", "", id="subdomain"),
         pytest.param("pods", "Web_1", SUBDOMAIN, id="capital"),
         pytest.param("pods", "x" * 254, "must be no more than 253 bytes", id="long"),
-        pytest.param("namespaces", "a.b", "a lowercase RFC 1123 label must", id="namespace"),
+        pytest.param("namespaces", "a.b", "must not contain dots", id="namespace-with-a-dot"),
+        pytest.param("namespaces", "a_b", "a lowercase RFC 1123 label must", id="namespace"),
         pytest.param("namespaces", "1a", "", id="namespace-with-a-digit"),
         pytest.param("namespaces", "x" * 64, "must be no more than 63 bytes", id="long-namespace"),
-        pytest.param("services", "1a", "a DNS-1035 label must", id="service-with-a-digit"),
+        pytest.param("services", "1a", "", id="service-with-a-digit"),
+        pytest.param("services", "A", "a lowercase RFC 1123 label must", id="service"),
         pytest.param("clusterroles.rbac.authorization.k8s.io", "system:Node_1", "", id="role"),
         pytest.param(
             "clusterroles.rbac.authorization.k8s.io", "a/b", "may not contain '/'", id="role-path"

@@ -23,6 +23,7 @@ from kubestow.cluster.documents import (
 
 Errors = Iterator[str]
 
+# Added by a delete request, removed when the objects of the definition are deleted.
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 ESTABLISHED: Final = "Established"
 _ACCEPTED: Final = {
@@ -44,14 +45,6 @@ def default_definition(document: JsonObject) -> JsonObject:
     document = filled_at(document, ("spec", "names", "listKind"), f"{kind}List")
     document = filled_at(document, ("spec", "conversion"), {"strategy": "None"})
     return _with_status(document)
-
-
-def with_cleanup(document: JsonObject) -> JsonObject:
-    """The definition with the finalizer that keeps it until its objects are deleted."""
-    finalizers = as_list(value_at(document, "metadata", "finalizers"))
-    if CLEANUP in finalizers:
-        return document
-    return replaced_at(document, ("metadata", "finalizers"), [*finalizers, CLEANUP])
 
 
 def _with_status(document: JsonObject) -> JsonObject:
@@ -102,7 +95,12 @@ def definition_errors(document: JsonObject) -> Errors:
         detail = "must contain unique version names"
         yield f"spec.versions: Invalid value: {json.dumps(versions)}: {detail}"
     for index, version in enumerate(versions):
-        yield from _version_errors(f"spec.versions[{index}]", version)
+        # The schema of a single version is named as if it were that of all versions.
+        where = f"spec.versions[{index}]"
+        is_only = len(versions) == 1
+        yield from _version_errors(
+            where, version, "spec.validation" if is_only else f"{where}.schema"
+        )
     strategy = value_at(spec, "conversion", "strategy")
     if strategy not in (None, "None"):
         detail = "an embedded server calls no webhooks; None is supported"
@@ -140,7 +138,7 @@ def _name_errors(document: JsonObject, spec: JsonObject, names: JsonObject) -> E
         yield f"metadata.annotations[{_APPROVAL}]: Required value: {detail}, {see}"
 
 
-def _version_errors(path: str, version: JsonObject) -> Errors:
+def _version_errors(path: str, version: JsonObject, schema_path: str) -> Errors:
     name = version.get("name") or ""
     if not _LABEL.fullmatch(name):
         detail = "a DNS-1035 label must consist of lower case alphanumeric characters or '-'"
@@ -149,10 +147,13 @@ def _version_errors(path: str, version: JsonObject) -> Errors:
     if not is_object(schema):
         yield f"{path}.schema.openAPIV3Schema: Required value"
         return
-    if schema.get("type") != "object":
-        where = f"{path}.schema.openAPIV3Schema.type"
-        yield f"{where}: Required value: must not be empty at the root"
-    yield from _schema_errors(f"{path}.schema.openAPIV3Schema", schema, is_root=True)
+    where = f"{schema_path}.openAPIV3Schema"
+    if not schema.get("type"):
+        yield f"{where}.type: Required value: must not be empty at the root"
+    elif schema["type"] != "object":
+        value = json.dumps(schema["type"])
+        yield f"{where}.type: Invalid value: {value}: must be object at the root"
+    yield from _schema_errors(where, schema, is_root=True)
 
 
 def _schema_errors(path: str, schema: JsonObject, *, is_root: bool = False) -> Errors:
@@ -171,7 +172,7 @@ def _schema_errors(path: str, schema: JsonObject, *, is_root: bool = False) -> E
         try:
             compiled(pattern)
         except PatternError as error:
-            detail = f"must be a valid regular expression, but isn't: {error}"
+            detail = f"must be a valid regular expression, but isn't: error parsing regexp: {error}"
             yield f"{path}.pattern: Invalid value: {json.dumps(pattern)}: {detail}"
     for name, below in as_object(schema.get("properties")).items():
         yield from _schema_errors(f"{path}.properties[{name}]", as_object(below))

@@ -207,21 +207,20 @@ def _combination_errors(value: Json, schema: JsonObject, path: str) -> Errors:
     for part in as_list(schema.get("allOf")):
         yield from value_errors(value, as_object(part), path)
     if (parts := as_list(schema.get("anyOf"))) and not _fitting(value, parts, path):
-        yield _combined(path, value, "must validate at least one schema (anyOf)")
+        yield _combined(path, "must validate at least one schema (anyOf)")
     if parts := as_list(schema.get("oneOf")):
         count = _fitting(value, parts, path)
         if count != 1:
             found = f"Found {count} valid alternatives" if count else "Found none valid"
             rule = f"must validate one and only one schema (oneOf). {found}"
-            yield _combined(path, value, rule)
+            yield _combined(path, rule)
     excluded = schema.get("not")
     if is_object(excluded) and _fitting(value, [excluded], path):
-        yield _combined(path, value, "must not validate the schema (not)")
+        yield _combined(path, "must not validate the schema (not)")
 
 
-def _combined(path: str, value: Json, rule: str) -> str:
-    shown = f'"{path}"' if path else '""'
-    return f"{path or '<nil>'}: Invalid value: {_shown(value)}: {shown} {rule}"
+def _combined(path: str, rule: str) -> str:
+    return f'<nil>: Invalid value: "": "{path}" {rule}'
 
 
 def _fitting(value: Json, parts: list[Json], path: str) -> int:

@@ -67,7 +67,7 @@ def repeated_fields(body: bytes, content_type: str) -> list[str]:
             pass  # braces may also be YAML
     lines: list[str] = []
     decoded_yaml(body, lines)
-    return [f"yaml: unmarshal errors: {'; '.join(lines)}"] if lines else []
+    return ["\n  ".join(("yaml: unmarshal errors:", *lines))] if lines else []
 
 
 def require_kind(document: JsonObject, served: ServedResource) -> None:

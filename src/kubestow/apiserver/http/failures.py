@@ -20,7 +20,10 @@ _CAUSES: Final = (
     ("Duplicate value", "FieldValueDuplicate"),
     ("Unsupported value", "FieldValueNotSupported"),
     ("Forbidden", "FieldValueForbidden"),
+    ("Too many", "FieldValueTooMany"),
+    ("Too long", "FieldValueTooLong"),
 )
+_WRONG_TYPE: Final = " in body must be of type "
 _RETRY_AFTER_S: Final = {504: 1}
 
 
@@ -40,17 +43,7 @@ def failure_status(
 ) -> JsonObject:
     if isinstance(error, DecodeError):
         error = ApiError(str(error), code=400, reason="BadRequest")
-    details: JsonObject = {}
-    # An error about fields that could not be decoded has no causes; with details kubectl would
-    # print only kind and name, without the message.
-    if resource is not None and (error.causes or error.code != 422):
-        is_about_kind = bool(error.causes)
-        details = {"group": resource.group, "kind": resource.plural}
-        if is_about_kind:
-            details["kind"] = resource.kind
-        if error.name or name:
-            details["name"] = error.name or name
-        details = {key: value for key, value in details.items() if value}
+    details = _details(error, resource, name)
     if error.causes:
         details["causes"] = [field_cause(text) for text in error.causes]
     if isinstance(error, ApplyConflictError):
@@ -67,6 +60,19 @@ def failure_status(
     status = _status("Failure", error.code)
     status |= {"message": str(error), "reason": error.reason}
     return status | ({"details": details} if details else {})
+
+
+def _details(error: ApiError, resource: ApiResource | None, name: str) -> JsonObject:
+    """What the refusal is about."""
+    if error.causes:
+        kind, _, group = error.kind.partition(".")
+        details = {"group": group, "kind": kind, "name": error.name}
+    elif resource is None or error.code in (400, 422):
+        # With details kubectl would print only kind and name of an error, without the message.
+        return {}
+    else:
+        details = {"group": resource.group, "kind": resource.plural, "name": error.name or name}
+    return {key: value for key, value in details.items() if value}
 
 
 def success_status(
@@ -87,6 +93,8 @@ def field_cause(text: str) -> JsonObject:
     reason = next(
         (reason for words, reason in _CAUSES if message.startswith(words)), "FieldValueInvalid"
     )
+    if _WRONG_TYPE in message:
+        reason = "FieldValueTypeInvalid"
     return {"reason": reason, "message": message, "field": field}
 
 

@@ -14,6 +14,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.refusals import bad_request, invalid
 from kubestow.apiserver.schema.reading import ReadDocument, TypeMismatchError, path_text, read
 from kubestow.apiserver.served import ServedResource
+from kubestow.cluster.documents import as_object
 from kubestow.errors import ApiError
 
 _DIRECTIVES: Final = ("", "Ignore", "Strict", "Warn")
@@ -23,13 +24,14 @@ _DUPLICATE: Final = "duplicate field "
 class FieldValidation:
     """The fields of one request, and the warnings they cause."""
 
-    def __init__(self, directive: str, served: ServedResource) -> None:
+    def __init__(self, directive: str, served: ServedResource, options: str) -> None:
+        """`options` is the kind of the options that have the directive: `CreateOptions`."""
         if directive not in _DIRECTIVES:
             choices = ", ".join(f'"{choice}"' for choice in _DIRECTIVES)
             detail = (
                 f'fieldValidation: Unsupported value: "{directive}": supported values: {choices}'
             )
-            raise invalid("Options.meta.k8s.io", "", [detail])
+            raise invalid(f"{options}.meta.k8s.io", "", [detail])
         self.directive: Final = directive or "Warn"
         self.warnings: list[str] = []
         self._served = served
@@ -57,7 +59,7 @@ class FieldValidation:
 
     def applied(self, document: JsonObject, duplicates: list[str]) -> JsonObject:
         """An object that is applied: every field must exist, also without `Strict`."""
-        metadata = document.get("metadata") or {}
+        metadata = as_object(document.get("metadata"))
         resource = self._served.resource
         subject = (
             f"failed to create typed patch object ({metadata.get('namespace', '')}/"
@@ -68,7 +70,7 @@ class FieldValidation:
         except TypeMismatchError as error:
             where = f".{path_text(error.path)}"
             raise bad_request(f"{subject}: {where}: {error.problem}") from error
-        if found.unknown and not self._served.schema.is_custom:
+        if found.unknown:
             problems = [f".{path}: field not declared in schema" for path in found.unknown]
             text = problems[0] if len(problems) == 1 else "\n  ".join(("errors:", *problems))
             raise bad_request(f"{subject}: {text}")

@@ -10,7 +10,7 @@ from typing import Final
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.refusals import invalid
-from kubestow.cluster.documents import as_list, objects_in, replaced_at, value_at
+from kubestow.cluster.documents import as_list, as_object, objects_in, replaced_at, value_at
 
 # From the stored and the wanted object to the one that is written.
 Part = Callable[[JsonObject, JsonObject], JsonObject]
@@ -47,7 +47,7 @@ def _ephemeral_errors(old: list[JsonObject], new: list[JsonObject]) -> list[str]
 def _with_resources(old: JsonObject, wanted: JsonObject) -> JsonObject:
     for field in ("containers", "initContainers"):
         sizes = {
-            container.get("name"): container.get("resources") or {}
+            container.get("name"): as_object(container.get("resources"))
             for container in objects_in(value_at(wanted, "spec", field))
         }
         resized = [

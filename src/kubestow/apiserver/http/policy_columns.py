@@ -15,7 +15,7 @@ from kubestow.apiserver.http.cells import (
     size,
     text,
 )
-from kubestow.apiserver.http.table import Column, TableColumns
+from kubestow.apiserver.http.table import CellOf, Column, TableColumns
 from kubestow.cluster.documents import as_object, objects_in, value_at
 
 _METRICS_MAX: Final = 2  # shown of one autoscaler
@@ -28,35 +28,40 @@ def _role(binding: JsonObject, _now_ns: int) -> str:
     return f"{role.get('kind', '')}/{role.get('name', '')}"
 
 
-def _subjects(binding: JsonObject, kind: str) -> str:
-    found = [one for one in objects_in(binding.get("subjects")) if one.get("kind") == kind]
-    namespaced = kind == "ServiceAccount"
-    return ", ".join(
-        f"{one.get('namespace', '')}/{one.get('name', '')}" if namespaced else one.get("name", "")
-        for one in found
-    )
+def _subjects(kind: str) -> CellOf:
+    def cell(binding: JsonObject, _now_ns: int) -> str:
+        found = [one for one in objects_in(binding.get("subjects")) if one.get("kind") == kind]
+        return ", ".join(
+            f"{one.get('namespace', '')}/{one.get('name', '')}"
+            if kind == "ServiceAccount"
+            else one.get("name", "")
+            for one in found
+        )
+
+    return cell
 
 
 _BINDING: Final[TableColumns] = (
     NAME,
     Column("Role", _role),
     AGE,
-    Column("Users", lambda binding, _: _subjects(binding, "User"), priority=WIDE),
-    Column("Groups", lambda binding, _: _subjects(binding, "Group"), priority=WIDE),
-    Column(
-        "ServiceAccounts", lambda binding, _: _subjects(binding, "ServiceAccount"), priority=WIDE
-    ),
+    Column("Users", _subjects("User"), priority=WIDE),
+    Column("Groups", _subjects("Group"), priority=WIDE),
+    Column("ServiceAccounts", _subjects("ServiceAccount"), priority=WIDE),
 )
 
 
-def _quota(quota: JsonObject, *, is_limit: bool) -> str:
-    hard = as_object(value_at(quota, "status", "hard"))
-    used = as_object(value_at(quota, "status", "used"))
-    return ", ".join(
-        f"{name}: {used.get(name, 0)}/{hard[name]}"
-        for name in sorted(hard)
-        if name.startswith("limits.") == is_limit
-    )
+def _quota(*, is_limit: bool) -> CellOf:
+    def cell(quota: JsonObject, _now_ns: int) -> str:
+        hard = as_object(value_at(quota, "status", "hard"))
+        used = as_object(value_at(quota, "status", "used"))
+        return ", ".join(
+            f"{name}: {used.get(name, 0)}/{hard[name]}"
+            for name in sorted(hard)
+            if name.startswith("limits.") == is_limit
+        )
+
+    return cell
 
 
 def _reference(autoscaler: JsonObject, _now_ns: int) -> str:
@@ -168,8 +173,8 @@ POLICY_COLUMNS: Final[dict[str, TableColumns]] = {
     "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
     "resourcequotas": (
         NAME,
-        Column("Request", lambda quota, _: _quota(quota, is_limit=False)),
-        Column("Limit", lambda quota, _: _quota(quota, is_limit=True)),
+        Column("Request", _quota(is_limit=False)),
+        Column("Limit", _quota(is_limit=True)),
         AGE,
     ),
     "horizontalpodautoscalers.autoscaling": (

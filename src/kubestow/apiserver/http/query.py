@@ -67,10 +67,17 @@ class Query:
 
     def requested_version(self) -> RequestedVersion:
         text, match = self.text("resourceVersion"), self.text("resourceVersionMatch")
-        if text and not (_INTEGER.fullmatch(text) and len(text) < _DIGITS_MAX and text[0] != "-"):
-            raise bad_request(f'invalid resource version "{text}": expected a whole number')
+        if text and (len(text) > _DIGITS_MAX or not text.isascii() or not text.isdecimal()):
+            problem = "value out of range" if _INTEGER.fullmatch(text) else "invalid syntax"
+            problem = "invalid syntax" if text.startswith("-") else problem
+            raise bad_request(
+                f'invalid resource version: resourceVersion: Invalid value: "{text}":'
+                f' strconv.ParseUint: parsing "{text}": {problem}'
+            )
         if match not in ("", "Exact", "NotOlderThan"):
-            raise bad_request(f'unknown resourceVersionMatch "{match}"')
+            choices = 'supported values: "Exact", "NotOlderThan", ""'
+            detail = f'resourceVersionMatch: Unsupported value: "{match}": {choices}'
+            raise invalid("ListOptions.meta.k8s.io", "", [detail])
         version = int(text or 0)
         is_exact = match == "Exact" and version > 0
         return RequestedVersion(version, is_exact=is_exact, is_given=bool(text))
@@ -89,10 +96,9 @@ def finalizer_of(propagation_policy: str) -> str:
     if not propagation_policy:
         return ""
     if propagation_policy not in FINALIZERS:
-        choices = ", ".join(f'"{choice}"' for choice in FINALIZERS)
         detail = (
             f'propagationPolicy: Unsupported value: "{propagation_policy}":'
-            f" supported values: {choices}"
+            ' supported values: "Foreground", "Background", "Orphan", "nil"'
         )
-        raise invalid("DeleteOptions", "", [detail])
+        raise invalid("DeleteOptions.meta.k8s.io", "", [detail])
     return FINALIZERS[propagation_policy]

@@ -168,7 +168,7 @@ class ApiServer:
         verb = verb_of(request.method, has_name=bool(path.name), is_watch=False)
         handler = self._verb(verb) if verb in object_request.served.resource.verbs else None
         if handler is None or bool(path.name) is not (verb in _ON_OBJECTS):
-            raise refuse_verb(request.method)
+            raise refuse_verb()
         return handler(object_request)
 
     def _verb(self, verb: str) -> Callable[[ObjectRequest], ApiResponse] | None:
@@ -201,7 +201,7 @@ class ApiServer:
     def _answer_without_resource(self, request: web.BaseRequest) -> ApiResponse:
         path, accept = request.path, request.headers.get("Accept", "")
         if request.method != "GET":
-            raise refuse_verb(request.method)
+            raise refuse_verb()
         if (health := health_answer(path, Query(request.query))) is not None:
             return health
         if path in ("/version", "/version/"):

@@ -77,7 +77,8 @@ class WatchStreams:
         bookmarks = query.flag("allowWatchBookmarks")
         initial_events = query.flag("sendInitialEvents")
         selection = query.selection(served, request.path.namespace)
-        stream = ServedWatch(request, self._encoder, self._clock)
+        timeout_s = query.number("timeoutSeconds") or TIMEOUT_S
+        stream = ServedWatch(request, self._encoder, self._clock, timeout_s)
         try:
             watch = self._cluster.watch(
                 served.stored,
@@ -103,10 +104,13 @@ class WatchStreams:
 class ServedWatch:
     """One watch of one client."""
 
-    def __init__(self, request: ObjectRequest, encoder: EventEncoder, clock: Clock) -> None:
+    def __init__(
+        self, request: ObjectRequest, encoder: EventEncoder, clock: Clock, timeout_s: int
+    ) -> None:
         self._request = request
         self._encoder = encoder
         self._clock = clock
+        self._timeout_s = timeout_s
         self._watch: Watch | None = None
         self._on_end: Callable[[Watch], None] | None = None
         self._refusal = b""
@@ -125,9 +129,7 @@ class ServedWatch:
         if watch is None:
             await send(self._refusal)
             return
-        loop = asyncio.get_running_loop()
-        seconds = self._request.query.number("timeoutSeconds") or TIMEOUT_S
-        deadline_s = loop.time() + seconds
+        deadline_s = asyncio.get_running_loop().time() + self._timeout_s
         try:
             while batch := await _next_batch(watch, deadline_s):
                 await self._send_batch(batch, send)

@@ -66,7 +66,7 @@ class Subresources:
             raise no_such_resource()
         handler = self._handlers().get((name, method))
         if handler is None:
-            raise refuse_verb(method)
+            raise refuse_verb()
         return handler(request)
 
     def _handlers(self) -> dict[tuple[str, str], Callable[[ObjectRequest], ApiResponse]]:

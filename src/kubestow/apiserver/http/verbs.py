@@ -85,8 +85,8 @@ class ObjectRequest(msgspec.Struct, frozen=True, kw_only=True):
     def media_type(self) -> str:
         return self.content_type.partition(";")[0].strip().lower()
 
-    def field_validation(self) -> FieldValidation:
-        return FieldValidation(self.query.text("fieldValidation"), self.served)
+    def field_validation(self, options: str) -> FieldValidation:
+        return FieldValidation(self.query.text("fieldValidation"), self.served, options)
 
     def repeated_fields(self, fields: FieldValidation) -> list[str]:
         """What to report about fields that the body has twice."""
@@ -154,7 +154,7 @@ class Verbs:
     def create(self, request: ObjectRequest) -> ApiResponse:
         if request.path.namespace == "" and request.served.resource.namespaced:
             raise bad_request("an empty namespace may not be set during creation")
-        fields = request.field_validation()
+        fields = request.field_validation("CreateOptions")
         document = self._read_body(request, fields)
         return self._answer(request, self._create(request, document), fields, status=201)
 
@@ -174,7 +174,7 @@ class Verbs:
             return self._cluster.create(stored, document)
 
     def update(self, request: ObjectRequest) -> ApiResponse:
-        fields = request.field_validation()
+        fields = request.field_validation("UpdateOptions")
         document = self._read_body(request, fields)
         return self._answer(request, self._change(request, lambda _: document), fields)
 
@@ -183,7 +183,7 @@ class Verbs:
         if media_type == server_side_apply.CONTENT_TYPES[0]:
             return self._apply(request)
         edit = edit_of_patch(request.body, media_type, request.served.schema)
-        fields = request.field_validation()
+        fields = request.field_validation("PatchOptions")
         repeated = request.repeated_fields(fields)
 
         shown = request.body.decode(errors="replace")
@@ -214,7 +214,7 @@ class Verbs:
         if not query.text("fieldManager"):
             detail = "fieldManager: Required value: is required for apply patch"
             raise invalid("PatchOptions.meta.k8s.io", "", [detail])
-        fields = request.field_validation()
+        fields = request.field_validation("PatchOptions")
         wanted = self._read_applied(request, fields)
         writer, schema = self.writer(request), served.stored_schema
         is_forced = query.flag("force")
@@ -363,5 +363,5 @@ def _grace_period_s(request: ObjectRequest, options: JsonObject) -> int | None:
     return given if isinstance(given, int) else request.query.number("gracePeriodSeconds")
 
 
-def refuse_verb(method: str) -> ApiError:
-    return not_allowed(f"the server does not allow {method} on the requested resource")
+def refuse_verb() -> ApiError:
+    return not_allowed("the server does not allow this method on the requested resource")

@@ -99,7 +99,7 @@ class _Reader:
                 if len(self.unknown) < UNKNOWN_MAX:
                     self.unknown.append(path_text((*path, name)))
             elif below is None:
-                if not field.is_custom or (field.default is not None and not field.is_nullable):
+                if not field.is_nullable:
                     dropped.add(name)
             else:
                 read_below = self.value(below, field, (*path, name), struct)

@@ -13,10 +13,8 @@ LABEL_LENGTH_MAX: Final = 63
 
 _LABEL_PATTERN: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAME_PATTERN: Final = rf"{_LABEL_PATTERN}(\.{_LABEL_PATTERN})*"
-_SERVICE_PATTERN: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _NAME: Final = re.compile(_NAME_PATTERN)
 _LABEL: Final = re.compile(_LABEL_PATTERN)
-_SERVICE: Final = re.compile(_SERVICE_PATTERN)
 _NAME_RULE: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
     " and must start and end with an alphanumeric character (e.g. 'example.com',"
@@ -26,11 +24,6 @@ _LABEL_RULE: Final = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-',"
     " and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc',"
     f" regex used for validation is '{_LABEL_PATTERN}')"
-)
-_SERVICE_RULE: Final = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an"
-    " alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123',"
-    f" regex used for validation is '{_SERVICE_PATTERN}')"
 )
 _RBAC: Final = "rbac.authorization.k8s.io"
 
@@ -55,11 +48,10 @@ def _problems(resource: ApiResource, name: str) -> Iterator[str]:
         if not _is_address(name):
             yield "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
     elif resource.qualified_name in ("namespaces", "services"):
-        is_service = resource.plural == "services"
         if len(name) > LABEL_LENGTH_MAX:
             yield f"must be no more than {LABEL_LENGTH_MAX} bytes"
-        if not (_SERVICE if is_service else _LABEL).fullmatch(name):
-            yield _SERVICE_RULE if is_service else _LABEL_RULE
+        if not _LABEL.fullmatch(name):
+            yield "must not contain dots" if _NAME.fullmatch(name) else _LABEL_RULE
     elif len(name) > NAME_LENGTH_MAX:
         yield f"must be no more than {NAME_LENGTH_MAX} bytes"
     elif not _NAME.fullmatch(name):

@@ -73,9 +73,9 @@ def default_role_binding(document: JsonObject) -> JsonObject:
     return _map_objects(
         document,
         ("subjects",),
-        lambda subject: subject
-        if subject.get("kind") == "ServiceAccount"
-        else {"apiGroup": _RBAC, **subject},
+        lambda subject: (
+            subject if subject.get("kind") == "ServiceAccount" else {"apiGroup": _RBAC, **subject}
+        ),
     )
 
 
@@ -84,9 +84,7 @@ def default_webhooks(document: JsonObject) -> JsonObject:
 
 
 def default_endpoint_slice(document: JsonObject) -> JsonObject:
-    return _map_objects(
-        document, ("ports",), lambda port: {"name": "", "protocol": "TCP", **port}
-    )
+    return _map_objects(document, ("ports",), lambda port: {"name": "", "protocol": "TCP", **port})
 
 
 def _map_objects(
