@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 
 Kubectl = Any  # conftest.Kubectl
 ROOT = Path(__file__).parents[2]
-SHOP = ROOT / "examples" / "shop"
+SHOP = ROOT / "tests" / "data" / "shop"
 
 WEB = """
 apiVersion: apps/v1
@@ -310,7 +310,7 @@ def test_the_own_manifests_are_applied(kubectl: Kubectl):
     lines = kubectl(f"apply -k {ROOT / 'deploy' / 'base'}").splitlines()
     assert "clusterrole.rbac.authorization.k8s.io/kubestow created" in lines
     assert all(line.endswith(" created") for line in lines), lines
-    kubectl(f"delete -k {ROOT / 'deploy' / 'base'} --timeout=60s")
+    kubectl(f"delete -k {ROOT / 'deploy' / 'base'} --ignore-not-found --timeout=60s")
 
 
 def test_wrong_and_unknown_fields(kubectl: Kubectl):

@@ -49,6 +49,7 @@ from kubestow.cluster.documents import as_object, removed_at, whole_seconds
 from kubestow.cluster.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     NAMESPACES,
+    NODES,
     PODS,
     ApiResource,
     ResourceTable,
@@ -294,12 +295,18 @@ class MemoryCluster:
     def load(
         self, documents: Iterable[JsonObject], *, admission: bool | None = None
     ) -> tuple[StoredObject, ...]:
-        """Create each document by its kind, first those that admission of others reads."""
+        """Create each document by its kind, first those that admission of others reads.
+
+        A document of any kind is checked for wrong types, and loses the fields that its kind does
+        not have, as one that a client sends. Pods and nodes are decoded when they are created.
+        """
         ordered = sorted(documents, key=lambda document: document.get("kind") not in LOADED_FIRST)
         return tuple(self._load_one(document, admission) for document in ordered)
 
     def _load_one(self, document: JsonObject, admission: bool | None) -> StoredObject:
         served = self.served.of_kind(document.get("apiVersion", ""), document.get("kind", ""))
+        if served.stored not in (PODS, NODES):
+            document = served.read(document).document
         document = served.to_store(served.admit(document))
         return self.create(served.stored, document, admission=admission)
 

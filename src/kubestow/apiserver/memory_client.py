@@ -12,9 +12,9 @@ from kubestow.api.decode import to_document
 from kubestow.api.meta import ApiObject, Condition, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.refusals import bad_request, too_large_version
+from kubestow.apiserver.refusals import too_large_version
 from kubestow.apiserver.selectors import Selection, parse_selection
-from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.store import StoredObject, parse_version
 from kubestow.cluster.client import Listing, ObjectWatch, PatchType, update_patch
 from kubestow.cluster.pod_status import pod_status_patch
 from kubestow.cluster.resources import EVENTS, PODS, ApiResource, Subresource
@@ -69,7 +69,7 @@ class MemoryClient:
         resource_version: str = "",
     ) -> Listing[T]:
         selection = self._selection(cls, field_selector, label_selector)
-        version = _parse_version(resource_version)
+        version = parse_version(resource_version)
         if version > self._cluster.version:
             # Not reached yet, or of another store, which this one may never reach.
             raise GoneError(str(too_large_version(version, self._cluster.version)))
@@ -89,7 +89,7 @@ class MemoryClient:
         label_selector: str = "",
     ) -> ObjectWatch[T]:
         selection = self._selection(cls, field_selector, label_selector)
-        return self._watch(cls, selection, _parse_version(resource_version))
+        return self._watch(cls, selection, parse_version(resource_version))
 
     async def create(self, new: T) -> T:
         cls = type(new)
@@ -185,11 +185,3 @@ def _typed(cls: type[T], stored: StoredObject) -> T:
     typed = stored.typed
     assert isinstance(typed, cls), typed
     return typed
-
-
-def _parse_version(text: str) -> int:
-    if not text:
-        return 0
-    if not text.isdecimal():
-        raise bad_request(f'invalid resource version "{text}": expected a whole number')
-    return int(text)

@@ -86,6 +86,14 @@ def bad_request(message: str) -> ApiError:
     return ApiError(message, code=400, reason="BadRequest")
 
 
+def invalid_version(text: str, problem: str) -> ApiError:
+    """The resource version given is no number."""
+    return bad_request(
+        f'invalid resource version: resourceVersion: Invalid value: "{text}":'
+        f' strconv.ParseUint: parsing "{text}": {problem}'
+    )
+
+
 def too_old_version(asked: int, oldest: int) -> GoneError:
     return GoneError(f"too old resource version: {asked} ({oldest})")
 

@@ -10,12 +10,13 @@ from typing import Final
 import msgspec
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.refusals import no_such_resource
+from kubestow.apiserver.refusals import bad_request, no_such_resource
 from kubestow.apiserver.schema.builtin import schema_of
+from kubestow.apiserver.schema.reading import ReadDocument, TypeMismatchError, read
 from kubestow.apiserver.schema.types import Schema
 from kubestow.apiserver.versions import autoscaling_v1, core_events
 from kubestow.cluster.resources import AUTOSCALERS, EVENTS, ApiResource, ResourceTable
-from kubestow.errors import NotFoundError
+from kubestow.errors import ApiError, NotFoundError
 
 
 def _same(document: JsonObject) -> JsonObject:
@@ -75,6 +76,21 @@ class ServedResource(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     @property
     def stored_schema(self) -> Schema:
         return self.custom_schema or _schema_of(self.stored)
+
+    def read(self, document: JsonObject) -> ReadDocument:
+        """A whole object that was sent, with its own fields only; 400 for a wrong type."""
+        try:
+            return read(document, self.schema)
+        except TypeMismatchError as error:
+            raise self.unreadable(document, str(error)) from error
+
+    def unreadable(self, document: JsonObject, problem: str) -> ApiError:
+        resource = self.resource
+        kind = document.get("kind") or resource.kind
+        return bad_request(
+            f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}:'
+            f" {problem}"
+        )
 
 
 def _schema_of(resource: ApiResource) -> Schema:

@@ -17,11 +17,25 @@ import msgspec
 
 from kubestow.api.decode import convert
 from kubestow.api.meta import ApiObject, JsonObject, Object, ObjectMeta
-from kubestow.apiserver.refusals import continue_expired, too_old_version
+from kubestow.apiserver.refusals import continue_expired, invalid_version, too_old_version
 from kubestow.cluster.documents import is_object
 from kubestow.cluster.resources import ApiResource
 
 Key = tuple[str, str]  # namespace (empty for kinds without) and name
+
+
+VERSION_DIGITS_MAX: Final = 20  # of a resource version; more are out of range
+
+
+def parse_version(text: str) -> int:
+    """A resource version in a request, 0 for an empty text; 400 if it is none."""
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdecimal()):
+        raise invalid_version(text, "invalid syntax")
+    if len(text) > VERSION_DIGITS_MAX:
+        raise invalid_version(text, "value out of range")
+    return int(text)
 
 
 class StoredObject:

@@ -9,7 +9,9 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.http import protobuf
 from kubestow.apiserver.http.routing import ApiPath
 from kubestow.apiserver.refusals import bad_request
+from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.schema.duplicates import json_duplicates
+from kubestow.apiserver.schema.reading import TypeMismatchError, read
 from kubestow.apiserver.served import ServedResource
 from kubestow.cluster.documents import as_object, is_object
 from kubestow.errors import ApiError, DecodeError
@@ -68,6 +70,17 @@ def repeated_fields(body: bytes, content_type: str) -> list[str]:
     lines: list[str] = []
     decoded_yaml(body, lines)
     return ["\n  ".join(("yaml: unmarshal errors:", *lines))] if lines else []
+
+
+def decoded_as(body: bytes, content_type: str, group: str, kind: str) -> JsonObject:
+    """The object in a body that must be of this kind in version `v1`; 400 for a wrong type."""
+    document = decoded_body(body, content_type)
+    try:
+        return read(document, schema_of(group, "v1", kind)).document
+    except TypeMismatchError as error:
+        raise bad_request(
+            f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
+        ) from error
 
 
 def require_kind(document: JsonObject, served: ServedResource) -> None:

@@ -38,13 +38,10 @@ class FieldValidation:
 
     def body(self, document: JsonObject, duplicates: list[str]) -> JsonObject:
         """A whole object that a client sent."""
-        try:
-            found = read(document, self._served.schema)
-        except TypeMismatchError as error:
-            raise self._unreadable(document, str(error)) from error
+        found = self._served.read(document)
         if problems := self._strict_errors(found, duplicates):
-            text = ", ".join(problems)
-            raise self._unreadable(document, f"strict decoding error: {text}")
+            text = f"strict decoding error: {', '.join(problems)}"
+            raise self._served.unreadable(document, text)
         return found.document
 
     def patched(self, document: JsonObject, duplicates: list[str], shown: str) -> JsonObject:
@@ -87,14 +84,6 @@ class FieldValidation:
         if self.directive == "Warn":
             self.warnings += problems
         return []
-
-    def _unreadable(self, document: JsonObject, problem: str) -> ApiError:
-        resource = self._served.resource
-        kind = document.get("kind") or resource.kind
-        return bad_request(
-            f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}:'
-            f" {problem}"
-        )
 
 
 def _invalid_patch(shown: str, problem: str) -> ApiError:

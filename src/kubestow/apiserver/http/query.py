@@ -8,6 +8,7 @@ from kubestow.apiserver.controllers.garbage_collector import FINALIZERS
 from kubestow.apiserver.refusals import bad_request, invalid
 from kubestow.apiserver.selectors import Selection, parse_selection
 from kubestow.apiserver.served import ServedResource
+from kubestow.apiserver.store import parse_version
 
 _TRUE: Final = ("1", "t", "T", "true", "True", "TRUE")
 _INTEGER: Final = re.compile("-?[0-9]+")
@@ -67,18 +68,11 @@ class Query:
 
     def requested_version(self) -> RequestedVersion:
         text, match = self.text("resourceVersion"), self.text("resourceVersionMatch")
-        if text and (len(text) > _DIGITS_MAX or not text.isascii() or not text.isdecimal()):
-            problem = "value out of range" if _INTEGER.fullmatch(text) else "invalid syntax"
-            problem = "invalid syntax" if text.startswith("-") else problem
-            raise bad_request(
-                f'invalid resource version: resourceVersion: Invalid value: "{text}":'
-                f' strconv.ParseUint: parsing "{text}": {problem}'
-            )
         if match not in ("", "Exact", "NotOlderThan"):
             choices = 'supported values: "Exact", "NotOlderThan", ""'
             detail = f'resourceVersionMatch: Unsupported value: "{match}": {choices}'
             raise invalid("ListOptions.meta.k8s.io", "", [detail])
-        version = int(text or 0)
+        version = parse_version(text)
         is_exact = match == "Exact" and version > 0
         return RequestedVersion(version, is_exact=is_exact, is_given=bool(text))
 

@@ -8,13 +8,11 @@ from typing import Final
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.http.access import Access, AccessRules
 from kubestow.apiserver.http.authentication import Authentication, Subject
-from kubestow.apiserver.http.bodies import decoded_body
+from kubestow.apiserver.http.bodies import decoded_as
 from kubestow.apiserver.http.discovery import REVIEWS
 from kubestow.apiserver.http.response import ApiResponse, json_response
 from kubestow.apiserver.http.routing import ApiPath
-from kubestow.apiserver.refusals import bad_request, invalid
-from kubestow.apiserver.schema.builtin import schema_of
-from kubestow.apiserver.schema.reading import TypeMismatchError, read
+from kubestow.apiserver.refusals import invalid
 from kubestow.cluster.documents import as_list, as_object, value_at
 
 _KINDS: Final = {(review.group, review.plural): review.kind for review in REVIEWS}
@@ -34,12 +32,7 @@ class Reviews:
     ) -> ApiResponse:
         """The review with its result as status."""
         kind = _KINDS[path.group, path.plural]
-        document = decoded_body(body, content_type)
-        try:
-            document = read(document, schema_of(path.group, "v1", kind)).document
-        except TypeMismatchError as error:
-            subject_text = f'{kind} in version "v1" cannot be handled as a {kind}'
-            raise bad_request(f"{subject_text}: {error}") from error
+        document = decoded_as(body, content_type, path.group, kind)
         status = self._status(kind, as_object(document.get("spec")), subject)
         answer: JsonObject = {"kind": kind, "apiVersion": f"{path.group}/v1", "metadata": {}}
         return json_response({**answer, **document, "status": status}, status=201)

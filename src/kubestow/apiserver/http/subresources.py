@@ -10,7 +10,7 @@ from kubestow.api.labels import parse_label_selector
 from kubestow.api.meta import JsonObject
 from kubestow.api.workload import PodDisruptionBudget
 from kubestow.apiserver.http.authentication import ISSUER, Authentication
-from kubestow.apiserver.http.bodies import decoded_body
+from kubestow.apiserver.http.bodies import decoded_as, decoded_body
 from kubestow.apiserver.http.cells import NONE, selector_text
 from kubestow.apiserver.http.failures import success_status
 from kubestow.apiserver.http.parts import PARTS
@@ -25,9 +25,8 @@ from kubestow.apiserver.http.verbs import (
     under_conditions,
 )
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.refusals import bad_request, invalid, no_such_resource
+from kubestow.apiserver.refusals import invalid, no_such_resource
 from kubestow.apiserver.schema.builtin import schema_of
-from kubestow.apiserver.schema.reading import TypeMismatchError, read
 from kubestow.apiserver.served import ScalePaths
 from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.writes.server_side_apply import taken_over
@@ -96,7 +95,7 @@ class Subresources:
         return json_response(scale_of(stored.document, request.served.scale))
 
     def _update_scale(self, request: ObjectRequest) -> ApiResponse:
-        document = decoded_as(request, "autoscaling", "Scale")
+        document = _sent(request, "autoscaling", "Scale")
         return self._rescale(request, lambda _: document)
 
     def _patch_scale(self, request: ObjectRequest) -> ApiResponse:
@@ -124,7 +123,7 @@ class Subresources:
 
     def _new_token(self, request: ObjectRequest) -> ApiResponse:
         account = self._cluster.get(SERVICE_ACCOUNTS, *request.key)
-        document = decoded_as(request, "authentication.k8s.io", "TokenRequest")
+        document = _sent(request, "authentication.k8s.io", "TokenRequest")
         spec = as_object(document.get("spec"))
         lifetime_s: int = spec.get("expirationSeconds") or _TOKEN_LIFETIME_S
         rule = ""
@@ -151,7 +150,7 @@ class Subresources:
 
     def bind(self, request: ObjectRequest) -> ApiResponse:
         """Place a pod; the pod is named by the path, or by the binding itself."""
-        binding = decoded_as(request, "", "Binding")
+        binding = _sent(request, "", "Binding")
         metadata, target = as_object(binding.get("metadata")), as_object(binding.get("target"))
         if target.get("kind", "Node") not in ("", "Node"):
             detail = f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node"'
@@ -166,7 +165,7 @@ class Subresources:
         return json_response(success_status(code=201), status=201)
 
     def _evict(self, request: ObjectRequest) -> ApiResponse:
-        eviction = decoded_as(request, "policy", "Eviction")
+        eviction = _sent(request, "policy", "Eviction")
         options = as_object(eviction.get("deleteOptions"))
         pod = self._cluster.get(PODS, *request.key)
         uid = value_at(options, "preconditions", "uid") or ""
@@ -221,15 +220,8 @@ class Subresources:
         return json_response(self._cluster.finalize_namespace(request.path.name).document)
 
 
-def decoded_as(request: ObjectRequest, group: str, kind: str) -> JsonObject:
-    """The body of a request that is of another kind than the resource in its path."""
-    document = decoded_body(request.body, request.content_type)
-    try:
-        return read(document, schema_of(group, "v1", kind)).document
-    except TypeMismatchError as error:
-        raise bad_request(
-            f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
-        ) from error
+def _sent(request: ObjectRequest, group: str, kind: str) -> JsonObject:
+    return decoded_as(request.body, request.content_type, group, kind)
 
 
 def scale_of(document: JsonObject, paths: ScalePaths) -> JsonObject:

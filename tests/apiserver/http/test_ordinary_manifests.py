@@ -1,4 +1,4 @@
-"""The manifests in `examples/shop` over HTTP, as a client sends them."""
+"""The manifests in `tests/data/shop` over HTTP, as a client sends them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from kubestow.apiserver.memory import MemoryCluster
 
 Serve = Callable[..., Any]
 
-SHOP = Path(__file__).parents[3] / "examples" / "shop"
+SHOP = Path(__file__).parents[2] / "data" / "shop"
 # As kubectl sends them: what defines kinds first.
 DOCUMENTS = [one.raw for folder in ("crds", ".") for one in load_documents([SHOP / folder])]
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

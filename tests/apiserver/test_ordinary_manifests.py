@@ -1,4 +1,4 @@
-"""The manifests in `examples/shop`: what an ordinary repository contains, of all sorts of kinds."""
+"""The manifests in `tests/data/shop`: what an ordinary repository contains."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.schema.reading import read
 from kubestow.testing.clock import ManualClock
 
-SHOP = Path(__file__).parents[2] / "examples" / "shop"
+SHOP = Path(__file__).parents[1] / "data" / "shop"
 DOCUMENTS = [document.raw for document in load_documents([SHOP])]
 
 
