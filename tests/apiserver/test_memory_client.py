@@ -72,7 +72,7 @@ def test_list_and_watch_leaves_no_gap(
 
 
 def test_a_resource_version_must_be_one(client: MemoryClient):
-    with pytest.raises(ApiError, match='invalid resource version "x"'):
+    with pytest.raises(ApiError, match='resourceVersion: Invalid value: "x"'):
         asyncio.run(client.watch(Pod, resource_version="x"))
 
 
