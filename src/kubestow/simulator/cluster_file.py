@@ -71,13 +71,13 @@ def load_cluster_files(store: MemoryCluster, documents: Sequence[Document]) -> L
             raw = replaced_at(raw, ("metadata", "ownerReferences"), known)
         kind: str = raw.get("kind", "")
         try:
-            resource = store.resources.of_kind(raw.get("apiVersion", ""), kind)
+            store.served.of_kind(raw.get("apiVersion", ""), kind)
         except NotFoundError:
             ignored[kind] += 1
             continue
         is_recorded = bool(value_at(raw, "metadata", "uid"))
         try:
-            store.create(resource, raw, admission=False if is_recorded else None)
+            store.load([raw], admission=False if is_recorded else None)
         except ApiError as error:
             raise InputError(f"{document.source}: cannot be loaded: {error}") from error
         loaded_count += 1

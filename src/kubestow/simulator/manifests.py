@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kubestow.api.files import Document
-from kubestow.api.known_fields import unknown_fields
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.schema.known_fields import unknown_fields
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cluster.documents import as_list, as_object, objects_in, removed_at, value_at
 from kubestow.simulator.workloads import WORKLOAD_KINDS

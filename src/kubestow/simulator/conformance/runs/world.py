@@ -12,7 +12,7 @@ import numpy as np
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.watch import Watch
-from kubestow.apiserver.writes.patch import apply_patch
+from kubestow.apiserver.writes.patch import merge_patch
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cluster.informer import Informer
@@ -110,7 +110,7 @@ class RunWorld:
         is_binding = kind == "pods" and "nodeName" in (patch.get("spec") or {})
         if is_binding and old.document["spec"].get("nodeName"):
             raise StepError("already bound")
-        document = apply_patch(old.document, patch, "merge", kind=resource.kind)
+        document = merge_patch(old.document, patch)
         if "spec" in patch:
             metadata = document["metadata"]
             generation = metadata.get("generation", 0) + 1

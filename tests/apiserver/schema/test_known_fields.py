@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kubestow.api.decode import KINDS
-from kubestow.api.known_fields import UnknownField, unknown_fields
+from kubestow.apiserver.schema.known_fields import UnknownField, unknown_fields
 
 # Written by the scheduler alone, never by hand: not in the table.
 NOT_IN_FILES = ("Binding", "Event", "Lease")
@@ -15,6 +15,10 @@ NOT_IN_FILES = ("Binding", "Event", "Lease")
 SHARED = {
     "Node": ["status.conditions[0].observedGeneration", "status.conditions[0].lastProbeTime"],
     "PersistentVolumeClaim": ["spec.resources.claims"],
+    "ResourceClaim": [
+        "status.devices[0].conditions[0].lastProbeTime",
+        "status.devices[0].networkData.key",
+    ],
     "Pod": [
         "spec.volumes[0].ephemeral.volumeClaimTemplate.key",
         "spec.volumes[0].azureFile.secretNamespace",
