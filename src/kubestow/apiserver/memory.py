@@ -12,7 +12,6 @@ simulated one, calls `finish_termination`), deleting dependents (`garbage_collec
 content of namespaces (`namespace_controller`).
 """
 
-import base64
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
@@ -23,13 +22,11 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.custom.definitions import Definitions
 from kubestow.apiserver.custom.rules import CLEANUP
 from kubestow.apiserver.identity import IdentitySource
+from kubestow.apiserver.paging import decode_token, encode_token
 from kubestow.apiserver.refusals import (
     already_exists,
-    bad_request,
     invalid,
-    modified,
     not_found,
-    precondition_failed,
     too_large_version,
 )
 from kubestow.apiserver.schema.builtin import schema_of
@@ -43,6 +40,12 @@ from kubestow.apiserver.writes.binding import bound
 from kubestow.apiserver.writes.defaults import apply_defaults
 from kubestow.apiserver.writes.deletion import after_delete, is_finished
 from kubestow.apiserver.writes.patch import apply_patch
+from kubestow.apiserver.writes.server_fields import (
+    SERVER_FIELDS,
+    has_other_content,
+    require_same,
+    with_server_parts,
+)
 from kubestow.clock import Clock
 from kubestow.cluster.client import PatchType
 from kubestow.cluster.documents import as_object, removed_at, whole_seconds
@@ -62,15 +65,6 @@ HISTORY_MAX: Final = 16_384  # changes kept per resource
 GENERATED_NAME_TRIES: Final = 8
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
-# Metadata of the server: a write neither sets nor removes it.
-_SERVER_FIELDS: Final = (
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-)
 # Created first when several objects are loaded, because admission of the others looks them up.
 LOADED_FIRST: Final = (
     "CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass", "StorageClass",
@@ -175,7 +169,7 @@ class MemoryCluster:
         """
         after: Key | None = None
         if continue_token:
-            version, after = _decode_token(continue_token)
+            version, after = decode_token(continue_token)
             is_exact = True
         if version > self._version:
             raise too_large_version(version, self._version)
@@ -195,7 +189,7 @@ class MemoryCluster:
         return ObjectPage(
             items=[objects[key] for key in page],
             version=version,
-            continue_token=_encode_token(version, page[-1]) if remaining_count else "",
+            continue_token=encode_token(version, page[-1]) if remaining_count else "",
             remaining_count=remaining_count,
         )
 
@@ -371,7 +365,7 @@ class MemoryCluster:
         the object is removed.
         """
         old = self.get(resource, namespace, name)
-        _require_same(old, uid=uid, resource_version=resource_version)
+        require_same(old, uid=uid, resource_version=resource_version)
         if self._namespace_lifecycle and resource is NAMESPACES:
             namespaces.require_deletable(name)
         if self._namespace_lifecycle and resource is CUSTOM_RESOURCE_DEFINITIONS:
@@ -434,7 +428,7 @@ class MemoryCluster:
         resource = collection.resource
         metadata = {key: value for key, value in given.items() if value is not None}
         if is_admitted:
-            for field in _SERVER_FIELDS:
+            for field in SERVER_FIELDS:
                 metadata.pop(field, None)
         metadata.pop("namespace", None)
         namespace = _namespace(resource, given)
@@ -464,7 +458,7 @@ class MemoryCluster:
     ) -> StoredObject:
         """Store the parts of the wanted document that a request on the (sub)resource may change."""
         metadata = as_object(wanted.get("metadata"))
-        _require_same(
+        require_same(
             old,
             uid=metadata.get("uid") or "",
             resource_version=metadata.get("resourceVersion") or "",
@@ -472,7 +466,7 @@ class MemoryCluster:
         if subresource == "status":
             document = {**old.document, "status": as_object(wanted.get("status"))}
         else:
-            document = _with_server_parts(old, wanted)
+            document = with_server_parts(old, wanted)
             if self._is_held(old.document):
                 document = namespaces.with_finalizer(document)
             if self._admission and not old.resource.is_custom:
@@ -480,7 +474,7 @@ class MemoryCluster:
         if document == old.document:
             # As a real server: a write without changes makes no version and no event.
             return old
-        if old.resource.has_generation and _has_other_content(old, document):
+        if old.resource.has_generation and has_other_content(old, document):
             generation = (old.metadata.get("generation") or 0) + 1
             document["metadata"] = {**document["metadata"], "generation": generation}
         collection = self._collection(old.resource)
@@ -573,59 +567,3 @@ class MemoryCluster:
 
 def _namespace(resource: ApiResource, metadata: JsonObject) -> str:
     return (metadata.get("namespace") or "default") if resource.namespaced else ""
-
-
-def _require_same(stored: StoredObject, *, uid: str, resource_version: str) -> None:
-    """ConflictError unless the object has the UID and the version in the request."""
-    if uid and uid != stored.uid:
-        raise precondition_failed(
-            stored.resource, stored.name, field="UID", given=uid, found=stored.uid
-        )
-    if resource_version and resource_version != str(stored.version):
-        raise modified(stored.resource, stored.name)
-
-
-def _has_other_content(old: StoredObject, new: JsonObject) -> bool:
-    """Whether anything differs besides metadata, and status where controllers write it."""
-    ignored = ("metadata", "status") if old.resource.has_status else ("metadata",)
-    before = old.document
-    return any(
-        new.get(field) != before.get(field)
-        for field in new.keys() | before.keys()
-        if field not in ignored
-    )
-
-
-def _with_server_parts(old: StoredObject, wanted: JsonObject) -> JsonObject:
-    """The wanted document with everything in it that only the server may change."""
-    fixed = ("name", "namespace", *_SERVER_FIELDS)
-    given = {
-        key: value
-        for key, value in as_object(wanted.get("metadata")).items()
-        if key not in fixed and value is not None
-    }
-    document = {
-        **wanted,
-        "apiVersion": old.document["apiVersion"],
-        "kind": old.document["kind"],
-        "metadata": {key: old.metadata[key] for key in fixed if key in old.metadata} | given,
-    }
-    if old.resource.has_status:
-        document.pop("status", None)
-        if "status" in old.document:
-            document["status"] = old.document["status"]
-    return document
-
-
-def _encode_token(version: int, last: Key) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode((version, *last))).decode()
-
-
-def _decode_token(token: str) -> tuple[int, Key]:
-    try:
-        raw = base64.urlsafe_b64decode(token)
-        version, namespace, name = msgspec.json.decode(raw, type=tuple[int, str, str])
-    except ValueError as error:  # of the encoding, the text or its content
-        problem = f"continue key is not valid: {error}"
-        raise bad_request(f"invalid continue token: {problem}") from error
-    return version, (namespace, name)

@@ -487,3 +487,22 @@ def test_objects_are_the_same_after_a_round_trip(
         return (await client.get(f"{DEFAULT_PODS}/a")).body["metadata"]["annotations"]
 
     assert serve(work) == odd
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"gracePeriodSeconds": "soon"}, id="text-for-a-number"),
+        pytest.param({"preconditions": 5}, id="number-for-an-object"),
+    ],
+)
+def test_options_of_the_wrong_type_are_refused(
+    serve: Serve, cluster: MemoryCluster, pod_document: Build, options: JsonObject
+):
+    cluster.create(PODS, pod_document("web-1"))
+
+    async def work(client: Any):
+        return await client.delete(f"{DEFAULT_PODS}/web-1", options)
+
+    assert serve(work).status == 400
+    assert cluster.find(PODS, "default", "web-1") is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubestow.apiserver.schema.builtin import schema_of
+from kubestow.apiserver.schema.builtin import _schemas, schema_of
 from kubestow.apiserver.schema.types import ANYTHING, Schema, Shape
 from kubestow.apiserver.served import ServedResource, ServedTable
 from kubestow.cluster.resources import default_resources
@@ -56,3 +56,29 @@ def test_lists_and_types_of_pods(
         list_keys,
         merge_key,
     )
+
+
+# Sent to a server and answered, not stored.
+NOT_STORED = frozenset(
+    (
+        "Binding", "DeleteOptions", "Eviction", "LocalSubjectAccessReview", "Scale",
+        "SelfSubjectAccessReview", "SelfSubjectReview", "SelfSubjectRulesReview",
+        "SubjectAccessReview", "TokenRequest", "TokenReview",
+    )
+)  # fmt: skip
+
+
+def test_every_kind_of_the_table_is_served():
+    in_table = {
+        schema.struct_name
+        for schema in _schemas().values()
+        if {"apiVersion", "kind", "metadata"} <= schema.fields.keys()
+    }
+    assert in_table - NOT_STORED == {served.resource.kind for served in SERVED}
+
+
+def test_a_group_has_its_stable_versions_only():
+    versions = {(one.resource.group, one.resource.version) for one in SERVED}
+    assert {version for group, version in versions if group == "autoscaling"} == {"v1", "v2"}
+    others = {version for group, version in versions if group != "autoscaling"}
+    assert others == {"v1", "v1alpha2"}  # pod groups have no other

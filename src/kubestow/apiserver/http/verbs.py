@@ -33,6 +33,8 @@ from kubestow.apiserver.http.routing import ApiPath
 from kubestow.apiserver.http.table import table
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.refusals import bad_request, invalid, not_allowed
+from kubestow.apiserver.schema.builtin import delete_options
+from kubestow.apiserver.schema.reading import TypeMismatchError, read
 from kubestow.apiserver.schema.types import Schema
 from kubestow.apiserver.served import ServedResource
 from kubestow.apiserver.store import StoredObject
@@ -351,6 +353,10 @@ def _delete_options(request: ObjectRequest) -> JsonObject:
     options = decoded_body(request.body, request.content_type) if request.body.strip() else {}
     if options and options.get("kind") not in (None, "DeleteOptions"):
         raise bad_request(f'a delete takes DeleteOptions, found kind "{options.get("kind")}"')
+    try:
+        options = read(options, delete_options()).document
+    except TypeMismatchError as error:
+        raise bad_request(str(error)) from error
     if (policy := request.query.text("propagationPolicy")) and not options.get("propagationPolicy"):
         options = replaced_at(options, ("propagationPolicy",), policy)
     if options.get("orphanDependents"):
@@ -360,7 +366,7 @@ def _delete_options(request: ObjectRequest) -> JsonObject:
 
 def _grace_period_s(request: ObjectRequest, options: JsonObject) -> int | None:
     given = options.get("gracePeriodSeconds")
-    return given if isinstance(given, int) else request.query.number("gracePeriodSeconds")
+    return request.query.number("gracePeriodSeconds") if given is None else given
 
 
 def refuse_verb() -> ApiError:
