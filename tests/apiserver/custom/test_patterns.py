@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.apiserver.custom.patterns import Pattern, PatternError
+from kubestow.apiserver.custom.pattern_parser import PatternError
+from kubestow.apiserver.custom.patterns import Pattern
 
 SAME_IN_BOTH = [
     r"^a$", r"a*b", r"(a|b)*c$", r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", r"x{2,3}y", r"^x{0,2}$",

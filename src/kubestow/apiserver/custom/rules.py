@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.custom.patterns import PatternError, compiled
+from kubestow.apiserver.custom.pattern_parser import PatternError
+from kubestow.apiserver.custom.patterns import compiled
 from kubestow.cluster.documents import (
     as_list,
     as_object,
