@@ -15,8 +15,8 @@ from kubestow.api.meta import JsonObject, ResourceList
 from kubestow.api.pod import DEFAULT_SCHEDULER_NAME
 from kubestow.api.quantity import ZERO, parse_quantity
 from kubestow.api.resources import CPU, MEMORY, is_hugepage
-from kubestow.apiserver.writes.device_defaults import default_claim, default_claim_template
 from kubestow.apiserver.custom.rules import default_definition
+from kubestow.apiserver.writes.device_defaults import default_claim, default_claim_template
 from kubestow.apiserver.writes.object_defaults import OBJECT_DEFAULTS
 from kubestow.apiserver.writes.workloads import (
     default_daemon_set,
