@@ -38,6 +38,12 @@ def text(*path: str, missing: str = "") -> CellOf:
     return cell
 
 
+NAME_AND_CREATION: Final[TableColumns] = (
+    NAME,
+    Column("Created At", text("metadata", "creationTimestamp"), type="date"),
+)
+
+
 def flag(*path: str) -> CellOf:
     def cell(document: JsonObject, _now_ns: int) -> bool:
         return bool(value_at(document, *path))

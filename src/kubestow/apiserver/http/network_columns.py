@@ -125,5 +125,5 @@ NETWORK_COLUMNS: Final[dict[str, TableColumns]] = {
     ),
     "endpoints": (NAME, Column("Endpoints", _endpoints), AGE),
     "servicecidrs.networking.k8s.io": (NAME, Column("CIDRs", _cidrs), AGE),
-    "ipaddresses.networking.k8s.io": (NAME, Column("ParentRef", _parent), AGE),
+    "ipaddresses.networking.k8s.io": (NAME, Column("ParentRef", _parent)),
 }

@@ -7,11 +7,12 @@ from kubestow.apiserver.http.ages import UNKNOWN, duration
 from kubestow.apiserver.http.cells import (
     AGE,
     NAME,
+    NAME_AND_CREATION,
     NONE,
     UNSET,
     WIDE,
+    count,
     integer,
-    number,
     size,
     text,
 )
@@ -19,8 +20,6 @@ from kubestow.apiserver.http.table import CellOf, Column, TableColumns
 from kubestow.cluster.documents import as_object, objects_in, value_at
 
 _METRICS_MAX: Final = 2  # shown of one autoscaler
-_CREATED_AT: Final = Column("Created At", text("metadata", "creationTimestamp"), type="date")
-_NAME_AND_CREATION: Final[TableColumns] = (NAME, _CREATED_AT)
 
 
 def _role(binding: JsonObject, _now_ns: int) -> str:
@@ -165,10 +164,10 @@ _POLICY_BINDING: Final[TableColumns] = (
 _WEBHOOKS: Final[TableColumns] = (NAME, integer(size("webhooks"), "Webhooks"), AGE)
 
 POLICY_COLUMNS: Final[dict[str, TableColumns]] = {
-    "roles.rbac.authorization.k8s.io": _NAME_AND_CREATION,
-    "clusterroles.rbac.authorization.k8s.io": _NAME_AND_CREATION,
-    "customresourcedefinitions.apiextensions.k8s.io": _NAME_AND_CREATION,
-    "limitranges": _NAME_AND_CREATION,
+    "roles.rbac.authorization.k8s.io": NAME_AND_CREATION,
+    "clusterroles.rbac.authorization.k8s.io": NAME_AND_CREATION,
+    "customresourcedefinitions.apiextensions.k8s.io": NAME_AND_CREATION,
+    "limitranges": NAME_AND_CREATION,
     "rolebindings.rbac.authorization.k8s.io": _BINDING,
     "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
     "resourcequotas": (
@@ -182,8 +181,8 @@ POLICY_COLUMNS: Final[dict[str, TableColumns]] = {
         Column("Reference", _reference),
         Column("Targets", _targets),
         Column("MinPods", text("spec", "minReplicas", missing=UNSET)),
-        number("MaxPods", "spec", "maxReplicas"),
-        number("Replicas", "status", "currentReplicas"),
+        Column("MaxPods", count("spec", "maxReplicas")),
+        Column("Replicas", count("status", "currentReplicas")),
         AGE,
     ),
     "certificatesigningrequests.certificates.k8s.io": (
@@ -213,7 +212,7 @@ POLICY_COLUMNS: Final[dict[str, TableColumns]] = {
     "flowschemas.flowcontrol.apiserver.k8s.io": (
         NAME,
         Column("PriorityLevel", text("spec", "priorityLevelConfiguration", "name")),
-        number("MatchingPrecedence", "spec", "matchingPrecedence"),
+        Column("MatchingPrecedence", count("spec", "matchingPrecedence")),
         Column("DistinguisherMethod", text("spec", "distinguisherMethod", "type", missing=NONE)),
         AGE,
         Column("MissingPL", _dangling),
@@ -233,7 +232,7 @@ POLICY_COLUMNS: Final[dict[str, TableColumns]] = {
     "controllerrevisions.apps": (
         NAME,
         Column("Controller", _controller),
-        number("Revision", "revision"),
+        Column("Revision", count("revision")),
         AGE,
     ),
     "apiservices.apiregistration.k8s.io": (
