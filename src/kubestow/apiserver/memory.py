@@ -537,9 +537,11 @@ class MemoryCluster:
 
     def _follow_definition(self, change: Change) -> None:
         self._definitions.follow(change)
-        if change.new is None:
+        name = change.key[1]
+        if change.new is not None and name in self._collections:
+            self._collections[name].redefine(self.resources.named(name))
+        elif change.new is None:
             # Its objects are gone with it, and so are the watches of them.
-            name = change.key[1]
             self._collections.pop(name, None)
             for watch in self._watches.pop(name, ()):
                 watch.close()

@@ -160,11 +160,19 @@ class Collection:
     """The objects of one resource and their recent history."""
 
     def __init__(self, resource: ApiResource, *, history_max: int) -> None:
-        self.resource: Final = resource
+        self.resource = resource
         self.objects: dict[Key, StoredObject] = {}
         self._history: deque[Change] = deque(maxlen=history_max)
         # The newest change that was dropped: no older state can be rebuilt.
         self._forgotten_version = 0
+
+    def redefine(self, resource: ApiResource) -> None:
+        """Store the objects under a changed definition of their resource."""
+        self.resource = resource
+        self.objects = {
+            key: StoredObject(resource, stored.document, stored.version)
+            for key, stored in self.objects.items()
+        }
 
     def apply(self, change: Change) -> None:
         """Make the change part of the state and of the history."""

@@ -198,3 +198,33 @@ def test_a_kind_of_a_built_in_name_gets_no_built_in_rules(serve: Serve):
         return await client.post(WIDGETS.replace("widgets", "services"), sent)
 
     assert serve(work).body["spec"] == {"size": 3, "color": "red"}
+
+
+def test_watches_of_two_versions_get_their_own_events(serve: Serve):
+    async def work(client: Any):
+        two = definition(version("v1beta1"), version("v1", storage=True))
+        await client.post(DEFINITIONS, two)
+        older = WIDGETS.replace("/v1/", "/v1beta1/")
+        async with client.watch(WIDGETS) as new, client.watch(older) as old:
+            await client.post(WIDGETS, widget())
+            return await new.next(), await old.next()
+
+    events = serve(work)
+    assert [event["object"]["apiVersion"] for event in events] == [
+        "acme.example.com/v1",
+        "acme.example.com/v1beta1",
+    ]
+
+
+def test_a_changed_definition_holds_for_existing_objects(serve: Serve):
+    async def work(client: Any):
+        await client.post(DEFINITIONS, definition(version("v1", storage=True)))
+        await client.post(WIDGETS, widget())
+        await client.patch(f"{WIDGETS}/w", {"status": {"n": 1}})
+        subresources = version("v1", storage=True, subresources=SUBRESOURCES)
+        await client.patch(f"{DEFINITIONS}/{NAME}", {"spec": {"versions": [subresources]}})
+        return await client.patch(f"{WIDGETS}/w", {"status": {"n": 2}, "spec": {"size": 5}})
+
+    body = serve(work).body
+    # The status is written through its subresource now.
+    assert (body["status"], body["spec"]["size"]) == ({"n": 1}, 5)

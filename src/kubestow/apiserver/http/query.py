@@ -13,7 +13,7 @@ from kubestow.apiserver.store import parse_version
 _TRUE: Final = ("1", "t", "T", "true", "True", "TRUE")
 _INTEGER: Final = re.compile("-?[0-9]+")
 _INT64_MAX: Final = 2**63 - 1
-_DIGITS_MAX: Final = 20  # more are out of range, whatever they are
+_DIGITS_MAX: Final = 20  # more are out of range
 _FALSE: Final = ("0", "f", "F", "false", "False", "FALSE", "")
 
 

@@ -46,11 +46,11 @@ class EventEncoder:
     def line(self, event: WatchEvent, served: ServedResource, form: Form) -> bytes:
         """An event as a line, whole or as metadata.
 
-        The version identifies the change, the group the name under which its resource is served.
+        The version identifies the change, `apiVersion` the form in which its resource is served.
         """
         if event.type == "BOOKMARK":
             return _encoded(event, served, form)
-        key = (event.stored.version, event.type, served.resource.group, form)
+        key = (event.stored.version, event.type, served.resource.api_version, form)
         line = self._lines.get(key)
         if line is None:
             if len(self._lines) >= self._kept_max:

@@ -41,7 +41,7 @@ class PublishedSchemas:
     def _reference_to(self, schema: Schema) -> JsonObject:
         name = self._names.get(id(schema))
         if name is None:
-            # Structures of one name in two packages are told apart by a number.
+            # Structures of the same name in two packages get different names.
             name = schema.type_name
             while name in self.by_name:
                 name += "_"
