@@ -1,8 +1,7 @@
 """Misspelt fields in what users write, with the field that was probably meant.
 
 The structs of `api` declare the fields that the scheduler reads; a field they lack may be wrong
-(`nodeSelectr`) or just not read (`livenessProbe`). The table of all fields
-has the answer.
+(`nodeSelectr`) or just not read (`livenessProbe`). The table of all fields has the answer.
 
 Not here: the values of fields (`api.decode`, `api.check`), requests to a server (`reading`).
 """
