@@ -153,3 +153,33 @@ def test_every_claim_ends_up_bound_and_every_pod_where_its_volume_is() -> None:
             assert term.match_expressions[0].values == ({"n1": "a", "n2": "b"}[placed[user]],)
 
     run_in_virtual_time(run())
+
+
+def test_a_binding_that_waits_for_a_volume_ends_with_the_cluster() -> None:
+    async def go() -> None:
+        clock = VirtualClock(asyncio.get_running_loop())
+        store = MemoryCluster(clock)
+        pod: JsonObject = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "default"},
+            "spec": {
+                "containers": [{"name": "c", "image": "app"}],
+                "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+            },
+        }
+        claim: JsonObject = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "c", "namespace": "default"},
+            "spec": claim_spec("late"),
+        }
+        late = storage_class("late", "example.com/disks", "WaitForFirstConsumer")
+        store.load([node("n1", "a"), late, claim, pod])
+        cluster = EmbeddedCluster(store, config(), clock)  # No controller makes the volume.
+        async with cluster.running():
+            await asyncio.sleep(5)
+            assert not cluster.scheduler.tasks.is_idle
+        assert cluster.scheduler.tasks.is_idle
+
+    run_in_virtual_time(go())

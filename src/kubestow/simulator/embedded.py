@@ -109,6 +109,8 @@ class EmbeddedCluster:
             for task in tasks:
                 with suppress(asyncio.CancelledError, Exception):
                     await task
+            # Nothing that they wait for, such as a volume, comes any more.
+            await self.scheduler.tasks.drain(0)
             await self.recorder.flush()
 
     async def settle(
