@@ -44,8 +44,9 @@ class SchedulerFactory:
     `events` makes the event sink of a profile, because the reporter of an event is the profile. A
     pod that was rejected longer ago than `max_unschedulable_ns` is tried again without an event.
     Extenders bind in a thread, except in virtual time, which would not wait for it. `rng` breaks
-    ties where extenders or older versions do so at random. `may_bind` is awaited before each
-    binding is written.
+    ties where extenders or older versions do so at random; with `leaves_to_chance` plugins, too, do
+    at random what upstream's do, instead of the same in every run. `may_bind` is awaited before
+    each binding is written.
     """
 
     binder_type = Binder
@@ -65,6 +66,7 @@ class SchedulerFactory:
     max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS
     listeners: Sequence[DecisionListener] = ()
     may_bind: BindPermission | None = None
+    leaves_to_chance: bool = False
     extenders_in_thread: bool = True
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
@@ -95,6 +97,7 @@ class SchedulerFactory:
                 feature_gates=self.gates,
                 metrics=self.metrics,
                 extenders=extenders.extenders if extenders is not None else (),
+                rng=self.rng if self.leaves_to_chance else None,
             )
             handles.append(handle)
             return handle

@@ -4,6 +4,8 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.objects import ClusterObjects
@@ -80,3 +82,5 @@ class Handle:
     feature_gates: FeatureGates = DEFAULT_GATES
     extenders: Sequence[PreemptExtender] = ()
     metrics: PluginMetrics = NO_PLUGIN_METRICS
+    # For what upstream leaves to chance; None takes the first of several.
+    rng: np.random.Generator | None = None

@@ -117,6 +117,8 @@ class SchedulerProcess:
             metrics=metrics.scheduler,
             max_unschedulable_ns=int(options.pod_max_in_unschedulable_pods),
             may_bind=None if self.leadership is None else self.leadership.wait_valid,
+            leaves_to_chance=True,
+            rng=rng,
         ).build()
         metrics.scheduler.observe(self.scheduler)
         self.watcher = ClusterWatcher(connections.main, self.scheduler, clock, rng)

@@ -238,10 +238,10 @@ def test_enough_candidates_end_the_search(make_cluster: type) -> None:
     )
     decision = cluster.decide(make_pod("p", cpu="2", priority=10))
     assert nominated(decision) == "n1"
-    plugin = plugin_of(cluster)
-    plugin.offset = 3
+    cluster.handle.rng = np.random.default_rng(12)  # Draws 3 of 0 to 5.
     assert nominated(cluster.decide(make_pod("q", cpu="2", priority=10))) == "n4"
-    found = plugin.evaluate_all(decision.state, decision.pod, decision.diagnosis)
+    cluster.handle.rng = None
+    found = plugin_of(cluster).evaluate_all(decision.state, decision.pod, decision.diagnosis)
     assert found.candidates_by_row().rows.tolist() == list(range(6))
 
 

@@ -48,9 +48,6 @@ class DefaultPreemption:
         self._handle = handle
         self._is_async = handle.feature_gates.enabled("SchedulerAsyncPreemption")
         self.executor = Executor(self.name, handle, is_async=self._is_async)
-        # Where the search begins, counted in nodes that may become candidates. Upstream chooses it
-        # at random for every pod; here the same cluster gives the same victims unless it is set.
-        self.offset = 0
         self._budgets: BudgetTable | None = None
         self._budgets_version = -1
         self._records = TrialRecords()
@@ -152,10 +149,19 @@ class DefaultPreemption:
         )
         dry_run.search(
             evaluator,
-            np.roll(rows, -self.offset) if self.offset else rows,
+            np.roll(rows, -self._first_of(len(rows))),
             None if is_exhaustive else wanted,
         )
         return dry_run
+
+    def _first_of(self, count: int) -> int:
+        """Where the search begins, counted in nodes that may become candidates (spec 08 A5).
+
+        At random, as upstream, so that pods that preempt at the same time choose different nodes;
+        without chance the same cluster gives the same victims.
+        """
+        rng = self._handle.rng
+        return 0 if rng is None else int(rng.integers(count))
 
     def _budget_table(self) -> BudgetTable | None:
         budgets = self._handle.objects.pod_disruption_budgets
