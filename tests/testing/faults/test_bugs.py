@@ -107,7 +107,7 @@ BUGS = (
     Bug("a new node wakes no pod", EventHandlers, "node_added", _adds_silently, 6),
     Bug("a deleted pod wakes no pod", EventHandlers, "_cache_delete", _deletes_silently, 0),
     Bug("unseen deletions are ignored", EventHandlers, "pod_deleted_unseen", _nothing, 0),
-    Bug("bound pods stay in the queue", EventHandlers, "pod_updated", _ignores_assignment, 3),
+    Bug("bound pods stay in the queue", EventHandlers, "pod_updated", _ignores_assignment, 45),
     Bug("a lease is never lost", LeaderElector, "_renew_in_time", _always_renewed, 0),
     Bug("a paused leader goes on binding", LeaderElector, "wait_valid", _returns, 134),
     Bug("assumed pods are not confirmed", Cache, "add_pod", _confirms_nothing, 0),

@@ -17,6 +17,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import Clock
 from kubestow.cluster.resources import PODS
 from kubestow.engine.scheduler import Scheduler
+from kubestow.queue.queue import SchedulingQueue
 from kubestow.service.debugger import difference
 from kubestow.service.run import SchedulerProcess
 from kubestow.testing.faults.replica import Replica
@@ -179,8 +180,9 @@ class Invariants:
             )
 
     def _check_forgotten(self, name: str, scheduler: Scheduler) -> None:
-        for pod, node_name in fitting_pods(scheduler):
-            self._report("no pod forgotten", f"{pod} waits at {name} though it fits on {node_name}")
+        for pod in fitting_pods(scheduler):
+            text = f"{pod.name} waits at {name} though it fits on {pod.node_name}"
+            self._report("no pod forgotten", text)
 
     # --- the server's truth ---
 
@@ -196,15 +198,33 @@ class Invariants:
         return next((pod.metadata.name for pod in self._pods() if pod.metadata.uid == uid), uid)
 
 
-def fitting_pods(scheduler: Scheduler) -> list[tuple[str, str]]:
-    """Waiting pods that would be placed if they were tried now, and where."""
-    found: list[tuple[str, str]] = []
+class FittingPod(NamedTuple):
+    """A waiting pod that would be placed if it were tried now."""
+
+    name: str
+    node_name: str
+    rejectors: frozenset[str]
+
+    @property
+    def waits_for_flush(self) -> bool:
+        """Whether upstream leaves such pods to the flush.
+
+        Its hint of InterPodAffinity looks at the pod's own terms. A pod that the anti-affinity of
+        others keeps away is not woken by a new node.
+        """
+        return "InterPodAffinity" in self.rejectors
+
+
+def fitting_pods(scheduler: Scheduler) -> list[FittingPod]:
+    assert isinstance(scheduler.queue, SchedulingQueue)
+    found: list[FittingPod] = []
     scheduler.snapshot.refresh(scheduler.cache)
-    for pod in scheduler.queue.pending_pods()[0]:
+    for _, queued_pod in list(scheduler.queue.waiting()):
+        pod = queued_pod.pod
         if pod.spec.scheduling_gates or is_terminating(pod):
             continue
         profile = scheduler.profiles[pod.spec.scheduler_name]
         decision = scheduler.decider.decide(profile, PodInfo(pod))
         if decision.is_scheduled:
-            found.append((pod.metadata.name, decision.node_name))
+            found.append(FittingPod(queued_pod.key, decision.node_name, queued_pod.rejectors))
     return found

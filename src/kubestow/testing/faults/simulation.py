@@ -104,9 +104,8 @@ class FaultSimulation:
             self._do(action)
         await self._calm_down()
         settled = await self._settle()
-        if settled and (late := self._waiting_for_flush()):
-            # Some hints of upstream miss what helps a pod; such pods wait for the flush.
-            self._faults["placed by the flush only"] += late
+        if settled and self._only_flush_helps():
+            self._faults["waited for the flush"] += 1
             await asyncio.sleep(FLUSH_S)
             settled = await self._settle()
         self.invariants.judge_end(self.replicas.values(), has_settled=settled)
@@ -212,9 +211,11 @@ class FaultSimulation:
                 return True
         return False
 
-    def _waiting_for_flush(self) -> int:
+    def _only_flush_helps(self) -> bool:
+        """Whether some pods fit though they wait, all of them such as upstream forgets."""
         processes = [replica.process for replica in self.replicas.values() if replica.is_leading]
-        return sum(len(fitting_pods(process.scheduler)) for process in processes if process)
+        found = [pod for process in processes if process for pod in fitting_pods(process.scheduler)]
+        return bool(found) and all(pod.waits_for_flush for pod in found)
 
     async def _close(self) -> None:
         for replica in self.replicas.values():
