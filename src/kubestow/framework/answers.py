@@ -44,18 +44,26 @@ def shown(answer: object) -> str:
     if answer is None or isinstance(answer, _SHOWN_AS_THEY_ARE):
         # Python refuses to write integers of thousands of digits.
         with suppress(Exception):
-            return _SHORT.repr(answer)
+            return _SHORT.repr(cast(object, answer))
     if isinstance(answer, type):
         return f"the class {answer.__name__}"
-    return f"an object of type {type(answer).__name__}"
+    return f"an object of type {type(cast(object, answer)).__name__}"
 
 
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 60
 
 
-def fits_int64(number: "int | np.integer[Any]") -> bool:
-    return -MAX_INT64 - 1 <= number <= MAX_INT64
+def is_int64(answer: object) -> bool:
+    """Whether the answer is a whole number that fits in 64 bits."""
+    if not isinstance(answer, int | np.integer):
+        return False
+    return -MAX_INT64 - 1 <= int(cast(int, answer)) <= MAX_INT64
+
+
+def _entries(answer: object) -> tuple[object, ...] | None:
+    """The entries of a tuple; None if the answer is none."""
+    return cast(tuple[object, ...], answer) if isinstance(answer, tuple) else None
 
 
 def status_answer(answer: object, plugin: str, method: str) -> Status | None:
@@ -73,7 +81,7 @@ def no_answer(answer: object, plugin: str, method: str) -> None:
 def truth_answer(answer: object, plugin: str, method: str) -> bool:
     # A comparison of NumPy values does not return a bool.
     if isinstance(answer, bool | np.bool_):
-        return bool(answer)
+        return bool(cast(bool, answer))
     raise wrong_answer(plugin, method, answer, "True or False")
 
 
@@ -126,17 +134,17 @@ def score_answer(answer: object, plugin: str, count: int) -> IntArray:
     """Raw scores; one number stands for the score of all nodes."""
     if not isinstance(answer, int | np.integer):
         return array_answer(answer, plugin, "scores", count)
-    number = int(cast(int, answer))
-    if not fits_int64(number):
-        raise wrong_answer(plugin, "score", answer, "a number that fits in 64 bits")
+    number = cast(int, answer)
+    if not is_int64(number):
+        raise wrong_answer(plugin, "score", number, "a number that fits in 64 bits")
     return np.full(count, number, np.int64)
 
 
 def post_filter_answer(answer: object, plugin: str) -> tuple[PostFilterResult | None, Status]:
     allowed = "a tuple of a PostFilterResult or None, and a Status"
-    if not isinstance(answer, tuple):
+    parts = _entries(answer)
+    if parts is None:
         raise wrong_answer(plugin, "post_filter", answer, allowed)
-    parts = cast(tuple[object, ...], answer)
     if len(parts) != 2:
         raise wrong_answer(plugin, f"post_filter with {len(parts)} entries", answer, allowed)
     result, status = parts
@@ -151,16 +159,17 @@ def post_filter_answer(answer: object, plugin: str) -> tuple[PostFilterResult | 
     node_name, victims = cast(tuple[object, object], result)
     if not isinstance(node_name, str):
         raise wrong_answer(plugin, "post_filter as the nominated node", node_name, "a name")
-    if not isinstance(victims, tuple) or not all(
-        isinstance(victim, PodInfo) for victim in cast(tuple[object, ...], victims)
-    ):
+    pods = _entries(victims)
+    if pods is None or not all(isinstance(pod, PodInfo) for pod in pods):
         raise wrong_answer(plugin, "post_filter as the victims", victims, "a tuple of PodInfo")
     return result, status
 
 
 def permit_answer(answer: object, plugin: str) -> tuple[Status | None, float]:
     """The status, and for Wait the timeout in seconds; else 0."""
-    parts = cast(tuple[object, ...], answer) if isinstance(answer, tuple) else (answer, 0)
+    parts = _entries(answer)
+    if parts is None:
+        parts = (answer, 0)
     if len(parts) != 2:
         allowed = "a tuple of a Status or None, and a number of seconds"
         raise wrong_answer(plugin, f"permit with {len(parts)} entries", answer, allowed)
@@ -169,14 +178,14 @@ def permit_answer(answer: object, plugin: str) -> tuple[Status | None, float]:
         return status, 0
     timeout_s = parts[1]
     # NaN is not above anything.
-    if not isinstance(timeout_s, Real) or not timeout_s > _DURATION_S_MIN:
+    if not isinstance(timeout_s, Real) or not cast(float, timeout_s) > _DURATION_S_MIN:
         raise wrong_answer(plugin, "permit as the timeout", timeout_s, "a number of seconds")
     return status, cast(float, timeout_s)
 
 
 def pre_flight_answer(answer: object, plugin: str) -> PreFlight:
-    parts = cast(tuple[object, ...], answer) if isinstance(answer, tuple) else ()
-    if len(parts) != 2:
+    parts = _entries(answer)
+    if parts is None or len(parts) != 2:
         raise wrong_answer(plugin, "pre_bind_pre_flight", answer, "a PreFlight")
     status = status_answer(parts[0], plugin, "pre_bind_pre_flight as the status")
     allow_parallel = truth_answer(parts[1], plugin, "pre_bind_pre_flight as allow_parallel")

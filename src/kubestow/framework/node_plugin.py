@@ -19,7 +19,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.errors import WrongAnswerError
-from kubestow.framework.answers import fits_int64, shown
+from kubestow.framework.answers import is_int64, shown
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reuse
@@ -103,7 +103,7 @@ class NodeScore(NodePlugin, ABC):
         scores: list[object] = [self.score_node(pod.pod, node) for node in nodes.node_objects()]
         for position, score in enumerate(scores):
             # NumPy would cut 0.7 to 0 without an error.
-            if not isinstance(score, int | np.integer) or not fits_int64(score):
+            if not is_int64(score):
                 raise WrongAnswerError(
                     f"score_node returned {shown(score)} for node "
                     f'"{nodes.names[position]}", expected a whole number of at most 64 bits'

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from kubestow.api.meta import object_ref
 from kubestow.api.pod import Pod
@@ -50,7 +50,7 @@ def _answer_of(listener: Listener, pod: Pod, old: object, new: object) -> Hint:
     if listener.hint is None:
         return Hint.QUEUE
     # The declared type is not trusted: a plugin of a user may not have been type-checked.
-    answer: object = listener.hint(pod, old, new)
+    answer = cast(object, listener.hint(pod, old, new))
     if isinstance(answer, Hint):
         return answer
     raise wrong_answer(listener.plugin, "a hint", answer, "Hint.QUEUE or Hint.SKIP")
