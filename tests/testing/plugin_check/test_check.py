@@ -14,7 +14,15 @@ from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import ManualClock
 from kubestow.testing.plugin_check import PluginReport, check_plugin
 from kubestow.testing.plugin_check.answers import AGAIN, FORMS, ONE, ORDER, TYPES
-from kubestow.testing.plugin_check.check import EMPTY, QUEUE, REUSE, SCHEDULER, SIGNATURES
+from kubestow.testing.plugin_check.check import (
+    EMPTY,
+    POST_FILTER,
+    QUEUE,
+    REUSE,
+    SCHEDULER,
+    SIGNATURES,
+    TRIALS,
+)
 from kubestow.testing.plugin_check.generated import Generator, label_texts
 
 
@@ -122,6 +130,49 @@ class WrongHint(OnlyBlue):
         return [on(Resource.NODE, Action.ADD, lambda pod, old, new: True)]
 
 
+class CountsApps(Plain):
+    """At most one pod of an app in all nodes together. The state follows removed pods only."""
+
+    def pre_filter(self, state: Any, pod: Any, nodes: Any) -> Any:
+        running = [other for info in nodes.infos() for other in info.pods]
+        state.write("P", Count(sum("app" in other.pod.metadata.labels for other in running)))
+
+    def remove_pod(self, state: Any, pod: Any, removed: Any, row: int) -> Any:
+        state.read("P")[0] -= "app" in removed.pod.metadata.labels
+
+    def add_pod(self, state: Any, pod: Any, added: Any, row: int) -> Any: ...
+
+    def filter(self, state: Any, pod: Any, nodes: Any) -> Any:
+        return np.full(len(nodes), state.read("P")[0], np.int64)
+
+    def filter_status(self, state: Any, code: int) -> Status:
+        return Status.unschedulable(f"{code} pods of an app")
+
+
+class Count(list[int]):
+    def __init__(self, count: int) -> None:
+        super().__init__([count])
+
+    def clone(self) -> "Count":
+        return Count(self[0])
+
+
+class IgnoresRemovedPods(CountsApps):
+    def remove_pod(self, state: Any, pod: Any, removed: Any, row: int) -> Any: ...
+
+
+class FollowsPods(CountsApps):
+    """Without fault."""
+
+    def add_pod(self, state: Any, pod: Any, added: Any, row: int) -> Any:
+        state.read("P")[0] += "app" in added.pod.metadata.labels
+
+
+class WrongPostFilter(Plain):
+    def post_filter(self, state: Any, pod: Any, diagnosis: Any) -> Any:
+        return None
+
+
 class WrongTimeout(Plain):
     def permit(self, state: Any, pod: Any, node_name: str) -> Any:
         return Status.wait(), "5s"
@@ -175,6 +226,9 @@ def report_on(plugin: type, args: object = None) -> PluginReport:
         (WaitsInAFilter, SIGNATURES, "filter is declared with async def"),
         (NoOrder, QUEUE, 'plugin "P" returned True from less both ways'),
         (WrongHint, QUEUE, 'plugin "P" returned True from a hint'),
+        (CountsApps, TRIALS, "after the pod was added again"),
+        (IgnoresRemovedPods, TRIALS, "in a cluster without the pod"),
+        (WrongPostFilter, POST_FILTER, 'plugin "P" returned None from post_filter'),
         (WrongTimeout, SCHEDULER, "returned '5s' from permit as the timeout"),
     ],
 )
@@ -186,7 +240,7 @@ def test_a_fault_is_found(plugin: type, check: str, text: str) -> None:
     assert not report.durations or check in (REUSE, SCHEDULER)
 
 
-@pytest.mark.parametrize("plugin", [OnlyBlue, BothForms, Replaces])
+@pytest.mark.parametrize("plugin", [OnlyBlue, BothForms, Replaces, FollowsPods])
 def test_plugins_without_fault_pass(plugin: type) -> None:
     report = report_on(plugin)
     assert not report.has_failed

@@ -151,6 +151,11 @@ class Asked:
             _raise_error(answer)
             if isinstance(answer, Status) and not answer.is_success:
                 return None
+        return self.filtered(state, nodes)
+
+    def filtered(self, state: CycleState, nodes: Nodes) -> list[Status | None]:
+        """The verdicts with a state that PreFilter has prepared."""
+        assert self._filter is not None
         try:
             codes = filter_of(self._filter.plugin, self._name, state, self.pod, nodes)
         except FilterError as error:

@@ -13,12 +13,22 @@ from kubestow.clock import Clock
 from kubestow.framework.answers import status_answer, truth_answer, wrong_answer
 from kubestow.framework.events import Action, Hint, Registrations, Resource
 from kubestow.framework.faults import fault_error
-from kubestow.framework.plugin import EventPlugin, PreEnqueuePlugin, QueueSortPlugin
+from kubestow.framework.plugin import (
+    EventPlugin,
+    FilterPlugin,
+    PostFilterPlugin,
+    PreEnqueuePlugin,
+    PreFilterExtensions,
+    QueueSortPlugin,
+)
 from kubestow.framework.reuse import reuse_of
+from kubestow.framework.runner import run_post_filter
+from kubestow.framework.status import Code
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.queue import QueuedPod
 from kubestow.simulator.simulation import Simulation, SimulationResult
 from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.testing.builders import make_pod
 from kubestow.testing.plugin_check.answers import (
     ANSWER_CHECKS,
     FORMS,
@@ -39,6 +49,8 @@ from kubestow.testing.plugin_check.report import (
 )
 from kubestow.testing.plugin_check.reuse import reuse_fault
 from kubestow.testing.plugin_check.signatures import methods_of, signature_faults
+from kubestow.testing.plugin_check.trials import trial_faults
+from kubestow.testing.profiles import make_profile
 
 _SEEDS: Final = range(6)
 _NODE_COUNT: Final = 12
@@ -50,6 +62,8 @@ SIGNATURES: Final = "methods and their parameters"
 EMPTY: Final = "a cluster without nodes"
 QUEUE: Final = "pre_enqueue, less and hints"
 REUSE: Final = "reuse"
+TRIALS: Final = "add_pod and remove_pod"
+POST_FILTER: Final = "post_filter"
 SCHEDULER: Final = "a whole scheduler"
 
 
@@ -66,6 +80,8 @@ def check_plugin(reference: str, args: object, clock: Clock) -> PluginReport:
         findings += _findings_of_answers(loaded, texts)
         findings.append(_finding(EMPTY, _faults_without_nodes(loaded, texts)))
         findings.append(_queue_finding(loaded, texts))
+        findings.append(_trial_finding(loaded, texts))
+        findings.append(_post_filter_finding(loaded, texts))
         # What follows repeats a fault that was found already, for every pod.
         if not _have_failed(findings):
             findings.append(_reuse_finding(loaded, texts))
@@ -192,6 +208,33 @@ def _ask(hint: Callable[..., object], pod: Pod, old: object, new: object, name: 
     answer = hint(pod, old, new)
     if not isinstance(answer, Hint):
         raise wrong_answer(name, "a hint", answer, "Hint.QUEUE or Hint.SKIP")
+
+
+# --- preemption ---
+
+
+def _trial_finding(loaded: Loaded, texts: LabelTexts) -> Finding:
+    plugin = Side(loaded, reuses_answers=False).plugin
+    if not isinstance(plugin, PreFilterExtensions) or not isinstance(plugin, FilterPlugin):
+        return Finding(check=TRIALS, result=SKIPPED, detail="the plugin has none of them")
+    found = (
+        f"seed {seed}: {fault}"
+        for seed in _SEEDS
+        for fault in trial_faults(loaded, Generator(seed, texts))
+    )
+    return _finding(TRIALS, found)
+
+
+def _post_filter_finding(loaded: Loaded, texts: LabelTexts) -> Finding:
+    side, _ = _cluster(loaded, Generator(0, texts), _NODE_COUNT)
+    if not isinstance(side.plugin, PostFilterPlugin):
+        return Finding(check=POST_FILTER, result=SKIPPED, detail="the plugin has none")
+    too_large = PodInfo(make_pod("too-large", cpu="1000", priority=9))
+    side.objects.put(too_large.pod)
+    decision = side.decide_again(too_large)
+    alone = make_profile(side.plugin)
+    _, status = run_post_filter(alone, decision.state, too_large, decision.diagnosis)
+    return _finding(POST_FILTER, [status.message] if status.code is Code.ERROR else [])
 
 
 # --- reuse and the whole scheduler ---

@@ -75,6 +75,10 @@ class Side:
 
     def decide(self, cache: Cache, pod: PodInfo) -> Decision:
         self.snapshot.refresh(cache)
+        return self.decide_again(pod)
+
+    def decide_again(self, pod: PodInfo) -> Decision:
+        """On the snapshot as it is."""
         return self._decider.decide(self.profile, pod)
 
     def show(self, cache: Cache, nodes: Sequence[Node], pods: Sequence[Pod]) -> None:
