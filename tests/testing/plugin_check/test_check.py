@@ -192,6 +192,19 @@ class BothForms(OnlyBlue):
         return [on(Resource.NODE, Action.ADD, lambda pod, old, new: Hint.QUEUE)]
 
 
+class ScoresWhatItAccepts(Plain):
+    """Without fault: scores of nodes that it rejects itself would be below 0."""
+
+    def filter(self, state: Any, pod: Any, nodes: Any) -> Any:
+        return (nodes.pod_count > 0).astype(np.int64)
+
+    def filter_status(self, state: Any, code: int) -> Status:
+        return Status.unschedulable("node(s) had pods")
+
+    def score(self, state: Any, pod: Any, nodes: Any) -> Any:
+        return -nodes.pod_count
+
+
 class Replaces(Plain):
     """Without fault: orders the queue."""
 
@@ -240,11 +253,13 @@ def test_a_fault_is_found(plugin: type, check: str, text: str) -> None:
     assert not report.durations or check in (REUSE, SCHEDULER)
 
 
-@pytest.mark.parametrize("plugin", [OnlyBlue, BothForms, Replaces, FollowsPods])
+@pytest.mark.parametrize(
+    "plugin", [OnlyBlue, BothForms, Replaces, FollowsPods, ScoresWhatItAccepts]
+)
 def test_plugins_without_fault_pass(plugin: type) -> None:
     report = report_on(plugin)
     assert not report.has_failed
-    assert {one.method for one in report.durations} == {"filter"} & {*report.methods}
+    assert {one.method for one in report.durations} == {"filter", "score"} & {*report.methods}
 
 
 @pytest.mark.slow
@@ -265,6 +280,15 @@ def test_plugins_of_our_own_pass(name: str) -> None:
 def test_what_no_scheduler_starts_with_is_refused(name: str, text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         check_plugin(f"{__name__}:{name}", None, ManualClock())
+
+
+def test_keys_that_are_used_as_numbers_have_numbers() -> None:
+    assert all(value.isdigit() for value in label_texts(Watts(), None)["watts"])
+
+
+class Watts(OnlyBlue):
+    def filter_node(self, pod: Any, node: Any) -> Any:
+        return int(node.metadata.labels.get("watts", "0")) > 1 or "watts-are-few"
 
 
 def test_labels_are_those_that_the_module_names() -> None:

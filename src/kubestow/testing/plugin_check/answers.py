@@ -54,13 +54,13 @@ class Answers(NamedTuple):
     """Of one pod about some nodes; None where the plugin leaves the pod out.
 
     verdicts   per node the status, None where it passes
-    raw        per node the score before `normalize`
-    scores     after it
+    raw        per node the score before `normalize`, None where it does not pass
+    scores     the same after it
     """
 
     verdicts: list[Status | None] | None
-    raw: list[int] | None
-    scores: list[int] | None
+    raw: list[int | None] | None
+    scores: list[int | None] | None
 
 
 def answer_faults(side: Side, pod: PodInfo, rng: np.random.Generator) -> Iterator[Fault]:
@@ -133,14 +133,24 @@ class Asked:
 
     def answers(self, nodes: Nodes) -> Answers:
         """Of an attempt with these nodes."""
-        raw, scores = self.scores(nodes)
-        return Answers(self.verdicts(nodes), raw, scores)
+        verdicts = self.verdicts(nodes)
+        passing = _passing(verdicts, nodes)
+        raw, scores = self.scores(nodes.subset(passing))
+        return Answers(
+            verdicts, _spread(raw, passing, len(nodes)), _spread(scores, passing, len(nodes))
+        )
 
     def alone(self, nodes: Nodes) -> Answers:
         """The same for a part of the nodes, prepared with all."""
-        state = self._prepared_scores(self._all)
-        raw = None if state is None else self._raw(state, nodes).tolist()
-        return Answers(self.verdicts(nodes), raw, None)
+        verdicts = self.verdicts(nodes)
+        passing = _passing(verdicts, nodes)
+        state = self._prepared_scores(self.feasible(self._all))
+        raw = None if state is None else self._raw(state, nodes.subset(passing)).tolist()
+        return Answers(verdicts, _spread(raw, passing, len(nodes)), None)
+
+    def feasible(self, nodes: Nodes) -> Nodes:
+        """Those that the plugin does not reject: only these are scored."""
+        return nodes.subset(_passing(self.verdicts(nodes), nodes))
 
     def verdicts(self, nodes: Nodes) -> list[Status | None] | None:
         if self._filter is None:
@@ -164,7 +174,7 @@ class Asked:
         return [self._decoded(state, code) for code in listed]
 
     def scores(self, nodes: Nodes) -> tuple[list[int] | None, list[int] | None]:
-        """Before normalising and after it."""
+        """Of feasible nodes, before normalising and after it."""
         state = self._prepared_scores(nodes)
         if state is None:
             return None, None
@@ -233,10 +243,30 @@ def _form_faults(asked: Asked, nodes: Nodes) -> Iterator[Fault]:
         if found != single:
             yield Fault(FORMS, f"verdicts differ: {_difference(single, found, nodes)}")
     if isinstance(plugin, NodeScore):
+        nodes = asked.feasible(nodes)
         scores: list[int] = NodeScore.score(plugin, state, asked.pod, nodes).tolist()
         raw, _ = asked.scores(nodes)
         if raw != scores:
             yield Fault(FORMS, f"scores differ: {_difference(scores, raw, nodes)}")
+
+
+def _passing(verdicts: list[Status | None] | None, nodes: Nodes) -> npt.NDArray[np.intp]:
+    """The positions of the nodes that pass; all if the plugin does not filter them."""
+    if verdicts is None:
+        return np.arange(len(nodes))
+    return np.array([i for i, status in enumerate(verdicts) if status is None], np.intp)
+
+
+def _spread(
+    values: list[int] | None, positions: npt.NDArray[np.intp], count: int
+) -> list[int | None] | None:
+    """The values at their positions among all nodes."""
+    if values is None:
+        return None
+    spread: list[int | None] = [None] * count
+    for position, value in zip(positions.tolist(), values, strict=True):
+        spread[position] = value
+    return spread
 
 
 def _raise_error(answer: object) -> None:

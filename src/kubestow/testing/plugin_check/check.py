@@ -280,11 +280,13 @@ def _durations(loaded: Loaded, texts: LabelTexts, clock: Clock) -> Iterator[Dura
         for pod in pods:
             asked = Asked(side, pod)
             ask = asked.verdicts if method == "filter" else asked.scores
-            longest_s = max(longest_s, min(_seconds(ask, nodes, clock) for _ in range(2)))
+            answered = nodes if method == "filter" else asked.feasible(nodes)
+            duration_s = min(_seconds(ask, answered, clock) for _ in range(2))
+            longest_s = max(longest_s, duration_s / max(len(answered), 1))
         yield Duration(
             method=method,
             node_count=len(nodes),
-            microseconds_per_node=round(longest_s * 1e6 / len(nodes), 3),
+            microseconds_per_node=round(longest_s * 1e6, 3),
         )
 
 

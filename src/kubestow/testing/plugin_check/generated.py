@@ -34,7 +34,13 @@ def label_texts(plugin: object, args: object) -> LabelTexts:
             others = [text for text in usable if text != key and "/" not in text]
             found.setdefault(key, []).extend(others)
     shown = list(found.items())[:_KEYS_SHOWN]
-    return {key: tuple(dict.fromkeys((*values, *_NUMBERS))) for key, values in shown}
+    return {key: _values(values) for key, values in shown}
+
+
+def _values(texts: Sequence[str]) -> tuple[str, ...]:
+    """A key that is used together with a number has numbers only."""
+    numbers = [text for text in texts if text.isdigit()]
+    return tuple(dict.fromkeys((*(numbers or texts), *_NUMBERS)))
 
 
 def _texts_in_module(module_name: str) -> Iterator[list[str]]:
