@@ -17,12 +17,12 @@ from kubestow.service.output import DataFormat, Table, print_data
 from kubestow.testing.plugin_check import PluginReport, check_plugin
 
 
-class Action(StrEnum):
+class PluginAction(StrEnum):
     CHECK = "check"
 
 
 def plugin(
-    action: Annotated[Action, typer.Argument(metavar="check", help="What to do.")],
+    action: Annotated[PluginAction, typer.Argument(metavar="check", help="What to do.")],
     reference: Annotated[
         str, typer.Argument(metavar="MODULE:CLASS", help="The plugin, as in a configuration.")
     ],

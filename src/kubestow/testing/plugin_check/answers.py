@@ -43,14 +43,14 @@ FORMS: Final = "filter_node and score_node against filter and score"
 ANSWER_CHECKS: Final = (TYPES, ONE, ORDER, AGAIN, FORMS)
 
 
-class Fault(NamedTuple):
+class AnswerFault(NamedTuple):
     """Where and how an answer is wrong."""
 
     check: str
     text: str
 
 
-class Answers(NamedTuple):
+class PodAnswers(NamedTuple):
     """Of one pod about some nodes; None where the plugin leaves the pod out.
 
     verdicts   per node the status, None where it passes
@@ -63,14 +63,14 @@ class Answers(NamedTuple):
     scores: list[int | None] | None
 
 
-def answer_faults(side: Side, pod: PodInfo, rng: np.random.Generator) -> Iterator[Fault]:
+def answer_faults(side: Side, pod: PodInfo, rng: np.random.Generator) -> Iterator[AnswerFault]:
     """What is wrong with the answers about one pod; at most one fault per check."""
     everything = nodes_of(side.snapshot)
     asked = Asked(side, pod)
     try:
         whole = asked.answers(everything)
     except PluginError as error:
-        yield Fault(TYPES, str(error))
+        yield AnswerFault(TYPES, str(error))
         return
     order = rng.permutation(len(everything))
     for check, view, places in (
@@ -89,25 +89,25 @@ def answer_faults(side: Side, pod: PodInfo, rng: np.random.Generator) -> Iterato
 
 def _compared(
     check: str,
-    whole: Answers,
-    ask: Callable[[], Answers],
+    whole: PodAnswers,
+    ask: Callable[[], PodAnswers],
     places: npt.NDArray[np.intp],
     view: Nodes,
-) -> Iterator[Fault]:
+) -> Iterator[AnswerFault]:
     """Compare with the entries of the whole at these places."""
     try:
         part = ask()
     except PluginError as error:
-        yield Fault(check, str(error))
+        yield AnswerFault(check, str(error))
         return
-    for what, all_values, values in zip(Answers._fields, whole, part, strict=True):
+    for what, all_values, values in zip(PodAnswers._fields, whole, part, strict=True):
         if check == ONE and what == "scores":
             continue  # Scores of other nodes are part of normalising.
         wanted: list[Any] | None = None
         if all_values is not None:
             wanted = [all_values[place] for place in places.tolist()]
         if values != wanted:
-            yield Fault(check, f"{what} differ: {_difference(wanted, values, view)}")
+            yield AnswerFault(check, f"{what} differ: {_difference(wanted, values, view)}")
             return
 
 
@@ -131,22 +131,22 @@ class Asked:
         self._filter = next((one for one in profile.filter_steps if one.name == self._name), None)
         self._score = next((one for one in profile.score_steps if one.name == self._name), None)
 
-    def answers(self, nodes: Nodes) -> Answers:
+    def answers(self, nodes: Nodes) -> PodAnswers:
         """Of an attempt with these nodes."""
         verdicts = self.verdicts(nodes)
         passing = _passing(verdicts, nodes)
         raw, scores = self.scores(nodes.subset(passing))
-        return Answers(
+        return PodAnswers(
             verdicts, _spread(raw, passing, len(nodes)), _spread(scores, passing, len(nodes))
         )
 
-    def alone(self, nodes: Nodes) -> Answers:
+    def alone(self, nodes: Nodes) -> PodAnswers:
         """The same for a part of the nodes, prepared with all."""
         verdicts = self.verdicts(nodes)
         passing = _passing(verdicts, nodes)
         state = self._prepared_scores(self.feasible(self._all))
         raw = None if state is None else self._raw(state, nodes.subset(passing)).tolist()
-        return Answers(verdicts, _spread(raw, passing, len(nodes)), None)
+        return PodAnswers(verdicts, _spread(raw, passing, len(nodes)), None)
 
     def feasible(self, nodes: Nodes) -> Nodes:
         """Those that the plugin does not reject: only these are scored."""
@@ -230,7 +230,7 @@ def has_two_forms(plugin: object) -> bool:
     )
 
 
-def _form_faults(asked: Asked, nodes: Nodes) -> Iterator[Fault]:
+def _form_faults(asked: Asked, nodes: Nodes) -> Iterator[AnswerFault]:
     plugin, state = asked.plugin, CycleState()
     if not has_two_forms(plugin):
         return
@@ -241,13 +241,13 @@ def _form_faults(asked: Asked, nodes: Nodes) -> Iterator[Fault]:
         whole = asked.verdicts(nodes) or []
         found = [None if one is None else one.with_plugin("") for one in whole]
         if found != single:
-            yield Fault(FORMS, f"verdicts differ: {_difference(single, found, nodes)}")
+            yield AnswerFault(FORMS, f"verdicts differ: {_difference(single, found, nodes)}")
     if isinstance(plugin, NodeScore):
         nodes = asked.feasible(nodes)
         scores: list[int] = NodeScore.score(plugin, state, asked.pod, nodes).tolist()
         raw, _ = asked.scores(nodes)
         if raw != scores:
-            yield Fault(FORMS, f"scores differ: {_difference(scores, raw, nodes)}")
+            yield AnswerFault(FORMS, f"scores differ: {_difference(scores, raw, nodes)}")
 
 
 def _passing(verdicts: list[Status | None] | None, nodes: Nodes) -> npt.NDArray[np.intp]:
