@@ -253,6 +253,7 @@ def test_a_fault_is_found(plugin: type, check: str, text: str) -> None:
     assert not report.durations or check in (REUSE, SCHEDULER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "plugin", [OnlyBlue, BothForms, Replaces, FollowsPods, ScoresWhatItAccepts]
 )
