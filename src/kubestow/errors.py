@@ -12,6 +12,7 @@
     │   ├── GoneError         410: the version asked for is too old
     │   └── UnreachableError  no response: connection refused, lost, or timed out
     ├── PluginError           a plugin could not do its work; becomes a status of code Error
+    │   └── WrongAnswerError  a plugin returned something its method may not return
     ├── ExtenderError         an extender gave no response, an unreadable one, or an error
     ├── CacheError            an operation the cache refuses, with the text of the specification
     │   └── CacheCorruptedError   cache and cluster contradict each other: the process must end
@@ -106,6 +107,10 @@ class UnreachableError(ApiError):
 
 class PluginError(KubestowError):
     """A plugin could not do its work. The framework turns it into a status of code Error."""
+
+
+class WrongAnswerError(PluginError):
+    """A plugin returned something that its method may not return; the message names both."""
 
 
 class ExtenderError(KubestowError):

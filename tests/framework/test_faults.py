@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from kubestow.errors import NotFoundError, PluginError
+from kubestow.framework.answers import wrong_answer
 from kubestow.framework.faults import FaultLog, fault_error, fault_status
 from kubestow.framework.status import Code
 from kubestow.index.devices.node_match import NodeSelectionError
@@ -111,3 +112,28 @@ def test_tracebacks_are_remembered_up_to_a_limit(
     assert len(caplog.records) == 4
     fault_status(error_of(bugs, "missing"), "A", "Filter", faults)
     assert len(caplog.records) == 4
+
+
+def test_a_wrong_answer_is_logged_once_without_a_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    faults = FaultLog()
+    error = wrong_answer("A", "unreserve", True, "None")
+    for _ in range(2):
+        assert fault_error(error, "A", "Unreserve", faults) is error
+    assert [record.exc_info for record in caplog.records] == [None]
+
+
+def test_an_error_whose_text_cannot_be_made_is_described(caplog: pytest.LogCaptureFixture) -> None:
+    class WithoutText(PluginError):
+        def __str__(self) -> str:
+            raise ValueError
+
+    text = str(fault_error(WithoutText(), "A", "Filter", FaultLog()))
+    assert text == "WithoutText (unknown place)"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2)])
+def test_what_ends_the_process_is_passed_on(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        fault_error(error, "A", "Filter", FaultLog())

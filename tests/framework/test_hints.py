@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from kubestow.api.pod import Pod
-from kubestow.errors import PluginError
+from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.events import Action, EventRegistration, Hint, Resource, on
 from kubestow.framework.hints import (
     HintRegistration,
@@ -86,7 +86,8 @@ def test_a_plugin_that_fails_aborts_the_start() -> None:
         def events(self) -> Sequence[EventRegistration]:
             raise PluginError("no events today")
 
-    with pytest.raises(PluginError, match="no events today"):
+    text = 'registering events of plugin "Filters": PluginError: no events today'
+    with pytest.raises(ConfigError, match=text):
         build_hint_map([Broken()])
 
 

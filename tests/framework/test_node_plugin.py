@@ -96,8 +96,18 @@ def test_a_base_without_its_method_cannot_be_made(base: type[NodeFilter | NodeSc
         base()
 
 
-@pytest.mark.parametrize("answer", [42, 0, 1.0, ["a reason"], Status], ids=repr)
-def test_any_other_answer_of_a_filter_is_an_error(answer: object) -> None:
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (42, "42"),
+        (0, "0"),
+        (1.0, "1.0"),
+        (["a reason"], "an object of type list"),
+        (Status, "the class Status"),
+    ],
+    ids=repr,
+)
+def test_any_other_answer_of_a_filter_is_an_error(answer: object, text: str) -> None:
     class Plugin(NodeFilter):
         name: ClassVar[str] = "P"
 
@@ -108,12 +118,14 @@ def test_any_other_answer_of_a_filter_is_an_error(answer: object) -> None:
     with pytest.raises(FilterError) as caught:
         run_filters(make_profile(Plugin()), CycleState(), PodInfo(make_pod()), view)
     assert caught.value.status.message == (
-        f'running "P" filter plugin: filter_node returned {answer!r} for node "a", expected True '
+        f'running "P" filter plugin: filter_node returned {text} for node "a", expected True '
         "or None for a node that will do; else False, a reason or a Status"
     )
 
 
-@pytest.mark.parametrize("score", [0.7, np.float64(3), "9", None], ids=repr)
+@pytest.mark.parametrize(
+    "score", [0.7, np.float64(3), "9", None, 2**63, np.uint64(2**63)], ids=repr
+)
 def test_a_score_that_is_no_whole_number_is_an_error(score: object) -> None:
     class Plugin(NodeScore):
         name: ClassVar[str] = "P"
@@ -126,5 +138,5 @@ def test_a_score_that_is_no_whole_number_is_an_error(score: object) -> None:
         run_scores(make_profile(Plugin()), CycleState(), PodInfo(make_pod()), view)
     assert caught.value.status.message == (
         f'running Score plugins: plugin "P" failed with: score_node returned {score!r} for node '
-        '"b", expected a whole number'
+        '"b", expected a whole number of at most 64 bits'
     )

@@ -9,7 +9,7 @@ Runs as a task of its own for every pod, while the scheduler already decides on 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple, cast
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
@@ -19,10 +19,16 @@ from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler, StatusPatch, StatusWriter
 from kubestow.engine.metrics import SCHEDULED, SchedulerMetrics
 from kubestow.errors import CacheError, PluginError
+from kubestow.framework.answers import (
+    no_answer,
+    pre_flight_answer,
+    status_answer,
+    wrong_answer,
+)
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import ASSIGNED_POD_DELETE
-from kubestow.framework.faults import fault_status
+from kubestow.framework.faults import attempt_fault, fault_status, is_cancellation
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import (
     BIND,
@@ -40,6 +46,8 @@ from kubestow.logs import ObjectName, inform, is_printed
 from kubestow.queue import Queue, QueuedPod
 
 log = logging.getLogger(__name__)
+
+BINDING_CYCLE: Final = "binding cycle"
 
 # Returns once a binding may be written.
 BindPermission = Callable[[], Awaitable[None]]
@@ -102,7 +110,14 @@ class Binder:
     async def _bind(self, placement: Placement) -> None:
         meter = placement.state.meter
         meter.resume()
-        status = await self.try_bind(placement)
+        try:
+            status = await self.try_bind(placement)
+        except BaseException as error:
+            if is_cancellation(error):
+                raise
+            # No other task knows of this pod: without this it would keep its node and never be
+            # tried again.
+            status = attempt_fault(error, BINDING_CYCLE)
         if status is not None:
             self._fail(placement, status)
             return
@@ -128,7 +143,11 @@ class Binder:
         self._metrics.pod_bound(placement.queued_pod)
         for plugin in placement.profile.post_bind:
             guarded(
-                lambda plugin=plugin: plugin.post_bind(placement.state, pod, placement.node_name),
+                lambda plugin=plugin: no_answer(
+                    plugin.post_bind(placement.state, pod, placement.node_name),
+                    plugin_name(plugin),
+                    "post_bind",
+                ),
                 plugin_name(plugin),
                 POST_BIND,
             )
@@ -265,14 +284,11 @@ def run_pre_flight(placement: Placement) -> Status | None:
     has_work = False
     for plugin in placement.profile.pre_bind:
         name = plugin_name(plugin)
-        answer = guarded(
-            lambda plugin=plugin: plugin.pre_bind_pre_flight(
-                state, placement.pod, placement.node_name
-            ),
-            name,
-            PRE_BIND_PRE_FLIGHT,
-        )
-        status, allow_parallel = (answer, False) if isinstance(answer, Status) else answer
+        try:
+            answer = plugin.pre_bind_pre_flight(state, placement.pod, placement.node_name)
+            status, allow_parallel = pre_flight_answer(answer, name)
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            status, allow_parallel = fault_status(error, name, PRE_BIND_PRE_FLIGHT), False
         if allow_parallel:
             parallel.add(name)
         if status is None or status.is_success:
@@ -340,19 +356,29 @@ async def _run_one(
 ) -> Status | None:
     name = plugin_name(plugin)
     try:
-        status = await plugin.pre_bind(placement.state, placement.pod, placement.node_name)
-    except asyncio.CancelledError:
-        if entry.cancel_reason is None:
+        call = plugin.pre_bind(placement.state, placement.pod, placement.node_name)
+        status = await _status_of(call, name, "pre_bind")
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+        if not is_cancellation(error):
+            status = fault_status(error, name, PRE_BIND)
+        elif entry.cancel_reason is None:
             raise
-        _accept_cancellation()
-        status = Status.from_error(PluginError(entry.cancel_reason))
-    except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        status = fault_status(error, name, PRE_BIND)
+        else:
+            _accept_cancellation()
+            status = Status.from_error(PluginError(entry.cancel_reason))
     if status is None or status.is_success:
         return None
     if status.is_rejected:
         return status.with_plugin(name)
     return failure("running PreBind plugin", name, status)
+
+
+async def _status_of(call: object, plugin: str, method: str) -> Status | None:
+    """The answer of a method that may wait."""
+    # The declared type is not trusted: a plugin of a user may not have been type-checked.
+    if not isinstance(call, Awaitable):
+        raise wrong_answer(plugin, method, call, "an awaitable: declare it with async def")
+    return status_answer(await cast(Awaitable[object], call), plugin, method)
 
 
 def _accept_cancellation() -> None:
@@ -377,8 +403,11 @@ async def run_bind(placement: Placement) -> Status | None:
     for plugin in placement.profile.bind:
         name = plugin_name(plugin)
         try:
-            status = await plugin.bind(placement.state, placement.pod, placement.node_name)
-        except Exception as error:  # A fault in one plugin must not stop the scheduler.
+            call = plugin.bind(placement.state, placement.pod, placement.node_name)
+            status = await _status_of(call, name, "bind")
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            if is_cancellation(error):
+                raise
             status = fault_status(error, name, BIND)
         placement.state.sampler.plugin_ended(name, BIND, status)
         if status is None or status.is_success:

@@ -152,7 +152,8 @@ class Decider:
         try:
             error = search.run(candidates, self.next_start_index)
         finally:
-            search.conclude()
+            undecodable = search.conclude()
+            error = error or undecodable
             decision.state.meter.point_ended(FILTER, error)
             self.next_start_index = (self.next_start_index + decision.evaluated_count) % len(
                 self._snapshot
@@ -160,8 +161,9 @@ class Decider:
         if error is None and self._extenders is not None:
             found_count = decision.feasible_count
             # Before extenders replace reasons.
-            decision.diagnosis.note_rejecting_plugins()
-            error = self._ask_extenders(self._extenders, decision)
+            error = decision.diagnosis.note_rejecting_plugins()
+            if error is None:
+                error = self._ask_extenders(self._extenders, decision)
             if decision.feasible_count != found_count:
                 decision.diagnosis.unschedulable_plugins.add(EXTENDER)
         return error
@@ -350,13 +352,15 @@ class _Search:
         self._found: list[slice | npt.NDArray[np.intp]] = []
         self._found_count = 0
 
-    def conclude(self) -> None:
-        """Enter what was found into the decision."""
+    def conclude(self) -> Status | None:
+        """Enter what was found into the decision; an error if a filter cannot say why it rejects.
+
+        The texts are made only where no node fits.
+        """
         decision, diagnosis = self._decision, self._decision.diagnosis
         decision.feasible_rows = _joined(self._found)
         decision.evaluated_count = self._found_count + diagnosis.failed_count
-        if not self._found_count:
-            diagnosis.note_rejecting_plugins()
+        return None if self._found_count else diagnosis.note_rejecting_plugins()
 
     def run(self, candidates: range | npt.NDArray[np.intp], start: int) -> Status | None:
         if len(candidates) == 0:

@@ -31,9 +31,10 @@ from kubestow.framework.handle import EventSink, Handle
 from kubestow.framework.hints import build_hint_map
 from kubestow.framework.profile import Profile, plugin_name
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
+from kubestow.plugins.priority_sort import PrioritySort
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import NO_METRICS, Queue, QueueMetrics, SchedulingQueue
-from kubestow.queue.active import SortKeyFunction, key_from_plugin
+from kubestow.queue.active import SortKeyFunction, key_from_less
 from kubestow.queue.queue import MAX_UNSCHEDULABLE_NS
 
 
@@ -183,4 +184,8 @@ class SchedulerFactory:
 
 def sort_key_of(profiles: Mapping[str, Profile]) -> SortKeyFunction:
     """The order of the queue. `build_profiles` has checked that all profiles have the same."""
-    return key_from_plugin(next(iter(profiles.values())).queue_sort)
+    plugin = next(iter(profiles.values())).queue_sort
+    # By the class: the key of a plugin derived from it may order in another way than its `less`.
+    if type(plugin) is PrioritySort:
+        return plugin.sort_key
+    return key_from_less(plugin.less, plugin_name(plugin))

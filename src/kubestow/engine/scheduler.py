@@ -26,6 +26,7 @@ from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.metrics import SchedulerMetrics
 from kubestow.engine.tasks import BackgroundTasks
 from kubestow.errors import CacheError
+from kubestow.framework.faults import attempt_fault
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import PERMIT, RESERVE, UNRESERVE, CycleMeter
 from kubestow.framework.profile import Profile
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 # Between two turns of the event loop at most this many cycles run, so that watches, leases and
 # health checks never wait longer than a few milliseconds.
 CYCLES_PER_TURN_MAX: Final = 16
+
+SCHEDULING_CYCLE: Final = "scheduling cycle"
 
 
 class DecisionListener(Protocol):
@@ -132,7 +135,13 @@ class Scheduler:
         except CacheError as error:
             decision = Decision(queued_pod.pod_info, profile.name, self.snapshot.names)
             return decision.fail(Status.from_error(error), CLEAR_NOMINATION)
-        return self.decider.decide(profile, queued_pod.pod_info, meter)
+        try:
+            return self.decider.decide(profile, queued_pod.pod_info, meter)
+        except BaseException as error:
+            # Deciding changes nothing but what is derived from the snapshot. If the process ended
+            # here, the same pod would end it again after every restart.
+            decision = Decision(queued_pod.pod_info, profile.name, self.snapshot.names)
+            return decision.fail(attempt_fault(error, SCHEDULING_CYCLE), CLEAR_NOMINATION)
 
     def _place(self, profile: Profile, queued_pod: QueuedPod, decision: Decision) -> None:
         """Assume the pod, run Reserve and Permit, and start binding (§10, §11)."""

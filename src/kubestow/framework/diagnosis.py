@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.arrays import IntArray, Rows, row_numbers
+from kubestow.framework.answers import filter_status_answer
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.faults import fault_status
 from kubestow.framework.metrics import FILTER
@@ -121,10 +122,15 @@ class Diagnosis:
         if status.code == Code.PENDING:
             self.pending_plugins.add(status.plugin)
 
-    def note_rejecting_plugins(self) -> None:
-        """Add every filter that rejected some node."""
+    def note_rejecting_plugins(self) -> Status | None:
+        """Add every filter that rejected some node; the first error if one cannot say why."""
+        found: Status | None = None
         for filter_index, code in self._distinct():
-            self.add_plugin_of(self._decode(filter_index, code))
+            status = self._decode(filter_index, code)
+            self.add_plugin_of(status)
+            if found is None and not status.is_rejected:
+                found = status
+        return found
 
     def set_explicit(self, row: int, status: Status) -> None:
         self._counted = None
@@ -251,10 +257,10 @@ def decode_status(plugin: FilterPlugin, state: CycleState, code: int) -> Status:
     """The status of a filter's code, with the plugin's name; failures get a prefix."""
     name = plugin_name(plugin)
     try:
-        status = plugin.filter_status(state, code)
+        status = filter_status_answer(plugin.filter_status(state, code), name, code)
         if status.is_rejected:
             return status.with_plugin(name)
-    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
         status = fault_status(error, name, FILTER)
     return filter_failure(name, status)
 

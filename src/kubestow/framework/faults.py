@@ -1,24 +1,31 @@
-"""What is reported of a plugin that raises an exception.
+"""What is reported of a plugin that raises an exception, or returns a wrong answer.
 
 Errors of kubestow (`PluginError` and all others) are raised on purpose: their text is the message,
 as upstream words it. Any other exception is a fault of the plugin. Its text alone (`'nope'`) does
 not show the cause: the message also has its type and the place in the plugin, and the traceback is
 logged.
+
+A plugin may raise anything, `CancelledError` included: guards catch BaseException and call one of
+the functions here, which pass on what ends the process.
 """
 
+import asyncio
 import logging
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
 from typing import Final, NamedTuple
 
-from kubestow.errors import PluginError
+from kubestow.errors import PluginError, WrongAnswerError
 from kubestow.framework.status import Status
 from kubestow.logs import FIELDS
 
 log = logging.getLogger(__name__)
 
 _OURS: Final = "kubestow"
+_RAISED: Final = "A plugin raised an exception"
+_ANSWERED: Final = "A plugin returned a wrong answer"
+_UNGUARDED: Final = "An exception ended an attempt"
 LOGGED_FAULTS_MAX: Final = 256
 
 
@@ -29,48 +36,103 @@ class _Fault(NamedTuple):
 
 
 class FaultLog:
-    """Logs a traceback once for each plugin, extension point and place."""
+    """Logs a fault once for each plugin, extension point and place."""
 
     def __init__(self, faults_max: int = LOGGED_FAULTS_MAX) -> None:
         self._faults_max = faults_max
         # In the order they were logged; the oldest goes first.
         self._logged: dict[_Fault, None] = {}
 
-    def note(self, error: Exception, plugin: str, point: str, place: str) -> None:
-        fault = _Fault(plugin, point, place)
+    def note_exception(
+        self, error: BaseException, plugin: str, point: str, message: str = _RAISED
+    ) -> str:
+        """Log the traceback; the text of the fault, with its type and place."""
+        place = place_of(error)
+        text = describe(error, place)
+        self._note(_Fault(plugin, point, place), message, text, error)
+        return text
+
+    def note_answer(self, error: WrongAnswerError, plugin: str, point: str) -> None:
+        self._note(_Fault(plugin, point, ""), _ANSWERED, str(error), None)
+
+    def _note(self, fault: _Fault, message: str, text: str, error: BaseException | None) -> None:
         if fault in self._logged:
             return
         if len(self._logged) >= self._faults_max:
             del self._logged[next(iter(self._logged))]
         self._logged[fault] = None
-        fields = {"err": describe(error, place), "plugin": plugin, "point": point}
-        log.error("A plugin raised an exception", exc_info=error, extra={FIELDS: fields})
+        fields = {"err": text, "plugin": fault.plugin, "point": fault.point}
+        log.error(message, exc_info=error, extra={FIELDS: fields})
 
 
 _FAULTS: Final = FaultLog()
 
 
-def fault_status(error: Exception, plugin: str, point: str, faults: FaultLog = _FAULTS) -> Status:
+def fault_status(
+    error: BaseException, plugin: str, point: str, faults: FaultLog = _FAULTS
+) -> Status:
     """The status of an attempt in which a plugin raised this error at an extension point."""
     return Status.from_error(fault_error(error, plugin, point, faults))
 
 
-def fault_error(error: Exception, plugin: str, point: str, faults: FaultLog = _FAULTS) -> Exception:
+def fault_error(
+    error: BaseException, plugin: str, point: str, faults: FaultLog = _FAULTS
+) -> Exception:
     """The error itself if it was raised on purpose; else one with type and place in its text."""
-    if _root_of(type(error).__module__) == _OURS or isinstance(error, PluginError):
+    pass_on_exit(error)
+    if isinstance(error, WrongAnswerError):
+        faults.note_answer(error, plugin, point)
         return error
-    place = place_of(error)
-    faults.note(error, plugin, point, place)
-    return PluginError(describe(error, place))
+    if isinstance(error, Exception) and _is_on_purpose(error):
+        return error
+    return PluginError(faults.note_exception(error, plugin, point))
 
 
-def describe(error: Exception, place: str) -> str:
+def attempt_fault(error: BaseException, cycle: str, faults: FaultLog = _FAULTS) -> Status:
+    """The status of an attempt that an exception ended outside of the guarded plugin calls.
+
+    `cycle` is the scheduling cycle or the binding cycle.
+    """
+    pass_on_exit(error)
+    text = faults.note_exception(error, "", cycle, _UNGUARDED)
+    return Status.from_error(PluginError(f"{cycle}: {text}"))
+
+
+def pass_on_exit(error: BaseException) -> None:
+    """Raise KeyboardInterrupt and SystemExit again: they end the process, also from a plugin."""
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        raise error
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Whether the running task was cancelled; else a CancelledError in it is a plugin's own."""
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _is_on_purpose(error: Exception) -> bool:
+    if _root_of(type(error).__module__) == _OURS:
+        return True
+    return isinstance(error, PluginError) and _text_of(error) is not None
+
+
+def describe(error: BaseException, place: str) -> str:
     """For example `KeyError: 'nope' (acme_plugins/bugs.py:8)`."""
-    name, text = type(error).__name__, str(error)
+    name, text = type(error).__name__, _text_of(error)
     return f"{name}: {text} ({place})" if text else f"{name} ({place})"
 
 
-def place_of(error: Exception) -> str:
+def _text_of(error: BaseException) -> str | None:
+    """The message; None where the class of the error fails to make it."""
+    try:
+        return str(error)
+    except Exception:  # Type and place are reported in any case.
+        return None
+
+
+def place_of(error: BaseException) -> str:
     """File and line of the plugin where the error was raised, or from where it called on.
 
     The first frame outside of kubestow is the plugin's; the last frame of the same package is the

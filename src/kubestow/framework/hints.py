@@ -6,8 +6,10 @@ no event.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
+from kubestow.errors import ConfigError
+from kubestow.framework.answers import shown
 from kubestow.framework.events import (
     Action,
     ClusterEvent,
@@ -18,6 +20,7 @@ from kubestow.framework.events import (
     on,
 )
 from kubestow.framework.plugin import EventPlugin, Plugin
+from kubestow.framework.profile import plugin_name
 
 EXTENDER: Final = "Extender"
 
@@ -57,15 +60,29 @@ HintMap = Sequence[HintRegistration]
 def build_hint_map(plugins: Iterable[Plugin], *, has_extenders: bool = False) -> HintMap:
     """The registrations of one profile, in the order of its plugins.
 
-    Any exception from a plugin's `events` aborts the start-up.
+    A plugin whose `events` raises or returns anything else aborts the start-up: ConfigError.
     """
     # Extenders come first. They cannot register events, so they get the default ones.
     hint_map = _registered(EXTENDER, _DEFAULT_EVENTS) if has_extenders else []
     for plugin in plugins:
         if can_reject(plugin):
-            events = plugin.events() if isinstance(plugin, EventPlugin) else _DEFAULT_EVENTS
+            events = _events_of(plugin) if isinstance(plugin, EventPlugin) else _DEFAULT_EVENTS
             hint_map += _registered(plugin.name, events)
     return tuple(hint_map)
+
+
+def _events_of(plugin: EventPlugin) -> Registrations:
+    what = f'registering events of plugin "{plugin_name(plugin)}"'
+    try:
+        events = tuple(plugin.events())
+    except Exception as error:  # A plugin of a user may raise anything.
+        raise ConfigError(f"{what}: {type(error).__name__}: {error}") from error
+    # The declared type is not trusted: a plugin of a user may not have been type-checked.
+    for entry in cast(tuple[object, ...], events):
+        if not isinstance(entry, EventRegistration):
+            expected = "expected registrations made by on(resource, action, hint)"
+            raise ConfigError(f"{what}: found {shown(entry)}, {expected}")
+    return events
 
 
 def can_reject(plugin: Plugin) -> bool:

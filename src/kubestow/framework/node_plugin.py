@@ -18,7 +18,8 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import PluginArgs
-from kubestow.errors import PluginError
+from kubestow.errors import WrongAnswerError
+from kubestow.framework.answers import is_int64, shown
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reuse
@@ -81,9 +82,9 @@ class NodeFilter(NodePlugin, ABC):
             return Status.unschedulable(answer)
         # A comparison of NumPy values does not return a bool.
         if not isinstance(answer, bool | np.bool_ | str):
-            raise PluginError(
-                f'filter_node returned {answer!r} for node "{node.metadata.name}", expected True '
-                "or None for a node that will do; else False, a reason or a Status"
+            raise WrongAnswerError(
+                f'filter_node returned {shown(answer)} for node "{node.metadata.name}", '
+                "expected True or None for a node that will do; else False, a reason or a Status"
             )
         if answer:
             return None
@@ -102,9 +103,9 @@ class NodeScore(NodePlugin, ABC):
         scores: list[object] = [self.score_node(pod.pod, node) for node in nodes.node_objects()]
         for position, score in enumerate(scores):
             # NumPy would cut 0.7 to 0 without an error.
-            if not isinstance(score, int | np.integer):
-                raise PluginError(
-                    f"score_node returned {score!r} for node "
-                    f'"{nodes.names[position]}", expected a whole number'
+            if not is_int64(score):
+                raise WrongAnswerError(
+                    f"score_node returned {shown(score)} for node "
+                    f'"{nodes.names[position]}", expected a whole number of at most 64 bits'
                 )
         return np.array(scores, np.int64)

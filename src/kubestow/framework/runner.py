@@ -2,12 +2,12 @@
 §8).
 
 Everything here is a plain function of a profile, the state of one attempt and the nodes. A plugin
-that raises fails the attempt with a status of code Error and the framework's prefix; it never stops
-the scheduler.
+that raises or returns a wrong answer (`answers`) fails the attempt with a status of code Error and
+the framework's prefix; it never stops the scheduler.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,15 @@ import numpy.typing as npt
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.errors import PluginError
+from kubestow.framework.answers import (
+    array_answer,
+    no_answer,
+    permit_answer,
+    post_filter_answer,
+    pre_filter_answer,
+    score_answer,
+    status_answer,
+)
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, Diagnosis, decode_status, filter_failure
 from kubestow.framework.faults import fault_error, fault_status
@@ -34,6 +43,9 @@ from kubestow.framework.plugin import (
     MIN_NODE_SCORE,
     FilterPlugin,
     PostFilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
     Restriction,
 )
 from kubestow.framework.profile import FilterStep, Profile, ScoreStep, plugin_name
@@ -47,7 +59,7 @@ def guarded(call: Callable[[], T], plugin: str, point: str) -> T | Status:
     """The result of a plugin's method, or its exception as a status of code Error."""
     try:
         return call()
-    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
         return fault_status(error, plugin, point)
 
 
@@ -85,10 +97,7 @@ def run_pre_filter(
     state.skip_filter = skipped = set[str]()
     sampler = state.sampler
     for name, plugin in profile.pre_filter_steps:
-        try:
-            answer = plugin.pre_filter(state, pod, nodes)
-        except Exception as error:  # A fault in one plugin must not stop the scheduler.
-            answer = fault_status(error, name, PRE_FILTER)
+        answer = pre_filter_of(name, plugin, state, pod, nodes)
         sampler.plugin_ended(name, PRE_FILTER, answer)
         if answer is None:
             continue
@@ -108,6 +117,17 @@ def run_pre_filter(
     return PreFilterOutcome(names, pending, tuple(restricting))
 
 
+def pre_filter_of(
+    name: str, plugin: PreFilterPlugin, state: CycleState, pod: PodInfo, nodes: Nodes
+) -> PreFilterResult:
+    """One plugin's answer; a fault as a status of code Error."""
+    try:
+        answer = plugin.pre_filter(state, pod, nodes)
+        return answer if answer is None else pre_filter_answer(answer, name)
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+        return fault_status(error, name, PRE_FILTER)
+
+
 def _empty_restriction(restricting: Sequence[str]) -> Status:
     if len(restricting) == 1:
         return Status.unresolvable(f"node(s) didn't satisfy plugin {restricting[0]}")
@@ -123,9 +143,10 @@ def run_add_pod(
         name = plugin_name(plugin)
         if name in state.skip_filter:
             continue
-        answer = guarded(
-            lambda plugin=plugin: plugin.add_pod(state, pod, added, row), name, PRE_FILTER
-        )
+        try:
+            answer = status_answer(plugin.add_pod(state, pod, added, row), name, "add_pod")
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            answer = fault_status(error, name, PRE_FILTER)
         if answer is not None and not answer.is_success:
             return failure("running AddPod on PreFilter plugin", name, answer)
     return None
@@ -139,9 +160,10 @@ def run_remove_pod(
         name = plugin_name(plugin)
         if name in state.skip_filter:
             continue
-        answer = guarded(
-            lambda plugin=plugin: plugin.remove_pod(state, pod, removed, row), name, PRE_FILTER
-        )
+        try:
+            answer = status_answer(plugin.remove_pod(state, pod, removed, row), name, "remove_pod")
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            answer = fault_status(error, name, PRE_FILTER)
         if answer is not None and not answer.is_success:
             return failure("running RemovePod on PreFilter plugin", name, answer)
     return None
@@ -206,34 +228,14 @@ def filter_of(
     """One plugin's codes, one per node; FilterError when it fails."""
     try:
         result = plugin.filter(state, pod, nodes)
-    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        if result is not None:
+            result = array_answer(result, name, "codes", len(nodes))
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
         status = fault_status(error, name, FILTER)
         state.sampler.plugin_ended(name, FILTER, status)
         raise FilterError(filter_failure(name, status)) from error
     state.sampler.plugin_ended(name, FILTER)
-    if result is not None:
-        fault = _array_fault(name, "codes", result, len(nodes))
-        if fault is not None:
-            raise FilterError(filter_failure(name, Status.from_error(fault)))
     return result
-
-
-def _array_fault(name: str, what: str, answer: object, count: int) -> PluginError | None:
-    """What is wrong with an answer that should be one whole number per node; None if nothing is."""
-    # The declared type is not trusted: a plugin of a user may not have been type-checked.
-    array = cast("npt.NDArray[np.generic]", answer)
-    if not isinstance(answer, np.ndarray):
-        got = f"an object of type {type(answer).__name__}"
-    elif array.shape != (count,):
-        got = f"{what} of shape {array.shape}"
-    elif array.dtype.kind not in "biu":
-        got = f"{what} of type {array.dtype}"
-    else:
-        return None
-    return PluginError(
-        f'plugin "{name}" returned {got}, '
-        f"expected int64 of shape ({count},): one entry per node asked about"
-    )
 
 
 class FilterError(Exception):
@@ -268,7 +270,7 @@ def code_of_one(step: FilterStep, state: CycleState, pod: PodInfo, nodes: Nodes)
         return 0 if codes is None else int(codes[0])
     try:
         code = row_form(state)(nodes.info)
-    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
         status = fault_status(error, name, FILTER)
         state.sampler.plugin_ended(name, FILTER, status)
         raise FilterError(filter_failure(name, status)) from error
@@ -318,10 +320,11 @@ def run_post_filter(
     first_plugin = ""
     for plugin in profile.post_filter:
         name = plugin_name(plugin)
-        answer = guarded(
-            lambda plugin=plugin: plugin.post_filter(state, pod, diagnosis), name, POST_FILTER
-        )
-        result, status = answer if isinstance(answer, tuple) else (None, answer)
+        try:
+            answer = plugin.post_filter(state, pod, diagnosis)
+            result, status = post_filter_answer(answer, name)
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            result, status = None, fault_status(error, name, POST_FILTER)
         state.sampler.plugin_ended(name, POST_FILTER, status)
         if status.is_success or status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return result, status.with_plugin(name)
@@ -396,10 +399,7 @@ def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Node
     state.skip_score = skipped = set[str]()
     sampler = state.sampler
     for name, plugin in profile.pre_score_steps:
-        try:
-            status = plugin.pre_score(state, pod, nodes)
-        except Exception as error:  # A fault in one plugin must not stop the scheduler.
-            status = fault_status(error, name, PRE_SCORE)
+        status = pre_score_of(name, plugin, state, pod, nodes)
         sampler.plugin_ended(name, PRE_SCORE, status)
         if status is None or status.is_success:
             continue
@@ -408,21 +408,28 @@ def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Node
         skipped.add(name)
 
 
+def pre_score_of(
+    name: str, plugin: PreScorePlugin, state: CycleState, pod: PodInfo, nodes: Nodes
+) -> Status | None:
+    """One plugin's answer; a fault as a status of code Error."""
+    try:
+        answer = plugin.pre_score(state, pod, nodes)
+        return answer if answer is None else status_answer(answer, name, "pre_score")
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+        return fault_status(error, name, PRE_SCORE)
+
+
 def score_of(step: ScoreStep, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
     """One plugin's raw scores, one per node."""
     try:
-        scores = step.plugin.score(state, pod, nodes)
-    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        answer = step.plugin.score(state, pod, nodes)
+        scores = score_answer(answer, step.name, len(nodes))
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
         fault = fault_error(error, step.name, SCORE)
         failed = _score_error("running Score plugins", step.name, fault)
         state.sampler.plugin_ended(step.name, SCORE, failed.status)
         raise failed from error
     state.sampler.plugin_ended(step.name, SCORE)
-    if isinstance(scores, int | np.integer):
-        return np.full(len(nodes), scores, np.int64)
-    fault = _array_fault(step.name, "scores", scores, len(nodes))
-    if fault is not None:
-        raise _score_error("running Score plugins", step.name, fault)
     return scores
 
 
@@ -431,16 +438,14 @@ def normalize_of(step: ScoreStep, state: CycleState, pod: PodInfo, raw: IntArray
     if step.normalizer is None:
         return raw
     try:
-        scores = step.normalizer.normalize(state, pod, raw)
-    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        answer = step.normalizer.normalize(state, pod, raw)
+        scores = array_answer(answer, step.name, "scores", len(raw))
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
         fault = fault_error(error, step.name, NORMALIZE)
         failed = _score_error("running Normalize on Score plugins", step.name, fault)
         state.sampler.plugin_ended(step.name, NORMALIZE, failed.status)
         raise failed from error
     state.sampler.plugin_ended(step.name, NORMALIZE)
-    fault = _array_fault(step.name, "scores", scores, len(raw))
-    if fault is not None:
-        raise _score_error("running Normalize on Score plugins", step.name, fault)
     return scores
 
 
@@ -475,7 +480,9 @@ def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: st
     for name, plugin in profile.reserve_steps:
         try:
             answer = plugin.reserve(state, pod, node_name)
-        except Exception as error:  # A fault in one plugin must not stop the scheduler.
+            if answer is not None:
+                answer = status_answer(answer, name, "reserve")
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
             answer = fault_status(error, name, RESERVE)
         state.sampler.plugin_ended(name, RESERVE, answer)
         if answer is None or answer.is_success:
@@ -490,7 +497,11 @@ def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: 
     """Undo every Reserve, last first, including those that did not run."""
     for name, plugin in reversed(profile.reserve_steps):
         answer = guarded(
-            lambda plugin=plugin: plugin.unreserve(state, pod, node_name), name, UNRESERVE
+            lambda name=name, plugin=plugin: no_answer(
+                plugin.unreserve(state, pod, node_name), name, "unreserve"
+            ),
+            name,
+            UNRESERVE,
         )
         state.sampler.plugin_ended(name, UNRESERVE, answer)
 
@@ -509,8 +520,10 @@ def run_permit(
     waiting: Status | None = None
     for plugin in profile.permit:
         name = plugin_name(plugin)
-        answer = guarded(lambda plugin=plugin: plugin.permit(state, pod, node_name), name, PERMIT)
-        status, timeout_s = answer if isinstance(answer, tuple) else (answer, 0.0)
+        try:
+            status, timeout_s = permit_answer(plugin.permit(state, pod, node_name), name)
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            status, timeout_s = fault_status(error, name, PERMIT), 0
         state.sampler.plugin_ended(name, PERMIT, status)
         if status is None or status.is_success:
             continue

@@ -1,7 +1,7 @@
 """The outcome of a plugin call, an extension point or an attempt (spec 04 §2.1)."""
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, cast
 
 
 class Code(IntEnum):
@@ -37,7 +37,8 @@ class Status:
     """An outcome: code, reasons for people, its error if any, and the plugin it came from.
 
     Immutable by convention; `with_plugin` and `with_reasons` return changed copies. Where a
-    function returns `Status | None`, None means Success.
+    function returns `Status | None`, None means Success. Parts of a wrong type raise TypeError, so
+    that the fault is reported where the status is made.
     """
 
     __slots__ = ("code", "error", "plugin", "reasons")
@@ -45,6 +46,18 @@ class Status:
     def __init__(
         self, code: Code, *reasons: str, error: Exception | None = None, plugin: str = ""
     ) -> None:
+        # The declared types are not trusted: plugins of users make statuses.
+        if not isinstance(cast(object, code), Code):
+            raise TypeError(f"code of a status of type {type(code).__name__}, expected a Code")
+        for reason in cast(tuple[object, ...], reasons):
+            if not isinstance(reason, str):
+                raise TypeError(
+                    f"reason of a status of type {type(reason).__name__}, expected text"
+                )
+        if error is not None and not isinstance(cast(object, error), Exception):
+            raise TypeError(
+                f"error of a status of type {type(error).__name__}, expected an Exception"
+            )
         self.code = code
         self.reasons = reasons
         self.error = error

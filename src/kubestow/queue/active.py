@@ -1,14 +1,15 @@
 """The pods that are ready to be tried, in the order of QueueSort (spec 02 §3)."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Final
 
+from kubestow.framework.answers import truth_answer
+from kubestow.framework.faults import fault_error
 from kubestow.queue.heap import KeyedHeap, SortKey
 from kubestow.queue.metrics import ACTIVE, QueueMetrics
 from kubestow.queue.queued_pod import QueuedPod
 
-if TYPE_CHECKING:
-    from kubestow.framework.plugin import QueueSortPlugin
+QUEUE_SORT: Final = "QueueSort"
 
 SortKeyFunction = Callable[[QueuedPod], SortKey]
 Less = Callable[[QueuedPod, QueuedPod], bool]
@@ -59,18 +60,13 @@ class ActiveQueue:
         return self._heap.pop() if self._heap else None
 
 
-@runtime_checkable
-class KeyedSort(Protocol):
-    """A QueueSort plugin that offers the order of `less` also as a key, which is faster."""
+def key_from_less(less: Less, plugin: str) -> SortKeyFunction:
+    """The order of a QueueSort plugin.
 
-    def sort_key(self, entry: QueuedPod, /) -> SortKey: ...
+    Where it fails, the pod that has waited longer goes first: a heap in which a comparison raises
+    would lose pods.
+    """
 
-
-def key_from_plugin(plugin: "QueueSortPlugin") -> SortKeyFunction:
-    return plugin.sort_key if isinstance(plugin, KeyedSort) else key_from_less(plugin.less)
-
-
-def key_from_less(less: Less) -> SortKeyFunction:
     class ByLess:
         __slots__ = ("queued_pod",)
 
@@ -78,6 +74,10 @@ def key_from_less(less: Less) -> SortKeyFunction:
             self.queued_pod = queued_pod
 
         def __lt__(self, other: "ByLess") -> bool:
-            return less(self.queued_pod, other.queued_pod)
+            try:
+                return truth_answer(less(self.queued_pod, other.queued_pod), plugin, "less")
+            except BaseException as error:
+                fault_error(error, plugin, QUEUE_SORT)  # Logs it, once.
+                return self.queued_pod.timestamp_ns < other.queued_pod.timestamp_ns
 
     return ByLess

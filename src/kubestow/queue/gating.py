@@ -6,6 +6,7 @@ from typing import Final
 
 from kubestow.api.pod import Pod
 from kubestow.clock import Clock
+from kubestow.framework.answers import status_answer
 from kubestow.framework.events import ClusterEvent
 from kubestow.framework.faults import fault_status
 from kubestow.framework.status import SUCCESS, Code, Status
@@ -13,6 +14,7 @@ from kubestow.queue.metrics import NO_METRICS, QueueMetrics
 from kubestow.queue.queued_pod import QueuedPod
 
 _LOG: Final = logging.getLogger(__name__)
+PRE_ENQUEUE: Final = "PreEnqueue"
 
 
 PreEnqueueFunction = Callable[[Pod], Status | None]
@@ -93,6 +95,7 @@ def _with_first(
 
 def _run(plugin: str, check: PreEnqueueFunction, pod: Pod) -> Status | None:
     try:
-        return check(pod)
-    except Exception as error:  # A fault in one plugin must not stop the scheduler.
-        return fault_status(error, plugin, "PreEnqueue").with_plugin(plugin)
+        status = check(pod)
+        return status if status is None else status_answer(status, plugin, "pre_enqueue")
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+        return fault_status(error, plugin, PRE_ENQUEUE).with_plugin(plugin)

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "demo": "Show the scheduler in an embedded cluster.",
     "simulate": "Place a workload on a cluster, both given as files.",
     "conformance": "Compare with recorded decisions of kube-scheduler.",
+    "plugin": "Check a plugin with generated pods and nodes.",
     "bench": "Measure how fast pods are decided on.",
     "print-default-config": "Print the configuration with all its defaults.",
     "version": "Print the version of kubestow and of what it runs on.",

@@ -33,7 +33,10 @@ class PlainCommand(TyperCommand):
         for param in self.get_params(ctx):
             record: tuple[str, str] | None = param.get_help_record(ctx)
             if record is not None:
-                default = "Arguments" if param.param_type_name == "argument" else "Options"
+                is_argument = param.param_type_name == "argument"
+                if is_argument and param.metavar:
+                    record = (param.metavar, record[1])
+                default = "Arguments" if is_argument else "Options"
                 heading: str = getattr(param, "rich_help_panel", None) or default
                 headings.setdefault(heading, []).append(_plain(*record))
         for heading, records in headings.items():

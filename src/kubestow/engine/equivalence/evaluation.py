@@ -4,7 +4,7 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, Rows
-from kubestow.engine.equivalence.preparation import ask_pre_filter, ask_pre_score
+from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import (
     FallBackToPlain,
     NormalizedScore,
@@ -14,6 +14,7 @@ from kubestow.engine.equivalence.record import (
 )
 from kubestow.engine.evaluation import PlainEvaluation
 from kubestow.framework.diagnosis import PASSED
+from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.profile import FilterStep
 from kubestow.framework.runner import (
@@ -26,6 +27,7 @@ from kubestow.framework.runner import (
     Verdicts,
     filter_of,
     normalize_of,
+    pre_filter_of,
     score_of,
 )
 from kubestow.framework.status import Code, Status
@@ -52,7 +54,8 @@ class ReusingEvaluation:
         if not self._is_fresh:
             try:
                 self._record.catch_up()
-            except Exception as error:  # A fault in one plugin must not stop the scheduler.
+            except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+                pass_on_exit(error)
                 # Part of the record may be of before the change: it is made again for the next pod.
                 self._record.has_failed = True
                 raise FallBackToPlain from error
@@ -62,7 +65,8 @@ class ReusingEvaluation:
     def pre_filter(self) -> PreFilterOutcome:
         record, skipped = self._record, self.state.skip_filter
         for name, plugin in record.asked_pre_filter:
-            answer = ask_pre_filter(plugin, self.state, self._pod, nodes_of(record.snapshot))
+            nodes = nodes_of(record.snapshot)
+            answer = pre_filter_of(name, plugin, self.state, self._pod, nodes)
             self.state.sampler.plugin_ended(name, PRE_FILTER, answer)
             if answer is None:
                 continue
@@ -131,9 +135,12 @@ class ReusingEvaluation:
                 total += checked(normalize_of(step, state, self._pod, raw)) * step.weight
 
     def _parts(self, rows: Rows) -> tuple[PluginScores, ...]:
-        """Every plugin's part, by asking all of them."""
+        """Every plugin's part, by asking all of them; none if one fails now."""
         record = self._record
         plain = PlainEvaluation(record.profile, self._pod, record.snapshot)
         plain.pre_filter()
-        plain.verdicts(rows)  # Some scores read what Filter found.
-        return plain.scores(rows).by_plugin
+        try:
+            plain.verdicts(rows)  # Some scores read what Filter found.
+            return plain.scores(rows).by_plugin
+        except (FilterError, ScoreError):
+            return ()

@@ -13,16 +13,21 @@ from kubestow.api.pod_shape import PodShape
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.equivalence.evaluation import ReusingEvaluation
 from kubestow.engine.equivalence.plan import ReusePlan
-from kubestow.engine.equivalence.preparation import ask_pre_filter, ask_pre_score
+from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.faults import fault_error
 from kubestow.framework.plugin import Restriction
 from kubestow.framework.profile import Profile
+from kubestow.framework.runner import pre_filter_of
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import nodes_of
 
 log = logging.getLogger(__name__)
+
+# In place of an extension point, for faults in the functions that a plugin declares.
+REUSE: Final = "reuse"
 
 # How many numbers all records together may hold: two arrays of 3 numbers for every shape and node.
 # A record without its arrays takes the memory of `_NUMBERS_PER_RECORD`.
@@ -58,8 +63,10 @@ class Records:
             record = self._record(profile, pod)
             if record is not None:
                 return ReusingEvaluation(record, pod)
-        except Exception:  # A fault in one plugin must not stop the scheduler.
-            # It occurs again when every plugin is asked, which reports it.
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            # It occurs again when every plugin is asked, which reports it; unless it is in a
+            # function of a declaration, which is called nowhere else.
+            fault_error(error, "", REUSE)
             log.debug("Asking every plugin about pod %s", pod.key, exc_info=True)
         return PlainEvaluation(profile, pod, self._snapshot)
 
@@ -114,7 +121,7 @@ def build_record(plan: ReusePlan, pod: PodInfo, snapshot: Snapshot) -> Record | 
     for name, plugin in profile.pre_filter_steps:
         if name not in reused:
             continue
-        answer = ask_pre_filter(plugin, state, pod, nodes)
+        answer = pre_filter_of(name, plugin, state, pod, nodes)
         if isinstance(answer, Restriction) and restriction is None:
             restriction = (name, answer)
         elif isinstance(answer, Status) and answer.code == Code.SKIP:

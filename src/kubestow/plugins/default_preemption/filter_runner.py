@@ -11,9 +11,12 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, IntArray, IntpArray
+from kubestow.framework.answers import array_answer
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import decode_status
+from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.plugin import FilterPlugin, StatusCodes
+from kubestow.framework.profile import plugin_name
 from kubestow.framework.reuse import Reads
 from kubestow.framework.runner import FilterError, code_of_one
 from kubestow.index.nodes import Nodes, SimulatedNode
@@ -111,13 +114,13 @@ def codes_of(
     plugin: FilterPlugin, state: CycleState, pod: PodInfo, nodes: Nodes
 ) -> IntArray | None:
     """The filter's codes, one per node; FilterFault if it fails."""
+    name = plugin_name(plugin)
     try:
         codes = plugin.filter(state, pod, nodes)
-    except Exception as error:  # A fault in one plugin must not stop the scheduler.
+        return codes if codes is None else array_answer(codes, name, "codes", len(nodes))
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+        pass_on_exit(error)
         raise FilterFault from error
-    if codes is not None and codes.shape != (len(nodes),):
-        raise FilterFault
-    return codes
 
 
 def status_numbers(

@@ -74,7 +74,9 @@ class DefaultPreemption:
         self._handle.metrics.preemption_attempted()
         try:
             result, status = self._preempt(state, pod, diagnosis)
-        except Exception as error:  # From an extender or a user's rule; fails this attempt only.
+        except (
+            BaseException
+        ) as error:  # From an extender or a user's rule; fails this attempt only.
             result, status = None, fault_status(error, self.name, POST_FILTER)
         if status.message:
             status = Status(status.code, f"preemption: {status.message}")

@@ -1,0 +1,99 @@
+"""The plugin under check, in a profile with the default ones, as a configuration makes it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.cache import Cache
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
+from kubestow.config.profile import PluginConfig, PluginRef, Plugins, PluginSet, ProfileConfig
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.decide import Decider
+from kubestow.engine.decision import Decision
+from kubestow.engine.profiles import Registry, build_profiles
+from kubestow.framework.handle import Handle
+from kubestow.framework.hints import build_hint_map
+from kubestow.framework.plugin import Plugin
+from kubestow.plugins.loading import load_plugins
+from kubestow.plugins.priority_sort import PrioritySort
+from kubestow.testing.handles import make_handle
+
+
+class Loaded(NamedTuple):
+    """A configuration that enables the plugin beside the default ones."""
+
+    name: str
+    config: SchedulerConfig
+    registry: Registry
+
+
+def load(reference: str, args: object) -> Loaded:
+    """Raises ConfigError where a scheduler with this plugin would not start."""
+    profile = ProfileConfig(
+        plugins=Plugins(multi_point=PluginSet(enabled=(PluginRef(reference),))),
+        plugin_config=() if args is None else (PluginConfig(name=reference, args=args),),
+    )
+    config, registry = load_plugins(SchedulerConfig(profiles=(profile,)))
+    name = config.profiles[0].plugins.multi_point.enabled[0].name
+    if hasattr(registry.get(name), "less") and name != PrioritySort.name:
+        config = _without_other_order(config)
+    loaded = Loaded(name, config, registry)
+    build_hint_map(Side(loaded, reuses_answers=False).profile.plugins.values())
+    return loaded
+
+
+def _without_other_order(config: SchedulerConfig) -> SchedulerConfig:
+    """There is one queue, so a plugin that orders it replaces the default one."""
+    disabled = PluginSet(disabled=(PluginRef(PrioritySort.name),))
+    profile = config.profiles[0]
+    plugins = msgspec.structs.replace(profile.plugins, queue_sort=disabled)
+    profile = msgspec.structs.replace(profile, plugins=plugins)
+    return msgspec.structs.replace(config, profiles=(profile,))
+
+
+class Side:
+    """A scheduler's deciding half, on its own snapshot of a cluster that may change."""
+
+    def __init__(self, loaded: Loaded, *, reuses_answers: bool) -> None:
+        self.snapshot = Snapshot()
+        self.objects = ClusterObjects()
+
+        def handle_of(profile_name: str) -> Handle:
+            handle = make_handle(self.snapshot, objects=self.objects)
+            handle.nominator = _NoNominations()
+            return handle
+
+        profiles = build_profiles(loaded.config.profiles, loaded.registry, handle_of)
+        self.profile = next(iter(profiles.values()))
+        self.plugin: Plugin = self.profile.plugins[loaded.name]
+        self._decider = Decider(self.snapshot, _NoNominations(), reuses_answers=reuses_answers)
+
+    def decide(self, cache: Cache, pod: PodInfo) -> Decision:
+        self.snapshot.refresh(cache)
+        return self.decide_again(pod)
+
+    def decide_again(self, pod: PodInfo) -> Decision:
+        """On the snapshot as it is."""
+        return self._decider.decide(self.profile, pod)
+
+    def show(self, cache: Cache, nodes: Sequence[Node], pods: Sequence[Pod]) -> None:
+        """Bring snapshot and stores to the state of the cache, with these pods to be scheduled."""
+        self.objects.put(*nodes, *pods)
+        self.snapshot.refresh(cache)
+
+
+class _NoNominations:
+    def nominated_nodes(self) -> Sequence[str]:
+        return ()
+
+    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
+        return ()
+
+    def add(self, pod: Pod, *, override: str | None = None) -> None: ...
+
+    def delete(self, pod: Pod) -> None: ...
