@@ -265,6 +265,10 @@ def assert_begin_with(messages: Mapping[str, str], texts: Mapping[str, str]) -> 
     assert {name: message[: len(texts[name])] for name, message in messages.items()} == texts
 
 
+def type_of(answer: object) -> str:
+    return type(answer).__name__
+
+
 @pytest.mark.parametrize(
     ("method", "prefix", "where", "allowed"),
     [
@@ -438,7 +442,7 @@ def test_any_answer_of_pre_enqueue_gates_its_own_pod(caplog: pytest.LogCaptureFi
         assert f"PreEnqueue plugin 'Bad' failed for pod 'default/{name}': {text}" in caplog.text
 
 
-@pytest.mark.parametrize("answer", [True, None, "text", CancelledError(), Odd()], ids=repr)
+@pytest.mark.parametrize("answer", [True, None, "text", CancelledError(), Odd()], ids=type_of)
 def test_a_pod_is_tried_again_after_any_answer_of_a_hint(answer: Answer) -> None:
     def hint(*_: Any) -> Any:
         return give(answer)
@@ -465,7 +469,7 @@ def test_pods_are_tried_after_any_answer_of_a_comparison(answer: Answer) -> None
 # --- methods whose answers are not used ---
 
 
-@pytest.mark.parametrize("answer", [True, coroutine, CancelledError()], ids=str)
+@pytest.mark.parametrize("answer", [True, coroutine, CancelledError()], ids=type_of)
 def test_after_any_answer_of_unreserve_the_pod_is_back_in_the_queue(answer: Answer) -> None:
     plugin = plugin_with(
         "unreserve",
@@ -477,7 +481,7 @@ def test_after_any_answer_of_unreserve_the_pod_is_back_in_the_queue(answer: Answ
     assert seen.places["bad"] is not None
 
 
-@pytest.mark.parametrize("answer", [True, coroutine, CancelledError()], ids=str)
+@pytest.mark.parametrize("answer", [True, coroutine, CancelledError()], ids=type_of)
 def test_any_answer_of_post_bind_leaves_the_pod_bound(answer: Answer) -> None:
     seen = run_beside_canary(plugin_with("post_bind", {"bad": answer}), *bad_pods({"bad": 0}))
     assert seen.outcomes["bad"].outcome == "Scheduled"
