@@ -18,6 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.pem import load_pair
+from kubestow.http_port import CIPHERS
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 VALID_DAYS: Final = 365
@@ -35,6 +36,8 @@ class SelfSigned(msgspec.Struct, frozen=True):
     def server_context(self) -> ssl.SSLContext:
         """A TLS context that presents the certificate."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(CIPHERS)
         load_pair(context, self.certificate + self.authority, self.key)
         return context
 

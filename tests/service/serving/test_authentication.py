@@ -159,6 +159,17 @@ class TestRequestHeaders:
             extra=(("acme/scope", ("a",)),),
         )
 
+    def test_bytes_of_headers_that_are_not_utf_8_are_replaced(
+        self, authority: Any, proxy_authority: Any
+    ) -> None:
+        desk = Desk(self.trust(authority, proxy_authority))
+        user = desk.identify(
+            proxy_authority.client("proxy").der,
+            X_Remote_User="a\udcff",
+            X_Remote_Extra_Scope="\udcfe",
+        )
+        assert (user.name, user.extra) == ("a\ufffd", (("scope", ("\ufffd",)),))
+
     def test_only_allowed_names_may_be_proxies(self, authority: Any, proxy_authority: Any) -> None:
         desk = Desk(self.trust(authority, proxy_authority, "front-proxy"))
         assert (

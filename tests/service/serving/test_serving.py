@@ -1,6 +1,7 @@
 """The HTTPS port from the outside: TLS, access and answers (spec 09 §7)."""
 
 import asyncio
+import io
 import json
 import ssl
 from collections.abc import Callable, Coroutine, Iterable
@@ -100,7 +101,7 @@ class Site:
         token: str = TOKEN,
         method: str = "GET",
         tls: ssl.SSLContext | None = None,
-        data: bytes | None = None,
+        data: bytes | io.BytesIO | None = None,
         **headers: str,
     ) -> tuple[int, str, str]:
         """Status, content type and text."""
@@ -203,10 +204,90 @@ def test_verbosity_can_be_set() -> None:
         async with Site() as site:
             assert (await site.ask("/debug/flags/v", method="PUT", data=b"5"))[0] == 200
             assert site.process.verbosity == 5
-            assert (await site.ask("/debug/flags/v", method="PUT", data=b"x"))[0] == 400
-            assert (await site.ask("/debug/flags/v"))[0] == 406
+            assert (await site.ask("/debug/flags/v"))[::2] == (406, "unsupported http method\n")
         async with Site("--profiling=false") as site:
             assert (await site.ask("/debug/flags/v", method="PUT", data=b"5"))[0] == 404
+
+    run(main)
+
+
+PARSE_UINT = "strconv.ParseUint: parsing"
+PARSE_INT = "strconv.ParseInt: parsing"
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        pytest.param(b"x", f'{PARSE_UINT} "x": invalid syntax', id="word"),
+        pytest.param(b"", f'{PARSE_UINT} "": invalid syntax', id="empty"),
+        pytest.param(b"-1", f'{PARSE_UINT} "-1": invalid syntax', id="negative"),
+        pytest.param(b"5\n", f'{PARSE_UINT} "5\n": invalid syntax', id="line"),
+        pytest.param("\u0663".encode(), f'{PARSE_UINT} "\u0663": invalid syntax', id="digit"),
+        pytest.param(b"\xff", f'{PARSE_UINT} "\ufffd": invalid syntax', id="not-utf-8"),
+        pytest.param(
+            b"2147483648",
+            "failed set klog.logging.verbosity 2147483648: "
+            f'{PARSE_INT} "2147483648": value out of range',
+            id="beyond-int32",
+        ),
+        pytest.param(
+            b"4294967296", f'{PARSE_UINT} "4294967296": value out of range', id="beyond-uint32"
+        ),
+        pytest.param(
+            b"9" * 1024, f'{PARSE_UINT} "{"9" * 1024}": value out of range', id="1024-digits"
+        ),
+        pytest.param(
+            b"9" * 5000, "error reading request body: it is longer than 1024 bytes", id="5000"
+        ),
+        pytest.param(
+            b"9" * 5_000_000, "error reading request body: it is longer than 1024 bytes", id="5-MB"
+        ),
+    ],
+)
+def test_what_is_no_verbosity_is_refused(body: bytes, problem: str) -> None:
+    async def main() -> None:
+        async with Site() as site:
+            sent = io.BytesIO(body)
+            status, _, text = await site.ask("/debug/flags/v", method="PUT", data=sent)
+            assert (status, text) == (400, f"{problem}\n")
+            assert site.process.verbosity == 0
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        pytest.param(
+            b"GET /metrics HTTP/1.1\r\nAuthorization: Bearer \xff\xfe\r\n", 401, id="token-bytes"
+        ),
+        pytest.param(
+            "GET /metrics HTTP/1.1\r\nAuthorization: Bearer \u00fc\r\n".encode(), 401, id="token"
+        ),
+        pytest.param(b"BREW /healthz HTTP/1.1\r\n", 400, id="method"),
+        pytest.param(b"PATCH /healthz HTTP/1.1\r\n", 200, id="other-method"),
+        pytest.param(b"PATCH /metrics HTTP/1.1\r\n", 403, id="method-denied"),
+        pytest.param(b"GET /healthz?exclude=%ff&verbose HTTP/1.1\r\n", 200, id="query"),
+        pytest.param(b"GET /healthz/%ff HTTP/1.1\r\n", 403, id="path"),
+        pytest.param(b"GET /metrics HTTP/1.1\r\nAccept: \xff\r\n", 403, id="accept"),
+        pytest.param(b"GET http://[/ HTTP/1.1\r\n", 400, id="target"),
+        pytest.param(b"GET / HTTP/9.9.9\r\n", 400, id="version"),
+        pytest.param(b"GET / HTTP/1.1\r\nContent-Length: x\r\n", 400, id="length"),
+        pytest.param(b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000 + b"\r\n", 400, id="header"),
+    ],
+)
+def test_hostile_requests_are_refused(
+    request_bytes: bytes, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with Site() as site:
+            host, _, port = site.serving.address.rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(port), ssl=trusting())
+            writer.write(request_bytes + b"Host: a\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+            assert int(head.split()[1]) == status
+        assert "Traceback" not in caplog.text
 
     run(main)
 
@@ -398,6 +479,42 @@ def test_old_tls_versions_are_refused() -> None:
             with pytest.raises(aiohttp.ClientError):
                 await site.ask("/healthz", tls=old)
             assert (await site.ask("/healthz"))[0] == 200
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("suite", "flags", "is_accepted"),
+    [
+        pytest.param("ECDHE-ECDSA-AES128-GCM-SHA256", [], True, id="go-has-it"),
+        pytest.param("ECDHE-ECDSA-AES256-SHA", [], True, id="go-has-it-too"),
+        pytest.param("ECDHE-ECDSA-AES128-SHA256", [], False, id="go-leaves-it-out"),
+        pytest.param("ECDHE-ECDSA-AES256-SHA384", [], False, id="go-does-not-know-it"),
+        pytest.param(
+            "ECDHE-ECDSA-AES128-GCM-SHA256",
+            ["--tls-cipher-suites=TLS_AES_128_GCM_SHA256"],
+            False,
+            id="only-tls-1.3-is-configured",
+        ),
+        pytest.param(
+            "ECDHE-ECDSA-AES128-SHA256",
+            ["--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256"],
+            True,
+            id="configured",
+        ),
+    ],
+)
+def test_cipher_suites_of_tls_1_2(suite: str, flags: list[str], is_accepted: bool) -> None:
+    async def main() -> None:
+        async with Site(*flags) as site:
+            client = trusting()
+            client.maximum_version = ssl.TLSVersion.TLSv1_2
+            client.set_ciphers(suite)
+            if is_accepted:
+                assert (await site.ask("/healthz", tls=client))[0] == 200
+            else:
+                with pytest.raises(aiohttp.ClientError):
+                    await site.ask("/healthz", tls=client)
 
     run(main)
 

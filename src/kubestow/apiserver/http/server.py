@@ -11,6 +11,7 @@ another one's partial writes. Only watches stay open.
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -44,6 +45,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.refusals import no_such_resource
 from kubestow.clock import Clock
 from kubestow.errors import ApiError, DecodeError
+from kubestow.http_port import BACKLOG, HttpPort, read_body
 
 logger = logging.getLogger(__name__)
 
@@ -72,20 +74,19 @@ class ApiServer:
         self._verbs = Verbs(cluster, clock)
         self._subresources = Subresources(cluster, clock, self._verbs, self._authentication)
         self._streams = WatchStreams(cluster, clock)
-        self._runner: web.ServerRunner | None = None
+        self._port: HttpPort | None = None
         self._bookmarks: asyncio.Task[None] | None = None
 
     async def start(
         self, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
     ) -> int:
         """Start listening; return the port, a free one if none was given."""
-        server = web.Server(self._handle, handler_cancellation=True, access_log=None)
-        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=tls)
-        await site.start()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        bound = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        address: tuple[str, int] = bound.getsockname()[:2]
+        self._port = HttpPort(self._handle, bound, tls=tls, cancels_handlers=True)
+        self._port.start()
         self._bookmarks = asyncio.create_task(self._send_bookmarks())
-        address: tuple[str, int] = self._runner.addresses[0]
         self._discovery = Discovery(self._served, address=f"{address[0]}:{address[1]}")
         return address[1]
 
@@ -94,8 +95,8 @@ class ApiServer:
         if self._bookmarks is not None:
             self._bookmarks.cancel()
         self._streams.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._port is not None:
+            await self._port.close(timeout_s=SHUTDOWN_S)
 
     async def _send_bookmarks(self) -> None:
         while True:
@@ -260,18 +261,15 @@ def version_document() -> dict[str, str]:
 
 
 async def _read_body(request: web.BaseRequest) -> bytes:
-    """The whole body; 413 if it is too large."""
-    if not request.can_read_body:
-        return b""
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.content.iter_any():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > BODY_BYTES_MAX:
-            raise ApiError(
-                f"Request entity too large: limit is {BODY_BYTES_MAX}",
-                code=413,
-                reason="RequestEntityTooLarge",
-            )
-    return b"".join(chunks)
+    """The whole body; 413 if it is too large, 408 if it does not arrive."""
+    try:
+        body = await read_body(request, bytes_max=BODY_BYTES_MAX)
+    except TimeoutError as error:
+        raise ApiError("the body did not arrive in time", code=408, reason="Timeout") from error
+    if body is None:
+        raise ApiError(
+            f"Request entity too large: limit is {BODY_BYTES_MAX}",
+            code=413,
+            reason="RequestEntityTooLarge",
+        )
+    return body

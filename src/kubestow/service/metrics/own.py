@@ -15,6 +15,10 @@ class OwnMetrics:
         self.waiting_events = registry.gauge(
             "kubestow_waiting_events", "Number of events about pods that wait to be sent."
         )
+        self.refused_connections = registry.counter(
+            "kubestow_serving_connections_refused_total",
+            "Number of connections to the serving port that were closed because of their limit.",
+        )
 
     def observe(self, recorder: EventRecorder) -> None:
         """Publish what this recorder counts."""

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
+from kubestow.http_port import read_body
 from kubestow.logs import inform, is_printed
 from kubestow.service.metrics.component import RuntimeMetrics
 from kubestow.service.metrics.registry import CONTENT_TYPE, MetricsRegistry
@@ -39,6 +40,11 @@ _NO_CACHE: Final[Mapping[str, str]] = {
 
 # Smaller pieces of a long answer are sent together.
 _CHUNK_CHARS: Final = 32_768
+
+# A verbosity has ten digits; a longer body is not read. Python parses numbers of this length.
+VERBOSITY_BYTES_MAX: Final = 1024
+_INT32_MAX: Final = 2**31 - 1
+_UINT32_MAX: Final = 2**32 - 1
 
 Route = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -185,12 +191,31 @@ class Application:
         set_verbosity = self._pages.set_verbosity
         assert set_verbosity is not None
         if request.method != "PUT":
-            return _text("unrecognized http method\n", status=406)
-        text = (await request.read()).decode(errors="replace").strip()
-        if not text.isdecimal():
-            return _text(f'error parsing "{text}": invalid syntax\n', status=400)
+            return _text("unsupported http method\n", status=406)
+        try:
+            body = await read_body(request, bytes_max=VERBOSITY_BYTES_MAX)
+        except TimeoutError:
+            return _text("error reading request body: it did not arrive in time\n", status=400)
+        if body is None:
+            limit = f"it is longer than {VERBOSITY_BYTES_MAX} bytes"
+            return _text(f"error reading request body: {limit}\n", status=400)
+        text = body.decode(errors="replace")
+        if problem := verbosity_problem(text):
+            return _text(f"{problem}\n", status=400)
         set_verbosity(int(text))
-        return _text(f"successfully set klog.logging.verbosity to {text}")
+        return _text(f"successfully set klog.logging.verbosity to {text}\n")
+
+
+def verbosity_problem(text: str) -> str:
+    """Why a text is no verbosity, in Go's words; empty if it is one."""
+    if not (text.isascii() and text.isdecimal()):
+        return f'strconv.ParseUint: parsing "{text}": invalid syntax'
+    if int(text) > _UINT32_MAX:
+        return f'strconv.ParseUint: parsing "{text}": value out of range'
+    if int(text) > _INT32_MAX:
+        problem = f'strconv.ParseInt: parsing "{text}": value out of range'
+        return f"failed set klog.logging.verbosity {text}: {problem}"
+    return ""
 
 
 async def _stream(

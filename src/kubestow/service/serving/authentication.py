@@ -200,7 +200,7 @@ def _by_headers(
         for prefix in settings.extra_prefixes:
             if header.lower().startswith(prefix.lower()):
                 key = unquote(header[len(prefix) :].lower())
-                extra.setdefault(key, []).extend(headers.getall(header, ()))
+                extra.setdefault(key, []).extend(_values(headers, (header,)))
     return User(
         name=name,
         uid=next(iter(_values(headers, settings.uids)), ""),
@@ -210,7 +210,7 @@ def _by_headers(
 
 
 def _values(headers: Headers, names: Sequence[str]) -> list[str]:
-    return [value for name in names for value in headers.getall(name, ())]
+    return [_readable(value) for name in names for value in headers.getall(name, ())]
 
 
 def _texts(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[str]:
@@ -220,5 +220,10 @@ def _texts(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[st
 def _bearer_token(headers: Headers) -> str:
     for value in headers.getall("Authorization", ()):
         if value[: len(_BEARER)].lower() == _BEARER:
-            return value[len(_BEARER) :].strip()
+            return _readable(value[len(_BEARER) :].strip())
     return ""
+
+
+def _readable(value: str) -> str:
+    """A header with its bytes that are not UTF-8 replaced, as Go sends them on in JSON."""
+    return value.encode(errors="surrogateescape").decode(errors="replace")

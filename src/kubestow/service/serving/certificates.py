@@ -16,6 +16,7 @@ from kubestow.clock import Clock
 from kubestow.cluster.pem import load_pair
 from kubestow.cluster.self_signed import SelfSigned, self_signed
 from kubestow.errors import ConfigError
+from kubestow.http_port import CIPHERS
 from kubestow.service.options import ServingOptions, SniCertificate
 
 PAIR_NAME: Final = "kube-scheduler"
@@ -120,8 +121,11 @@ class ServingCertificates:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = _VERSIONS[options.min_version]
         context.set_alpn_protocols(["http/1.1"])
-        if options.cipher_suites:
-            context.set_ciphers(":".join(cipher_names(options.cipher_suites)))
+        chosen = cipher_names(options.cipher_suites)
+        if options.cipher_suites and not chosen:
+            # All chosen suites are of TLS 1.3, so no older version can be used.
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.set_ciphers(":".join(chosen) or CIPHERS)
         if len(options.curve_preferences) == 1:  # OpenSSL's order cannot be set from here
             context.set_ecdh_curve(_curve(options.curve_preferences[0]))
         # Client certificates are optional: tokens authenticate, too.

@@ -3,11 +3,11 @@
 import logging
 import socket
 import ssl
+from collections.abc import Callable
 from typing import Final
 
-from aiohttp import web
-
 from kubestow.errors import ConfigError
+from kubestow.http_port import BACKLOG, HttpPort
 from kubestow.service.options import ServingOptions
 from kubestow.service.serving.application import Application
 
@@ -15,34 +15,29 @@ log = logging.getLogger(__name__)
 
 # How long open requests may take when the process ends.
 SHUTDOWN_S: Final = 5.0
-BACKLOG: Final = 128
 
 
 class HttpsServer:
-    def __init__(self, application: Application, bound: socket.socket, tls: ssl.SSLContext) -> None:
-        self._bound = bound
-        self._tls = tls
-        server = web.Server(application.handle, access_log=None)
-        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
-        self._site: web.SockSite | None = None
+    def __init__(
+        self,
+        application: Application,
+        bound: socket.socket,
+        tls: ssl.SSLContext,
+        *,
+        on_refused: Callable[[], None],
+    ) -> None:
+        self.address: Final = address_text(bound)
+        self._port = HttpPort(application.handle, bound, tls=tls, on_refused=on_refused)
 
-    @property
-    def address(self) -> str:
-        return address_text(self._bound)
-
-    async def start(self) -> None:
-        await self._runner.setup()
-        self._site = web.SockSite(self._runner, self._bound, ssl_context=self._tls, backlog=BACKLOG)
-        await self._site.start()
+    def start(self) -> None:
+        self._port.start()
         log.info("Serving securely on %s", self.address)
 
     async def close(self) -> None:
         """Stop listening, then wait for open requests, at most `SHUTDOWN_S`."""
-        if self._site is not None:
-            await self._site.stop()
+        await self._port.stop_listening()
         log.info("[graceful-termination] secure server has stopped listening")
-        await self._runner.cleanup()
-        self._bound.close()
+        await self._port.close(timeout_s=SHUTDOWN_S)
         log.info("[graceful-termination] secure server is exiting")
 
 

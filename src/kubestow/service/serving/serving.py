@@ -97,8 +97,13 @@ class Serving:
         application = Application(
             self._pages(served), self._authenticator, self._authorizer(), self._clock, self._rng
         )
-        self._server = HttpsServer(application, self._socket, self._certificates.context)
-        await self._server.start()
+        self._server = HttpsServer(
+            application,
+            self._socket,
+            self._certificates.context,
+            on_refused=self._metrics.own.refused_connections.only.inc,
+        )
+        self._server.start()
 
     async def close(self) -> None:
         if self._server is not None:

@@ -1,0 +1,273 @@
+"""Clients that hold connections: half requests, silent handshakes, endless bodies, many at once."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kubestow.clock import SystemClock
+from kubestow.cluster.self_signed import self_signed
+from kubestow.http_port import BODY_S, CIPHERS, HEADER_S, HttpPort, read_body
+
+HALF = b"GET /slow HTTP/1.1\r\nHost: a\r\nX-Half"
+WHOLE = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+class ShiftedLoop(asyncio.SelectorEventLoop):
+    """Real sockets, and a time that tests set forward."""
+
+    shift_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.shift_s
+
+    async def pass_time(self, seconds: float) -> None:
+        self.shift_s += seconds
+        await turns()
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def wait_until(holds: Callable[[], bool]) -> None:
+    """Sockets are ready some turns of the loop later."""
+    for _ in range(100_000):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never holds")
+
+
+class Port:
+    """A port whose path /wait answers when it is released."""
+
+    def __init__(self, **options: Any) -> None:
+        self.released = asyncio.Event()
+        self.waiting = 0
+        bound = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.address: tuple[str, int] = bound.getsockname()
+        self.port = HttpPort(self._answer, bound, **options)
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> "Port":
+        self.port.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.released.set()
+        await self._stack.aclose()
+        await self.port.close(timeout_s=1)
+
+    async def connect(self, sent: bytes = b"", **options: Any) -> "Client":
+        reader, writer = await asyncio.open_connection(*self.address, **options)
+        self._stack.callback(writer.close)
+        writer.write(sent)
+        return Client(reader, writer)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/wait":
+            self.waiting += 1
+            await self.released.wait()
+        try:
+            body = await read_body(request, bytes_max=10)
+        except TimeoutError:
+            return web.Response(status=408)
+        return web.Response(status=413 if body is None else 200, body=body)
+
+
+class Client:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self.writer = writer
+
+    async def status(self) -> int:
+        """Of the next answer; 0 if the connection is closed instead."""
+        try:
+            head = await self._reader.readuntil(b"\r\n\r\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return 0
+        return int(head.split()[1])
+
+    @property
+    def is_closed(self) -> bool:
+        return self._reader.at_eof() or self._reader.exception() is not None
+
+
+def run(work: Callable[[ShiftedLoop], Coroutine[Any, Any, None]]) -> None:
+    async def limited() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, ShiftedLoop)
+        await work(loop)
+
+    with asyncio.Runner(loop_factory=ShiftedLoop) as runner:
+        runner.run(limited())
+
+
+def test_three_hundred_half_headers_are_closed_after_the_time_limit() -> None:
+    async def work(loop: ShiftedLoop) -> None:
+        async with Port() as port:
+            clients = [await port.connect(HALF) for _ in range(300)]
+            await wait_until(lambda: port.port.connection_count == 300)
+            await loop.pass_time(HEADER_S - 1)
+            assert port.port.connection_count == 300
+            await loop.pass_time(2)
+            await wait_until(lambda: all(client.is_closed for client in clients))
+            assert port.port.connection_count == 0
+            assert await (await port.connect(WHOLE)).status() == 200
+
+    run(work)
+
+
+def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
+    async def work(loop: ShiftedLoop) -> None:
+        async with Port() as port:
+            idle = await port.connect(WHOLE)
+            assert await idle.status() == 200
+            busy = await port.connect(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+            await wait_until(lambda: port.waiting == 1)
+            await loop.pass_time(HEADER_S + 1)
+            await wait_until(lambda: idle.is_closed)
+            assert not busy.is_closed
+            port.released.set()
+            assert await busy.status() == 200
+
+    run(work)
+
+
+def test_a_silent_handshake_is_closed() -> None:
+    async def work(loop: ShiftedLoop) -> None:
+        async with Port(tls=server_context()) as port:
+            silent = await port.connect()
+            await wait_until(lambda: port.port.connection_count == 1)
+            await turns()
+            await loop.pass_time(HEADER_S + 1)
+            await wait_until(lambda: silent.is_closed)
+            assert port.port.connection_count == 0
+
+    run(work)
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_at_the_limit_the_longest_waiting_connection_makes_way(is_tls: bool) -> None:
+    async def work(_: ShiftedLoop) -> None:
+        refusals: list[None] = []
+        tls, trusting = (server_context(), client_context()) if is_tls else (None, None)
+        options = {"connections_max": 3, "on_refused": lambda: refusals.append(None)}
+        async with Port(tls=tls, **options) as port:
+            busy = await port.connect(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n", ssl=trusting)
+            await wait_until(lambda: port.waiting == 1)
+            first = await port.connect(b"" if is_tls else HALF)
+            await wait_until(lambda: port.port.connection_count == 2)
+            second = await port.connect(HALF, ssl=trusting)
+            await wait_until(lambda: port.port.connection_count == 3)
+            probe = await port.connect(WHOLE, ssl=trusting)
+            assert await probe.status() == 200
+            await wait_until(lambda: first.is_closed)
+            assert not second.is_closed
+            assert not busy.is_closed
+            assert (len(refusals), port.port.refused_count) == (1, 1)
+
+    run(work)
+
+
+def test_with_every_connection_busy_a_new_one_is_refused() -> None:
+    async def work(_: ShiftedLoop) -> None:
+        async with Port(connections_max=2) as port:
+            wait = b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
+            busy = [await port.connect(wait) for _ in range(2)]
+            await wait_until(lambda: port.waiting == 2)
+            late = await port.connect(WHOLE)
+            assert await late.status() == 0
+            assert port.port.refused_count == 1
+            port.released.set()
+            assert [await client.status() for client in busy] == [200, 200]
+
+    run(work)
+
+
+def test_a_burst_beyond_the_limit_leaves_the_newest() -> None:
+    async def work(_: ShiftedLoop) -> None:
+        async with Port(connections_max=20) as port:
+            clients = [await port.connect(HALF) for _ in range(100)]
+            await wait_until(lambda: port.port.refused_count == 80)
+            await wait_until(lambda: all(client.is_closed for client in clients[:80]))
+            assert not any(client.is_closed for client in clients[80:])
+            await wait_until(lambda: port.port.connection_count == 20)
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("body", "passed_s", "status"),
+    [
+        pytest.param(b"Content-Length: 2\r\n\r\nab", 0, 200, id="whole"),
+        pytest.param(b"Content-Length: 2\r\n\r\na", BODY_S + 1, 408, id="half"),
+        pytest.param(b"Content-Length: 11\r\n\r\n" + b"a" * 11, 0, 413, id="too-long"),
+        pytest.param(b"Transfer-Encoding: chunked\r\n\r\n", BODY_S + 1, 408, id="no-chunk"),
+        pytest.param(
+            b"Transfer-Encoding: chunked\r\n\r\n6\r\naaaaaa\r\n6\r\naaaaaa\r\n", 0, 413, id="chunks"
+        ),
+    ],
+)
+def test_bodies_have_a_limit_of_size_and_time(body: bytes, passed_s: float, status: int) -> None:
+    async def work(loop: ShiftedLoop) -> None:
+        async with Port() as port:
+            client = await port.connect(b"PUT / HTTP/1.1\r\nHost: a\r\n" + body)
+            await turns(200)
+            await loop.pass_time(passed_s)
+            assert await client.status() == status
+
+    run(work)
+
+
+# --- cipher suites ---
+
+# What kube-scheduler v1.36 accepts by default with a certificate of an elliptic curve.
+GO_SUITES = {
+    "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "ECDHE-ECDSA-AES256-SHA",
+    "ECDHE-ECDSA-AES128-SHA",
+}
+
+
+def test_handshakes_of_tls_1_2_have_the_suites_of_go() -> None:
+    every = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    every.set_ciphers("ALL:@SECLEVEL=0")
+    names = [suite["name"] for suite in every.get_ciphers() if suite["protocol"] != "TLSv1.3"]
+    assert len(names) > 20
+
+    async def work(_: ShiftedLoop) -> None:
+        accepted: set[str] = set()
+        async with Port(tls=server_context()) as port:
+            for name in names:
+                try:
+                    client = await port.connect(WHOLE, ssl=client_context(name))
+                except (ssl.SSLError, ConnectionError):
+                    continue
+                accepted.add(client.writer.get_extra_info("cipher")[0])
+        assert accepted == GO_SUITES
+
+    run(work)
+
+
+def server_context() -> ssl.SSLContext:
+    return self_signed(["localhost"], now_ns=SystemClock().now_ns()).server_context()
+
+
+def client_context(suite: str = CIPHERS) -> ssl.SSLContext:
+    """Trusts any server and offers these suites of TLS 1.2."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(f"{suite}:@SECLEVEL=0")
+    return context
