@@ -2,6 +2,7 @@
 
 The folder is named by KUBEBUILDER_ASSETS (`setup-envtest use -p path` prints one). Without it these
 tests are skipped. There is no controller and no kubelet: tests do their work where needed.
+Schedulers run as the account of `deploy/base`, with its rights and no others.
 """
 
 import asyncio
@@ -16,10 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import msgspec
 import numpy as np
 import pytest
 import yaml
+from aiohttp import web
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -33,6 +36,7 @@ from kubestow.errors import ApiError
 from kubestow.testing.scheduler_process import SchedulerProcessRun, running_scheduler
 
 HERE = Path(__file__).parent
+DEPLOY = HERE.parents[2] / "deploy" / "base"
 ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
 START_LIMIT_S = 60
 TEST_LIMIT_S = 60
@@ -42,6 +46,21 @@ USERS = {
     "system:kube-scheduler": "",
     "nobody": "",
     "half-allowed": "",
+}
+# The account of `deploy/base`; its token is made by the API server.
+ACCOUNT = "kubestow"
+LEASE_FLAGS = (
+    f"--leader-elect-resource-name={ACCOUNT}",
+    f"--leader-elect-resource-namespace={ACCOUNT}",
+)
+# What `deploy/base` needs before there are pods, in this order.
+ACCESS = {
+    "Namespace": "namespaces",
+    "ServiceAccount": "serviceaccounts",
+    "ClusterRole": "clusterroles",
+    "ClusterRoleBinding": "clusterrolebindings",
+    "Role": "roles",
+    "RoleBinding": "rolebindings",
 }
 
 
@@ -122,6 +141,22 @@ class ControlPlane:
             while not await self._is_ready():  # noqa: ASYNC110 - there is no event to wait for
                 await asyncio.sleep(0.1)
 
+    async def add_account(self) -> None:
+        """Create the account of `deploy/base` with its roles, and a token as its pod gets one."""
+        command = [str(Path(ASSETS) / "kubectl"), "kustomize", str(DEPLOY)]
+        made = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: ASYNC221
+        objects = [found for found in yaml.safe_load_all(made.stdout) if found["kind"] in ACCESS]
+        client = self.client()
+        try:
+            for document in sorted(objects, key=lambda found: list(ACCESS).index(found["kind"])):
+                await client.create_document(collection_path(document), document)
+            path = f"/api/v1/namespaces/{ACCOUNT}/serviceaccounts/{ACCOUNT}/token"
+            request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+            answer = await client.create_document(path, request)
+        finally:
+            client.close()
+        self.tokens[ACCOUNT] = answer["status"]["token"]
+
     async def _is_ready(self) -> bool:
         assert self._api_server is not None
         if self._api_server.poll() is not None:
@@ -187,15 +222,19 @@ class Bench:
 
     @contextlib.asynccontextmanager
     async def scheduler(
-        self, *flags: str, user: str = "system:kube-scheduler"
+        self, *flags: str, user: str = ACCOUNT
     ) -> AsyncIterator[SchedulerProcessRun]:
-        """A scheduler as that user, by default the one with the built-in role of clusters."""
+        """A scheduler as that user, by default with the rights of `deploy/base`."""
         kubeconfig = self.plane.kubeconfig(user)
         async with running_scheduler(
-            f"--kubeconfig={kubeconfig}", "--secure-port=0", "-v=2", *flags
+            f"--kubeconfig={kubeconfig}", "--secure-port=0", "-v=2", *LEASE_FLAGS, *flags
         ) as run:
             self._runs.append(run)
             yield run
+
+    def proxy(self, fault: "Fault") -> "Proxy":
+        """Between a scheduler and the API server, with the scheduler's rights."""
+        return Proxy(self.plane.url, self.plane.tokens[ACCOUNT], fault)
 
     def print_logs(self) -> None:
         for run in self._runs:
@@ -231,6 +270,7 @@ class Bench:
             "/api/v1/namespaces/default/persistentvolumeclaims",
             "/api/v1/namespaces/default/events",
             "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
+            f"/apis/coordination.k8s.io/v1/namespaces/{ACCOUNT}/leases",
         ):
             await self.send("DELETE", path, {"gracePeriodSeconds": 0})
         for path in ("/api/v1/nodes", "/api/v1/persistentvolumes"):
@@ -255,8 +295,64 @@ class Bench:
         raise ApiError("the watch ended")
 
 
+# Changes the parameters of a request in place; returns a status to answer with instead of the API
+# server's answer, CUT to close the connection after the API server has answered, or 0.
+Fault = Callable[[web.BaseRequest, dict[str, str]], int]
+CUT = -1
+
+
+class Proxy:
+    def __init__(self, target: str, token: str, fault: Fault) -> None:
+        self._target = target
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._fault = fault
+        self.url = ""
+
+    async def __aenter__(self) -> "Proxy":
+        connector = aiohttp.TCPConnector(ssl=False, limit=0)
+        self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
+        server = web.Server(self._pass_on, handler_cancellation=True, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+        await self._runner.cleanup()
+
+    async def _pass_on(self, request: web.BaseRequest) -> web.StreamResponse:
+        query = dict(request.query)
+        fault = self._fault(request, query)
+        if fault > 0:
+            return web.Response(status=fault)
+        headers = {**self._headers, "Content-Type": request.headers.get("Content-Type", "")}
+        url = f"{self._target}{request.path}"
+        async with self._session.request(
+            request.method, url, params=query, headers=headers, data=await request.read()
+        ) as found:
+            kind = found.headers.get("Content-Type", "application/json")
+            response = web.StreamResponse(status=found.status, headers={"Content-Type": kind})
+            if fault == CUT:
+                assert request.transport is not None
+                request.transport.close()
+                return response
+            await response.prepare(request)
+            with contextlib.suppress(ConnectionError):  # the scheduler has closed the connection
+                async for chunk in found.content.iter_any():
+                    await response.write(chunk)
+                await response.write_eof()
+            return response
+
+
 def collection_path(document: JsonObject) -> str:
-    kinds = {"StorageClass": "storageclasses", "PriorityClass": "priorityclasses"}
+    kinds = {
+        "StorageClass": "storageclasses",
+        "PriorityClass": "priorityclasses",
+        "DeviceClass": "deviceclasses",
+    }
     plural = kinds.get(document["kind"], f"{document['kind'].lower()}s")
     version = document["apiVersion"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -290,10 +386,15 @@ def control_plane(*extra_flags: str) -> Iterator[ControlPlane]:
         plane = ControlPlane(Path(folder), extra_flags)
         plane.start()
         try:
-            asyncio.run(plane.wait_ready())
+            asyncio.run(ready_with_account(plane))
             yield plane
         finally:
             plane.stop()
+
+
+async def ready_with_account(plane: ControlPlane) -> None:
+    await plane.wait_ready()
+    await plane.add_account()
 
 
 def run_on(plane: ControlPlane, test: Test, limit_s: float = TEST_LIMIT_S) -> None:

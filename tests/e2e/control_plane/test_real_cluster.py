@@ -1,12 +1,10 @@
-"""`kubestow run` against a real kube-apiserver, mostly as the built-in user of clusters."""
+"""`kubestow run` against a real kube-apiserver, with the rights of `deploy/base`."""
 
 import asyncio
-import contextlib
 import signal
 import socket
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 
@@ -190,7 +188,7 @@ def test_a_standby_takes_over_when_the_leader_is_killed(run: Any) -> None:
                 assert await bench.bound("b") == "n1"
                 assert await second.end() == 0
         lease = await bench.client.get_document(
-            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+            "/apis/coordination.k8s.io/v1/namespaces/kubestow/leases/kubestow"
         )
         assert lease["spec"].get("holderIdentity", "") == ""
         assert lease["spec"]["leaseTransitions"] == 1
@@ -216,70 +214,40 @@ def test_an_api_server_may_be_restarted_in_the_middle(run_alone: Any) -> None:
 
 def test_watches_that_end_every_second_lose_nothing(run: Any) -> None:
     async def main(bench: Any) -> None:
+        watches = ShortWatches()
         await bench.create(*(node(f"n{index}") for index in range(3)))
         async with (
-            ShortWatches(bench.plane.url, bench.plane.tokens["system:kube-scheduler"]) as proxy,
+            bench.proxy(watches.shorten) as proxy,
             bench.scheduler(f"--master={proxy.url}", NO_ELECTION) as scheduler,
         ):
             for index in range(6):
                 await bench.create(pod(f"p{index}"))
                 await bench.bound(f"p{index}")
-                await proxy.wait_for_watches(2 * (index + 2))
+                await watches.wait_for(2 * (index + 2))
             assert scheduler.process.returncode is None
 
     run(main)
 
 
 class ShortWatches:
-    """A proxy of an API server that makes every watch of pods end after a second."""
+    """Makes every watch of pods end after a second."""
 
-    def __init__(self, target: str, token: str) -> None:
-        self._target = target
-        self._headers = {"Authorization": f"Bearer {token}"}
-        self._watch_count = 0
-        self._news = asyncio.Condition()
-        self.url = ""
+    def __init__(self) -> None:
+        self._count = 0
+        self._news = asyncio.Event()
 
-    async def __aenter__(self) -> "ShortWatches":
-        connector = aiohttp.TCPConnector(ssl=False, limit=0)
-        self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
-        server = web.Server(self._pass_on, handler_cancellation=True, access_log=None)
-        self._runner = web.ServerRunner(server, shutdown_timeout=0)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
-        await self._runner.cleanup()
-
-    async def wait_for_watches(self, count: int) -> None:
-        """Wait until pods have been watched that often."""
-        async with self._news:
-            await self._news.wait_for(lambda: self._watch_count >= count)
-
-    async def _pass_on(self, request: web.BaseRequest) -> web.StreamResponse:
-        query = dict(request.query)
+    def shorten(self, request: web.BaseRequest, query: dict[str, str]) -> int:
         if query.get("watch") == "true" and request.path == "/api/v1/pods":
             query["timeoutSeconds"] = "1"
-            async with self._news:
-                self._watch_count += 1
-                self._news.notify_all()
-        headers = {**self._headers, "Content-Type": request.headers.get("Content-Type", "")}
-        url = f"{self._target}{request.path}"
-        async with self._session.request(
-            request.method, url, params=query, headers=headers, data=await request.read()
-        ) as found:
-            kind = found.headers.get("Content-Type", "application/json")
-            response = web.StreamResponse(status=found.status, headers={"Content-Type": kind})
-            await response.prepare(request)
-            with contextlib.suppress(ConnectionError):  # the scheduler has closed the connection
-                async for chunk in found.content.iter_any():
-                    await response.write(chunk)
-                await response.write_eof()
-            return response
+            self._count += 1
+            self._news.set()
+        return 0
+
+    async def wait_for(self, count: int) -> None:
+        """Wait until pods have been watched that often."""
+        while self._count < count:
+            self._news.clear()
+            await self._news.wait()
 
 
 def test_wrong_credentials_are_reported(run: Any) -> None:
@@ -304,7 +272,7 @@ def test_missing_rights_are_named_by_verb_and_resource(run: Any, has_election: b
             if has_election:
                 await scheduler.wait_for_line(
                     r'User \\?"nobody\\?" cannot get resource \\?"leases\\?" in API group '
-                    r'\\?"coordination.k8s.io\\?" in the namespace \\?"kube-system\\?"'
+                    r'\\?"coordination.k8s.io\\?" in the namespace \\?"kubestow\\?"'
                 )
 
     run(main)
@@ -348,7 +316,7 @@ async def allow_reading(client: HttpClient, user: str) -> None:
 
 def test_the_port_is_protected_by_the_clusters_authorization(run: Any) -> None:
     async def main(bench: Any) -> None:
-        kubeconfig = bench.plane.kubeconfig("system:kube-scheduler")
+        kubeconfig = bench.plane.kubeconfig("kubestow")
         flags = (
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
@@ -393,7 +361,7 @@ def test_a_configuration_file_is_used(run: Any, tmp_path: Any) -> None:
     )
 
     async def main(bench: Any) -> None:
-        kubeconfig = str(bench.plane.kubeconfig("system:kube-scheduler"))
+        kubeconfig = str(bench.plane.kubeconfig("kubestow"))
         path.write_text(path.read_text().replace("KUBECONFIG", kubeconfig))
         await bench.create(node("busy"), node("idle"))
         await bench.create(pod("filler", cpu="2", nodeName="busy"))
