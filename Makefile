@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-simulate performance docs release test quick conformance soak check format-check lint types imports format lock upgrade clean
+.PHONY: help demo bench bench-simulate performance docs release audit test quick conformance soak check format-check lint types imports format lock upgrade clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -42,6 +42,12 @@ docs: $(VENV)/.installed ## Run the commands that pages show, and write their ou
 
 release: $(VENV)/.installed ## Build everything that is published, into dist (VERSION=x.y.z BASE_DIGEST=sha256:...)
 	$(BIN)/python scripts/release.py $(if $(VERSION),--version $(VERSION)) $(if $(BASE_DIGEST),--base-digest $(BASE_DIGEST))
+
+# Not in CI: advisories are published on the network. `--strict` because without it a package whose
+# advisories cannot be read counts as one without any.
+audit: $(VENV)/.installed ## Compare the pinned versions with published advisories (needs a network)
+	$(UV) tool run --quiet --system-certs --from pip-audit==2.10.0 pip-audit --strict --disable-pip --require-hashes \
+		--progress-spinner off $(foreach lock,runtime dev build,-r requirements/$(lock).txt) $(ARGS)
 
 # --- Check --------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
     kubestow-VERSION-py3-none-any.whl, kubestow-VERSION.tar.gz    the package
     kubestow-VERSION-image.tar.gz                                 what an image is built from
     kubestow-VERSION.tgz                                          the chart
+    sbom.cdx.json                                                 what package and image contain
     SHA256SUMS
 
 Everything comes from the commit, not from the folder, and has the time of the commit (or
@@ -24,6 +25,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+from sbom import bill_of_materials
 
 ROOT: Final = Path(__file__).parents[1]
 NAME: Final = "kubestow"
@@ -67,6 +70,7 @@ def release(output: Path, *, version: str | None, base_digest: str | None) -> li
         context = _image_context(source, version, base_digest, time_s)
         image = f"{NAME}-{version}-image"
         _write_archive(built / f"{image}.tar.gz", image, context, time_s)
+        _write_bill(built, source, version, context, time_s)
         _write_sums(built)
         output.mkdir(parents=True, exist_ok=True)
         return [Path(shutil.copy(path, output)) for path in sorted(built.iterdir())]
@@ -135,7 +139,7 @@ def _image_context(
     values = {
         "VERSION": version,
         "REVISION": _git("rev-parse", "HEAD").strip(),
-        "CREATED": datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "CREATED": _time_text(time_s),
     }
     text = (source / "Containerfile").read_text(encoding="utf-8")
     for name, value in values.items():
@@ -164,11 +168,29 @@ def _write_archive(path: Path, folder: str, files: Mapping[str, bytes], time_s: 
             archive.addfile(entry, io.BytesIO(files[name]))
 
 
+def _write_bill(
+    folder: Path, source: Path, version: str, context: Mapping[str, bytes], time_s: int
+) -> None:
+    bill = bill_of_materials(
+        version=version,
+        created=_time_text(time_s),
+        lock=(source / "requirements" / "runtime.txt").read_text(encoding="utf-8"),
+        containerfile=context["Containerfile"].decode(),
+        files={path.name: _digest(path) for path in folder.iterdir()},
+    )
+    (folder / "sbom.cdx.json").write_bytes(bill)
+
+
+def _time_text(time_s: int) -> str:
+    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def _write_sums(folder: Path) -> None:
-    lines = [
-        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
-        for path in sorted(folder.iterdir())
-    ]
+    lines = [f"{_digest(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
     (folder / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
 
 

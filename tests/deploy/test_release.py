@@ -1,6 +1,7 @@
 """A release is built from the commit alone, twice the same, and only from a state that fits."""
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -41,6 +42,7 @@ MADE = [
     f"kubestow-{__version__}-py3-none-any.whl",
     f"kubestow-{__version__}.tar.gz",
     f"kubestow-{__version__}.tgz",
+    "sbom.cdx.json",
 ]
 
 # --- versions ---
@@ -147,7 +149,18 @@ def test_two_runs_give_the_same_files(repository: Repository, tmp_path: Path) ->
         expected, name = line.split("  ")
         assert hashlib.sha256((second / name).read_bytes()).hexdigest() == expected
     check_wheel(first / MADE[2])
+    check_bill(first)
     check_image(first / MADE[1], tmp_path / "image", repository.git("rev-parse", "HEAD").strip())
+
+
+def check_bill(folder: Path) -> None:
+    """Every file of the release is in it, with its sum; the base image with its digest."""
+    components = json.loads((folder / "sbom.cdx.json").read_text())["components"]
+    sums = {one["name"]: one["hashes"][0]["content"] for one in components if "hashes" in one}
+    assert sums.pop("docker.io/library/python") == DIGEST.removeprefix("sha256:")
+    assert {*sums} == {*MADE} - {"sbom.cdx.json", "SHA256SUMS"}
+    for name, expected in sums.items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == expected
 
 
 def check_wheel(path: Path) -> None:
