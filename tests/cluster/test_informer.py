@@ -13,7 +13,7 @@ from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ObjectStore
-from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
+from kubestow.cluster.informer import OBJECTS_PER_TURN, POD_FIELD_SELECTOR, Handler, Informer
 from kubestow.cluster.resources import PODS
 from kubestow.errors import ApiError, GoneError, NotFoundError, UnreachableError
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
@@ -122,6 +122,25 @@ def test_it_lists_then_follows(rig: Rig, pod_document: Build):
     assert rig.informer.statistics().list_count == 1
     # The watch is closed.
     assert cluster.statistics().watch_count == 0
+
+
+def test_the_loop_runs_while_a_long_list_is_handled(rig: Rig, pod_document: Build):
+    count = 3 * OBJECTS_PER_TURN
+    for index in range(count):
+        rig.cluster.create(PODS, pod_document(f"p{index}"))
+
+    async def main() -> None:
+        task = asyncio.create_task(rig.informer.run())
+        seen = [0]
+        while not rig.informer.has_synced:
+            await asyncio.sleep(0)
+            seen.append(len(rig.recorder.calls))
+        assert seen[-1] == count
+        assert max(after - before for before, after in itertools.pairwise(seen)) == OBJECTS_PER_TURN
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
 
 
 def test_a_burst_is_handled_in_one_turn(rig: Rig, pod_document: Build):

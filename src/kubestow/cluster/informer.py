@@ -36,6 +36,8 @@ T = TypeVar("T", bound=ApiObject)
 POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
 # A watch that ends faster without a single event has not worked.
 SHORT_WATCH_S: Final = 1.0
+# How many objects of a list are handled between two turns of the event loop: some milliseconds.
+OBJECTS_PER_TURN: Final = 256
 # How often a kind is looked for that the server does not have: it may be upgraded.
 LOOK_AGAIN_S: Final = 300.0
 
@@ -197,7 +199,7 @@ class Informer(Generic[T]):
         self._failures.works(self.cls.__name__)
         self._watch = listing.watch
         self._list_count += 1
-        self._replace(listing.items)
+        await self._replace(listing.items)
         self._resource_version = listing.resource_version
         self._set_synced()
 
@@ -227,15 +229,20 @@ class Informer(Generic[T]):
             self._watch.close()
             self._watch = None
 
-    def _replace(self, items: Sequence[T]) -> None:
-        """Make the store hold exactly these objects (spec 09 §4.3): deletions first."""
+    async def _replace(self, items: Sequence[T]) -> None:
+        """Make the store hold exactly these objects (spec 09 §4.3): deletions first.
+
+        The loop runs in between: leases and health checks do not wait for a list of 50,000 pods.
+        """
         listed = {(item.metadata.namespace, item.metadata.name) for item in items}
         for known in self.store.list():
             key = known.metadata.namespace, known.metadata.name
             if key not in listed:
                 self._remove(known, is_final_state_unknown=True)
-        for item in items:
-            self._put(item)
+        for start in range(0, len(items), OBJECTS_PER_TURN):
+            for item in items[start : start + OBJECTS_PER_TURN]:
+                self._put(item)
+            await asyncio.sleep(0)
 
     def deliver(self, batch: Sequence[ObjectEvent[T]]) -> int:
         """Handle events that were read from a watch; their number."""

@@ -131,7 +131,7 @@ def deletions(folder: Path) -> Counter[int]:
 
 def test_preemptors_that_share_victims_are_all_bound(run: Any, tmp_path: Path) -> None:
     async def main(bench: Any) -> None:
-        kubeconfig = bench.plane.kubeconfig("system:kube-scheduler")
+        kubeconfig = bench.plane.kubeconfig("kubestow")
         await bench.create(PRIORITY_CLASS, *(node(f"n{index}", 8) for index in range(4)))
         async with bench.scheduler(config_file(tmp_path, kubeconfig)):
             for round_number in range(4):
@@ -152,7 +152,7 @@ def test_a_burst_of_preemptors_evicts_hardly_more_than_it_needs(
     node_count, urgent_count = 120, 250
 
     async def main(bench: Any) -> None:
-        kubeconfig = bench.plane.kubeconfig("system:kube-scheduler")
+        kubeconfig = bench.plane.kubeconfig("kubestow")
         await bench.create(PRIORITY_CLASS)
         await create_all(bench, (node(f"n{index}", 8) for index in range(node_count)))
         await fill(bench, node_count, 8)
@@ -176,7 +176,7 @@ def test_every_pod_of_a_backlog_has_its_event(run_alone: Any, tmp_path: Path) ->
     pod_count = 3000
 
     async def main(bench: Any) -> None:
-        kubeconfig = bench.plane.kubeconfig("system:kube-scheduler")
+        kubeconfig = bench.plane.kubeconfig("kubestow")
         await create_all(bench, (node(f"n{index}", 32) for index in range(100)))
         await create_all(bench, (pod(f"p-{index}") for index in range(pod_count)))
         async with bench.scheduler(config_file(tmp_path, kubeconfig)):

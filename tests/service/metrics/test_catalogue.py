@@ -89,7 +89,6 @@ COMPONENT_ROWS = [
         "major minor git_version git_commit git_tree_state build_date go_version compiler platform",
         "ALPHA",
     ),
-    Row("kubestow_serving_connections_refused_total", C, "", "ALPHA"),
     Row("kubestow_build_info", G, "version kubernetes_version python_version", "ALPHA"),
     Row("kubernetes_feature_enabled", G, "name stage", "BETA"),
     Row("version_info", G, "component binary emulation min_compat", "ALPHA"),

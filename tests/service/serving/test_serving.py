@@ -255,6 +255,20 @@ def test_what_is_no_verbosity_is_refused(body: bytes, problem: str) -> None:
     run(main)
 
 
+def test_refused_connections_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with Site() as site:
+            server: Any = site.serving._server  # pyright: ignore[reportPrivateUsage]
+            monkeypatch.setattr(server._port, "_connections_max", 1)
+            host, _, port = site.serving.address.rpartition(":")
+            _, silent = await asyncio.open_connection(host, int(port))
+            _, _, text = await site.ask("/metrics")
+            silent.close()
+            assert "\nkubestow_serving_connections_refused_total 1\n" in text
+
+    run(main)
+
+
 @pytest.mark.parametrize(
     ("request_bytes", "status"),
     [
