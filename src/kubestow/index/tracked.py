@@ -86,6 +86,9 @@ class TrackedArrays:
         self._log = snapshot.log
         self._arrays: OrderedDict[Hashable, Tracked[Any]] = OrderedDict()
 
+    def __len__(self) -> int:
+        return len(self._arrays)
+
     def values(
         self, key: Hashable, depends: Depends, compute: Callable[[Rows], npt.NDArray[Any]]
     ) -> npt.NDArray[Any]:
@@ -142,6 +145,9 @@ class LabelColumns:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._columns: OrderedDict[str, LabelColumn] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
     def column(self, key: str) -> LabelColumn:
         """The column of a label key, up to date."""

@@ -14,6 +14,7 @@ import msgspec
 import typer
 
 from kubestow.errors import InputError, KubestowError
+from kubestow.service.commands.bench_soak import run_soak
 from kubestow.service.output import Table, progress_bar, stderr, stdout
 from kubestow.service.sampling_profiler import SamplingProfiler
 from kubestow.simulator.bench import WORKLOADS, Measurement, Workload, measure
@@ -70,6 +71,17 @@ def bench(
             "--check", help="Also decide a sample of the pods without reuse, and compare."
         ),
     ] = False,
+    soak: Annotated[
+        str,
+        typer.Option(
+            metavar="SECONDS|DURATION",
+            help="Instead of measuring speed, run the whole service this long (600 or 10m) while "
+            "pods and nodes come and go: memory, stalls, latency. Exit code 1 if memory grows.",
+        ),
+    ] = "",
+    http: Annotated[
+        bool, typer.Option("--http", help="With --soak: the scheduler uses the API over HTTP.")
+    ] = False,
 ) -> None:
     """Measure how fast pods are decided on.
 
@@ -81,6 +93,12 @@ def bench(
     """
     if output not in ("table", "json", "perf-json"):
         raise InputError(f'-o: there is no format "{output}"; use table, json or perf-json')
+    if soak:
+        if output == "perf-json":
+            raise InputError("-o: a soak is printed as table or json")
+        raise typer.Exit(run_soak(soak, nodes=nodes, over_http=http, output=output))
+    if http:
+        raise InputError("--http: needs --soak")
     chosen = _choose(workload)
     _require_writable(profile)
     measurements: list[Measurement] = []
