@@ -27,6 +27,7 @@ from kubestow.engine.scheduler import DecisionListener, Scheduler
 from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.engine.status_writer import ClientStatusWriter
 from kubestow.engine.tasks import BackgroundTasks
+from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.handle import EventSink, Handle
 from kubestow.framework.hints import build_hint_map
 from kubestow.framework.profile import Profile, plugin_name
@@ -68,6 +69,7 @@ class SchedulerFactory:
     listeners: Sequence[DecisionListener] = ()
     may_bind: BindPermission | None = None
     leaves_to_chance: bool = False
+    timer: AttemptTimer | None = None
     extenders_in_thread: bool = True
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
@@ -127,6 +129,7 @@ class SchedulerFactory:
                 percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
                 extenders=extenders,
                 selector=self.make_selector(),
+                timer=self.timer,
             ),
             binder=self.binder_type(
                 cache,

@@ -37,9 +37,10 @@ from kubestow.queue import Queue, QueuedPod
 
 log = logging.getLogger(__name__)
 
-# Between two turns of the event loop at most this many cycles run, so that watches, leases and
-# health checks never wait longer than a few milliseconds.
+# Between two turns of the event loop at most this many cycles run, and none begins after this time,
+# so that watches and bindings wait for a few milliseconds or one slow cycle.
 CYCLES_PER_TURN_MAX: Final = 16
+TURN_S: Final = 0.01
 
 SCHEDULING_CYCLE: Final = "scheduling cycle"
 
@@ -78,21 +79,24 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until the queue is closed."""
-        cycles = 0
+        cycles, turn_started_s = 0, self.metrics.now_s()
         while True:
             queued_pod = self.queue.pop_nowait()
             if queued_pod is None:
-                cycles = 0
                 queued_pod = await self.queue.pop()
                 if queued_pod is None:
                     return
+                cycles, turn_started_s = 0, self.metrics.now_s()
             decision = self.schedule_one(queued_pod)
             cycles += 1
             # After an eviction the watch comes first: the deletions of earlier victims decide
             # whether the next preemptor needs more.
-            if cycles >= CYCLES_PER_TURN_MAX or (decision is not None and decision.has_victims):
-                cycles = 0
+            is_turn_over = (
+                cycles >= CYCLES_PER_TURN_MAX or self.metrics.now_s() - turn_started_s > TURN_S
+            )
+            if is_turn_over or (decision is not None and decision.has_victims):
                 await asyncio.sleep(0)
+                cycles, turn_started_s = 0, self.metrics.now_s()
 
     def schedule_one(self, queued_pod: QueuedPod) -> Decision | None:
         """One scheduling cycle; None if the pod was skipped."""
@@ -162,6 +166,8 @@ class Scheduler:
         if state.pods_to_activate:
             self.queue.activate(state.pods_to_activate.values())
             state.pods_to_activate.clear()
+        # Binding runs beside other attempts, so the timer of attempts does not fit it.
+        state.measure(state.meter)
         self.tasks.spawn(self.binder.bind(placement))
 
     def _assume(self, placement: Placement) -> Status | None:
@@ -173,6 +179,7 @@ class Scheduler:
         self.queue.nominator.delete(pod.pod)
         meter = placement.state.meter
         meter.resume()
+        placement.state.timer.resume()
         status = run_reserve(placement.profile, placement.state, pod, node_name)
         meter.point_ended(RESERVE, status)
         if status is None:

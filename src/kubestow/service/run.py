@@ -33,6 +33,7 @@ from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError
+from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
 from kubestow.service.connections import Connections
@@ -127,6 +128,11 @@ class SchedulerProcess:
             may_bind=None if self.leadership is None else self.leadership.wait_valid,
             leaves_to_chance=True,
             rng=rng,
+            timer=AttemptTimer(
+                clock.monotonic_s,
+                budget_s=options.attempt_budget.seconds,
+                count_slow=metrics.own.count_slow_call,
+            ),
         ).build()
         metrics.scheduler.observe(self.scheduler)
         self.watcher = ClusterWatcher(connections.main, self.scheduler, clock, rng)

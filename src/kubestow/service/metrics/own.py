@@ -16,6 +16,15 @@ class OwnMetrics:
             "kubestow_waiting_events", "Number of events about pods that wait to be sent."
         )
 
+        self.slow_calls = registry.counter(
+            "kubestow_slow_plugin_calls_total",
+            "Number of plugin calls in scheduling cycles that took more than 0.1 s.",
+            ("plugin", "extension_point"),
+        )
+
+    def count_slow_call(self, plugin: str, point: str) -> None:
+        self.slow_calls.labels(plugin, point).inc()
+
     def observe(self, recorder: EventRecorder) -> None:
         """Publish what this recorder counts."""
 
