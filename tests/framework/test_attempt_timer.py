@@ -57,6 +57,11 @@ def test_time_between_two_stretches_of_calls_can_be_left_out() -> None:
     rig.timer.resume()
     rig.call("Quick", RESERVE, 0.01)
     assert rig.slow == []
+    rig.clock.advance_s(30)
+    rig.timer.resume()  # As after an extender: it does not count for the budget.
+    rig.call("Quick", SCORE, 0.01)
+    with pytest.raises(BudgetSpentError, match=r"took 11\.0s"):
+        rig.call("Slow", SCORE, 11)
 
 
 def test_the_error_names_the_slowest_call() -> None:

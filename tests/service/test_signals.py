@@ -76,6 +76,28 @@ class StuckScheduler:
         self._go_on.touch()
 
 
+class LateExtender:
+    """An extender that keeps its callers waiting, and then refuses no node."""
+
+    def __init__(self) -> None:
+        self.is_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncGenerator[str, None]:
+        server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        async with server:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        self.is_asked.set()
+        await self.may_answer.wait()
+        body = b'{"NodeNames": ["n1"]}'
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        writer.close()
+
+
 @asynccontextmanager
 async def stuck_scheduler(folder: Path, *flags: str) -> AsyncGenerator[StuckScheduler, None]:
     (folder / "slow_plugin.py").write_text(PLUGIN.format(go_on=str(folder / "go-on")))
@@ -118,6 +140,28 @@ def test_a_cycle_keeps_neither_the_lease_nor_health_waiting(tmp_path: Path) -> N
             assert "lease" not in scheduler.run.log.partition("in the plugin")[2]
             assert await scheduler.run.end() == 0
             assert await scheduler.cluster.holder() == ""
+
+    run(main)
+
+
+def test_waiting_for_an_extender_does_not_lose_the_lease(tmp_path: Path) -> None:
+    async def main() -> None:
+        extender, cluster = LateExtender(), HttpsCluster(tmp_path)
+        config = tmp_path / "config.yaml"
+        async with extender.serving() as url, cluster.serving():
+            config.write_text(
+                CONFIG.partition("profiles:")[0].format(kubeconfig=cluster.kubeconfig)
+                + f"extenders:\n- urlPrefix: {url}\n  filterVerb: filter\n"
+                "  nodeCacheCapable: true\n  httpTimeout: 60s\n"
+            )
+            async with cluster.scheduler(f"--config={config}", "--secure-port=0") as run:
+                await run.wait_for_line("Successfully acquired lease")
+                cluster.store.load([NODE, POD])
+                await extender.is_asked.wait()
+                await cluster.wait_for_renewals(RENEWALS)
+                extender.may_answer.set()
+                await cluster.wait_for_pod("slow", lambda pod: bool(pod.spec.node_name))
+                assert await run.end() == 0
 
     run(main)
 

@@ -201,6 +201,7 @@ class Decider:
         """Reduce the feasible nodes to those that extenders accept (spec 04 §13.3)."""
         pod, diagnosis = decision.pod.pod, decision.diagnosis
         outcome = extenders.filter(pod, decision.feasible, self._snapshot)
+        decision.state.timer.resume()
         if outcome.error is not None:
             return Status.from_error(outcome.error)
         decision.feasible = outcome.rows
@@ -313,6 +314,7 @@ class Decider:
         """Add the extenders' scores. Ties between nodes that an extender named are broken at random
         (spec 04 §8.4, §13.4)."""
         priorities = extenders.prioritize(decision.pod.pod, decision.feasible, self._snapshot)
+        decision.state.timer.resume()
         if priorities is None:
             return self._selector.select(scores.total)
         total = scores.total.copy()

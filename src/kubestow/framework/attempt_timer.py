@@ -4,7 +4,8 @@ Beyond upstream. There a slow plugin delays the pods behind it in the same way, 
 compiled code that was reviewed with the scheduler; here a profile may load any Python class.
 
 The time is read after each plugin call, and after each node in plugins that are called node by node
-(`framework.node_plugin`). A single call that never returns cannot be ended from here: the service's
+(`framework.node_plugin`); waiting for extenders is left out, since they have time limits of their
+own. A single call that never returns cannot be ended from here: the service's
 watchdog reports it.
 
 One timer serves all attempts of a scheduler, since there is one at a time. Evictions (PostFilter),
@@ -61,8 +62,12 @@ class AttemptTimer:
         self._slowest = ("", "", 0.0)
 
     def resume(self) -> None:
-        """Leave out the time since the last call."""
-        self._last_s = self._now_s()
+        """Leave out the time since the last call: it was spent outside of plugins."""
+        now_s = self._now_s()
+        left_out_s = now_s - self._last_s
+        self._started_s += left_out_s
+        self._deadline_s += left_out_s
+        self._last_s = now_s
 
     def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:
         """Raises BudgetSpentError if the attempt has taken too long."""

@@ -30,9 +30,10 @@ STALLED_S: Final = 20.0
 
 
 class Watchdog:
-    def __init__(self, clock: Clock) -> None:
-        """Made in the thread of the loop that is watched."""
+    def __init__(self, clock: Clock, *, allowed_s: float = 0.0) -> None:
+        """Made in the thread of the loop that is watched. It may wait `allowed_s` in addition."""
         self._clock = clock
+        self._allowed_s = allowed_s
         self._thread_id = threading.get_ident()
         self._beat_s = clock.monotonic_s()
         self._is_reported = False
@@ -52,7 +53,7 @@ class Watchdog:
     def error(self) -> str | None:
         """What `/livez` fails with; None while the loop moves."""
         late_s = self._late_s()
-        if late_s <= STALLED_S:
+        if late_s <= STALLED_S + self._allowed_s:
             return None
         return f"the scheduling loop has not moved for {late_s:.0f}s{self._place().text}"
 
@@ -109,7 +110,8 @@ def find_place(frame: FrameType | None) -> Standstill:
             metadata = queued_pod.pod.metadata
             pod = f"{metadata.namespace}/{metadata.name}"
         # Plugins have their name on the class. The outermost is the one that the cycle called.
-        name = getattr(type(values.get("self")), "name", None)
+        owner: object = values.get("self")
+        name = getattr(type(owner), "name", None)
         if pod and not plugin and isinstance(name, str):
             plugin, point = name, called.f_code.co_name
     return Standstill(plugin, point, pod)
