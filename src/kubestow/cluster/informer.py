@@ -85,9 +85,11 @@ class Informer(Generic[T]):
         field_selector: str = "",
         label_selector: str = "",
         failures: FailureLog | None = None,
+        gate: asyncio.Event | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`failures` is shared with other informers of the client."""
+        """`failures` is shared with other informers of the client. While the gate is not set,
+        events wait."""
         self.cls: Final = cls
         self.store: Final = store
         self.has_synced = False
@@ -96,6 +98,7 @@ class Informer(Generic[T]):
         self._field_selector = field_selector
         self._label_selector = label_selector
         self._failures = failures or FailureLog(clock, host=client.host)
+        self._gate = gate
         self._sleep = sleep
         self._is_listing = True
         self._backoff = Backoff(rng, clock.monotonic_s())
@@ -197,6 +200,8 @@ class Informer(Generic[T]):
         self._failures.works(self.cls.__name__)
         self._watch = listing.watch
         self._list_count += 1
+        if self._gate is not None:
+            await self._gate.wait()
         self._replace(listing.items)
         self._resource_version = listing.resource_version
         self._set_synced()
@@ -218,6 +223,8 @@ class Informer(Generic[T]):
         started_s = self._clock.monotonic_s()
         event_count = 0
         while batch := await watch.next_batch():
+            if self._gate is not None:
+                await self._gate.wait()
             event_count += self.deliver(batch)
         if not event_count and self._clock.monotonic_s() - started_s < SHORT_WATCH_S:
             raise ApiError(f"the watch closed within {SHORT_WATCH_S:.0f} s without an event")

@@ -4,15 +4,15 @@
                                     │                   │
                                     └──── failure ◄─────┴── back to the queue, condition, event
 
-A scheduling cycle (`schedule_one`) is a plain function that never waits, except that extenders
-block it until they have answered. Binding runs beside it.
+A scheduling cycle (`schedule_one`) is a plain function that never waits. Binding runs beside it. A
+cycle that calls extenders waits for them while the loop goes on (`waiting_cycle`).
 """
 
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.cache.cache import Cache
@@ -21,10 +21,12 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.bind import Binder, Placement, rejected_on
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
+from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.metrics import SchedulerMetrics
 from kubestow.engine.tasks import BackgroundTasks
+from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.errors import CacheError
 from kubestow.framework.faults import attempt_fault
 from kubestow.framework.handle import EventSink
@@ -55,6 +57,12 @@ class DecisionListener(Protocol):
     def __call__(self, decision: Decision, queued_pod: QueuedPod, /) -> None: ...
 
 
+class _Attempt(NamedTuple):
+    profile: Profile
+    queued_pod: QueuedPod
+    meter: CycleMeter
+
+
 @dataclass(kw_only=True, eq=False)
 class Scheduler:
     """The loop over parts that `engine.factory` makes.
@@ -76,6 +84,8 @@ class Scheduler:
     tasks: BackgroundTasks
     metrics: SchedulerMetrics
     listeners: Sequence[DecisionListener] = ()
+    cycles: WaitingCycles | None = None  # None: extenders block the loop
+    extenders: ExtenderChain | None = None
 
     async def run(self) -> None:
         """Schedule until the queue is closed."""
@@ -87,7 +97,10 @@ class Scheduler:
                 if queued_pod is None:
                     return
                 cycles, turn_started_s = 0, self.metrics.now_s()
-            decision = self.schedule_one(queued_pod)
+            if self._may_wait(queued_pod):
+                decision = await self._schedule_waiting(queued_pod)
+            else:
+                decision = self.schedule_one(queued_pod)
             cycles += 1
             # After an eviction the watch comes first: the deletions of earlier victims decide
             # whether the next preemptor needs more.
@@ -98,8 +111,32 @@ class Scheduler:
                 await asyncio.sleep(0)
                 cycles, turn_started_s = 0, self.metrics.now_s()
 
+    def _may_wait(self, queued_pod: QueuedPod) -> bool:
+        extenders = self.extenders
+        return (
+            self.cycles is not None
+            and extenders is not None
+            and extenders.is_interested(queued_pod.pod)
+        )
+
     def schedule_one(self, queued_pod: QueuedPod) -> Decision | None:
         """One scheduling cycle; None if the pod was skipped."""
+        attempt = self._begin(queued_pod)
+        if attempt is None:
+            return None
+        return self._conclude(attempt, self._decide(attempt))
+
+    async def _schedule_waiting(self, queued_pod: QueuedPod) -> Decision | None:
+        """The same; the loop goes on while the cycle waits for extenders."""
+        attempt = self._begin(queued_pod)
+        if attempt is None:
+            return None
+        assert self.cycles is not None
+        with self.snapshot.held(self.cache):
+            decision = await self.cycles.run(lambda: self._decide(attempt))
+        return self._conclude(attempt, decision)
+
+    def _begin(self, queued_pod: QueuedPod) -> "_Attempt | None":
         profile = self.profiles.get(queued_pod.scheduler_name)
         if profile is None:
             log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
@@ -107,7 +144,10 @@ class Scheduler:
             self.queue.done(queued_pod.uid)
             return None
         meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
-        decision = self._decide(profile, queued_pod, meter)
+        return _Attempt(profile, queued_pod, meter)
+
+    def _conclude(self, attempt: "_Attempt", decision: Decision) -> Decision:
+        profile, queued_pod, meter = attempt
         meter.algorithm_ended()
         self.metrics.decided(decision)
         for listener in self.listeners:
@@ -133,7 +173,8 @@ class Scheduler:
         except CacheError:
             return False  # Spec 04 §3: a pod without UID is not skipped.
 
-    def _decide(self, profile: Profile, queued_pod: QueuedPod, meter: CycleMeter) -> Decision:
+    def _decide(self, attempt: "_Attempt") -> Decision:
+        profile, queued_pod, meter = attempt
         try:
             self.snapshot.refresh(self.cache)
         except CacheError as error:

@@ -58,11 +58,10 @@ class SharedLoop:
 class ControlThread:
     """A control loop in a thread of its own. Made on the scheduler's loop."""
 
-    def __init__(self, clock: Clock, *, allowed_s: float = 0.0) -> None:
-        """`allowed_s`: how much longer than usual the scheduler's loop may stand still."""
+    def __init__(self, clock: Clock) -> None:
         self._scheduler = asyncio.get_running_loop()
         self._loop = asyncio.new_event_loop()
-        self._watchdog = Watchdog(clock, allowed_s=allowed_s)
+        self._watchdog = Watchdog(clock)
         self._beat = self._scheduler.create_task(self._watchdog.beat())
         self._thread = threading.Thread(target=self._work, name="control", daemon=True)
         self._thread.start()

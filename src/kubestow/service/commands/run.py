@@ -8,7 +8,7 @@ import asyncio
 import importlib
 import logging
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,7 +16,6 @@ import typer
 
 from kubestow import collector
 from kubestow.clock import SystemClock
-from kubestow.config.extenders import ExtenderConfig
 from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.logs import fail
 from kubestow.service.connections import connect
@@ -95,7 +94,7 @@ def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
     clock, rng = SystemClock(), np.random.default_rng()
     metrics = ProcessMetrics(options, clock, rng)
-    control = ControlThread(clock, allowed_s=_extenders_wait_s(options.config.extenders))
+    control = ControlThread(clock)
     try:
         connections = connect(options, metrics.requests, clock, rng, post=control.post)
         process = SchedulerProcess(
@@ -115,16 +114,6 @@ async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
         return await process.run()
     finally:
         control.close()
-
-
-def _extenders_wait_s(extenders: Iterable[ExtenderConfig]) -> float:
-    """How long one cycle may wait for extenders: it stands still meanwhile."""
-    return sum(
-        extender.timeout_s
-        for extender in extenders
-        for verb in (extender.filter_verb, extender.prioritize_verb, extender.preempt_verb)
-        if verb
-    )
 
 
 def _log_settings(options: LoggingOptions) -> LogSettings:
