@@ -104,9 +104,11 @@ class _Turn:
             self._for_loop.release()
 
     def wait(self, answer: "Future[Any]") -> None:
-        self._awaited = answer
-        self._for_loop.release()
-        self._for_cycle.acquire()
+        # A cancelled cycle may get here again, if a plugin's fault is caught: the loop waits then.
+        if not self._is_cancelled:
+            self._awaited = answer
+            self._for_loop.release()
+            self._for_cycle.acquire()
         if self._is_cancelled:
             answer.cancel()
             raise asyncio.CancelledError
