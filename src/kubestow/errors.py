@@ -12,7 +12,8 @@
     │   ├── GoneError         410: the version asked for is too old
     │   └── UnreachableError  no response: connection refused, lost, or timed out
     ├── PluginError           a plugin could not do its work; becomes a status of code Error
-    │   └── WrongAnswerError  a plugin returned something its method may not return
+    │   ├── WrongAnswerError  a plugin returned something its method may not return
+    │   └── BudgetSpentError  an attempt took longer than its budget
     ├── ExtenderError         an extender gave no response, an unreadable one, or an error
     ├── CacheError            an operation the cache refuses, with the text of the specification
     │   └── CacheCorruptedError   cache and cluster contradict each other: the process must end
@@ -111,6 +112,10 @@ class PluginError(KubestowError):
 
 class WrongAnswerError(PluginError):
     """A plugin returned something that its method may not return; the message names both."""
+
+
+class BudgetSpentError(PluginError):
+    """An attempt took longer than its budget; the message names the slowest plugin call."""
 
 
 class ExtenderError(KubestowError):

@@ -408,3 +408,54 @@ def test_the_short_accounting_equals_the_formula(example: Pod) -> None:
     )
     assert short.requested == Resources.from_list(total)
     assert (short.non_zero_cpu, short.non_zero_memory) == cpu_and_memory(non_zero)
+
+
+# --- init containers: the work grows with their number, not with its square ---------------------
+
+init_containers = st.lists(
+    st.tuples(st.booleans(), st.dictionaries(st.sampled_from("abc"), st.integers(0, 5))), max_size=6
+)
+
+
+def init_pod(containers: list[tuple[bool, dict[str, int]]]) -> Pod:
+    made = [
+        container(", ".join(f"{name} {count}" for name, count in amounts.items()), sidecar=sidecar)
+        for sidecar, amounts in containers
+    ]
+    return convert(Pod, {"spec": {"containers": [container("b 1")], "initContainers": made}})
+
+
+@given(init_containers)
+def test_init_containers_peak_over_all_names(containers: list[tuple[bool, dict[str, int]]]) -> None:
+    """Compared with every name at every step."""
+    sidecars: dict[str, int] = {}
+    total = {"b": 1}
+    peak: dict[str, int] = {}
+    for is_sidecar, amounts in containers:
+        during = sidecars | {name: sidecars.get(name, 0) + amounts[name] for name in amounts}
+        if is_sidecar:
+            sidecars = during
+            total |= {name: total.get(name, 0) + amounts[name] for name in amounts}
+        peak |= {name: max(peak.get(name, 0), during[name]) for name in during}
+    total |= {name: max(total.get(name, 0), peak[name]) for name in peak}
+    found = pod_requests(init_pod(containers), use_status=False, use_pod_level=True)
+    assert {name: quantity.value() for name, quantity in found.items()} == total
+
+
+@pytest.mark.parametrize("sidecar", [True, False])
+def test_many_init_containers_with_own_resources(
+    monkeypatch: pytest.MonkeyPatch, sidecar: bool
+) -> None:
+    compared: list[int] = []
+    raise_to = requests._raise_to
+
+    def counted(total: ResourceList, amounts: ResourceList) -> None:
+        compared.append(len(amounts))
+        raise_to(total, amounts)
+
+    monkeypatch.setattr(requests, "_raise_to", counted)
+    count = 200
+    # One sidecar in front, so that plain ones come on top of something.
+    pod = init_pod([(sidecar or not i, {f"example.com/r{i}": 1}) for i in range(count)])
+    assert len(filter_request(pod).scalar) == count
+    assert sum(compared) == 2 * count

@@ -576,3 +576,47 @@ def test_a_leader_that_cannot_renew_waits_before_it_binds() -> None:
         await asyncio.gather(waiting, leading, return_exceptions=True)
 
     run_in_virtual_time(go())
+
+
+def test_bindings_stop_before_the_lease_is_released() -> None:
+    async def body(world: World) -> None:
+        elector, network = world.candidate("a")
+        leading = world.start(elector)
+        await asyncio.sleep(1)
+        assert elector.is_lease_valid
+        network.answer_s = 1.0  # The server has the release for a second before the answer is here.
+        leading.cancel()
+        await asyncio.sleep(1.5)
+        assert world.lease().spec.holder_identity == ""
+        assert elector.is_leading
+        assert not elector.is_lease_valid
+        await stop(leading)
+
+    in_world(body)
+
+
+def test_a_leader_can_give_up_without_its_work() -> None:
+    async def body(world: World) -> None:
+        elector, network = world.candidate("a")
+        may_end = asyncio.Event()
+
+        async def stuck() -> None:
+            while not may_end.is_set():
+                try:
+                    await may_end.wait()
+                except asyncio.CancelledError:
+                    continue  # As work on a loop that stands still.
+
+        await elector.give_up()  # Nothing to give up yet.
+        leading = asyncio.create_task(elector.run(stuck))
+        await asyncio.sleep(5)
+        await elector.give_up()
+        assert world.lease().spec.holder_identity == ""
+        count = len(network.requests)
+        await asyncio.sleep(60)
+        assert len(network.requests) == count
+        assert not leading.done()
+        may_end.set()
+        assert await leading == "lost"
+
+    in_world(body)

@@ -53,7 +53,13 @@ class Recorder:
 class Rig:
     """An informer of pods on a cluster, with a record of its delays."""
 
-    def __init__(self, cluster: MemoryCluster, clock: ManualClock, client: Any = None) -> None:
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        clock: ManualClock,
+        client: Any = None,
+        gate: asyncio.Event | None = None,
+    ) -> None:
         self.cluster = cluster
         self.store = ObjectStore[Pod]()
         self.delays: list[float] = []
@@ -64,6 +70,7 @@ class Rig:
             clock,
             rng=np.random.default_rng(0),
             field_selector=POD_FIELD_SELECTOR,
+            gate=gate,
             sleep=self._sleep,
         )
         self.recorder = Recorder(self.store)
@@ -339,6 +346,33 @@ def test_while_watches_keep_breaking_delays_are_short_again_every_two_minutes(
     # The first failure more than two minutes after the last reset: a watch and a delay later.
     assert len(short) == 6
     assert all(120 < after - before < 200 for before, after in itertools.pairwise([0, *short[1:]]))
+
+
+def test_events_wait_at_the_gate(
+    cluster: MemoryCluster, clock: ManualClock, pod_document: Build
+) -> None:
+    gate = asyncio.Event()
+    rig = Rig(cluster, clock, gate=gate)
+    cluster.load([pod_document("a")])
+
+    async def main() -> None:
+        task = asyncio.create_task(rig.informer.run())
+        await settle()
+        assert rig.recorder.taken() == []
+        gate.set()
+        await rig.informer.wait_synced()
+        assert rig.recorder.taken() == [("add", "a")]
+        gate.clear()
+        cluster.load([pod_document("b")])
+        await settle()
+        assert rig.recorder.taken() == []
+        gate.set()
+        await settle()
+        assert rig.recorder.taken() == [("add", "b")]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
 
 
 class Unserved(MemoryClient):

@@ -16,6 +16,7 @@ TABLE = """
 misc config
 misc write-config-to
 misc master
+misc attempt-budget 10s
 secure-serving bind-address 0.0.0.0
 secure-serving secure-port 10259
 secure-serving disable-http2-serving false

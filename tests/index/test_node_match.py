@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from kubestow.api.node import Node
 from kubestow.api.node_selector import PreferredTerms, RequiredNodeAffinity, compile_node_selector
 from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IdArray
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.node_match import (
@@ -135,3 +137,19 @@ def test_a_name_is_found_in_any_view(view: Callable[[Snapshot], Nodes]) -> None:
 
 def _identity(node: Node) -> tuple[dict[str, str], str]:
     return node.metadata.labels, node.metadata.name
+
+
+def test_no_label_is_read_once_no_node_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    label_ids = Nodes.label_ids
+
+    def counted(nodes: Nodes, key: str) -> IdArray:
+        read.append(key)
+        return label_ids(nodes, key)
+
+    monkeypatch.setattr(Nodes, "label_ids", counted)
+    nodes = nodes_of(make_snapshot([make_node("n0", labels={"a": "1"}), make_node("n1")]))
+    wanted = {"a": "1", "b": "1", "c": "1"}
+    required = PodInfo(make_pod(node_selector=wanted)).required_node_affinity
+    assert not matches_required(nodes, required).any()
+    assert read == ["a", "b"]

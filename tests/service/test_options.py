@@ -72,13 +72,15 @@ def test_the_file_is_read_and_flags_go_on_top(config_file: Path) -> None:
         "--leader_elect",
         "--master=https://m",
         "--pod-max-in-unschedulable-pods-duration=1m",
+        "--attempt-budget=3s",
     )
     assert parsed.config.parallelism == 3
     assert parsed.config.client_connection.kubeconfig == "b.conf"
     assert parsed.config.leader_election.leader_elect
-    # These two count with and without a file.
+    # These count with and without a file.
     assert parsed.master == "https://m"
     assert parsed.pod_max_in_unschedulable_pods == seconds(60)
+    assert parsed.attempt_budget == seconds(3)
     assert parsed.config_file == str(config_file)
 
 
@@ -170,6 +172,11 @@ def test_empty_arguments_are_ignored() -> None:
             "--secure-port -1 must be between 0 and 65535, inclusive. "
             "0 for turning off secure port",
             id="port-negative",
+        ),
+        pytest.param(
+            ["--attempt-budget=-1s"],
+            "--attempt-budget -1s must be 0, for no limit, or more",
+            id="budget-negative",
         ),
         pytest.param(["--feature-gates=X=true"], "unrecognized feature gate: X", id="gate"),
         pytest.param(

@@ -4,6 +4,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,10 +13,12 @@ import pytest
 
 from kubestow.api.coordination import Lease
 from kubestow.api.meta import JsonObject
+from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.errors import ApiError, CacheCorruptedError, ConfigError, NotFoundError
+from kubestow.framework.node_plugin import NodeFilter
 from kubestow.service.connections import Connections
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
@@ -59,11 +62,22 @@ class Client(MemoryClient):
 
 
 class World:
-    def __init__(self, log: pytest.LogCaptureFixture) -> None:
+    def __init__(self, log: pytest.LogCaptureFixture, folder: Path) -> None:
         self.log = log
+        self.folder = folder
         self.clock = VirtualClock(asyncio.get_running_loop())
         self.store = MemoryCluster(self.clock)
         self.store.load([node("n1")])
+
+    def config(self, plugin: type[NodeFilter]) -> Path:
+        """A configuration with this plugin."""
+        path = self.folder / "config.yaml"
+        path.write_text(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+            f"profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: '{plugin.__module__}:"
+            f"{plugin.__name__}'}}]}}}}}}]\n"
+        )
+        return path
 
     def process(self, *flags: str, hostname: str = "host") -> tuple[SchedulerProcess, Client]:
         options = parse_options(["--secure-port=0", *flags])
@@ -134,19 +148,19 @@ async def until(condition: Callable[[], bool | Awaitable[bool]], limit_s: float 
 
 def scenario(
     test: Callable[..., Coroutine[Any, Any, None]],
-) -> Callable[[pytest.LogCaptureFixture], None]:
-    def run(caplog: pytest.LogCaptureFixture) -> None:
+) -> Callable[[pytest.LogCaptureFixture, Path], None]:
+    def run(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
         caplog.set_level(logging.INFO)
-        run_in_virtual_time(_start(test, caplog))
+        run_in_virtual_time(_start(test, caplog, tmp_path))
 
     run.__name__, run.__doc__ = test.__name__, test.__doc__
     return run
 
 
 async def _start(
-    test: Callable[..., Coroutine[Any, Any, None]], caplog: pytest.LogCaptureFixture
+    test: Callable[..., Coroutine[Any, Any, None]], caplog: pytest.LogCaptureFixture, folder: Path
 ) -> None:
-    await test(World(caplog))
+    await test(World(caplog, folder))
 
 
 @scenario
@@ -317,6 +331,36 @@ async def test_stopping_before_the_caches_are_filled_ends_with_0(world: World) -
 async def test_an_election_that_cannot_work_is_refused(world: World) -> None:
     with pytest.raises(ConfigError, match="leaseDuration must be greater than renewDeadline"):
         world.process("--leader-elect-lease-duration=5s")
+
+
+class Slow(NodeFilter):
+    """Takes long for a pod named "slow"."""
+
+    name = "Slow"
+
+    def filter_node(self, pod: Pod, node: Node) -> bool:
+        if pod.metadata.name == "slow":
+            asyncio.get_running_loop().advance(12)  # type: ignore[attr-defined]
+        return True
+
+
+@scenario
+async def test_a_pod_whose_attempt_takes_too_long_fails_alone(world: World) -> None:
+    process, _ = world.process(f"--config={world.config(Slow)}")
+    running = asyncio.create_task(process.run())
+    await until(lambda: process.is_active and process.has_synced)
+    world.store.load([pod("slow"), pod("a")])
+    await until(lambda: _is_bound(world, "a"))
+    found = await MemoryClient(world.store).get(Pod, "default", "slow")
+    (condition,) = found.status.conditions
+    assert condition.reason == "SchedulerError"
+    assert condition.message == (
+        "the attempt took 12.0s, its budget is 10s (--attempt-budget); "
+        'the slowest call was Filter of plugin "Slow", 12.0s'
+    )
+    assert not found.spec.node_name
+    process.request_stop()
+    assert await running == 0
 
 
 def test_of_several_errors_the_corrupted_cache_is_reported() -> None:

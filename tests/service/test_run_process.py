@@ -7,8 +7,7 @@ import asyncio
 import json
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,12 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubestow import __version__
-from kubestow.api.coordination import Lease
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
-from kubestow.apiserver.http.kubeconfig import kubeconfig
-from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
 from kubestow.apiserver.http.server import ApiServer
-from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.clock import SystemClock
-from kubestow.cluster.self_signed import self_signed
+from kubestow.testing.https_cluster import TOKEN
+from kubestow.testing.https_cluster import HttpsCluster as Cluster
 from kubestow.testing.scheduler_process import (
-    SchedulerProcessRun,
     ask_scheduler,
     running_scheduler,
     start_scheduler,
@@ -37,50 +30,6 @@ from kubestow.testing.scheduler_process import (
 pytestmark = pytest.mark.slow
 
 LIMIT_S = 60
-TOKEN = "let-me-in"
-
-
-class Cluster:
-    """An API server on a free port, and the file that says how to reach it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.clock = SystemClock()
-        self.store = MemoryCluster(self.clock)
-        self.client = MemoryClient(self.store)
-        self.server = ApiServer(self.store, self.clock, token=TOKEN)
-        self.folder = folder
-        self.kubeconfig = folder / "kubeconfig"
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncIterator["Cluster"]:
-        certificate = self_signed(now_ns=self.clock.now_ns())
-        port = await self.server.start(tls=certificate.server_context())
-        url = f"https://127.0.0.1:{port}"
-        config = kubeconfig(url=url, authority=certificate.authority, token=TOKEN)
-        KubeconfigFile(self.kubeconfig).add(config)
-        try:
-            yield self
-        finally:
-            await self.server.close()
-
-    def scheduler(self, *flags: str) -> AbstractAsyncContextManager[SchedulerProcessRun]:
-        """A scheduler for this cluster; killed at the end if it still runs."""
-        return running_scheduler(f"--kubeconfig={self.kubeconfig}", *flags)
-
-    async def wait_for_pod(self, name: str, condition: Callable[[Pod], bool]) -> Pod:
-        """The pod as soon as the condition holds."""
-        listing = await self.client.list_and_watch(Pod)
-        for pod in listing.items:
-            if pod.metadata.name == name and condition(pod):
-                return pod
-        while True:
-            for event in await listing.watch.next_batch():
-                if event.object.metadata.name == name and condition(event.object):
-                    return event.object
-
-    async def holder(self) -> str:
-        lease = await self.client.get(Lease, "kube-system", "kube-scheduler")
-        return lease.spec.holder_identity or ""
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -153,11 +153,13 @@ def _evaluate(
             request = request_of(container)
             _add(total, request)
             _add(sidecars, request)
-            _raise_to(init_peak, sidecars)
+            during = _named(sidecars, request)
         else:
             # Plain init containers are always read from the spec (spec 01 §3.3).
             request = _with_defaults(container.resources.requests or {}, defaults)
-            _raise_to(init_peak, _sum((request, sidecars)))
+            during = _sum((request, _named(sidecars, request)))
+        # Only names of this container: for all others the peak has what the sidecars request.
+        _raise_to(init_peak, during)
     _raise_to(total, init_peak)
 
     if use_pod_level:
@@ -326,6 +328,11 @@ def _add(total: ResourceList, requests: ResourceList) -> None:
     for name, quantity in requests.items():
         current = total.get(name)
         total[name] = quantity if current is None else current + quantity
+
+
+def _named(requests: ResourceList, names: Iterable[str]) -> ResourceList:
+    """The part of a list that has these names."""
+    return {name: requests[name] for name in names if name in requests}
 
 
 def _raise_to(total: ResourceList, requests: ResourceList) -> None:

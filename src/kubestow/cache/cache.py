@@ -15,6 +15,7 @@ Everything runs on one event loop, so there are no locks; no method waits.
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -59,6 +60,8 @@ class Cache:
         self._nodes: OrderedDict[str, NodeInfo] = OrderedDict()
         self.node_tree = NodeTree()
         self.image_states = ImageStates()
+        # Called with an entry before it changes, while a snapshot is held.
+        self.before_change: Callable[[NodeInfo], None] | None = None
 
     # --- reading ---
 
@@ -215,6 +218,7 @@ class Cache:
         info = self._nodes.get(name)
         if info is None:
             raise CacheError(f"node {name} is not found")
+        self._announce(info)
         info.remove_node()
         if info.pods:
             self._nodes.move_to_end(name)
@@ -230,9 +234,14 @@ class Cache:
         return info
 
     def _set_node(self, info: NodeInfo, node: Node) -> None:
+        self._announce(info)
         info.image_states = self.image_states.register(node)
         info.set_node(node)
         self._nodes.move_to_end(info.name)
+
+    def _announce(self, info: NodeInfo) -> None:
+        if self.before_change is not None:
+            self.before_change(info)
 
     def _key(self, pod: Pod) -> str:
         uid = pod.metadata.uid
@@ -253,6 +262,7 @@ class Cache:
         if info is None:
             # Pods and nodes come by different watches, so the pod may come before its node.
             info = self._new_node(name)
+        self._announce(info)
         info.add_pod(pod)
         self._nodes.move_to_end(name)
 
@@ -266,6 +276,7 @@ class Cache:
         if info is None:
             self._report_missing_node(name, pod)
             return
+        self._announce(info)
         info.remove_pod(pod)
         if info.node is None and not info.pods:
             del self._nodes[name]

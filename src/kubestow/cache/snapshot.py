@@ -3,9 +3,10 @@
 The live cache changes with every event; a decision needs fixed data. `Snapshot.refresh` copies only
 the rows whose generation changed: the cost of a cycle depends on the changes, not on the cluster.
 
-A scheduling cycle is a plain function that never waits, so nothing can change the cache while it
-runs. Therefore only the numbers are copied into arrays; `node_infos` refers to the live entries,
-whose pod lists are read during the cycle and never kept beyond it.
+A scheduling cycle is a plain function, so nothing changes the cache while it computes. Therefore
+only the numbers are copied into arrays; `node_infos` refers to the live entries, whose pod lists
+are read during the cycle and never kept beyond it. In a cycle that waits for extenders the snapshot
+is held (`held`): an entry that changes meanwhile is copied first.
 
 Invariants: row number = position in the visiting order; all arrays share it and are read-only
 outside. Not here: who may change the cache (`cache`), what a column means (`columns`), views on
@@ -13,7 +14,8 @@ some of the rows and what is derived from them (`index`).
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -77,6 +79,23 @@ class Snapshot:
         if found is None:
             found = self._derived[make] = make(self)
         return found
+
+    # --- while a cycle waits ---
+
+    @contextmanager
+    def held(self, cache: Cache) -> Generator[None, None, None]:
+        """The entries stay as they are now, also if the cache changes."""
+        cache.before_change = self._keep
+        try:
+            yield
+        finally:
+            cache.before_change = None
+
+    def _keep(self, info: NodeInfo) -> None:
+        for row in self._rows_of(info.name):
+            if self.node_infos[row] is info:
+                # The next refresh puts the live entry back: its generation is about to grow.
+                self.node_infos[row] = info.clone()
 
     # --- refreshing ---
 

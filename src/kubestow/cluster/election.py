@@ -13,6 +13,7 @@ Not here: what a leader does, and that the process ends when it no longer is one
 
 import asyncio
 import logging
+import math
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
@@ -101,6 +102,8 @@ class LeaderElector:
         # When the last renewal was sent that others can observe: they count from then on.
         self._renewed_s = 0.0
         self._renewed = asyncio.Event()
+        self._renewal: asyncio.Task[None] | None = None
+        self._released = asyncio.Event()
         self._slow_path_count = 0
 
     @property
@@ -140,22 +143,31 @@ class LeaderElector:
         await self.acquire()
         self._change(is_leading=True)
         work = asyncio.create_task(lead(), name="lead")
-        renewal = asyncio.create_task(self.renew(), name="renew lease")
+        self._renewal = renewal = asyncio.create_task(self.renew(), name="renew lease")
         try:
             await asyncio.wait((work, renewal), return_when=asyncio.FIRST_COMPLETED)
             is_finished = work.done()
         finally:
-            # The work first: once the lease is free, another candidate starts.
+            # The work first: once the lease is free, another candidate starts. Work on another loop
+            # may not notice at once that it is cancelled; `wait_valid` holds it back from here on.
+            self._renewed_s = -math.inf
             work.cancel()
             renewal.cancel()
             await asyncio.gather(renewal, return_exceptions=True)
             await self.release()
+            self._released.set()
             self._change(is_leading=False)
             await asyncio.gather(work, return_exceptions=True)
         if not is_finished:
             return "lost"
         work.result()  # raises the error of the work
         return "finished"
+
+    async def give_up(self) -> None:
+        """End a `run` that leads, and return once the lease is released; the work may still run."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await self._released.wait()
 
     async def acquire(self) -> None:
         """Return once this candidate holds the lease (§6.3)."""

@@ -87,9 +87,11 @@ class Informer(Generic[T]):
         field_selector: str = "",
         label_selector: str = "",
         failures: FailureLog | None = None,
+        gate: asyncio.Event | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`failures` is shared with other informers of the client."""
+        """`failures` is shared with other informers of the client. While the gate is not set,
+        events wait."""
         self.cls: Final = cls
         self.store: Final = store
         self.has_synced = False
@@ -98,6 +100,7 @@ class Informer(Generic[T]):
         self._field_selector = field_selector
         self._label_selector = label_selector
         self._failures = failures or FailureLog(clock, host=client.host)
+        self._gate = gate
         self._sleep = sleep
         self._is_listing = True
         self._backoff = Backoff(rng, clock.monotonic_s())
@@ -220,6 +223,7 @@ class Informer(Generic[T]):
         started_s = self._clock.monotonic_s()
         event_count = 0
         while batch := await watch.next_batch():
+            await self._pass_gate()
             event_count += self.deliver(batch)
         if not event_count and self._clock.monotonic_s() - started_s < SHORT_WATCH_S:
             raise ApiError(f"the watch closed within {SHORT_WATCH_S:.0f} s without an event")
@@ -235,14 +239,20 @@ class Informer(Generic[T]):
         The loop runs in between: leases and health checks do not wait for a list of 50,000 pods.
         """
         listed = {(item.metadata.namespace, item.metadata.name) for item in items}
+        await self._pass_gate()
         for known in self.store.list():
             key = known.metadata.namespace, known.metadata.name
             if key not in listed:
                 self._remove(known, is_final_state_unknown=True)
         for start in range(0, len(items), OBJECTS_PER_TURN):
+            await self._pass_gate()
             for item in items[start : start + OBJECTS_PER_TURN]:
                 self._put(item)
             await asyncio.sleep(0)
+
+    async def _pass_gate(self) -> None:
+        if self._gate is not None:
+            await self._gate.wait()
 
     def deliver(self, batch: Sequence[ObjectEvent[T]]) -> int:
         """Handle events that were read from a watch; their number."""

@@ -75,6 +75,14 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "Address of the API server; overrides that of a kubeconfig.",
     ),
     Flag(
+        Section.MISC,
+        "attempt-budget",
+        DURATION,
+        seconds(10),
+        "How long one attempt to schedule a pod may take before it fails and other pods go on; "
+        "0 is no limit. kube-scheduler does not have this flag.",
+    ),
+    Flag(
         Section.SECURE_SERVING,
         "bind-address",
         IP,

@@ -25,8 +25,8 @@ from kubestow.engine.equivalence.records import Records
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.select_host import HostSelector, PreorderSelector
-from kubestow.errors import PluginError
-from kubestow.framework.cycle_state import CycleState
+from kubestow.errors import BudgetSpentError, PluginError
+from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.diagnosis import PASSED, UNKNOWN, decode_status
 from kubestow.framework.handle import Nominator
 from kubestow.framework.hints import EXTENDER
@@ -76,6 +76,7 @@ class Decider:
         reuses_answers: bool = True,
         extenders: ExtenderChain | None = None,
         selector: HostSelector | None = None,
+        timer: AttemptTimer | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._nominator = nominator
@@ -83,12 +84,22 @@ class Decider:
         self._selector = selector or PreorderSelector()
         # Extenders may replace nodes between Filter and Score, and cost more than reuse saves.
         reuses_answers = reuses_answers and extenders is None
-        self._records = Records(snapshot) if reuses_answers else None
+        self._records = Records(snapshot, timer) if reuses_answers else None
+        self._timer = timer
         self._extenders = extenders
         self.next_start_index = 0
 
     def decide(self, profile: Profile, pod: PodInfo, meter: CycleMeter = NO_METER) -> Decision:
         """Choose a node for the pod; the caller has refreshed the snapshot."""
+        if self._timer is not None:
+            self._timer.start(pod)
+        try:
+            return self._decide_by_records(profile, pod, meter)
+        except BudgetSpentError as error:
+            decision = Decision(pod, profile.name, self._snapshot.names)
+            return decision.fail(Status.from_error(error), CLEAR_NOMINATION)
+
+    def _decide_by_records(self, profile: Profile, pod: PodInfo, meter: CycleMeter) -> Decision:
         start_index = self.next_start_index
         if self._records is not None and len(self._snapshot):
             try:
@@ -101,7 +112,9 @@ class Decider:
         self, profile: Profile, pod: PodInfo, evaluation: Evaluation, meter: CycleMeter
     ) -> Decision:
         snapshot = self._snapshot
-        _attach(meter, evaluation.state)
+        evaluation.state.measure(meter, self._timer)
+        # Earlier time belongs to no extension point.
+        meter.resume()
         decision = Decision(pod, profile.name, snapshot.names, evaluation.state)
         decision.start_index = self.next_start_index
         if len(snapshot) == 0:
@@ -188,6 +201,7 @@ class Decider:
         """Reduce the feasible nodes to those that extenders accept (spec 04 §13.3)."""
         pod, diagnosis = decision.pod.pod, decision.diagnosis
         outcome = extenders.filter(pod, decision.feasible, self._snapshot)
+        decision.state.timer.resume()
         if outcome.error is not None:
             return Status.from_error(outcome.error)
         decision.feasible = outcome.rows
@@ -300,6 +314,7 @@ class Decider:
         """Add the extenders' scores. Ties between nodes that an extender named are broken at random
         (spec 04 §8.4, §13.4)."""
         priorities = extenders.prioritize(decision.pod.pod, decision.feasible, self._snapshot)
+        decision.state.timer.resume()
         if priorities is None:
             return self._selector.select(scores.total)
         total = scores.total.copy()
@@ -499,13 +514,6 @@ class _Search:
 def _unsatisfied(restricting: str) -> Status:
     """The status of nodes that PreFilter left out."""
     return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{restricting}]")
-
-
-def _attach(meter: CycleMeter, state: CycleState) -> None:
-    """Measure the attempt from here on; earlier time belongs to no extension point."""
-    state.meter = meter
-    state.sampler = meter if meter.is_sampled else NO_METER
-    meter.resume()
 
 
 def _with_explicit(failed_by: IntArray, explicit: Mapping[int, Status | None]) -> IntArray:

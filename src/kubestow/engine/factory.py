@@ -27,6 +27,8 @@ from kubestow.engine.scheduler import DecisionListener, Scheduler
 from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.engine.status_writer import ClientStatusWriter
 from kubestow.engine.tasks import BackgroundTasks
+from kubestow.engine.waiting_cycle import WaitingCycles
+from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.handle import EventSink, Handle
 from kubestow.framework.hints import build_hint_map
 from kubestow.framework.profile import Profile, plugin_name
@@ -68,6 +70,7 @@ class SchedulerFactory:
     listeners: Sequence[DecisionListener] = ()
     may_bind: BindPermission | None = None
     leaves_to_chance: bool = False
+    timer: AttemptTimer | None = None
     extenders_in_thread: bool = True
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
@@ -79,8 +82,9 @@ class SchedulerFactory:
         in_pre_bind: dict[str, PodInPreBind] = {}
         names = [profile.scheduler_name for profile in config.profiles]
         events = {name: self.events(name) for name in names}
+        cycles = WaitingCycles()
         extenders = extender_chain(
-            config.extenders, rng=self.rng, in_thread=self.extenders_in_thread
+            config.extenders, rng=self.rng, in_thread=self.extenders_in_thread, wait=cycles.wait
         )
         handles: list[Handle] = []
 
@@ -127,6 +131,7 @@ class SchedulerFactory:
                 percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
                 extenders=extenders,
                 selector=self.make_selector(),
+                timer=self.timer,
             ),
             binder=self.binder_type(
                 cache,
@@ -147,6 +152,9 @@ class SchedulerFactory:
             tasks=tasks,
             metrics=self.metrics,
             listeners=self.listeners,
+            # In virtual time nothing else may go on during a request over a real network.
+            cycles=cycles if extenders is not None and self.extenders_in_thread else None,
+            extenders=extenders,
         )
 
     def make_cache(self) -> Cache:

@@ -4,15 +4,15 @@
                                     │                   │
                                     └──── failure ◄─────┴── back to the queue, condition, event
 
-A scheduling cycle (`schedule_one`) is a plain function that never waits, except that extenders
-block it until they have answered. Binding runs beside it.
+A scheduling cycle (`schedule_one`) is a plain function that never waits. Binding runs beside it. A
+cycle that calls extenders waits for them while the loop goes on (`waiting_cycle`).
 """
 
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.cache.cache import Cache
@@ -21,10 +21,12 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.bind import Binder, Placement, rejected_on
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
+from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.metrics import SchedulerMetrics
 from kubestow.engine.tasks import BackgroundTasks
+from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.errors import CacheError
 from kubestow.framework.faults import attempt_fault
 from kubestow.framework.handle import EventSink
@@ -37,9 +39,10 @@ from kubestow.queue import Queue, QueuedPod
 
 log = logging.getLogger(__name__)
 
-# Between two turns of the event loop at most this many cycles run, so that watches, leases and
-# health checks never wait longer than a few milliseconds.
+# Between two turns of the event loop at most this many cycles run, and none begins after this time,
+# so that watches and bindings wait for a few milliseconds or one slow cycle.
 CYCLES_PER_TURN_MAX: Final = 16
+TURN_S: Final = 0.01
 
 SCHEDULING_CYCLE: Final = "scheduling cycle"
 
@@ -52,6 +55,12 @@ class DecisionListener(Protocol):
     """
 
     def __call__(self, decision: Decision, queued_pod: QueuedPod, /) -> None: ...
+
+
+class _Attempt(NamedTuple):
+    profile: Profile
+    queued_pod: QueuedPod
+    meter: CycleMeter
 
 
 @dataclass(kw_only=True, eq=False)
@@ -75,27 +84,59 @@ class Scheduler:
     tasks: BackgroundTasks
     metrics: SchedulerMetrics
     listeners: Sequence[DecisionListener] = ()
+    cycles: WaitingCycles | None = None  # None: extenders block the loop
+    extenders: ExtenderChain | None = None
 
     async def run(self) -> None:
         """Schedule until the queue is closed."""
-        cycles = 0
+        cycles, turn_started_s = 0, self.metrics.now_s()
         while True:
             queued_pod = self.queue.pop_nowait()
             if queued_pod is None:
-                cycles = 0
                 queued_pod = await self.queue.pop()
                 if queued_pod is None:
                     return
-            decision = self.schedule_one(queued_pod)
+                cycles, turn_started_s = 0, self.metrics.now_s()
+            if self._may_wait(queued_pod):
+                decision = await self._schedule_waiting(queued_pod)
+            else:
+                decision = self.schedule_one(queued_pod)
             cycles += 1
             # After an eviction the watch comes first: the deletions of earlier victims decide
             # whether the next preemptor needs more.
-            if cycles >= CYCLES_PER_TURN_MAX or (decision is not None and decision.has_victims):
-                cycles = 0
+            is_turn_over = (
+                cycles >= CYCLES_PER_TURN_MAX or self.metrics.now_s() - turn_started_s > TURN_S
+            )
+            if is_turn_over or (decision is not None and decision.has_victims):
                 await asyncio.sleep(0)
+                cycles, turn_started_s = 0, self.metrics.now_s()
+
+    def _may_wait(self, queued_pod: QueuedPod) -> bool:
+        extenders = self.extenders
+        return (
+            self.cycles is not None
+            and extenders is not None
+            and extenders.is_interested(queued_pod.pod)
+        )
 
     def schedule_one(self, queued_pod: QueuedPod) -> Decision | None:
         """One scheduling cycle; None if the pod was skipped."""
+        attempt = self._begin(queued_pod)
+        if attempt is None:
+            return None
+        return self._conclude(attempt, self._decide(attempt))
+
+    async def _schedule_waiting(self, queued_pod: QueuedPod) -> Decision | None:
+        """The same; the loop goes on while the cycle waits for extenders."""
+        attempt = self._begin(queued_pod)
+        if attempt is None:
+            return None
+        assert self.cycles is not None
+        with self.snapshot.held(self.cache):
+            decision = await self.cycles.run(lambda: self._decide(attempt))
+        return self._conclude(attempt, decision)
+
+    def _begin(self, queued_pod: QueuedPod) -> "_Attempt | None":
         profile = self.profiles.get(queued_pod.scheduler_name)
         if profile is None:
             log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
@@ -103,7 +144,10 @@ class Scheduler:
             self.queue.done(queued_pod.uid)
             return None
         meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
-        decision = self._decide(profile, queued_pod, meter)
+        return _Attempt(profile, queued_pod, meter)
+
+    def _conclude(self, attempt: "_Attempt", decision: Decision) -> Decision:
+        profile, queued_pod, meter = attempt
         meter.algorithm_ended()
         self.metrics.decided(decision)
         for listener in self.listeners:
@@ -129,7 +173,8 @@ class Scheduler:
         except CacheError:
             return False  # Spec 04 §3: a pod without UID is not skipped.
 
-    def _decide(self, profile: Profile, queued_pod: QueuedPod, meter: CycleMeter) -> Decision:
+    def _decide(self, attempt: "_Attempt") -> Decision:
+        profile, queued_pod, meter = attempt
         try:
             self.snapshot.refresh(self.cache)
         except CacheError as error:
@@ -162,6 +207,8 @@ class Scheduler:
         if state.pods_to_activate:
             self.queue.activate(state.pods_to_activate.values())
             state.pods_to_activate.clear()
+        # Binding runs beside other attempts, so the timer of attempts does not fit it.
+        state.measure(state.meter)
         self.tasks.spawn(self.binder.bind(placement))
 
     def _assume(self, placement: Placement) -> Status | None:
@@ -173,6 +220,7 @@ class Scheduler:
         self.queue.nominator.delete(pod.pod)
         meter = placement.state.meter
         meter.resume()
+        placement.state.timer.resume()
         status = run_reserve(placement.profile, placement.state, pod, node_name)
         meter.point_ended(RESERVE, status)
         if status is None:

@@ -72,6 +72,7 @@ class ClusterWatcher:
                 rng=rng,
                 field_selector=POD_FIELD_SELECTOR if cls is Pod else "",
                 failures=failures,
+                gate=None if scheduler.cycles is None else scheduler.cycles.are_idle,
             )
             for cls in scheduler.objects.types()
             if cls not in _UNWATCHED

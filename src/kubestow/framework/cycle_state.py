@@ -5,7 +5,8 @@ from typing import Any
 
 from kubestow.api.pod import Pod
 from kubestow.errors import PluginError
-from kubestow.framework.metrics import NO_METER, CycleMeter
+from kubestow.framework.attempt_timer import NO_TIMER, AttemptTimer, NoTimer, SampledTimer
+from kubestow.framework.metrics import NO_METER, CycleMeter, PluginMeter
 
 
 class CycleState:
@@ -25,6 +26,7 @@ class CycleState:
         "skip_post_filter",
         "skip_pre_bind",
         "skip_score",
+        "timer",
     )
 
     def __init__(self) -> None:
@@ -36,7 +38,17 @@ class CycleState:
         self.skip_post_filter = False
         self.pods_to_activate: dict[str, Pod] = {}
         self.meter: CycleMeter = NO_METER
-        self.sampler: CycleMeter = NO_METER
+        self.sampler: PluginMeter = NO_METER
+        self.timer: AttemptTimer | NoTimer = NO_TIMER
+
+    def measure(self, meter: CycleMeter, timer: AttemptTimer | None = None) -> None:
+        """Measure from here on: all of the attempt, and with the timer its plugin calls."""
+        self.meter = meter
+        self.timer = NO_TIMER if timer is None else timer
+        if timer is None:
+            self.sampler = meter if meter.is_sampled else NO_METER
+        else:
+            self.sampler = SampledTimer(meter, timer) if meter.is_sampled else timer
 
     def write(self, key: str, value: Any) -> None:
         self._data[key] = value
@@ -68,6 +80,7 @@ class CycleState:
         copy.skip_post_filter = self.skip_post_filter
         copy.pods_to_activate = {}
         copy.meter = copy.sampler = NO_METER
+        copy.timer = NO_TIMER
         return copy
 
     def clone(self) -> "CycleState":

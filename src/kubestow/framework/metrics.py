@@ -4,7 +4,8 @@ Each measured attempt has a `CycleMeter` in its `CycleState`, a stopwatch for th
 and for the binding cycle, which is a task of its own.
 
     state.meter      measures the extension points of every attempt
-    state.sampler    the same meter, in one attempt of ten: single plugin calls as well
+    state.sampler    single plugin calls: the same meter, in one attempt of ten, and in scheduling
+                     cycles the timer that limits the attempt (`attempt_timer`)
 
 Both are `NO_METER` where nothing is measured. A meter takes statuses and derives their labels, so
 that an attempt without measurement costs one empty call per measurement.
@@ -44,7 +45,15 @@ class Timing(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     plugin: str = ""
 
 
-class CycleMeter(Protocol):
+class PluginMeter(Protocol):
+    """Measures single plugin calls."""
+
+    def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:
+        """One plugin was called; `label_of(answer)` is its label."""
+        ...
+
+
+class CycleMeter(PluginMeter, Protocol):
     """The stopwatch of one attempt. Each `…_ended` measures from the previous one."""
 
     @property
@@ -63,10 +72,6 @@ class CycleMeter(Protocol):
 
     def point_ended(self, point: str, status: Status | None = None) -> None:
         """All plugins of an extension point were run; None is a success."""
-        ...
-
-    def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:
-        """One plugin was called; `label_of(answer)` is its label."""
         ...
 
     def wait_ended(self, status: Status) -> None:

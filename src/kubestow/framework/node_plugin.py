@@ -21,6 +21,7 @@ from kubestow.config.plugin_args import PluginArgs
 from kubestow.errors import WrongAnswerError
 from kubestow.framework.answers import is_int64, shown
 from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.metrics import FILTER, SCORE
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reuse
 from kubestow.framework.status import Status
@@ -56,13 +57,11 @@ class NodeFilter(NodePlugin, ABC):
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         codes = self._codes(state)
-        return np.array(
-            [
-                codes.code_of(self._status(self.filter_node(pod.pod, node), node))
-                for node in nodes.node_objects()
-            ],
-            np.int64,
-        )
+        found: list[int] = []
+        for node in nodes.node_objects():
+            state.timer.check(self.name, FILTER)
+            found.append(codes.code_of(self._status(self.filter_node(pod.pod, node), node)))
+        return np.array(found, np.int64)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return self._codes(state).status_of(code)
@@ -100,7 +99,10 @@ class NodeScore(NodePlugin, ABC):
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         # The declared type is not trusted, as above.
-        scores: list[object] = [self.score_node(pod.pod, node) for node in nodes.node_objects()]
+        scores: list[object] = []
+        for node in nodes.node_objects():
+            state.timer.check(self.name, SCORE)
+            scores.append(self.score_node(pod.pod, node))
         for position, score in enumerate(scores):
             # NumPy would cut 0.7 to 0 without an error.
             if not is_int64(score):

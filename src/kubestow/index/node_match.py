@@ -68,6 +68,9 @@ def labels_match(nodes: Nodes, requirements: tuple[Requirement, ...]) -> BoolArr
     def compute(nodes: Nodes) -> BoolArray:
         mask = _requirement_matches(nodes, requirements[0])
         for requirement in requirements[1:]:
+            # A pod may name thousands of keys; the first read of each is a pass over all nodes.
+            if not mask.any():
+                break
             mask &= _requirement_matches(nodes, requirement)
         return mask
 

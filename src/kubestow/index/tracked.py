@@ -109,7 +109,7 @@ class LabelColumn:
     def __init__(self, snapshot: Snapshot, key: str) -> None:
         self._key = key
         self._snapshot = snapshot
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[str | None, int] = {None: 0}
         self.values: list[str | None] = [None]
         self._ids = Tracked[np.int32](snapshot.log, Depends.NODE, self._compute)
 
@@ -126,17 +126,13 @@ class LabelColumn:
 
     def _compute(self, rows: Rows) -> IdArray:
         key = self._key
-        nodes = pick(self._snapshot.nodes, rows)
-        return np.array([self._number(node.metadata.labels.get(key)) for node in nodes], np.int32)
-
-    def _number(self, value: str | None) -> int:
-        if value is None:
-            return 0
-        number = self._numbers.get(value)
-        if number is None:
-            number = self._numbers[value] = len(self.values)
-            self.values.append(value)
-        return number
+        found = [node.metadata.labels.get(key) for node in pick(self._snapshot.nodes, rows)]
+        numbers = self._numbers
+        for value in dict.fromkeys(found):
+            if value not in numbers:
+                numbers[value] = len(self.values)
+                self.values.append(value)
+        return np.fromiter(map(numbers.__getitem__, found), np.int32, len(found))
 
 
 class LabelColumns:

@@ -4,9 +4,14 @@ main            lists, watches, binds, writes statuses
 events          what `kubectl describe` shows; many events must not delay bindings
 election        the lease; with a short timeout, since a late answer is useless
 authentication, authorization   reviews for the HTTPS port of this process
+
+Main and events belong to the scheduler's loop, the others to the control loop; the two share no
+credentials object either, since requests wait on it.
 """
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -19,7 +24,7 @@ from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig, find_server, in_cluster
-from kubestow.cluster.http.session import ApiSession
+from kubestow.cluster.http.session import ApiSession, RequestObserver
 from kubestow.errors import ConfigError
 from kubestow.service.metrics.component import RequestMetrics, go_platform
 from kubestow.service.options import SchedulerOptions
@@ -46,29 +51,51 @@ class Connections(NamedTuple):
     # Posts events about the lease, which are of the older kind.
     lease_events: ReviewClient | None = None
 
-    def close(self) -> None:
-        for client in self:
-            if isinstance(client, HttpClient):
-                client.close()
+    def close_main(self) -> None:
+        """Called on the scheduler's loop."""
+        _close(self.main, self.events)
+
+    async def close_control(self) -> None:
+        """Called on the control loop."""
+        _close(self.election, self.authentication, self.authorization, self.lease_events)
+
+
+def _close(*clients: object) -> None:
+    for client in clients:
+        if isinstance(client, HttpClient):
+            client.close()
 
 
 def connect(
-    options: SchedulerOptions, metrics: RequestMetrics, clock: Clock, rng: np.random.Generator
+    options: SchedulerOptions,
+    metrics: RequestMetrics,
+    clock: Clock,
+    rng: np.random.Generator,
+    *,
+    post: Callable[[Callable[[], None]], None],
 ) -> Connections:
-    """Clients for the servers of the options; ConfigError if there is none. Nothing is sent yet."""
+    """Clients for the servers of the options; ConfigError if there is none. Nothing is sent yet.
+
+    `post` calls a function on the scheduler's loop, from the control loop.
+    """
     connection = options.config.client_connection
-    server = find_server(clock, kubeconfig=connection.kubeconfig, master=options.master)
-    maker = _ClientMaker(metrics, clock, rng, qps=connection.qps, burst=connection.burst)
+
+    def server() -> ServerConfig:
+        return find_server(clock, kubeconfig=connection.kubeconfig, master=options.master)
+
+    maker = _ClientMaker(metrics, clock, rng, post, qps=connection.qps, burst=connection.burst)
+    main = server()
     election = maker.make(
-        server,
+        server(),
         "/leader-election",
         timeout_s=max(
             ELECTION_TIMEOUT_S_MIN, options.config.leader_election.renew_deadline.seconds / 2
         ),
+        is_control=True,
     )
     return Connections(
-        main=maker.make(server, "/scheduler"),
-        events=maker.make(server, ""),
+        main=maker.make(main, "/scheduler"),
+        events=maker.make(main, ""),
         election=election,
         authentication=maker.reviewer(options.authentication.kubeconfig),
         authorization=maker.reviewer(options.authorization.kubeconfig),
@@ -82,6 +109,7 @@ class _ClientMaker:
         metrics: RequestMetrics,
         clock: Clock,
         rng: np.random.Generator,
+        post: Callable[[Callable[[], None]], None],
         *,
         qps: float,
         burst: int,
@@ -89,11 +117,17 @@ class _ClientMaker:
         self._metrics = metrics
         self._clock = clock
         self._rng = rng
+        self._post = post
         self._qps = qps
         self._burst = burst
 
     def make(
-        self, server: ServerConfig, suffix: str, *, timeout_s: float | None = None
+        self,
+        server: ServerConfig,
+        suffix: str,
+        *,
+        timeout_s: float | None = None,
+        is_control: bool = False,
     ) -> HttpClient:
         return self._client(
             server,
@@ -101,6 +135,7 @@ class _ClientMaker:
             qps=self._qps,
             burst=self._burst,
             timeout_s=timeout_s,
+            is_control=is_control,
         )
 
     def reviewer(self, kubeconfig: str) -> HttpClient | None:
@@ -116,13 +151,53 @@ class _ClientMaker:
                 raise
             return None
         return self._client(
-            server, user_agent=user_agent(), qps=-1, burst=1, timeout_s=REVIEW_TIMEOUT_S
+            server,
+            user_agent=user_agent(),
+            qps=-1,
+            burst=1,
+            timeout_s=REVIEW_TIMEOUT_S,
+            is_control=True,
         )
 
-    def _client(self, server: ServerConfig, **settings: Any) -> HttpClient:
+    def _client(self, server: ServerConfig, *, is_control: bool, **settings: Any) -> HttpClient:
         observer = self._metrics.of_host(urlsplit(server.server).netloc.rpartition("@")[2])
+        if is_control:
+            observer = _PostedObserver(observer, self._post)
         session = ApiSession(server, self._clock, observer=observer, **settings)
         return HttpClient(session, rng=self._rng)
+
+
+class _PostedObserver:
+    """Counts on the scheduler's loop what happens on the control loop: metrics have no locks."""
+
+    def __init__(
+        self, observer: RequestObserver, post: Callable[[Callable[[], None]], None]
+    ) -> None:
+        self._observer = observer
+        self._post = post
+
+    def answered(
+        self, method: str, code: int, duration_s: float, *, sent_bytes: int, received_bytes: int
+    ) -> None:
+        self._post(
+            partial(
+                self._observer.answered,
+                method,
+                code,
+                duration_s,
+                sent_bytes=sent_bytes,
+                received_bytes=received_bytes,
+            )
+        )
+
+    def unanswered(self, method: str) -> None:
+        self._post(partial(self._observer.unanswered, method))
+
+    def held_back(self, method: str, duration_s: float) -> None:
+        self._post(partial(self._observer.held_back, method, duration_s))
+
+    def repeated(self, method: str, code: int | None) -> None:
+        self._post(partial(self._observer.repeated, method, code))
 
 
 def user_agent() -> str:

@@ -1,4 +1,7 @@
-"""Leader election of this process: the elector, its metrics and its events (spec 09 §6)."""
+"""Leader election of this process: the elector, its metrics and its events (spec 09 §6).
+
+The elector runs on the control loop, what the leader does on the scheduler's.
+"""
 
 import asyncio
 import logging
@@ -13,6 +16,7 @@ from kubestow.cluster.leadership_event import events_path, leadership_event
 from kubestow.config.connection import LeaderElectionConfig, check_election
 from kubestow.errors import ApiError
 from kubestow.service.connections import Connections
+from kubestow.service.control_loop import ControlLoop
 from kubestow.service.metrics.component import ElectionMetrics
 
 log = logging.getLogger(__name__)
@@ -24,6 +28,7 @@ class Leadership:
         config: LeaderElectionConfig,
         connections: Connections,
         metrics: ElectionMetrics,
+        control: ControlLoop,
         clock: Clock,
         rng: np.random.Generator,
         *,
@@ -34,6 +39,7 @@ class Leadership:
         check_election(config)
         self._events = connections.lease_events
         self._metrics = metrics
+        self._control = control
         self._clock = clock
         self._component = component
         self._event_tasks: set[asyncio.Task[None]] = set()
@@ -63,13 +69,23 @@ class Leadership:
 
     async def wait_valid(self) -> None:
         """Return as soon as no other process can hold the lease."""
-        await self._elector.wait_valid()
+        # Again after each wait: the answer comes from another loop and may be late.
+        while not self._elector.is_lease_valid:
+            await self._control.run(self._elector.wait_valid())
+
+    async def give_up(self) -> None:
+        """Called on the control loop: release the lease without waiting for the work."""
+        await self._elector.give_up()
 
     async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> bool:
         """Wait for the lease and lead; True if the work ended by itself, False if the lease was
         lost. The lease is released in any case."""
+        return await self._control.run(self._elect(lead))
+
+    async def _elect(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> bool:
         try:
-            return await self._elector.run(lead) == "finished"
+            outcome = await self._elector.run(lambda: self._control.run_on_scheduler(lead()))
+            return outcome == "finished"
         finally:
             await asyncio.gather(*self._event_tasks, return_exceptions=True)
 

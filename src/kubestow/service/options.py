@@ -131,6 +131,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     # Overrides the address of the API server.
     master: str
     pod_max_in_unschedulable_pods: Duration
+    attempt_budget: Duration
     serving: ServingOptions
     authentication: AuthenticationOptions
     authorization: AuthorizationOptions
@@ -170,6 +171,7 @@ def parse_options(
         gates=gates,
         master=flags.text("master"),
         pod_max_in_unschedulable_pods=flags.duration("pod-max-in-unschedulable-pods-duration"),
+        attempt_budget=flags.duration("attempt-budget"),
         serving=ServingOptions.of(flags),
         authentication=AuthenticationOptions.of(flags),
         authorization=AuthorizationOptions.of(flags),
@@ -269,7 +271,15 @@ def _option_errors(flags: ParsedFlags, gates: FeatureGates, versions: _Versions)
         *_serving_errors(flags),
         *_authentication_errors(flags),
         *_metrics_errors(flags),
+        *_budget_errors(flags),
     ]
+
+
+def _budget_errors(flags: ParsedFlags) -> list[str]:
+    budget = flags.duration("attempt-budget")
+    if budget.seconds < 0:
+        return [f"--attempt-budget {budget} must be 0, for no limit, or more"]
+    return []
 
 
 def _serving_errors(flags: ParsedFlags) -> list[str]:

@@ -8,6 +8,8 @@ With leader election only the holder of the lease schedules; a standby keeps its
 A process that loses its lease, or whose cache contradicts the cluster, ends: only a restart gives a
 state that is always right.
 
+The lease and the HTTPS port have a loop of their own (`control_loop`); all else runs on this one.
+
 Beyond upstream: on SIGTERM bindings under way have a few seconds to end before the lease is
 released, so that the next leader finds no half-bound pod.
 """
@@ -31,9 +33,11 @@ from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError
+from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
 from kubestow.service.connections import Connections
+from kubestow.service.control_loop import ControlLoop, SharedLoop
 from kubestow.service.debugger import CacheDebugger
 from kubestow.service.leadership import Leadership
 from kubestow.service.metrics.process_metrics import ProcessMetrics
@@ -64,16 +68,19 @@ class SchedulerProcess:
         rng: np.random.Generator,
         *,
         hostname: str,
+        control: ControlLoop | None = None,
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> None:
         """Build everything; nothing runs yet. Raises ConfigError.
 
-        `on_synced` is called when the caches are filled and scheduling begins.
+        The lease and the HTTPS port run on `control`, by default on this loop. `on_synced` is
+        called when the caches are filled and scheduling begins.
         """
         self.options = options
         self.is_stopping = False
         self._on_synced = on_synced
+        self._control = control or SharedLoop()
         self._connections = connections
         self._stopping = asyncio.Event()
         self._failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
@@ -90,6 +97,7 @@ class SchedulerProcess:
                 metrics,
                 clock,
                 rng,
+                control=self._control,
                 set_verbosity=set_verbosity,
             )
         self.leadership: Leadership | None = None
@@ -98,6 +106,7 @@ class SchedulerProcess:
                 self.config.leader_election,
                 connections,
                 metrics.election,
+                self._control,
                 clock,
                 rng,
                 identity=process_identity(hostname, rng),
@@ -119,6 +128,11 @@ class SchedulerProcess:
             may_bind=None if self.leadership is None else self.leadership.wait_valid,
             leaves_to_chance=True,
             rng=rng,
+            timer=AttemptTimer(
+                clock.monotonic_s,
+                budget_s=options.attempt_budget.seconds,
+                count_slow=metrics.own.count_slow_call,
+            ),
         ).build()
         metrics.scheduler.observe(self.scheduler)
         self.watcher = ClusterWatcher(connections.main, self.scheduler, clock, rng)
@@ -133,6 +147,15 @@ class SchedulerProcess:
     @property
     def is_active(self) -> bool:
         return self.leadership is None or self.leadership.is_leading
+
+    @property
+    def stall(self) -> str | None:
+        return self._control.stall()
+
+    @property
+    def has_reacted(self) -> bool:
+        """Whether a stop was requested and this loop has reacted."""
+        return self._stopping.is_set()
 
     def pods(self) -> tuple[Pod, ...]:
         return self.scheduler.objects.pods.list()
@@ -154,8 +177,8 @@ class SchedulerProcess:
         )
         try:
             if self.serving is not None:
-                await self.serving.start(self)
-                self._spawn(self.serving.trust.run())
+                await self._control.run(self.serving.start(self))
+                self._spawn(self._control.run(self.serving.trust.run()))
             self._spawn(self.recorder.run())
             # Spec 09 §5: a standby may be configured to start its watches when it leads.
             if self.leadership is None or not self.config.delay_cache_until_active:
@@ -235,7 +258,7 @@ class SchedulerProcess:
         """Close everything, also after a failure."""
         self.is_stopping = True
         if self.serving is not None:
-            await self.serving.close()
+            await self._control.run(self.serving.close())
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -246,7 +269,8 @@ class SchedulerProcess:
         except TimeoutError:
             unsent_count = self.recorder.statistics().waiting_count
             log.warning("%d event(s) could not be sent before the process ended", unsent_count)
-        self._connections.close()
+        self._connections.close_main()
+        await self._control.run(self._connections.close_control())
 
     # --- tasks ---
 

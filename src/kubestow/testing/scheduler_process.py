@@ -82,8 +82,12 @@ class SchedulerProcessRun:
             self._changed.notify_all()
 
 
-async def start_scheduler(*flags: str) -> SchedulerProcessRun:
-    """Start `kubestow run` with these flags, from the sources this package was imported from."""
+async def start_scheduler(*flags: str, import_from: Path | None = None) -> SchedulerProcessRun:
+    """Start `kubestow run` with these flags, from the sources this package was imported from.
+
+    Plugins of its configuration may be in `import_from`.
+    """
+    folders = [str(_SOURCES)] if import_from is None else [str(_SOURCES), str(import_from)]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -92,16 +96,18 @@ async def start_scheduler(*flags: str) -> SchedulerProcessRun:
         *flags,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(_SOURCES)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
         limit=_LINE_BYTES_MAX,
     )
     return SchedulerProcessRun(process)
 
 
 @asynccontextmanager
-async def running_scheduler(*flags: str) -> AsyncGenerator[SchedulerProcessRun, None]:
+async def running_scheduler(
+    *flags: str, import_from: Path | None = None
+) -> AsyncGenerator[SchedulerProcessRun, None]:
     """The same, killed on leaving if it still runs."""
-    run = await start_scheduler(*flags)
+    run = await start_scheduler(*flags, import_from=import_from)
     try:
         yield run
     finally:

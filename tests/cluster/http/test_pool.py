@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubestow.cluster.http.connection import SilenceLimits
 from kubestow.cluster.http.dial import Dialer
 from kubestow.cluster.http.pool import CONNECTIONS_MAX, IDLE_S_MAX, ConnectionPool
 from kubestow.cluster.http.tls import TlsContexts, TlsSettings
@@ -206,3 +207,79 @@ async def test_closing_completes_requests_in_progress(rig: Rig) -> None:
     writer.write(ANSWER)
     assert (await task).body == b"ok"
     await writer.wait_closed()  # the client hangs up
+
+
+# --- connections on which nothing moves ---------------------------------------------------------
+
+LIMITS = SilenceLimits(check_s=1.0, answer_s=3.0, stream_s=5.0)
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class Stream:
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.error: UnreachableError | None = None
+        self.has_ended = asyncio.Event()
+
+    def feed(self, data: bytes) -> None:
+        self.pieces.append(data)
+
+    def end(self, error: UnreachableError | None) -> None:
+        self.error = error
+        self.has_ended.set()
+
+
+def test_a_request_without_an_answer_is_given_up(serve_raw: Any) -> None:
+    async def main() -> None:
+        rig = Rig()
+        rig.is_held = True
+        async with serve_raw(rig.talk) as server:
+            dialer = Dialer(server.url, TlsContexts(TlsSettings()))
+            quick = SilenceLimits(check_s=0.001, answer_s=0.02, stream_s=1.0)
+            pool = ConnectionPool(dialer.dial, rig.clock, connections_max=1, silence=quick)
+            with pytest.raises(UnreachableError, match=r"nothing arrived from .* for 0\.02 s"):
+                await pool.exchange(REQUEST)
+            rig.is_held = False
+            # The place in the pool is free again.
+            assert (await pool.exchange(REQUEST)).body == b"ok"
+            pool.close()
+
+    asyncio.run(main())
+
+
+@served()
+async def test_only_checks_in_silence_count(rig: Rig) -> None:
+    rig.is_held = True
+    connection = await rig.pool._open()
+    answer = asyncio.create_task(connection.exchange(REQUEST))
+    await rig.arrived.get()
+    for _ in range(3):  # The first one finds the request that was sent.
+        connection.check_silence(LIMITS)
+    assert not answer.done()
+    connection.data_received(ANSWER[:20])
+    for _ in range(3):
+        connection.check_silence(LIMITS)
+    connection.data_received(ANSWER[20:])
+    assert (await answer).body == b"ok"
+    for _ in range(10):  # An idle connection may be silent.
+        connection.check_silence(LIMITS)
+    assert connection.is_usable
+    connection.close()
+
+
+@served(HEAD)
+async def test_a_silent_stream_ends_but_not_one_that_is_not_read(rig: Rig) -> None:
+    stream = Stream()
+    _, connection = await rig.pool.stream(REQUEST, stream)
+    connection.pause()
+    for _ in range(10):
+        connection.check_silence(LIMITS)
+    connection.resume()
+    for _ in range(4):
+        connection.check_silence(LIMITS)
+    assert not stream.has_ended.is_set()
+    for _ in range(2):
+        connection.check_silence(LIMITS)
+    await stream.has_ended.wait()
+    assert stream.error is not None
+    assert stream.error.cause == "broken off"

@@ -34,3 +34,12 @@ def test_events_are_counted_by_what_became_of_them() -> None:
     assert 'kubestow_events_total{result="sent"} 2\n' in text
     assert 'kubestow_events_total{result="failed"} 0\n' in text
     assert "kubestow_waiting_events 0\n" in text
+
+
+def test_slow_calls_are_counted_by_plugin_and_point() -> None:
+    registry = MetricsRegistry()
+    metrics = OwnMetrics(registry)
+    metrics.count_slow_call("A", "Filter")
+    metrics.count_slow_call("A", "Filter")
+    sample = 'kubestow_slow_plugin_calls_total{extension_point="Filter",plugin="A"} 2\n'
+    assert sample in "".join(registry.texts())

@@ -7,8 +7,11 @@ from kubestow.service.serving.serving import health_endpoints
 
 
 class Process:
-    def __init__(self, *, is_stopping: bool = False, has_synced: bool = True) -> None:
+    def __init__(
+        self, *, is_stopping: bool = False, has_synced: bool = True, stall: str | None = None
+    ) -> None:
         self.is_stopping = is_stopping
+        self.stall = stall
         self.has_synced = has_synced
         self.is_active = True
 
@@ -24,6 +27,7 @@ def endpoint(name: str, process: Process, *, has_election: bool = True) -> Healt
 SYNCED = Process()
 UNSYNCED = Process(has_synced=False)
 STOPPING = Process(is_stopping=True)
+STALLED = Process(stall="the scheduling loop has not moved for 21s")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,31 @@ STOPPING = Process(is_stopping=True)
             id="stopping",
         ),
         pytest.param(
-            "livez", STOPPING, True, [], 200, "[+]ping ok\nlivez check passed\n", id="still-alive"
+            "livez",
+            STOPPING,
+            True,
+            [],
+            200,
+            "[+]ping ok\n[+]scheduling-loop ok\nlivez check passed\n",
+            id="still-alive",
+        ),
+        pytest.param(
+            "livez",
+            STALLED,
+            True,
+            [],
+            500,
+            "[+]ping ok\n[-]scheduling-loop failed: reason withheld\nlivez check failed\n",
+            id="stalled",
+        ),
+        pytest.param(
+            "healthz",
+            STALLED,
+            False,
+            [],
+            200,
+            "[+]ping ok\nhealthz check passed\n",
+            id="as-upstream",
         ),
     ],
 )

@@ -56,6 +56,7 @@ class Process:
         self.is_stopping = False
         self.has_synced = True
         self.is_active = True
+        self.stall: str | None = None
         self.verbosity = 0
 
     def pods(self) -> Iterable[Pod]:
@@ -175,6 +176,10 @@ def test_pages() -> None:
             assert (status, text) == (500, "internal server error: process is shutting down\n")
             assert (await site.ask("/readyz", token=""))[0] == 500
             assert (await site.ask("/livez", token=""))[0] == 200
+            site.process.stall = "the scheduling loop has not moved for 21s"
+            assert (await site.ask("/livez", token=""))[0] == 500
+            text = "internal server error: the scheduling loop has not moved for 21s\n"
+            assert (await site.ask("/livez/scheduling-loop"))[2] == text
 
     run(main)
 

@@ -12,10 +12,26 @@ Not here: making connections (`dial`), keeping them (`pool`), the meaning of ans
 """
 
 import asyncio
+import logging
 from typing import NamedTuple, Protocol, cast
 
 from kubestow.cluster.http.wire import Head, ResponseParser, WireError
 from kubestow.errors import UnreachableCause, UnreachableError
+
+logger = logging.getLogger(__name__)
+
+
+class SilenceLimits(NamedTuple):
+    """How long a connection may be silent before it is left, to the next check.
+
+    An API server ends a request after 60 s (its flag `--request-timeout`), so an answer always
+    comes. On a watch it sends a bookmark about once a minute, except where nothing has ever
+    changed; watching again is cheap then. Upstream has the same purpose for its HTTP/2 pings.
+    """
+
+    check_s: float = 5.0
+    answer_s: float = 75.0
+    stream_s: float = 150.0
 
 
 class Response(NamedTuple):
@@ -46,6 +62,9 @@ class Connection(asyncio.Protocol):
         self._answer: asyncio.Future[Response] | None = None
         self._sink: Sink | None = None
         self._sinks_any_status = False
+        self._has_moved = False
+        self._silent_checks = 0
+        self._is_paused = False
 
     @property
     def is_usable(self) -> bool:
@@ -72,6 +91,7 @@ class Connection(asyncio.Protocol):
         self._sink = sink
         self._sinks_any_status = any_status
         self._answer = answer = asyncio.get_running_loop().create_future()
+        self._has_moved = True
         transport.write(request)
         try:
             return await answer
@@ -82,11 +102,30 @@ class Connection(asyncio.Protocol):
     def pause(self) -> None:
         """Read nothing more for now, so that the server has to wait."""
         if self._transport is not None and not self._transport.is_closing():
+            self._is_paused = True
             self._transport.pause_reading()
 
     def resume(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
+            self._is_paused = False
             self._transport.resume_reading()
+
+    def check_silence(self, limits: "SilenceLimits") -> None:
+        """Fail if nothing has arrived for too long. Called every `limits.check_s`.
+
+        Checks are counted, not seconds: after a pause of this process the data that arrived
+        meanwhile may not have been read yet.
+        """
+        if self._parser is None or self._is_paused or self._has_moved:
+            self._has_moved = False
+            self._silent_checks = 0
+            return
+        self._silent_checks += 1
+        silent_s = self._silent_checks * limits.check_s
+        if silent_s >= (limits.answer_s if self._answer is not None else limits.stream_s):
+            message = f"nothing arrived from {self.peer} for {silent_s:g} s"
+            logger.warning("%s; leaving the connection", message)
+            self.fail(message)
 
     def close(self) -> None:
         """End the connection at once, without a call to a stream's sink."""
@@ -121,6 +160,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
+        self._has_moved = True
         parser = self._parser
         if parser is None:
             # Data without a request: the server announces that it closes an idle connection.

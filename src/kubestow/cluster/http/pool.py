@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from kubestow.clock import Clock
-from kubestow.cluster.http.connection import Connection, Response, Sink
+from kubestow.cluster.http.connection import Connection, Response, SilenceLimits, Sink
 
 # Enough for 600 requests a second to a server that takes 50 ms for each.
 CONNECTIONS_MAX: Final = 32
@@ -27,6 +27,7 @@ class ConnectionPool:
         clock: Clock,
         *,
         connections_max: int = CONNECTIONS_MAX,
+        silence: SilenceLimits | None = None,
     ) -> None:
         self._dial = dial
         self._clock = clock
@@ -34,7 +35,10 @@ class ConnectionPool:
         self._idle: list[Connection] = []
         # A waiter gets a connection, or None: it may open one.
         self._waiters: deque[asyncio.Future[Connection | None]] = deque()
+        self._busy: set[Connection] = set()  # in the middle of a request
         self._streams: set[Connection] = set()
+        self._silence = silence or SilenceLimits()
+        self._check: asyncio.TimerHandle | None = None
         self._dialled_count = 0
         self._is_closed = False
 
@@ -46,15 +50,21 @@ class ConnectionPool:
     async def exchange(self, request: bytes) -> Response:
         """Send a request on a connection that is free, and return the answer."""
         connection = self._take_idle() or await self._open_or_wait()
+        self._busy.add(connection)
+        if self._check is None:
+            self._check_later()
         try:
             return await connection.exchange(request)
         finally:
+            self._busy.discard(connection)
             self._give_back(connection)
 
     async def stream(self, request: bytes, sink: Sink) -> tuple[Response, Connection]:
         """Send a request on a connection of its own, which the caller closes."""
         connection = await self._open()
         self._streams.add(connection)
+        if self._check is None:
+            self._check_later()
         try:
             return await connection.exchange(request, sink), connection
         except BaseException:
@@ -78,6 +88,17 @@ class ConnectionPool:
         self.drop_idle()
         for connection in [*self._streams]:
             connection.fail("this client was closed")
+
+    def _check_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._check = loop.call_later(self._silence.check_s, self._check_silence)
+
+    def _check_silence(self) -> None:
+        self._check = None
+        for connection in (*self._busy, *self._streams):
+            connection.check_silence(self._silence)
+        if self._busy or self._streams:
+            self._check_later()
 
     def _take_idle(self) -> Connection | None:
         oldest_s = self._clock.monotonic_s() - IDLE_S_MAX

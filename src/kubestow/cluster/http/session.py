@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from kubestow.clock import Clock
-from kubestow.cluster.http.connection import Connection, Response, Sink
+from kubestow.cluster.http.connection import Connection, Response, SilenceLimits, Sink
 from kubestow.cluster.http.credentials import Identity
 from kubestow.cluster.http.dial import Dialer
 from kubestow.cluster.http.error_response import response_error
@@ -79,10 +79,14 @@ class ApiSession:
         burst: int = DEFAULT_BURST,
         timeout_s: float | None = None,
         connections_max: int = CONNECTIONS_MAX,
+        silence: SilenceLimits | None = None,
         observer: RequestObserver | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """ConfigError if the certificates given cannot be used."""
+        """ConfigError if the certificates given cannot be used.
+
+        `timeout_s` limits one request; without it only silence does.
+        """
         self._clock = clock
         self._timeout_s = timeout_s
         self._observer = observer
@@ -91,7 +95,9 @@ class ApiSession:
         self._tls = TlsContexts(config.tls)
         dialer = Dialer(config.server, self._tls, config.proxy)
         dialer.check()
-        self._pool = ConnectionPool(dialer.dial, clock, connections_max=connections_max)
+        self._pool = ConnectionPool(
+            dialer.dial, clock, connections_max=connections_max, silence=silence
+        )
         self._rate_limit = RateLimit(clock, qps=qps, burst=burst, sleep=sleep)
         self._target = _target(config.server, dialer)
         self.host: Final = urlsplit(config.server).netloc.rpartition("@")[2]

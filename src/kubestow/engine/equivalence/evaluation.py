@@ -13,6 +13,7 @@ from kubestow.engine.equivalence.record import (
     override,
 )
 from kubestow.engine.evaluation import PlainEvaluation
+from kubestow.errors import BudgetSpentError
 from kubestow.framework.diagnosis import PASSED
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
@@ -54,6 +55,9 @@ class ReusingEvaluation:
         if not self._is_fresh:
             try:
                 self._record.catch_up()
+            except BudgetSpentError:
+                self._record.has_failed = True  # As below, but asking again would take longer.
+                raise
             except BaseException as error:  # A fault in one plugin must not stop the scheduler.
                 pass_on_exit(error)
                 # Part of the record may be of before the change: it is made again for the next pod.

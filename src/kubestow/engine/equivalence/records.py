@@ -16,8 +16,11 @@ from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
+from kubestow.errors import BudgetSpentError
+from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.faults import fault_error
+from kubestow.framework.metrics import NO_METER, PRE_FILTER
 from kubestow.framework.plugin import Restriction
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import pre_filter_of
@@ -51,8 +54,9 @@ class Records:
     first pod; where every pod has a shape of its own, the credit for that runs out.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, timer: AttemptTimer | None = None) -> None:
         self._snapshot = snapshot
+        self._timer = timer
         self._plans: dict[str, ReusePlan] = {}
         self._records: OrderedDict[tuple[str, PodShape], Record | None] = OrderedDict()
         self._credit = _CREDIT_MAX
@@ -63,6 +67,8 @@ class Records:
             record = self._record(profile, pod)
             if record is not None:
                 return ReusingEvaluation(record, pod)
+        except BudgetSpentError:
+            raise  # Asking every plugin would only take longer.
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
             # It occurs again when every plugin is asked, which reports it; unless it is in a
             # function of a declaration, which is called nowhere else.
@@ -85,7 +91,7 @@ class Records:
             self._earn_credit()
         elif not self._spend_credit():
             return None
-        record = build_record(self._plan(profile), pod, self._snapshot)
+        record = build_record(self._plan(profile), pod, self._snapshot, self._timer)
         self._keep(key, record)
         return record
 
@@ -112,16 +118,20 @@ class Records:
             self._records.popitem(last=False)
 
 
-def build_record(plan: ReusePlan, pod: PodInfo, snapshot: Snapshot) -> Record | None:
+def build_record(
+    plan: ReusePlan, pod: PodInfo, snapshot: Snapshot, timer: AttemptTimer | None = None
+) -> Record | None:
     """Prepare the reused plugins for this shape; None if one of them rejects it."""
     reused = plan.reused(pod)
     profile, state = plan.profile, CycleState()
+    state.measure(NO_METER, timer)
     nodes = nodes_of(snapshot)
     restriction: tuple[str, Restriction] | None = None
     for name, plugin in profile.pre_filter_steps:
         if name not in reused:
             continue
         answer = pre_filter_of(name, plugin, state, pod, nodes)
+        state.sampler.plugin_ended(name, PRE_FILTER, answer)
         if isinstance(answer, Restriction) and restriction is None:
             restriction = (name, answer)
         elif isinstance(answer, Status) and answer.code == Code.SKIP:

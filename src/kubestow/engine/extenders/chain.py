@@ -10,8 +10,8 @@ which asks the same extenders).
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final, NamedTuple, Protocol
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -109,12 +109,19 @@ class Priorities(NamedTuple):
 
 # Runs a function that blocks.
 RunBlocking = Callable[[Callable[[], None]], Awaitable[None]]
+# Returns the result of a future (`engine.waiting_cycle`).
+Wait = Callable[["Future[Any]"], Any]
+
+
+def wait_blocking(answer: "Future[Any]") -> Any:
+    return answer.result()
 
 
 class ExtenderChain:
     """All extenders of a scheduler, in the order they are called.
 
     rng            breaks ties between nodes that an extender scored (spec 04 §8.4)
+    wait           returns the result of a future, in a cycle
     run_blocking   runs a binding, which may block; by default in a thread
     """
 
@@ -123,14 +130,20 @@ class ExtenderChain:
         extenders: Sequence[Extender],
         *,
         rng: np.random.Generator,
+        wait: Wait = wait_blocking,
         run_blocking: RunBlocking = asyncio.to_thread,
     ) -> None:
         self.extenders = tuple(extenders)
         self._rng = rng
+        self._wait = wait
         self._run_blocking = run_blocking
         self.affects_choice = any(
             extender.has_filter_verb or extender.has_prioritize_verb for extender in extenders
         )
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether an extender may be called for this pod."""
+        return any(extender.is_interested(pod) for extender in self.extenders)
 
     # --- filter ---
 
@@ -169,7 +182,7 @@ class ExtenderChain:
             positions.setdefault(node.metadata.name, []).append(position)
         parts: list[ExtenderScore] = []
         is_named = np.zeros(len(nodes), np.bool_)
-        for extender, answer in zip(asked, all_scores(asked, pod, nodes), strict=True):
+        for extender, answer in zip(asked, all_scores(asked, pod, nodes, self._wait), strict=True):
             if answer is None:
                 # An extender without the verb names every node, with score 0.
                 is_named |= not extender.has_prioritize_verb
@@ -236,7 +249,7 @@ def _note_failed(statuses: dict[int, Status], answer: FilterAnswer, snapshot: Sn
 
 
 def all_scores(
-    extenders: Sequence[Extender], pod: Pod, nodes: Sequence[Node]
+    extenders: Sequence[Extender], pod: Pod, nodes: Sequence[Node], wait: Wait = wait_blocking
 ) -> list[Sequence[HostScore] | None]:
     """The answers, None for an extender without the verb; the others are called in parallel."""
 
@@ -251,8 +264,14 @@ def all_scores(
 
     if sum(extender.has_prioritize_verb for extender in extenders) < 2:
         return [ask(extender) for extender in extenders]
-    with ThreadPoolExecutor(len(extenders)) as pool:
-        return list(pool.map(ask, extenders))
+    pool = ThreadPoolExecutor(len(extenders))
+    try:
+        # All are asked before the first is waited for.
+        answers = [pool.submit(ask, extender) for extender in extenders]
+        return [wait(answer) for answer in answers]
+    finally:
+        # Without waiting: a cycle that was cancelled leaves calls behind.
+        pool.shutdown(wait=False)
 
 
 def _log_skipped(extender: Extender, error: Exception) -> None:

@@ -11,7 +11,13 @@ from kubestow.api.pod import Pod
 from kubestow.cluster.http.proxy import proxy_from_environment
 from kubestow.cluster.http.tls import TlsContexts, TlsSettings
 from kubestow.config.extenders import ExtenderConfig, ExtenderTLSConfig, in_call_order
-from kubestow.engine.extenders.chain import ExtenderChain, FilterAnswer, HostScore
+from kubestow.engine.extenders.chain import (
+    ExtenderChain,
+    FilterAnswer,
+    HostScore,
+    Wait,
+    wait_blocking,
+)
 from kubestow.engine.extenders.codec import (
     decode_bind_answer,
     decode_filter_answer,
@@ -30,21 +36,26 @@ ANSWER_BYTES_MAX: Final = 256 * 2**20
 
 
 def extender_chain(
-    configs: Iterable[ExtenderConfig], *, rng: np.random.Generator, in_thread: bool = True
+    configs: Iterable[ExtenderConfig],
+    *,
+    rng: np.random.Generator,
+    in_thread: bool = True,
+    wait: Wait = wait_blocking,
 ) -> ExtenderChain | None:
     """The extenders of a configuration in the order they are called; None if there are none.
 
-    `in_thread`: bindings block a thread. Not in virtual time, which would not wait for it.
+    `in_thread`: bindings block a thread. Not in virtual time, which would not wait for it. `wait`
+    returns the result of an answer in a scheduling cycle.
     """
     try:
-        extenders = [HttpExtender(config) for config in in_call_order(configs)]
+        extenders = [HttpExtender(config, wait=wait) for config in in_call_order(configs)]
     except ConfigError as error:
         raise ConfigError(f"couldn't build extenders: {error}") from error
     if not extenders:
         return None
     if in_thread:
-        return ExtenderChain(extenders, rng=rng)
-    return ExtenderChain(extenders, rng=rng, run_blocking=run_inline)
+        return ExtenderChain(extenders, rng=rng, wait=wait)
+    return ExtenderChain(extenders, rng=rng, wait=wait, run_blocking=run_inline)
 
 
 async def run_inline(call: Callable[[], None]) -> None:
@@ -60,10 +71,12 @@ class HttpExtender:
         *,
         environ: Mapping[str, str] = os.environ,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
+        wait: Wait = wait_blocking,
     ) -> None:
         self._config = config
         self._environ = environ
         self._answer_bytes_max = answer_bytes_max
+        self._wait = wait
         self._managed = frozenset(resource.name for resource in config.managed_resources)
         self._tls = TlsContexts(_tls_settings(config))
         if config.url_prefix.startswith("https:"):
@@ -132,13 +145,15 @@ class HttpExtender:
             proxy = proxy_from_environment(url, self._environ)
         except ConfigError as error:
             raise ExtenderError(f'Post "{url}": {error}') from error
-        answer = post_json(
-            url,
-            body,
-            timeout_s=self._config.timeout_s,
-            body_bytes_max=self._answer_bytes_max,
-            tls=self._tls,
-            proxy=proxy,
+        answer = self._wait(
+            post_json(
+                url,
+                body,
+                timeout_s=self._config.timeout_s,
+                body_bytes_max=self._answer_bytes_max,
+                tls=self._tls,
+                proxy=proxy,
+            )
         )
         if answer.code != OK:
             raise ExtenderError(self._refusal(verb, url, answer.code))

@@ -1,4 +1,4 @@
-"""One blocking POST with a timeout.
+"""One POST with a timeout.
 
 The request runs on an event loop in a thread of its own, because the caller's loop may be in
 virtual time. The body is read up to a limit: an endless answer must not fill the memory.
@@ -7,6 +7,7 @@ virtual time. The body is read up to a limit: an endless answer must not fill th
 import asyncio
 import ssl
 import threading
+from concurrent.futures import Future
 from functools import cache
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -35,8 +36,8 @@ def post_json(
     body_bytes_max: int,
     tls: TlsContexts,
     proxy: Proxy | None,
-) -> PostResponse:
-    """Raises ExtenderError with the URL and the cause."""
+) -> "Future[PostResponse]":
+    """The answer, or an ExtenderError with the URL and the cause."""
 
     async def exchange() -> PostResponse:
         try:
@@ -47,7 +48,7 @@ def post_json(
         except (UnreachableError, ConfigError, ValueError) as error:
             raise ExtenderError(f'Post "{url}": {_words(error)}') from error
 
-    return asyncio.run_coroutine_threadsafe(exchange(), _loop()).result()
+    return asyncio.run_coroutine_threadsafe(exchange(), _loop())
 
 
 @cache

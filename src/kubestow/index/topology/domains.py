@@ -17,8 +17,9 @@ Not here: what is counted (`ledger`), when a row has changed (`counts`).
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,6 +27,7 @@ from kubestow.api.node import Node
 from kubestow.api.node_selector import ANY_NODE, RequiredNodeAffinity
 from kubestow.api.pod import Toleration
 from kubestow.arrays import BoolArray, IntArray, Rows
+from kubestow.cache.change_log import Depends
 from kubestow.index.node_match import matches_required
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import untolerated
@@ -41,7 +43,8 @@ _FIRST_FREE: Final = 2
 VARIANTS_MAX: Final = 128
 
 
-class Eligibility(NamedTuple):
+# The hash is kept: a pod may have thousands of keys, and looks up each of its constraints.
+class Eligibility(msgspec.Struct, frozen=True, cache_hash=True):
     """Which nodes count for a domain (spec 06 §6.3.4); by default every node counts.
 
     `keys` are labels a node must have, `tolerations` None means that taints are ignored. With
@@ -55,10 +58,16 @@ class Eligibility(NamedTuple):
     counts_unlabelled: bool = False
 
     def admits(self, nodes: Nodes) -> BoolArray:
-        """bool[node]: whether the node counts, whatever its domain."""
+        """bool[node]: whether the node counts, in any domain. Read-only for the caller."""
+        # Kept: with many constraints on many keys each of them reads the same mask.
+        return nodes.tracked(("eligible", self), Depends.NODE, self._admits)
+
+    def _admits(self, nodes: Nodes) -> BoolArray:
         mask = np.ones(len(nodes), np.bool_)
         for key in self.keys:
             mask &= nodes.label_ids(key) != 0
+            if not mask.any():
+                return mask
         if not self.affinity.is_any:
             mask &= matches_required(nodes, self.affinity)
         if self.tolerations is not None:
@@ -260,12 +269,11 @@ class TopologyKey:
             self._free_if_vacant(number)
 
     def _is_plain(self, eligibility: Eligibility) -> bool:
-        keys, affinity, tolerations, _, counts_unlabelled = eligibility
         return (
-            all(key == self._key for key in keys)
-            and affinity.is_any
-            and tolerations is None
-            and not counts_unlabelled
+            all(key == self._key for key in eligibility.keys)
+            and eligibility.affinity.is_any
+            and eligibility.tolerations is None
+            and not eligibility.counts_unlabelled
         )
 
     def _eligible(self, eligibility: Eligibility, nodes: Nodes, ids: DomainIds) -> DomainIds:

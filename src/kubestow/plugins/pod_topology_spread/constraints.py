@@ -53,22 +53,41 @@ class Constraint(msgspec.Struct, frozen=True, kw_only=True):
         """What is counted: never pods of other namespaces (spec 06 §6.3.4)."""
         return _measure(namespace, self.selector)
 
-    def eligibility(
+
+class Eligibilities:
+    """Which nodes' pods count for the constraints of one pod.
+
+    `keys` are labels the nodes must have. The constraints share at most four objects.
+    """
+
+    __slots__ = ("_comparison_operators", "_counts_unlabelled", "_keys", "_made", "_pod")
+
+    def __init__(
         self,
         pod: PodInfo,
         keys: tuple[str, ...],
         *,
         comparison_operators: bool,
         counts_unlabelled: bool = False,
-    ) -> Eligibility:
-        """Which nodes' pods count; `keys` are labels they must have."""
-        return Eligibility(
-            keys,
-            pod.required_node_affinity if self.honors_affinity else ANY_NODE,
-            pod.pod.spec.tolerations if self.honors_taints else None,
-            comparison_operators,
-            counts_unlabelled,
-        )
+    ) -> None:
+        self._pod = pod
+        self._keys = keys
+        self._comparison_operators = comparison_operators
+        self._counts_unlabelled = counts_unlabelled
+        self._made: dict[tuple[bool, bool], Eligibility] = {}
+
+    def of(self, constraint: Constraint) -> Eligibility:
+        policies = constraint.honors_affinity, constraint.honors_taints
+        eligibility = self._made.get(policies)
+        if eligibility is None:
+            eligibility = self._made[policies] = Eligibility(
+                self._keys,
+                self._pod.required_node_affinity if constraint.honors_affinity else ANY_NODE,
+                self._pod.pod.spec.tolerations if constraint.honors_taints else None,
+                self._comparison_operators,
+                self._counts_unlabelled,
+            )
+        return eligibility
 
 
 class Constraints:

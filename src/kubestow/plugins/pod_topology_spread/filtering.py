@@ -12,7 +12,11 @@ from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import ABSENT
 from kubestow.index.topology.what_if import DomainCounts
-from kubestow.plugins.pod_topology_spread.constraints import Constraint, topology_keys
+from kubestow.plugins.pod_topology_spread.constraints import (
+    Constraint,
+    Eligibilities,
+    topology_keys,
+)
 
 UNEVEN: Final = 1
 UNLABELLED: Final = 2
@@ -101,27 +105,21 @@ def filter_state(
     *,
     comparison_operators: bool,
 ) -> FilterState:
-    keys = topology_keys(constraints)
+    eligibilities = Eligibilities(
+        pod, topology_keys(constraints), comparison_operators=comparison_operators
+    )
     return FilterState(
-        (
-            _hard_constraint(pod, constraint, keys, counts, comparison_operators)
-            for constraint in constraints
-        ),
+        (_hard_constraint(pod, constraint, eligibilities, counts) for constraint in constraints),
         pod.namespace,
     )
 
 
 def _hard_constraint(
-    pod: PodInfo,
-    constraint: Constraint,
-    keys: tuple[str, ...],
-    counts: TopologyCounts,
-    comparison_operators: bool,
+    pod: PodInfo, constraint: Constraint, eligibilities: Eligibilities, counts: TopologyCounts
 ) -> HardConstraint:
     key = constraint.topology_key
-    eligibility = constraint.eligibility(pod, keys, comparison_operators=comparison_operators)
     # Pods are counted on eligible nodes only; the node being filtered need not be one.
-    counted = counts.column(key, eligibility)
+    counted = counts.column(key, eligibilities.of(constraint))
     sums = counts.live_pods(constraint.measure(pod.namespace)).sums(counted)
     return HardConstraint(
         constraint,

@@ -14,7 +14,11 @@ from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import ABSENT, EMPTY, DomainColumn
-from kubestow.plugins.pod_topology_spread.constraints import Constraint, topology_keys
+from kubestow.plugins.pod_topology_spread.constraints import (
+    Constraint,
+    Eligibilities,
+    topology_keys,
+)
 
 
 class SoftConstraint(NamedTuple):
@@ -117,9 +121,13 @@ class _Preparer:
         self._pod = pod
         self._nodes = nodes
         self._counts = counts
-        self._needed = needed
+        self._eligibilities = Eligibilities(
+            pod,
+            needed,
+            comparison_operators=comparison_operators,
+            counts_unlabelled=not needed,
+        )
         self._ignored = ignored
-        self._comparison_operators = comparison_operators
 
     def prepare(self, constraint: Constraint) -> SoftConstraint:
         pod, counts = self._pod, self._counts
@@ -128,12 +136,7 @@ class _Preparer:
         if constraint.topology_key == HOSTNAME_LABEL:
             # Every node is a domain, counted whether it is eligible or not.
             return self._soft(constraint, column, tally.rows, self._node_count(), is_by_row=True)
-        eligibility = constraint.eligibility(
-            pod,
-            self._needed,
-            comparison_operators=self._comparison_operators,
-            counts_unlabelled=not self._needed,
-        )
+        eligibility = self._eligibilities.of(constraint)
         sums = tally.sums(counts.column(constraint.topology_key, eligibility))
         size = self._domain_count(column)
         return self._soft(constraint, column, sums.values, size, is_by_row=False)

@@ -7,8 +7,6 @@ Flags are read as kube-scheduler reads them, so they differ in style from those 
 import asyncio
 import importlib
 import logging
-import os
-import signal
 import socket
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -21,10 +19,12 @@ from kubestow.clock import SystemClock
 from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.logs import fail
 from kubestow.service.connections import connect
+from kubestow.service.control_loop import ControlThread
 from kubestow.service.logging import LogSettings, Verbosity, configure_logging
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import LoggingOptions, RequestedText, SchedulerOptions, parse_options
 from kubestow.service.run import RunError, SchedulerProcess, announce_config
+from kubestow.service.signals import StopSignals
 from kubestow.service.usage_errors import print_error
 
 log = logging.getLogger(__name__)
@@ -94,37 +94,26 @@ def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
     clock, rng = SystemClock(), np.random.default_rng()
     metrics = ProcessMetrics(options, clock, rng)
-    connections = connect(options, metrics.requests, clock, rng)
-    process = SchedulerProcess(
-        options,
-        connections,
-        metrics,
-        clock,
-        rng,
-        hostname=socket.gethostname(),
-        set_verbosity=verbosity.set,
-        on_synced=collector.settle,
-    )
-    if announce_config(process):
-        return 0
-    _handle_signals(process)
-    return await process.run()
-
-
-def _handle_signals(process: SchedulerProcess) -> None:
-    loop = asyncio.get_running_loop()
-    was_requested = False
-
-    def stop() -> None:
-        nonlocal was_requested
-        if was_requested:
-            os._exit(1)  # Spec 09 §11: the second signal ends the process at once.
-        was_requested = True
-        process.request_stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    loop.add_signal_handler(signal.SIGUSR2, process.debugger.compare_and_dump)
+    control = ControlThread(clock)
+    try:
+        connections = connect(options, metrics.requests, clock, rng, post=control.post)
+        process = SchedulerProcess(
+            options,
+            connections,
+            metrics,
+            clock,
+            rng,
+            hostname=socket.gethostname(),
+            control=control,
+            set_verbosity=verbosity.set,
+            on_synced=collector.settle,
+        )
+        if announce_config(process):
+            return 0
+        StopSignals(process, control).install()
+        return await process.run()
+    finally:
+        control.close()
 
 
 def _log_settings(options: LoggingOptions) -> LogSettings:

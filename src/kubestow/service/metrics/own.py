@@ -20,6 +20,15 @@ class OwnMetrics:
             "Number of connections to the serving port that were closed because of their limit.",
         )
 
+        self.slow_calls = registry.counter(
+            "kubestow_slow_plugin_calls_total",
+            "Number of plugin calls in scheduling cycles that took more than 0.1 s.",
+            ("plugin", "extension_point"),
+        )
+
+    def count_slow_call(self, plugin: str, point: str) -> None:
+        self.slow_calls.labels(plugin, point).inc()
+
     def observe(self, recorder: EventRecorder) -> None:
         """Publish what this recorder counts."""
 

@@ -58,11 +58,12 @@ def pod_limits(pod: Pod) -> ResourceList:
         if is_sidecar(container):
             _add(total, limits)
             _add(sidecars, limits)
-            _raise_to(peak, sidecars)
+            during = {name: sidecars[name] for name in limits}
         else:
             during = dict(limits)
-            _add(during, sidecars)
-            _raise_to(peak, during)
+            _add(during, {name: sidecars[name] for name in limits if name in sidecars})
+        # Only names of this container: for all others the peak has the sidecars' limit.
+        _raise_to(peak, during)
     _raise_to(total, peak)
     of_pod = (pod.spec.resources and pod.spec.resources.limits) or {}
     total |= {name: of_pod[name] for name in of_pod if name in (CPU, MEMORY) or is_hugepage(name)}

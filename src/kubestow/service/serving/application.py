@@ -1,12 +1,12 @@
 """Paths to answers (spec 09 §7): authentication, then authorization, then the route.
 
-A bug in an answer is a 500 and never ends the process.
+A bug in an answer is a 500 and never ends the process. What reads the scheduler's state is written
+on its loop, everything else on the control loop.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from itertools import chain
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -17,6 +17,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
 from kubestow.http_port import read_body
 from kubestow.logs import inform, is_printed
+from kubestow.service.control_loop import ControlLoop, SharedLoop
 from kubestow.service.metrics.component import RuntimeMetrics
 from kubestow.service.metrics.registry import CONTENT_TYPE, MetricsRegistry
 from kubestow.service.serving.authentication import Authenticator, UnauthorizedError, User
@@ -71,12 +72,14 @@ class Application:
         pages: Pages,
         authenticator: Authenticator,
         authorizer: Authorizer,
+        control: ControlLoop,
         clock: Clock,
         rng: np.random.Generator,
     ) -> None:
         self._pages = pages
         self._authenticator = authenticator
         self._authorizer = authorizer
+        self._control = control
         self._clock = clock
         self._rng = rng
         self._routes: dict[str, Route] = {
@@ -157,16 +160,25 @@ class Application:
 
     async def _metrics(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method == "DELETE":
-            self._pages.metrics.reset()
+            await self._control.run_on_scheduler(self._reset_metrics())
             return _text("metrics reset\n")
-        texts = (self._pages.metrics.texts(), [self._pages.runtime.text()])
-        return await _stream(request, texts, CONTENT_TYPE)
+        return await _stream(request, self._metrics_texts(), CONTENT_TYPE, self._control)
+
+    async def _reset_metrics(self) -> None:
+        self._pages.metrics.reset()
+
+    def _metrics_texts(self) -> Iterator[str]:
+        yield from self._pages.metrics.texts()
+        yield self._pages.runtime.text()
 
     async def _metrics_resources(self, request: web.BaseRequest) -> web.StreamResponse:
-        return await _stream(request, [self._pages.pod_resources()], CONTENT_TYPE)
+        return await _stream(request, self._pod_resource_texts(), CONTENT_TYPE, self._control)
+
+    def _pod_resource_texts(self) -> Iterator[str]:
+        yield from self._pages.pod_resources()
 
     async def _metrics_slis(self, request: web.BaseRequest) -> web.StreamResponse:
-        return await _stream(request, [self._pages.slis.registry.texts()], CONTENT_TYPE)
+        return await _stream(request, self._pages.slis.registry.texts(), CONTENT_TYPE, SharedLoop())
 
     # --- pages ---
 
@@ -219,24 +231,31 @@ def verbosity_problem(text: str) -> str:
 
 
 async def _stream(
-    request: web.BaseRequest, sources: Iterable[Iterable[str]], content_type: str
+    request: web.BaseRequest, pieces: Iterator[str], content_type: str, control: ControlLoop
 ) -> web.StreamResponse:
-    """Send text piece by piece; the scheduler runs between two pieces."""
+    """Send text piece by piece. The pieces are made on the scheduler's loop."""
+    # Before the head is sent: an error here is still answered with a 500.
+    chunk = await control.run_on_scheduler(_next_chunk(pieces))
     response = web.StreamResponse(headers={"Content-Type": content_type, **_NO_CACHE})
     await response.prepare(request)
-    pieces: list[str] = []
-    size = 0
-    for piece in chain.from_iterable(sources):
-        pieces.append(piece)
-        size += len(piece)
-        if size >= _CHUNK_CHARS:
-            await response.write("".join(pieces).encode())
-            pieces, size = [], 0
-        await asyncio.sleep(0)
-    if pieces:
-        await response.write("".join(pieces).encode())
+    while chunk:
+        await response.write(chunk.encode())
+        chunk = await control.run_on_scheduler(_next_chunk(pieces))
     await response.write_eof()
     return response
+
+
+async def _next_chunk(pieces: Iterator[str]) -> str:
+    """Some pieces in one; the scheduler runs between two of them. Empty at the end."""
+    taken: list[str] = []
+    size = 0
+    for piece in pieces:
+        taken.append(piece)
+        size += len(piece)
+        if size >= _CHUNK_CHARS:
+            break
+        await asyncio.sleep(0)
+    return "".join(taken)
 
 
 def _text(text: str, *, status: int = 200) -> web.StreamResponse:

@@ -1,6 +1,7 @@
 """The HTTPS side of a scheduler process (spec 09 §7).
 
-Certificate and socket come first, so that their errors end the process before anything runs.
+Certificate and socket come first, so that their errors end the process before anything runs. The
+port is served on the control loop, which answers also while a scheduling cycle runs.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,6 +14,7 @@ from kubestow.clock import Clock
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import configz_document
 from kubestow.service.connections import Connections
+from kubestow.service.control_loop import ControlLoop, SharedLoop
 from kubestow.service.metrics.pod_resources import pod_resource_texts
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions
@@ -51,6 +53,11 @@ class Served(Protocol):
         """Whether this process schedules: it leads, or there is no election."""
         ...
 
+    @property
+    def stall(self) -> str | None:
+        """What the scheduler's loop is stuck in; None while it moves."""
+        ...
+
     def pods(self) -> Iterable[Pod]: ...
 
 
@@ -64,6 +71,7 @@ class Serving:
         clock: Clock,
         rng: np.random.Generator,
         *,
+        control: ControlLoop | None = None,
         set_verbosity: Callable[[int], None] | None = None,
     ) -> None:
         """Bind the socket; ConfigError if that fails or a certificate or file cannot be read."""
@@ -73,6 +81,7 @@ class Serving:
         self._metrics = metrics
         self._clock = clock
         self._rng = rng
+        self._control = control or SharedLoop()
         self._set_verbosity = set_verbosity
         self._authenticator = Authenticator(
             clock,
@@ -95,7 +104,12 @@ class Serving:
     async def start(self, served: Served) -> None:
         await self.trust.refresh()
         application = Application(
-            self._pages(served), self._authenticator, self._authorizer(), self._clock, self._rng
+            self._pages(served),
+            self._authenticator,
+            self._authorizer(),
+            self._control,
+            self._clock,
+            self._rng,
         )
         self._server = HttpsServer(
             application,
@@ -151,6 +165,8 @@ def health_endpoints(
     # Spec 09 §7: upstream has this check, but never connected it to the elector.
     election = [NamedCheck("leaderElection", always_ok)] if has_election else []
     ping = [NamedCheck("ping", always_ok)]
+    # Beyond upstream: the port answers by itself, so it would answer also for a dead scheduler.
+    live = [*ping, NamedCheck("scheduling-loop", lambda: served.stall)]
     ready = [
         *election,
         NamedCheck("shutdown", lambda: SHUTTING_DOWN if served.is_stopping else None),
@@ -158,7 +174,7 @@ def health_endpoints(
     ]
     return (
         HealthEndpoint("healthz", election or ping, slis),
-        HealthEndpoint("livez", ping, slis),
+        HealthEndpoint("livez", live, slis),
         HealthEndpoint("readyz", ready, slis),
     )
 

@@ -5,7 +5,7 @@ is that of the whole process, so growth of either part shows.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -134,7 +134,10 @@ class Soak:
         metrics = ProcessMetrics(options, self._clock, self._rng)
         try:
             if server is not None:
-                yield options, connect(options, metrics.requests, self._clock, self._rng), metrics
+                connections = connect(
+                    options, metrics.requests, self._clock, self._rng, post=_call_here
+                )
+                yield options, connections, metrics
             else:
                 client = MemoryClient(self._cluster)
                 yield options, Connections(main=client, events=client, election=client), metrics
@@ -244,3 +247,8 @@ def table_rows(report: SoakReport) -> Iterator[tuple[str, str]]:
             f"p50 {spread.p50_ms:.1f} ms, p99 {spread.p99_ms:.1f} ms, max {spread.max_ms:.1f} ms",
         )
     yield "queue depth", f"at most {report.queue_depth_max}"
+
+
+def _call_here(function: Callable[[], None]) -> None:
+    """The lease and the scheduler share the loop here."""
+    function()
