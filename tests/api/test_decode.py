@@ -180,12 +180,11 @@ def test_an_error_names_object_field_and_value(document: JsonObject, message: st
     [
         pytest.param(b'{"metadata":', "cannot decode Node: not JSON: Input data was", id="cut"),
         pytest.param(b"", "cannot decode Node: not JSON: Input data was truncated", id="empty"),
-        pytest.param(b'{"kind":"\xff"}', "cannot decode Node: not JSON: 'utf-8' codec", id="utf-8"),
         pytest.param(b"[1]", "cannot decode Node from [1]: expected a map", id="list"),
         pytest.param(
             b'{"metadata": 1, "spec"', "cannot decode Node: not JSON", id="wrong-then-cut"
         ),
-        pytest.param(b"[" * 100_000, "cannot decode Node: not JSON: maximum recursion", id="deep"),
+        pytest.param(b"[" * 100_000, "cannot decode Node: not JSON: Input data was", id="deep"),
         pytest.param(
             b'{"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "pods": ""}}}',
             'cannot decode Node "n": status.allocatable.pods is "": quantities must match',

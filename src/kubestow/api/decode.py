@@ -20,6 +20,7 @@ from typing import Any, Final, TypeGuard, TypeVar
 import msgspec
 
 from kubestow.api.coordination import Binding, Event, Lease
+from kubestow.api.deep_json import LEVELS_KEPT, DeepJson, OpaqueJson, read_json
 from kubestow.api.device import (
     DeviceClass,
     ResourceClaim,
@@ -75,9 +76,12 @@ KINDS: Final[dict[str, type[ApiObject]]] = {
     cls.__name__: cls for classes in _KINDS_BY_GROUP.values() for cls in classes
 }
 
-# What msgspec raises for bytes that hold no JSON.
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+# What msgspec raises for a text that it cannot decode at once: other types, nulls, no JSON, bytes
+# that are not UTF-8, and nesting beyond the stack.
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
+# A wrong key is searched among this many: each one tried costs a decoding of the object.
+_KEYS_TRIED: Final = 1000
 VALUE_LENGTH_MAX: Final = 80  # of a value quoted in an error
 
 
@@ -85,13 +89,11 @@ def decode_json(cls: type[T], raw: bytes) -> T:
     """The object a JSON text holds; raises DecodeError."""
     try:
         return _decoder(cls).decode(raw)
-    except msgspec.ValidationError:
+    except UNREADABLE:
         pass  # perhaps only because of nulls
-    except _UNREADABLE as error:
-        raise DecodeError(f"cannot decode {cls.__name__}: not JSON: {error}") from error
     try:
-        document = msgspec.json.decode(raw)
-    except _UNREADABLE as error:
+        document = read_json(raw)
+    except UNREADABLE as error:
         raise DecodeError(f"cannot decode {cls.__name__}: not JSON: {error}") from error
     return _convert_slowly(cls, document)
 
@@ -100,7 +102,7 @@ def convert(cls: type[T], document: JsonObject) -> T:
     """The object a plain document (dictionaries, lists, scalars) holds; raises DecodeError."""
     try:
         return msgspec.convert(document, cls, dec_hook=dec_hook)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         return _convert_slowly(cls, document)
 
 
@@ -109,9 +111,16 @@ def encode_json(obj: Object) -> bytes:
 
 
 def to_document(obj: Object) -> JsonObject:
-    """The object as a plain document; fields that have their defaults are left out."""
+    """The object as a plain document; fields that have their defaults are left out.
+
+    What is nested deeply is a `msgspec.Raw`, so that the document can always be compared and
+    encoded.
+    """
     # Through JSON text: `msgspec.to_builtins` leaves tuples where a document has lists.
-    return msgspec.json.decode(_ENCODER.encode(obj))
+    raw = _ENCODER.encode(obj)
+    if raw.count(b"{") + raw.count(b"[") > LEVELS_KEPT:  # else it cannot be nested deeply
+        return DeepJson(raw).document()
+    return msgspec.json.decode(raw)
 
 
 def class_of(document: JsonObject) -> type[ApiObject] | None:
@@ -128,8 +137,10 @@ def class_of(document: JsonObject) -> type[ApiObject] | None:
     return cls if cls in _KINDS_BY_GROUP.get(group, ()) else None
 
 
-def dec_hook(kind: type, value: object) -> Quantity:
-    """For msgspec: decodes `Quantity`, the one type it cannot."""
+def dec_hook(kind: type, value: object) -> Quantity | OpaqueJson:
+    """For msgspec: decodes the types it cannot."""
+    if kind is OpaqueJson:
+        return OpaqueJson.of(value)
     if kind is not Quantity:
         raise NotImplementedError(f"no rule to decode {kind.__name__}")
     if isinstance(value, str):
@@ -139,8 +150,10 @@ def dec_hook(kind: type, value: object) -> Quantity:
     raise ValueError('expected a quantity such as "500m" or "2Gi"')
 
 
-def enc_hook(value: object) -> str:
-    """For msgspec: encodes `Quantity`, the one type it cannot."""
+def enc_hook(value: object) -> str | msgspec.Raw:
+    """For msgspec: encodes the types it cannot."""
+    if isinstance(value, OpaqueJson):
+        return msgspec.Raw(value.text)
     if not isinstance(value, Quantity):
         raise NotImplementedError(f"no rule to encode {type(value).__name__}")
     return str(value)
@@ -163,6 +176,9 @@ def _convert_slowly(cls: type[T], document: object) -> T:
         return msgspec.convert(cleaned, cls, dec_hook=dec_hook)
     except msgspec.ValidationError as error:
         raise DecodeError(_explain(cls, document, str(error))) from error
+    except RecursionError as error:
+        subject = f"cannot decode {cls.__name__}{_name_in(document)}"
+        raise DecodeError(f"{subject}: it is nested too deeply") from error
 
 
 @cache
@@ -281,7 +297,7 @@ def _wrong_key(cls: type[Object], document: object, message: str, steps: list[st
     for step in steps:
         value = _get(value, step)
     if is_map(value):
-        keys = list(value)
+        keys = list(value)[:_KEYS_TRIED]
     for key in keys:
         try:
             trial = _with_only(document, steps, key)
@@ -331,8 +347,15 @@ def _name_in(document: object) -> str:
 
 def quoted(value: object) -> str:
     """A value as errors show it: as JSON, cut where it gets long."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= VALUE_LENGTH_MAX else f"{text[:VALUE_LENGTH_MAX]}…"
+    text = ""
+    for part in _SHORT_ENCODER.iterencode(value):  # made piece by piece: the rest is never built
+        text += part
+        if len(text) > VALUE_LENGTH_MAX:
+            return f"{text[:VALUE_LENGTH_MAX]}…"
+    return text
+
+
+_SHORT_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str)
 
 
 def is_map(value: object) -> TypeGuard[JsonObject]:

@@ -8,11 +8,12 @@ Not here: which devices a claim gets (`plugins.dynamic_resources`).
 """
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from kubestow.api.meta import ApiObject, Condition, JsonObject, Object, ObjectMeta
+from kubestow.api.deep_json import OpaqueJson
+from kubestow.api.meta import ApiObject, Condition, Object, ObjectMeta
 from kubestow.api.pod import NodeSelector
 from kubestow.api.quantity import ZERO, Quantity
 
@@ -34,8 +35,7 @@ class DeviceSelector(Object, frozen=True, kw_only=True):
 
 class OpaqueDeviceConfiguration(Object, frozen=True, kw_only=True):
     driver: str = ""
-    # Any: only the driver reads the parameters; they are passed on unchanged.
-    parameters: Any = None
+    parameters: OpaqueJson | None = None  # only the driver reads them
 
 
 class DeviceToleration(Object, frozen=True, kw_only=True):
@@ -149,9 +149,9 @@ class AllocatedDeviceStatus(Object, frozen=True, kw_only=True):
     device: str = ""
     share_id: str | None = msgspec.field(name="shareID", default=None)
     conditions: tuple[Condition, ...] = ()
-    # Any, as above: drivers write them, the scheduler does not read them.
-    data: Any = None
-    network_data: JsonObject | None = None
+    # Drivers write them, the scheduler does not read them.
+    data: OpaqueJson | None = None
+    network_data: OpaqueJson | None = None
 
 
 class ResourceClaimStatus(Object, frozen=True, kw_only=True):

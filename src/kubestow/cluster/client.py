@@ -18,7 +18,8 @@ from kubestow.api.pod import Pod
 from kubestow.cluster.documents import is_object
 from kubestow.cluster.resources import Subresource
 
-EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+# Made by the client of an object that it cannot decode: UNDECODED exists, VANISHED was deleted.
+EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "UNDECODED", "VANISHED"]
 PatchType = Literal["merge", "strategic"]
 
 PATCH_TYPES: Final[dict[str, PatchType]] = {
@@ -31,7 +32,10 @@ T_co = TypeVar("T_co", bound=ApiObject, covariant=True)
 
 
 class ObjectEvent(Protocol[T_co]):
-    """One event of a watch; the object of a BOOKMARK has only a version."""
+    """One event of a watch.
+
+    The object of a BOOKMARK has only a version; if it was not decoded, also its name.
+    """
 
     @property
     def type(self) -> EventType: ...
@@ -65,6 +69,8 @@ class Listing(NamedTuple, Generic[T]):
     items: Sequence[T]
     resource_version: str
     watch: ObjectWatch[T]
+    # Namespace and name of objects that exist, but could not be decoded.
+    undecoded: Sequence[tuple[str, str]] = ()
 
 
 class ClusterClient(Protocol):

@@ -202,7 +202,7 @@ class Informer(Generic[T]):
         self._failures.works(self.cls.__name__)
         self._watch = listing.watch
         self._list_count += 1
-        await self._replace(listing.items)
+        await self._replace(listing.items, listing.undecoded)
         self._resource_version = listing.resource_version
         self._set_synced()
 
@@ -233,12 +233,14 @@ class Informer(Generic[T]):
             self._watch.close()
             self._watch = None
 
-    async def _replace(self, items: Sequence[T]) -> None:
+    async def _replace(self, items: Sequence[T], undecoded: Sequence[tuple[str, str]]) -> None:
         """Make the store hold exactly these objects (spec 09 §4.3): deletions first.
 
-        The loop runs in between: leases and health checks do not wait for a list of 50,000 pods.
+        Of an object that exists but was not decoded, the last known state stays. The loop runs in
+        between: leases and health checks do not wait for a list of 50,000 pods.
         """
         listed = {(item.metadata.namespace, item.metadata.name) for item in items}
+        listed.update(undecoded)
         await self._pass_gate()
         for known in self.store.list():
             key = known.metadata.namespace, known.metadata.name
@@ -262,8 +264,13 @@ class Informer(Generic[T]):
                     self._put(event.object)
                 case "DELETED":
                     self._remove(event.object, is_final_state_unknown=False)
-                case "BOOKMARK":
-                    pass
+                case "VANISHED":
+                    metadata = event.object.metadata
+                    known = self.store.get(metadata.namespace, metadata.name)
+                    if known is not None:
+                        self._remove(known, is_final_state_unknown=True)
+                case "UNDECODED" | "BOOKMARK":
+                    pass  # of an object that is not decoded, the last known state stays
             self._resource_version = event.resource_version
         self._event_count += len(batch)
         return len(batch)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import count as counted
 
+from kubestow.api.deep_json import OpaqueJson
 from kubestow.api.device import (
     EXACT_COUNT,
     AllocationResult,
@@ -58,7 +59,9 @@ def make_device_class(
     created: datetime | None = None,
 ) -> DeviceClass:
     """A class that selects by CEL expressions; `config` are parameters for the driver."""
-    opaque = None if config is None else OpaqueDeviceConfiguration(driver=DRIVER, parameters=config)
+    opaque = None
+    if config is not None:
+        opaque = OpaqueDeviceConfiguration(driver=DRIVER, parameters=OpaqueJson.of(config))
     return DeviceClass(
         api_version=_API_VERSION,
         kind="DeviceClass",

@@ -221,3 +221,11 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
         folder / "client.key",
         folder / "other.crt",
     )
+
+
+@pytest.fixture
+def deep_fields() -> bytes:
+    """An entry of managedFields with as many levels as an API server stores."""
+    levels = 9_995
+    fields = b'{"f:a":' * levels + b"{}" + b"}" * levels
+    return b'{"manager":"m","operation":"Update","fieldsType":"FieldsV1","fieldsV1":%s}' % fields

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.cluster.client import ObjectWatch
+from kubestow.cluster.http import watch_stream
 from kubestow.cluster.http.watch_stream import PENDING_BYTES_MAX, WatchStream
 from kubestow.errors import ApiError, GoneError, UnreachableError
 
@@ -139,12 +140,12 @@ def test_an_error_comes_after_what_arrived_before_it():
             b'{"type": "ERROR", "object": []}\n', "an error without a Status object", id="odd-error"
         ),
         pytest.param(
-            frame("DELETED", spec="x"),
-            'cannot decode Pod "default/a": spec is "x".*a new list is needed',
-            id="odd-deletion",
+            b'{"type": "ERROR", "object": {"message": "\xff"}}\n', "^\ufffd$", id="error-not-utf-8"
         ),
         pytest.param(
-            b'{"type": "ADDED", "object": {"metadata": 5}}\n', "without a version", id="no-version"
+            frame("DELETED", "", spec="x"),
+            'cannot decode Pod: spec is "x".*a new list is needed',
+            id="odd-deletion-without-a-name",
         ),
     ],
 )
@@ -159,15 +160,70 @@ def test_what_cannot_be_read_ends_the_watch(line: bytes, message: str):
     asyncio.run(main())
 
 
-def test_an_invalid_object_is_named_and_left_out(caplog: pytest.LogCaptureFixture):
+def test_an_invalid_object_is_named_once_and_skipped(caplog: pytest.LogCaptureFixture):
     stream = WatchStream(Pod)
     odd = frame("MODIFIED", "odd", 7, spec={"priority": "high"})
     stream.feed(frame("ADDED") + odd + b"\n" + frame("ADDED", "b", 8))
+    stream.feed(frame("MODIFIED", "odd", 9, spec={"priority": "high"}))
+    stream.feed(frame("MODIFIED", "odd", 10, spec={"priority": 3}))
     with caplog.at_level(logging.ERROR):
-        assert seen(stream) == [("ADDED", "a", "1"), ("BOOKMARK", "", "7"), ("ADDED", "b", "8")]
+        assert seen(stream) == [
+            ("ADDED", "a", "1"),
+            ("UNDECODED", "odd", "7"),
+            ("ADDED", "b", "8"),
+            ("UNDECODED", "odd", "9"),
+            ("MODIFIED", "odd", "10"),
+        ]
     (record,) = caplog.records
     assert 'cannot decode Pod "default/odd": spec.priority is "high"' in record.getMessage()
-    assert "going on without it" in record.getMessage()
+    assert 'Pod "default/odd" is skipped until it changes' in record.getMessage()
+
+
+def test_the_deletion_of_an_invalid_object_has_its_name():
+    stream = WatchStream(Pod)
+    stream.feed(frame("DELETED", "odd", 7, spec="x") + frame("ADDED", "b", 8))
+    assert seen(stream) == [("VANISHED", "odd", "7"), ("ADDED", "b", "8")]
+    assert not stream.is_closed
+
+
+def test_an_invalid_object_without_a_name_does_not_end_the_watch():
+    stream = WatchStream(Pod)
+    stream.feed(b'{"type": "ADDED", "object": {"metadata": 5}}\n' + frame("ADDED", "b", 8))
+    assert seen(stream) == [("ADDED", "b", "8")]
+    assert not stream.is_closed
+
+
+def test_an_object_nested_as_deeply_as_a_server_stores_is_read(deep_fields: bytes):
+    text = frame("ADDED", "deep", 7, spec={"nodeName": "n1"})
+    text = text.replace(b'"name":', b'"managedFields":[%s],"name":' % deep_fields)
+    stream = WatchStream(Pod)
+    stream.feed(frame("ADDED") + text + frame("ADDED", "b", 8))
+    first, second, third = stream.events_nowait()
+    assert [event.object.metadata.name for event in (first, second, third)] == ["a", "deep", "b"]
+    assert second.object.spec.node_name == "n1"
+
+
+def test_a_deep_object_that_is_invalid_is_skipped(deep_fields: bytes):
+    text = frame("ADDED", "deep", 7, spec={"priority": "high"})
+    stream = WatchStream(Pod)
+    stream.feed(text.replace(b'"name":', b'"managedFields":[%s],"name":' % deep_fields))
+    stream.feed(frame("ADDED", "b", 8))
+    assert seen(stream) == [("UNDECODED", "deep", "7"), ("ADDED", "b", "8")]
+
+
+def test_a_line_without_an_end_ends_the_watch(monkeypatch: pytest.MonkeyPatch):
+    async def main() -> None:
+        monkeypatch.setattr(watch_stream, "LINE_BYTES_MAX", 1000)
+        stream = WatchStream(Pod)
+        stream.feed(frame("ADDED") + b"x" * 600)
+        assert not stream.is_closed
+        assert len(await stream.next_batch()) == 1
+        stream.feed(b"x" * 600)
+        with pytest.raises(ApiError, match="a line has no end within 1000 bytes"):
+            await stream.next_batch()
+        assert stream.is_closed
+
+    asyncio.run(main())
 
 
 class FakeConnection:

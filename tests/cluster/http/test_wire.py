@@ -95,6 +95,16 @@ def test_an_answer_that_stops_short_is_an_error(raw: bytes):
             b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "length of the body", id="length"
         ),
         pytest.param(
+            b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+            "length of the body is b'9{40}', expected at most 4294967296",
+            id="absurd-length",
+        ),
+        pytest.param(
+            EMPTY_CHUNKS.replace(b"0\r\n\r\n", b"f" * 4000 + b"\r\n"),
+            "size of a chunk is b'f{40}', expected at most",
+            id="absurd-chunk",
+        ),
+        pytest.param(
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "gzip", id="coding"
         ),
         pytest.param(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from kubestow.api.decode import to_document
+from kubestow.api.deep_json import OpaqueJson
 from kubestow.api.device import (
     AllocationResult,
     DeviceClaim,
@@ -191,7 +192,7 @@ def test_a_claim_without_requests_is_allocated_with_nothing_in_it() -> None:
 
 
 def opaque(**parameters: object) -> OpaqueDeviceConfiguration:
-    return OpaqueDeviceConfiguration(driver="d.com", parameters=parameters)
+    return OpaqueDeviceConfiguration(driver="d.com", parameters=OpaqueJson.of(parameters))
 
 
 def test_configuration_comes_from_classes_then_from_the_claim() -> None:
@@ -218,11 +219,11 @@ def test_configuration_comes_from_classes_then_from_the_claim() -> None:
     allocation = allocate(make_claim("c", spec=spec), make_slice("1", "2", "3"), classes=classes)
     configs = allocation.result.devices.config
     assert [(c.source, c.requests, c.opaque and c.opaque.parameters) for c in configs] == [
-        ("FromClass", ("a", "c/y"), {"of": 1}),
-        ("FromClass", ("b",), {"of": 2}),
-        ("FromClaim", (), {"all": True}),
-        ("FromClaim", ("a", "c/y"), {"some": True}),
-        ("FromClaim", ("a", "c/y"), {"some": True}),
+        ("FromClass", ("a", "c/y"), OpaqueJson.of({"of": 1})),
+        ("FromClass", ("b",), OpaqueJson.of({"of": 2})),
+        ("FromClaim", (), OpaqueJson.of({"all": True})),
+        ("FromClaim", ("a", "c/y"), OpaqueJson.of({"some": True})),
+        ("FromClaim", ("a", "c/y"), OpaqueJson.of({"some": True})),
     ]
 
 

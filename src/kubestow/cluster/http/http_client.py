@@ -3,29 +3,31 @@
 Lists come as the first events of a watch where the server can do that, and in pages where it cannot
 (spec 09 §4.3). Answers that are not used (to a binding, a status, an event) are not decoded.
 
-An object that cannot be decoded is reported by name and left out of lists and watches; see
-`watch_stream`. Requested by name, it is an `ApiError`.
+An object that cannot be decoded is skipped in lists and watches (`undecodable`). Requested by name,
+it is an `ApiError`.
 """
 
 import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 import numpy as np
 
 from kubestow.api.coordination import Event, Lease
-from kubestow.api.decode import dec_hook, decode_json, encode_json
-from kubestow.api.meta import ApiObject, Condition, JsonObject
+from kubestow.api.decode import UNREADABLE, decode_json, encode_json, is_map, quoted
+from kubestow.api.deep_json import read_json
+from kubestow.api.meta import ApiObject, Condition, JsonObject, ObjectMeta
 from kubestow.api.pod import Pod
 from kubestow.cluster.client import PATCH_TYPES, Listing, PatchType, update_patch
 from kubestow.cluster.http.discovery import serves
 from kubestow.cluster.http.error_response import TOO_LARGE_VERSION
+from kubestow.cluster.http.pages import Page, decode_page
 from kubestow.cluster.http.session import ApiSession
+from kubestow.cluster.http.undecodable import UndecodableObjects
 from kubestow.cluster.http.watch_stream import WatchFrame, WatchStream
 from kubestow.cluster.pod_status import pod_status_patch
 from kubestow.cluster.resources import (
@@ -72,6 +74,7 @@ class HttpClient:
         self._rng = rng
         self._resources = resources or default_resources()
         self._sleep = sleep
+        self._undecodable: Final = UndecodableObjects(session.observer)
 
     @property
     def host(self) -> str:
@@ -92,8 +95,8 @@ class HttpClient:
         label_selector: str = "",
     ) -> Sequence[T]:
         selectors = _selectors(field_selector, label_selector)
-        items, _ = await self._list_pages(cls, namespace, selectors, resource_version="")
-        return items
+        page = await self._list_pages(cls, namespace, selectors, resource_version="")
+        return page.items
 
     async def list_and_watch(
         self,
@@ -120,15 +123,15 @@ class HttpClient:
                 raise
             logger.debug("cannot stream the list of %s: %s", cls.__name__, error)
         try:
-            items, version = await self._list_pages(
-                cls, "", selectors, resource_version=resource_version
-            )
+            page = await self._list_pages(cls, "", selectors, resource_version=resource_version)
         except ApiError as error:
             if error.reason == TOO_LARGE_VERSION:
                 raise GoneError(str(error)) from error
             raise
+        version = page.metadata.resource_version
         watch = await self._open_watch(cls, {"resourceVersion": version, **selectors})
-        return Listing(items, version, watch)
+        undecoded = [(skipped.namespace, skipped.name) for skipped in page.skipped]
+        return Listing(page.items, version, watch, undecoded)
 
     async def watch(
         self,
@@ -146,7 +149,7 @@ class HttpClient:
 
     async def get_document(self, path: str) -> JsonObject:
         """The document at a path, such as a list of the resources the server serves."""
-        return msgspec.json.decode(await self.session.request("GET", path))
+        return _document(await self.session.request("GET", path))
 
     # --- Writing ----------------------------------------------------------------------------------
 
@@ -249,7 +252,7 @@ class HttpClient:
     async def create_document(self, path: str, document: JsonObject) -> JsonObject:
         """Post a document to a path and return the answer: reviews, events of the older kind."""
         body = msgspec.json.encode(document)
-        return msgspec.json.decode(await self.session.request("POST", path, body))
+        return _document(await self.session.request("POST", path, body))
 
     def close(self) -> None:
         self.session.close()
@@ -290,7 +293,7 @@ class HttpClient:
             "timeoutSeconds": str(time_limit_s),
             **query,
         }
-        stream = WatchStream(cls)
+        stream = WatchStream(cls, self._undecodable)
         connection = await self.session.stream(
             f"{list_path(self._resource(cls))}?{urlencode(query)}", stream
         )
@@ -301,8 +304,8 @@ class HttpClient:
 
     async def _list_pages(
         self, cls: type[T], namespace: str, selectors: dict[str, str], *, resource_version: str
-    ) -> "tuple[list[T], str]":
-        """All objects, page by page (step 2), and the version of the list."""
+    ) -> Page[T]:
+        """All objects, fetched page by page (step 2), as one page."""
         resource = self._resource(cls)
         path = list_path(resource, namespace)
         query = dict(selectors)
@@ -312,6 +315,7 @@ class HttpClient:
         if resource_version in ("", "0"):
             query["limit"] = str(PAGE_SIZE)
         items: list[T] = []
+        skipped: list[ObjectMeta] = []
         while True:
             try:
                 raw = await self.session.request("GET", _with_query(path, query))
@@ -322,12 +326,13 @@ class HttpClient:
                 query = dict(selectors)
                 if resource_version:
                     query["resourceVersion"] = resource_version
-                items = []
+                items, skipped = [], []
                 continue
-            page = _decode_page(cls, raw)
+            page = decode_page(cls, raw, self._undecodable)
             items += (_with_kind(item, resource) for item in page.items)
+            skipped += page.skipped
             if not page.metadata.continue_token:
-                return items, page.metadata.resource_version
+                return Page(page.metadata, items, skipped)
             query["continue"] = page.metadata.continue_token
             # From here on the token contains the version.
             query.pop("resourceVersion", None)
@@ -419,68 +424,41 @@ def _typed(cls: type[T], raw: bytes) -> T:
         raise ApiError(f"the answer of the server: {error}") from error
 
 
+def _document(raw: bytes) -> JsonObject:
+    try:
+        document = read_json(raw)
+    except UNREADABLE as error:
+        raise ApiError(f"the answer of the server is not JSON: {error}") from error
+    if not is_map(document):
+        raise ApiError(f"the answer of the server is {quoted(document)}, expected an object")
+    return document
+
+
 # --- Lists ------------------------------------------------------------------------------------
-
-
-class _PageMetadata(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_token: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct, Generic[T]):
-    metadata: _PageMetadata
-    items: list[T] | None = None
-
-
-class _RawPage(msgspec.Struct):
-    metadata: _PageMetadata
-    items: list[msgspec.Raw] | None = None
-
-
-class _DecodedPage(msgspec.Struct, Generic[T]):
-    metadata: _PageMetadata
-    items: Sequence[T]
-
-
-def _decode_page(cls: type[T], raw: bytes) -> _DecodedPage[T]:
-    try:
-        page = _page_decoder(cls).decode(raw)
-        return _DecodedPage(page.metadata, page.items or ())
-    except msgspec.ValidationError:
-        pass  # one of the objects does not decode, or has nulls
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ApiError(f"the list of {cls.__name__} is not JSON: {error}") from error
-    try:
-        raw_page = msgspec.json.decode(raw, type=_RawPage)
-    except msgspec.DecodeError as error:
-        raise ApiError(f"the list of {cls.__name__} is no list: {error}") from error
-    items: list[T] = []
-    for item in raw_page.items or ():
-        try:
-            items.append(decode_json(cls, bytes(item)))
-        except DecodeError as error:
-            logger.error("%s; going on without it", error)
-    return _DecodedPage(raw_page.metadata, items)
-
-
-@cache  # one for each kind: expensive to build, cheap to use
-def _page_decoder(cls: type[Any]) -> msgspec.json.Decoder[_Page[Any]]:
-    return msgspec.json.Decoder(_Page[cls], dec_hook=dec_hook)
 
 
 async def _collect(cls: type[T], watch: WatchStream[T]) -> Listing[T]:
     """Read the first events of a watch, up to the bookmark that ends the list."""
     items: dict[tuple[str, str], T] = {}
+    undecoded: set[tuple[str, str]] = set()
     while batch := await watch.next_batch():
         for index, event in enumerate(batch):
             if _is_end_of_initial_events(event):
                 watch.unread(batch[index + 1 :])
-                return Listing([*items.values()], event.resource_version, watch)
+                return Listing([*items.values()], event.resource_version, watch, [*undecoded])
             metadata = event.object.metadata
-            if event.type == "DELETED":
-                items.pop((metadata.namespace, metadata.name), None)
-            elif event.type != "BOOKMARK":
-                items[metadata.namespace, metadata.name] = event.object
+            key = metadata.namespace, metadata.name
+            match event.type:
+                case "ADDED" | "MODIFIED":
+                    items[key] = event.object
+                    undecoded.discard(key)
+                case "DELETED" | "VANISHED":
+                    items.pop(key, None)
+                    undecoded.discard(key)
+                case "UNDECODED":
+                    undecoded.add(key)
+                case "BOOKMARK":
+                    pass
     raise UnreachableError(f"the watch of {cls.__name__} ended before the list was complete")
 
 

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 DEFAULT_QPS: Final = 50.0
 DEFAULT_BURST: Final = 100
 RETRIES_MAX: Final = 10
+RETRY_AFTER_DIGITS_MAX: Final = 9  # a longer number is no delay
 BROKEN_OFF_DELAY_S: Final = 1.0
 LONG_WAIT_S: Final = 1.0  # for the rate limit; longer ones are logged
 JSON: Final = "application/json"
@@ -56,6 +57,10 @@ class RequestObserver(Protocol):
 
     def repeated(self, method: str, code: int | None) -> None:
         """A request is sent again after an answer of that code; None after no answer."""
+        ...
+
+    def undecodable(self, kind: str) -> None:
+        """An object of this kind came that cannot be decoded."""
         ...
 
 
@@ -89,7 +94,7 @@ class ApiSession:
         """
         self._clock = clock
         self._timeout_s = timeout_s
-        self._observer = observer
+        self.observer: Final = observer
         self._sleep = sleep
         self._credentials = config.credentials
         self._tls = TlsContexts(config.tls)
@@ -158,8 +163,8 @@ class ApiSession:
             try:
                 response, connection = await self._send(method, path, body, content_type, sink)
             except UnreachableError as error:
-                if self._observer is not None:
-                    self._observer.unanswered(method)
+                if self.observer is not None:
+                    self.observer.unanswered(method)
                 code = None
                 if method != "GET" or error.cause != "broken off" or retry_count >= RETRIES_MAX:
                     raise
@@ -180,8 +185,8 @@ class ApiSession:
                 delay_s = later_s
             retry_count += 1
             self._retry_count += 1
-            if self._observer is not None:
-                self._observer.repeated(method, code)
+            if self.observer is not None:
+                self.observer.repeated(method, code)
             logger.debug("%s %s: repeating in %g s", method, path, delay_s)
             await self._sleep(delay_s)
 
@@ -197,7 +202,7 @@ class ApiSession:
             body,
         )
         self._request_count += 1
-        started_s = self._clock.monotonic_s() if self._observer is not None else 0.0
+        started_s = self._clock.monotonic_s() if self.observer is not None else 0.0
         connection = None
         if self._timeout_s is None and sink is None:
             response = await self._pool.exchange(request)
@@ -211,9 +216,9 @@ class ApiSession:
             except TimeoutError as error:
                 message = f"{method} {path}: no answer within {self._timeout_s} s"
                 raise UnreachableError(message) from error
-        if self._observer is not None:
+        if self.observer is not None:
             duration_s = self._clock.monotonic_s() - started_s
-            self._observer.answered(
+            self.observer.answered(
                 method,
                 response.head.status,
                 duration_s,
@@ -224,8 +229,8 @@ class ApiSession:
 
     async def _wait_turn(self, method: str) -> None:
         waited_s = await self._rate_limit.wait_turn()
-        if self._observer is not None:
-            self._observer.held_back(method, waited_s)
+        if self.observer is not None:
+            self.observer.held_back(method, waited_s)
         self._throttled_s += waited_s
         if waited_s > LONG_WAIT_S:
             logger.info("waited %.1f s for our own rate limit (clientConnection.qps)", waited_s)
@@ -263,7 +268,8 @@ def retry_after_s(head: Head) -> float | None:
     if head.status != 429 and head.status < 500:
         return None
     value = head.header(b"retry-after")
-    return float(value) if value is not None and value.isdigit() else None
+    is_delay = value is not None and value.isdigit() and len(value) <= RETRY_AFTER_DIGITS_MAX
+    return float(value) if is_delay else None
 
 
 def _target(server: str, dialer: Dialer) -> str:

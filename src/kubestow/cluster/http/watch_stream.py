@@ -5,9 +5,9 @@ all that have arrived at once; a frame is the event itself, so nothing unused is
 many lines are unread, the connection is paused and the server has to wait.
 
 Lines that do not decode are decoded one by one. An ERROR ends the watch with the server's error. An
-object that cannot be decoded is reported by name and left out: one bad object must not stop the
-scheduling of all others. Only its deletion cannot be left out; the watch then ends, and a new list
-shows what still exists.
+object that cannot be decoded is skipped (`undecodable`): UNDECODED, or VANISHED if it was deleted,
+with its name and version only. A line without an end would fill the memory; it ends the watch at
+`LINE_BYTES_MAX`.
 
 Not here: opening and resuming watches (`http_client`, `informer`).
 """
@@ -20,11 +20,13 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from kubestow.api.decode import dec_hook, decode_json
-from kubestow.api.meta import ApiObject, ObjectMeta
+from kubestow.api.decode import UNREADABLE, dec_hook, decode_json
+from kubestow.api.deep_json import DeepJson, as_utf8
+from kubestow.api.meta import ApiObject
 from kubestow.cluster.client import EventType
 from kubestow.cluster.http.connection import Connection
 from kubestow.cluster.http.error_response import ApiStatus, status_error
+from kubestow.cluster.http.undecodable import UndecodableObjects
 from kubestow.errors import ApiError, DecodeError, UnreachableError
 
 logger = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ T = TypeVar("T", bound=ApiObject)
 # Beyond this the server has to wait for the reader; at 3 KiB a pod, decoding this much blocks the
 # loop for some milliseconds, which is acceptable.
 PENDING_BYTES_MAX: Final = 256 * 1024
+# An API server stores objects of up to 3 MiB; escapes can make the text of one six times as long.
+LINE_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 class WatchFrame(msgspec.Struct, Generic[T], gc=False):
@@ -55,8 +59,9 @@ class _RawFrame(msgspec.Struct):
 class WatchStream(Generic[T]):
     """An `ObjectWatch` that reads from a connection. At most one task may wait for it."""
 
-    def __init__(self, cls: type[T]) -> None:
+    def __init__(self, cls: type[T], undecodable: UndecodableObjects | None = None) -> None:
         self.is_closed = False
+        self._undecodable: Final = undecodable or UndecodableObjects()
         self._cls: Final = cls
         self._decoder: msgspec.json.Decoder[WatchFrame[T]] = _decoder(cls)
         self._ready: list[WatchFrame[T]] = []
@@ -100,6 +105,11 @@ class WatchStream(Generic[T]):
         self._arrived.append(data)
         self._size += len(data)
         if b"\n" not in data:
+            if self._size > LINE_BYTES_MAX and not self._has_line:
+                self._arrived.clear()
+                self._size = 0
+                message = f"a line has no end within {LINE_BYTES_MAX} bytes"
+                self.fail(ApiError(f"watch of {self._cls.__name__}: {message}"))
             return
         self._has_line = True
         if self._size >= PENDING_BYTES_MAX and not self._is_paused and self._connection is not None:
@@ -165,51 +175,53 @@ class WatchStream(Generic[T]):
     def _decode(self, lines: bytes) -> list[WatchFrame[T]]:
         try:
             return self._decoder.decode_lines(lines)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             return self._decode_one_by_one(lines)
 
     def _decode_one_by_one(self, lines: bytes) -> list[WatchFrame[T]]:
         frames: list[WatchFrame[T]] = []
-        for line in lines.splitlines():
+        for line in lines.split(b"\n"):
             if not line.strip():
                 continue
             try:
-                frames.append(self._decode_line(line))
+                frames += self._decode_line(line)
             except ApiError as error:
                 self.fail(error)
                 break
         return frames
 
-    def _decode_line(self, line: bytes) -> WatchFrame[T]:
+    def _decode_line(self, line: bytes) -> list[WatchFrame[T]]:
+        """The frame of a line; none if it has an object of which not even the name is known."""
         try:
-            return self._decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            frame = self._raw_frame(line, error)
-        if frame.type == "ERROR":
-            raise _error_in(bytes(frame.object))
-        return self._decode_object(frame)
-
-    def _raw_frame(self, line: bytes, error: Exception) -> _RawFrame:
+            return [self._decoder.decode(line)]
+        except UNREADABLE:
+            pass
+        text = DeepJson(as_utf8(line))
         try:
-            return _RAW_DECODER.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            frame = _RAW_DECODER.decode(text.text)
+        except UNREADABLE as error:
             raise ApiError(
                 f"watch of {self._cls.__name__}: cannot read the frame {line[:60]!r}: {error}"
             ) from error
+        if frame.type == "ERROR":
+            raise _error_in(bytes(frame.object))
+        return self._decode_object(frame, text)
 
-    def _decode_object(self, frame: _RawFrame) -> WatchFrame[T]:
-        """A frame that decodes without its nulls, or not at all."""
+    def _decode_object(self, frame: _RawFrame, text: DeepJson) -> list[WatchFrame[T]]:
+        """A frame that decodes without its nulls or what is nested deeply, or not at all."""
         if frame.type not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
-            raise ApiError(f'watch of {self._cls.__name__}: unknown event "{frame.type}"')
-        raw = bytes(frame.object)
+            raise ApiError(f'watch of {self._cls.__name__}: unknown event "{frame.type[:60]}"')
+        shortened = bytes(frame.object)
         try:
-            return WatchFrame(frame.type, decode_json(self._cls, raw))
+            return [WatchFrame(frame.type, decode_json(self._cls, text.restored(shortened)))]
         except DecodeError as error:
-            if frame.type == "DELETED":
+            metadata = self._undecodable.skip(self._cls, shortened, error)
+            if frame.type == "DELETED" and not metadata.name:
                 raise ApiError(f"{error}; it was deleted, so a new list is needed") from error
-            logger.error("%s; going on without it", error)
-            # The version advances nevertheless.
-            return WatchFrame("BOOKMARK", self._cls(metadata=_version_in(raw)))
+        if not metadata.name or not metadata.resource_version:
+            return []
+        type: EventType = "VANISHED" if frame.type == "DELETED" else "UNDECODED"
+        return [WatchFrame(type, self._cls(metadata=metadata))]
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -224,29 +236,13 @@ class WatchStream(Generic[T]):
             self._release(connection)
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-
-
-class _Versioned(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-
-
 _RAW_DECODER: Final = msgspec.json.Decoder(_RawFrame)
-
-
-def _version_in(raw: bytes) -> ObjectMeta:
-    try:
-        version = msgspec.json.decode(raw, type=_Versioned).metadata.resource_version
-    except msgspec.ValidationError as error:
-        raise ApiError(f"an object without a version: {error}") from error
-    return ObjectMeta(resource_version=version)
 
 
 def _error_in(raw: bytes) -> ApiError:
     try:
         return status_error(msgspec.json.decode(raw, type=ApiStatus))
-    except msgspec.ValidationError:
+    except UNREADABLE:
         return ApiError("the server ended the watch with an error without a Status object")
 
 

@@ -11,6 +11,7 @@ Not here: sockets (`connection`), the meaning of an answer (`error_response`).
 from typing import Final
 
 HEAD_BYTES_MAX: Final = 64 * 1024  # an answer with a longer head is not from an API server
+BODY_BYTES_MAX: Final = 2**32  # of an announced length: no list of an API server is as long
 _LINE_BYTES_MAX: Final = 4 * 1024  # of a chunk's size, and of a trailer
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _HEX_DIGITS: Final = b"0123456789abcdefABCDEF"
@@ -130,10 +131,8 @@ class ResponseParser:
             self._chunked = True
         elif length is None:
             self._to_eof = True
-        elif length.isdigit():
-            self._left = int(length)
         else:
-            raise WireError(f"the length of the body is {length!r}, expected a number")
+            self._left = _size_in(length, "the length of the body")
 
     def _feed_plain(self, data: bytes, position: int) -> int:
         if self._to_eof:
@@ -176,10 +175,23 @@ class ResponseParser:
         digits = line.partition(b";")[0].strip()
         if not digits or digits.strip(_HEX_DIGITS):
             raise WireError(f"expected the size of a chunk, found {line[:40]!r}")
-        self._left = int(digits, 16)
+        self._left = _size_in(digits, "the size of a chunk", base=16)
         self._trailing = not self._left
 
     def _keep(self, rest: bytes, bytes_max: int) -> None:
         if len(rest) > bytes_max:
             raise WireError(f"no end of line within {bytes_max} bytes")
         self._rest = rest
+
+
+def _size_in(digits: bytes, what: str, *, base: int = 10) -> int:
+    # Python refuses to read a number of thousands of digits.
+    if base == 10 and not digits.isdigit():
+        raise WireError(f"{what} is {digits[:40]!r}, expected a number")
+    digits = digits.lstrip(b"0")
+    if (
+        len(digits) > len(str(BODY_BYTES_MAX))
+        or (size := int(digits or b"0", base)) > BODY_BYTES_MAX
+    ):
+        raise WireError(f"{what} is {digits[:40]!r}, expected at most {BODY_BYTES_MAX}")
+    return size

@@ -58,6 +58,11 @@ class RequestMetrics:
             "Number of requests that were sent again, by the answer before.",
             ("code", "verb", "host"),
         )
+        self.undecodable = registry.counter(
+            "kubestow_undecodable_objects_total",
+            "Number of times an object was skipped because it could not be decoded, by kind.",
+            ("kind",),
+        )
 
     def of_host(self, host: str) -> "HostObserver":
         return HostObserver(self, host)
@@ -104,6 +109,9 @@ class HostObserver:
     def repeated(self, method: str, code: int | None) -> None:
         label = NO_ANSWER if code is None else str(code)
         self._metrics.retries.labels(label, method, self._host).inc()
+
+    def undecodable(self, kind: str) -> None:
+        self._metrics.undecodable.labels(kind).inc()
 
 
 class ElectionMetrics:

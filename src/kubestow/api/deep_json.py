@@ -1,0 +1,108 @@
+"""JSON that stays text: what is only passed on, and what is nested too deeply to be decoded.
+
+The API server accepts 10,000 levels, in fields that no scheduler reads (`managedFields`) and in
+parameters that it only passes on. msgspec needs a level of the stack for each, also to skip a field
+that a struct does not declare: Python 3.11 ends at 990 levels, 3.12 at 1,492, 3.13 at 9,993. No
+field that the scheduler reads is nested more than some twenty levels. So what is nested more deeply
+than `LEVELS_KEPT` is cut out of the text before decoding and stays text, a `msgspec.Raw`.
+
+The scan is a loop over brackets and strings, without a stack: its time grows with the text alone.
+Not here: deciding that a text needs it (`decode`, after a RecursionError).
+"""
+
+import hashlib
+import re
+from typing import Final, Self
+
+import msgspec
+
+LEVELS_KEPT: Final = 64
+
+_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
+
+
+def read_json(raw: bytes) -> object:
+    """The value of a JSON text; raises msgspec.DecodeError.
+
+    As in Go, bytes that are not UTF-8 become U+FFFD. What is nested deeply may be a `msgspec.Raw`.
+    """
+    try:
+        return msgspec.json.decode(raw)
+    except (UnicodeDecodeError, RecursionError):
+        return DeepJson(as_utf8(raw)).document()
+
+
+def as_utf8(raw: bytes) -> bytes:
+    """The text with U+FFFD for all bytes that are not UTF-8."""
+    return raw.decode(errors="replace").encode()
+
+
+class OpaqueJson:
+    """A value that is passed on unchanged, such as the parameters of a driver."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: bytes) -> None:
+        self.text: Final = text
+
+    @classmethod
+    def of(cls, value: object) -> Self:
+        return cls(msgspec.json.encode(value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpaqueJson) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"OpaqueJson({self.text!r})"
+
+
+class DeepJson:
+    """A JSON text in two parts: a text of few levels with marks in it, and what the marks mean."""
+
+    def __init__(self, raw: bytes) -> None:
+        # A text cannot contain its own hash: no string in it can be taken for a mark.
+        self._mark: Final = hashlib.sha256(raw).hexdigest().encode()
+        self._cut: Final[list[bytes]] = []
+        self.text: Final = self._shortened(raw)
+        self._any_mark: Final = re.compile(b'"%s:([0-9]+)"' % self._mark)
+
+    def restored(self, part: bytes) -> bytes:
+        """A part of `text` as it was in the original."""
+        return self._any_mark.sub(lambda found: self._cut[int(found[1])], part)
+
+    def document(self) -> object:
+        """The value; what was cut out is a `msgspec.Raw`. Raises as `msgspec.json.decode` does."""
+        value = msgspec.json.decode(self.text)
+        return self._with_raw(value) if self._cut else value
+
+    def _shortened(self, raw: bytes) -> bytes:
+        parts: list[bytes] = []
+        depth = position = 0
+        for token in _TOKEN.finditer(raw):
+            first = raw[token.start()]
+            if first in b"[{":
+                depth += 1
+                if depth == LEVELS_KEPT + 1:
+                    parts.append(raw[position : token.start()])
+                    position = token.start()
+            elif first in b"]}":
+                if depth == LEVELS_KEPT + 1:
+                    parts.append(b'"%s:%d"' % (self._mark, len(self._cut)))
+                    self._cut.append(raw[position : token.end()])
+                    position = token.end()
+                depth -= 1
+        # An unfinished value is left out: the text then is no JSON, and decoding it fails.
+        parts.append(b"" if depth > LEVELS_KEPT else raw[position:])
+        return b"".join(parts)
+
+    def _with_raw(self, value: object) -> object:
+        if isinstance(value, dict):
+            return {key: self._with_raw(entry) for key, entry in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(value, list):
+            return [self._with_raw(entry) for entry in value]  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(value, str) and self._any_mark.fullmatch(f'"{value}"'.encode()):
+            return msgspec.Raw(self.restored(f'"{value}"'.encode()))
+        return value
