@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -19,6 +20,7 @@ from kubestow import __version__
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.http.server import ApiServer
+from kubestow.cluster.resources import PODS
 from kubestow.testing.https_cluster import TOKEN
 from kubestow.testing.https_cluster import HttpsCluster as Cluster
 from kubestow.testing.scheduler_process import (
@@ -141,6 +143,32 @@ def check_metrics(text: str) -> None:
     assert value("leader_election_master_status", name="kube-scheduler") == 1
     assert any(name == "rest_client_requests_total" for name, _ in values)
     assert any(name == "process_resident_memory_bytes" for name, _ in values)
+
+
+def test_deep_and_invalid_pods_do_not_stop_the_others(tmp_path: Path) -> None:
+    levels = 9_995  # what a real API server stores
+    fields = msgspec.Raw(b'{"f:a":' * levels + b"{}" + b"}" * levels)
+    deep, odd = pod("deep"), pod("odd")
+    deep["metadata"]["managedFields"] = [{"manager": "m", "fieldsV1": fields}]
+
+    async def main() -> None:
+        async with Cluster(tmp_path).serving() as cluster:
+            cluster.store.load([node("n1"), deep, odd, pod("canary-1")])
+            # Past validation: the typed object is what the server had before.
+            stored = cluster.store.get(PODS, "default", "odd")
+            stored.document["spec"]["priority"] = "high"
+            async with cluster.scheduler(*reviews(cluster)) as scheduler:
+                for name in ("deep", "canary-1"):
+                    await cluster.wait_for_pod(name, is_bound)
+                cluster.store.load([pod("canary-2")])
+                await cluster.wait_for_pod("canary-2", is_bound)
+                line = await scheduler.wait_for_line("cannot decode Pod")
+                assert "spec.priority is" in line.string
+                _, text = await ask_scheduler(await scheduler.address(), "/metrics", token=TOKEN)
+                assert 'kubestow_undecodable_objects_total{kind="Pod"} 1' in text
+                assert await scheduler.end() == 0
+
+    run(main)
 
 
 def test_a_second_instance_takes_over(tmp_path: Path) -> None:

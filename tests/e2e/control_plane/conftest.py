@@ -26,6 +26,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from kubestow.api.deep_json import read_json
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.clock import SystemClock
@@ -250,7 +251,7 @@ class Bench:
         raw = await self.client.session.request(
             method, path, msgspec.json.encode(body or {}), content_type=content_type
         )
-        return msgspec.json.decode(raw)
+        return read_json(raw)  # pyright: ignore - an object
 
     async def pod(self, name: str, condition: Callable[[Pod], bool]) -> Pod:
         """The pod as soon as the condition holds."""
@@ -271,9 +272,15 @@ class Bench:
             "/api/v1/namespaces/default/events",
             "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
             f"/apis/coordination.k8s.io/v1/namespaces/{ACCOUNT}/leases",
+            "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
         ):
             await self.send("DELETE", path, {"gracePeriodSeconds": 0})
-        for path in ("/api/v1/nodes", "/api/v1/persistentvolumes"):
+        for path in (
+            "/api/v1/nodes",
+            "/api/v1/persistentvolumes",
+            "/apis/resource.k8s.io/v1/deviceclasses",
+            "/apis/resource.k8s.io/v1/resourceslices",
+        ):
             await self.send("DELETE", path)
         for group in ("storage.k8s.io/v1/storageclasses", "scheduling.k8s.io/v1/priorityclasses"):
             for item in (await self.client.get_document(f"/apis/{group}"))["items"]:
@@ -348,12 +355,8 @@ class Proxy:
 
 
 def collection_path(document: JsonObject) -> str:
-    kinds = {
-        "StorageClass": "storageclasses",
-        "PriorityClass": "priorityclasses",
-        "DeviceClass": "deviceclasses",
-    }
-    plural = kinds.get(document["kind"], f"{document['kind'].lower()}s")
+    kind = document["kind"].lower()
+    plural = f"{kind}es" if kind.endswith("s") else f"{kind}s"
     version = document["apiVersion"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     namespace = document["metadata"].get("namespace")
