@@ -129,6 +129,12 @@ def test_unknown_kinds_are_kept(write: Write) -> None:
     ]
 
 
+# 9 names of 9 values each stand for 9**9 values.
+ALIAS_BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)
+)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -161,7 +167,7 @@ def test_unknown_kinds_are_kept(write: Write) -> None:
             "a.json", b'{"kind": "\xff"}', 'cannot read "{path}": not JSON: ', id="json-not-utf-8"
         ),
         pytest.param(
-            "a.json", "[" * 100_000, 'cannot read "{path}": its content is nested too', id="deep"
+            "a.json", "[" * 100_000, 'cannot read "{path}": it is nested more than 150', id="deep"
         ),
         pytest.param(
             "a.yaml",
@@ -185,8 +191,71 @@ def test_unknown_kinds_are_kept(write: Write) -> None:
         pytest.param(
             "a.yaml",
             "kind: Pod\nmetadata: &a {b: *a}\n",
-            'cannot read "{path}": line 2, column 11: an alias must not contain itself',
+            'cannot read "{path}": line 2, column 18: an alias must not contain itself',
             id="yaml-recursive",
+        ),
+        pytest.param(
+            "a.yaml",
+            ALIAS_BOMB,
+            'cannot read "{path}": line 6, column 10: the aliases repeat more than 100000 values',
+            id="yaml-aliases",
+        ),
+        pytest.param(
+            "a.yaml",
+            "kind: Pod\nspec:\n  x: " + "[" * 100_000,
+            'cannot read "{path}": line 3, column 154: nested more than 150 levels deep',
+            id="yaml-deep-flow",
+        ),
+        pytest.param(
+            "a.yaml",
+            "- " * 20_000,
+            'cannot read "{path}": line 1, column 301: nested more than 150 levels deep',
+            id="yaml-deep-block",
+        ),
+        pytest.param(
+            "a.yaml",
+            "kind: Pod\nmetadata: {name: !!int x}\n",
+            'cannot read "{path}": line 1, column 1: a number is too long, or a value does not',
+            id="yaml-not-its-tag",
+        ),
+        pytest.param(
+            "a.yaml",
+            "kind: Pod\nspec: {priority: " + "1" * 5000 + "}\n",
+            'cannot read "{path}": line 1, column 1: a number is too long, or a value does not',
+            id="yaml-number-too-long",
+        ),
+        pytest.param(
+            "a.yaml",
+            "kind: Pod\nmetadata: {name: !!binary eA==}\n",
+            'cannot read "{path}": line 2, column 18: could not determine a constructor',
+            id="yaml-binary",
+        ),
+        pytest.param(
+            "a.json",
+            '{"kind": "Pod",\n "metadata": {"name": "a", "x": ["\\"name\\":"], "n\\u0061me": "b"}}',
+            'cannot read "{path}": line 2, column 48: the key "name" is given twice',
+            id="json-key-twice",
+        ),
+        pytest.param(
+            "a.json",
+            '{"kind": "Pod", "x": ' + "[" * 150 + "]" * 150 + "}",
+            'cannot read "{path}": it is nested more than 150 levels deep',
+            id="json-deep",
+        ),
+        pytest.param(
+            "a.yaml",
+            "kind: Pod\nmetadata: {name: a}\nspec: {priority: 2147483648}\n",
+            '{path}#1: cannot decode Pod "a": spec.priority is 2147483648: expected at most'
+            " 2147483647",
+            id="priority-beyond-int32",
+        ),
+        pytest.param(
+            "a.yaml",
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"
+            "spec: {replicas: 99999999999}\n",
+            '{path}#1: Deployment "a": spec.replicas is 99999999999, expected a whole number from'
+            " 0 to 1000000",
+            id="too-many-replicas",
         ),
         pytest.param(
             "a.yaml",

@@ -9,6 +9,7 @@ import pytest
 from kubestow.api.pod import NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubestow.config.decoding import decode_config, load_config
 from kubestow.config.defaults import complete_config
+from kubestow.config.documents import read_document
 from kubestow.config.plugin_args import InterPodAffinityArgs, NodeAffinityArgs
 from kubestow.config.scalars import seconds
 from kubestow.config.scheduler import SchedulerConfig
@@ -376,3 +377,24 @@ def test_at_most_a_hundred_errors() -> None:
 def test_equal_errors_are_reported_once() -> None:
     text = json.dumps(TYPE)[:-1] + ', "foo": 1, "foo": 2, "foo": 3}'
     assert error_of(text) == 'strict decoding error: unknown field "foo"'
+
+
+ALIAS_BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("[" * 100_000, "line 1: nested more than 150 levels deep", id="deep-yaml"),
+        pytest.param(
+            '{"a":' * 200 + "1" + "}" * 200, "nested more than 150 levels deep", id="deep-json"
+        ),
+        pytest.param(ALIAS_BOMB, "line 6: the aliases repeat more than 100000", id="aliases"),
+        pytest.param('{"a": ' + "9" * 5000 + "}", "a number is too long", id="long-number"),
+    ],
+)
+def test_a_small_text_that_stands_for_too_much_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_document(text.encode())

@@ -11,8 +11,8 @@ Not here: types (`decode`), full API validation.
 from collections.abc import Iterator
 from typing import Final
 
-from kubestow.api.decode import quoted
-from kubestow.api.meta import ApiObject, LabelSelector, ResourceList, object_ref
+from kubestow.api.decode import is_map, quoted
+from kubestow.api.meta import ApiObject, JsonObject, LabelSelector, ResourceList, object_ref
 from kubestow.api.node import Node
 from kubestow.api.pod import NodeSelectorTerm, Pod, PodAffinity, PodSpec
 from kubestow.api.quantity import ZERO
@@ -28,6 +28,13 @@ _TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _UNSATISFIABLE_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+# More pods of one owner than any cluster has: a typing error, on which a simulation would hang.
+REPLICAS_MAX: Final = 1_000_000
+OWNERS_OF_PODS: Final = (
+    "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"
+)  # fmt: skip
+_COUNT_FIELDS: Final = ("replicas", "parallelism", "completions")
 
 # The path of a field, its value, the values allowed there.
 _Choice = tuple[str, str, tuple[str, ...]]
@@ -53,6 +60,23 @@ def check_object(obj: ApiObject) -> None:
                 raise DecodeError(
                     f'{_label_of(obj)}: {path}["{name}"] is "{quantity}", expected 0 or more'
                 )
+
+
+def check_counts(document: JsonObject) -> None:
+    """Raise DecodeError for an owner of pods with a number of them that no cluster has."""
+    spec = document.get("spec")
+    if not is_map(spec):
+        return
+    for field in _COUNT_FIELDS:
+        count = spec.get(field)
+        is_count = isinstance(count, int) and 0 <= count <= REPLICAS_MAX
+        if count is not None and (isinstance(count, bool) or not is_count):
+            meta = document.get("metadata")
+            name = meta.get("name") if is_map(meta) else None
+            raise DecodeError(
+                f"{document.get('kind')} {quoted(name)}: spec.{field} is {quoted(count)}, expected "
+                f"a whole number from 0 to {REPLICAS_MAX}"
+            )
 
 
 def _label_of(obj: ApiObject) -> str:

@@ -233,6 +233,7 @@ _MESSAGE: Final = re.compile(
 )
 _PATH_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _EXPECTED: Final = re.compile(r"Expected `(?P<expected>.+)`, got `(?P<found>.+)`")
+_BOUND: Final = re.compile(r"Expected `int` (?P<sign><=|>=) (?P<limit>-?\d+)")
 _BAD_TIME: Final = "Invalid RFC3339 encoded datetime"
 _TYPE_NAMES: Final = {
     "array": "a list",
@@ -261,6 +262,8 @@ def _explain(cls: type[Object], document: object, message: str) -> str:
 def _reworded(what: str) -> str:
     if what == _BAD_TIME:
         return 'expected a time such as "2026-01-31T12:00:00Z"'
+    if bound := _BOUND.fullmatch(what):
+        return f"expected at {'most' if bound['sign'] == '<=' else 'least'} {bound['limit']}"
     types = _EXPECTED.fullmatch(what)
     if types is None:
         return what

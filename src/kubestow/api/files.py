@@ -3,7 +3,7 @@
 Files are written by hand, so every error names the file, the place in it and what to do. Either
 everything given loads or nothing does: half a cluster would silently give wrong answers.
 
-YAML is read as kubectl reads it: times stay texts, keys are texts, a key given twice is an error.
+YAML is read as kubectl reads it (`yaml_text`); a key given twice is an error, in JSON too.
 Not here: what the API server fills in, storing the objects.
 """
 
@@ -13,14 +13,16 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import msgspec
 import yaml
 
-from kubestow.api.check import check_object
+from kubestow.api.check import OWNERS_OF_PODS, check_counts, check_object
 from kubestow.api.decode import class_of, convert, is_list, is_map, quoted
+from kubestow.api.json_text import duplicate_key, is_nested_deeper
 from kubestow.api.meta import ApiObject, JsonObject
+from kubestow.api.yaml_text import LEVELS_MAX, TAG, value_of, yaml_nodes
 from kubestow.errors import DecodeError
 
 STDIN: Final = "-"
@@ -110,7 +112,7 @@ def _parse(name: str, raw: bytes, repeated: list[str] | None = None) -> list[obj
     try:
         if is_json or raw.lstrip().startswith(b"{"):
             try:
-                return [msgspec.json.decode(raw)]
+                return [_parse_json(name, raw, accepts_repeated=repeated is not None)]
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 # Braces may also be YAML, whose error is then the right one.
                 if is_json:
@@ -119,9 +121,24 @@ def _parse(name: str, raw: bytes, repeated: list[str] | None = None) -> list[obj
                     ) from error
         return _parse_yaml(raw, repeated)
     except RecursionError as error:
-        raise DecodeError(f'cannot read "{name}": its content is nested too deeply') from error
+        raise DecodeError(
+            f'cannot read "{name}": it is nested more than {LEVELS_MAX} levels deep'
+        ) from error
     except yaml.YAMLError as error:
         raise DecodeError(f'cannot read "{name}": {_yaml_problem(error)}') from error
+
+
+def _parse_json(name: str, raw: bytes, *, accepts_repeated: bool) -> object:
+    value: object = msgspec.json.decode(raw)
+    duplicate = None if accepts_repeated else duplicate_key(raw, value)
+    if duplicate is not None:
+        raise DecodeError(
+            f'cannot read "{name}": {_place(raw, duplicate.offset)}: the key '
+            f"{quoted(duplicate.key)} is given twice; remove one of them"
+        )
+    if is_nested_deeper(value, LEVELS_MAX):
+        raise DecodeError(f'cannot read "{name}": it is nested more than {LEVELS_MAX} levels deep')
+    return value
 
 
 def _json_problem(raw: bytes, error: Exception) -> str:
@@ -133,9 +150,13 @@ def _json_problem(raw: bytes, error: Exception) -> str:
     found = re.search(r"(.*) \(byte (\d+)\)", str(error))
     if found is None:
         return f"not JSON: {error}"
-    before = raw[: int(found[2])]
+    return f"{_place(raw, int(found[2]))}: {found[1]}"
+
+
+def _place(raw: bytes, offset: int) -> str:
+    before = raw[:offset]
     line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
-    return f"line {line}, column {column}: {found[1]}"
+    return f"line {line}, column {column}"
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:
@@ -148,57 +169,24 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
 
 # --- YAML -------------------------------------------------------------------------------------
 
-_TAG: Final = "tag:yaml.org,2002:"
-_KEPT_TAGS: Final = (f"{_TAG}bool", f"{_TAG}merge", f"{_TAG}null")
-_INT: Final = re.compile(r"[-+]?(0b[01_]+|0[0-7_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*)$")
-_FLOAT: Final = re.compile(r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?$")
-
-
-def _resolvers(first: str) -> list[tuple[str, re.Pattern[str]]]:
-    """What a plain scalar that begins with this character may be besides text."""
-    inherited = yaml.CSafeLoader.yaml_implicit_resolvers.get(first, [])
-    kept = [(tag, pattern) for tag, pattern in inherited if tag in _KEPT_TAGS]
-    if first and first in "-+.0123456789":
-        kept += [(f"{_TAG}int", _INT), (f"{_TAG}float", _FLOAT)]
-    return kept
-
-
-class YamlLoader(yaml.CSafeLoader):
-    """YAML 1.1 without times, base-60 numbers (`12:30`) and `=`."""
-
-    yaml_implicit_resolvers = {
-        first: _resolvers(first) for first in yaml.CSafeLoader.yaml_implicit_resolvers
-    }
-
 
 def _parse_yaml(raw: bytes, repeated: list[str] | None) -> list[object]:
-    loader: Any = YamlLoader(raw)  # PyYAML's types lack the methods that build the objects
     documents: list[object] = []
-    try:
-        while loader.check_node():
-            node = loader.get_node()
-            _check_keys(node, open_nodes=set(), done=set(), repeated=repeated)
-            documents.append(loader.construct_document(node))
-    finally:
-        loader.dispose()
+    for node, loader in yaml_nodes(raw):
+        _check_keys(node, done=set(), repeated=repeated)
+        documents.append(value_of(node, loader))
     return documents
 
 
-def _check_keys(
-    node: yaml.Node, *, open_nodes: set[int], done: set[int], repeated: list[str] | None
-) -> None:
-    """Make every key a text; refuse keys given twice and aliases that contain themselves."""
+def _check_keys(node: yaml.Node, *, done: set[int], repeated: list[str] | None) -> None:
+    """Make every key a text; refuse keys given twice, or collect their lines."""
     if isinstance(node, yaml.ScalarNode) or id(node) in done:
         return
-    if id(node) in open_nodes:
-        raise _problem("an alias must not contain itself", node)
-    open_nodes.add(id(node))
+    done.add(id(node))
     is_map = isinstance(node, yaml.MappingNode)
     children = _values_of_map(node, repeated) if is_map else node.value
     for child in children:
-        _check_keys(child, open_nodes=open_nodes, done=done, repeated=repeated)
-    open_nodes.remove(id(node))
-    done.add(id(node))
+        _check_keys(child, done=done, repeated=repeated)
 
 
 def _values_of_map(node: yaml.MappingNode, repeated: list[str] | None) -> list[yaml.Node]:
@@ -210,10 +198,10 @@ def _values_of_map(node: yaml.MappingNode, repeated: list[str] | None) -> list[y
             line = key.start_mark.line + 1
             repeated.append(f'line {line}: key "{key.value}" already set in map')
         elif key.value in seen:
-            raise _problem(f'the key "{key.value}" is given twice; remove one of them', key)
+            raise _problem(f"the key {quoted(key.value)} is given twice; remove one of them", key)
         seen.add(key.value)
-        if key.tag != f"{_TAG}merge":
-            key.tag = f"{_TAG}str"
+        if key.tag != f"{TAG}merge":
+            key.tag = f"{TAG}str"
     return [value for _, value in node.value]
 
 
@@ -255,5 +243,7 @@ def _check(document: Document) -> None:
         obj = convert(cls or ApiObject, document.raw)
         if cls is not None:
             check_object(obj)
+        if document.raw["kind"] in OWNERS_OF_PODS:
+            check_counts(document.raw)
     except DecodeError as error:
         raise DecodeError(f"{document.source}: {error}") from error

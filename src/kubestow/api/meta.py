@@ -8,13 +8,14 @@ Invariant: a field that may be absent with another meaning than its zero value i
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from kubestow.api.quantity import Quantity
 
 ResourceList = dict[str, Quantity]
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 # Structs only point down to their own fields, so they can never be part of a reference cycle:

@@ -7,6 +7,7 @@ import msgspec
 from kubestow.api.meta import (
     ApiObject,
     Condition,
+    Int32,
     JsonObject,
     LabelSelector,
     Object,
@@ -31,8 +32,8 @@ class ResourceRequirements(Object, frozen=True, kw_only=True):
 
 class ContainerPort(Object, frozen=True, kw_only=True):
     name: str = ""
-    host_port: int = 0
-    container_port: int = 0
+    host_port: Int32 = 0
+    container_port: Int32 = 0
     protocol: str = ""
     host_ip: str = msgspec.field(name="hostIP", default="")
 
@@ -74,7 +75,7 @@ class NodeSelector(Object, frozen=True, kw_only=True):
 
 
 class PreferredSchedulingTerm(Object, frozen=True, kw_only=True):
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -98,7 +99,7 @@ class PodAffinityTerm(Object, frozen=True, kw_only=True):
 
 
 class WeightedPodAffinityTerm(Object, frozen=True, kw_only=True):
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -120,11 +121,11 @@ class Affinity(Object, frozen=True, kw_only=True):
 
 
 class TopologySpreadConstraint(Object, frozen=True, kw_only=True):
-    max_skew: int = 0
+    max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] = ()
@@ -253,7 +254,7 @@ class PodSpec(Object, frozen=True, kw_only=True):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     scheduler_name: str = ""
-    priority: int | None = None  # absent differs from 0 here; priority_of() reads it as 0
+    priority: Int32 | None = None  # absent differs from 0 here; priority_of() reads it as 0
     priority_class_name: str = ""
     preemption_policy: str | None = None
     overhead: ResourceList | None = None

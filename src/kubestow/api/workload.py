@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from kubestow.api.meta import ApiObject, LabelSelector, Object
+from kubestow.api.meta import ApiObject, Int32, LabelSelector, Object
 
 
 class Namespace(ApiObject, frozen=True, kw_only=True):
@@ -19,7 +19,7 @@ class Service(ApiObject, frozen=True, kw_only=True):
 
 
 class ReplicationControllerSpec(Object, frozen=True, kw_only=True):
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: dict[str, str] = {}
 
 
@@ -28,7 +28,7 @@ class ReplicationController(ApiObject, frozen=True, kw_only=True):
 
 
 class ReplicaSetSpec(Object, frozen=True, kw_only=True):
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: LabelSelector | None = None
 
 
@@ -46,7 +46,7 @@ class PodDisruptionBudgetSpec(Object, frozen=True, kw_only=True):
 
 
 class PodDisruptionBudgetStatus(Object, frozen=True, kw_only=True):
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, datetime | None] = {}
 
 
@@ -56,6 +56,6 @@ class PodDisruptionBudget(ApiObject, frozen=True, kw_only=True):
 
 
 class PriorityClass(ApiObject, frozen=True, kw_only=True):
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None

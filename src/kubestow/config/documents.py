@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from kubestow.api.decode import is_list, is_map
-from kubestow.api.files import YamlLoader
+from kubestow.api.json_text import is_nested_deeper
+from kubestow.api.yaml_text import LEVELS_MAX, TAG, value_of, yaml_nodes
 from kubestow.errors import ConfigError
 
 
@@ -41,14 +42,19 @@ def read_document(raw: bytes) -> ConfigDocument:
         text = raw.decode()
         if text.lstrip().startswith("{"):
             try:
-                return ConfigDocument(json.loads(text, object_pairs_hook=FieldMap))
-            except json.JSONDecodeError:
+                value = json.loads(text, object_pairs_hook=FieldMap)
+                if is_nested_deeper(value, LEVELS_MAX):
+                    raise RecursionError
+                return ConfigDocument(value)
+            except ValueError:  # no JSON, or a number of thousands of digits
                 pass  # Braces may also be YAML, whose error is then the right one.
         return _read_yaml(text)
     except UnicodeDecodeError as error:
         raise ConfigError(f"the configuration is not UTF-8 text: {error}") from error
     except RecursionError as error:
-        raise ConfigError("the configuration is nested too deeply") from error
+        raise ConfigError(
+            f"the configuration is nested more than {LEVELS_MAX} levels deep"
+        ) from error
 
 
 def without_keys(document: dict[str, Any], *keys: str) -> dict[str, Any]:
@@ -68,27 +74,18 @@ def plain(value: object) -> Any:
 
 
 def _read_yaml(text: str) -> ConfigDocument:
-    loader: Any = YamlLoader(text)  # PyYAML's types lack the constructor methods
     try:
-        if not loader.check_node():
-            return ConfigDocument(None)
-        node = loader.get_node()
-        duplicates: list[str] = []
-        _check_keys(node, duplicates, open_nodes=set())
-        return ConfigDocument(_sorted(loader.construct_document(node)), tuple(duplicates))
+        for node, loader in yaml_nodes(text):
+            duplicates: list[str] = []
+            _check_keys(node, duplicates)
+            return ConfigDocument(_sorted(value_of(node, loader)), tuple(duplicates))
+        return ConfigDocument(None)
     except yaml.YAMLError as error:
         raise ConfigError(f"error converting YAML to JSON: yaml: {_problem_of(error)}") from error
-    finally:
-        loader.dispose()
 
 
-def _check_keys(node: yaml.Node, duplicates: list[str], *, open_nodes: set[int]) -> None:
+def _check_keys(node: yaml.Node, duplicates: list[str]) -> None:
     """Make every key a string, and collect duplicates."""
-    if id(node) in open_nodes:
-        raise yaml.MarkedYAMLError(
-            problem="an alias must not contain itself", problem_mark=node.start_mark
-        )
-    open_nodes.add(id(node))
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
@@ -98,18 +95,17 @@ def _check_keys(node: yaml.Node, duplicates: list[str], *, open_nodes: set[int])
                 line = value.start_mark.line + 1
                 duplicates.append(f"line {line}: key {json.dumps(key.value)} already set in map")
             seen.add(key.value)
-            _check_keys(value, duplicates, open_nodes=open_nodes)
+            _check_keys(value, duplicates)
     elif isinstance(node, yaml.SequenceNode):
         for entry in node.value:
-            _check_keys(entry, duplicates, open_nodes=open_nodes)
-    open_nodes.remove(id(node))
+            _check_keys(entry, duplicates)
 
 
 def _check_key(key: yaml.Node) -> None:
     if not isinstance(key, yaml.ScalarNode):
         raise yaml.MarkedYAMLError(problem="expected a text as key", problem_mark=key.start_mark)
     if not key.tag.endswith(":merge"):
-        key.tag = "tag:yaml.org,2002:str"
+        key.tag = f"{TAG}str"
 
 
 def _sorted(value: object) -> object:

@@ -212,7 +212,7 @@ def test_files_that_cannot_be_read(tmp_path: Path):
         load(str(tmp_path / "none"))
     path = tmp_path / "config"
     path.write_text("users:\n  - token: hush\n  x")
-    with pytest.raises(ConfigError, match="is not YAML at line 3") as caught:
+    with pytest.raises(ConfigError, match="is not YAML at line 4") as caught:
         load(str(path))
     assert "hush" not in str(caught.value)
 
@@ -270,3 +270,21 @@ def test_outside_of_a_pod_only_the_environment_is_left(
     assert "neither --kubeconfig nor --master was given" in caplog.text
     environ = {**environ, "KUBERNETES_MASTER": "https://m:2"}
     assert find_server(CLOCK, environ=environ, service_account_dir=folder).server == "https://m:2"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("users:\n  " + "[" * 100_000, r"at line 2: nested more than 150", id="deep"),
+        pytest.param("a: &a [*a]", "at line 1: an alias must not contain itself", id="circular"),
+        pytest.param("users: 2024-99-99", "is not valid", id="no-date"),
+        pytest.param("users: !!int hush", "is not YAML at line 1", id="not-its-tag"),
+        pytest.param("a: 1\n---\nb: 2", "is not YAML", id="two-documents"),
+    ],
+)
+def test_a_file_that_stands_for_too_much_is_refused(tmp_path: Path, text: str, message: str):
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load(str(path))
+    assert "hush" not in str(caught.value)

@@ -5,7 +5,9 @@ from typing import Final
 import msgspec
 
 from kubestow.api.files import parse_document
+from kubestow.api.json_text import is_nested_deeper
 from kubestow.api.meta import JsonObject
+from kubestow.api.yaml_text import LEVELS_MAX
 from kubestow.apiserver.http import protobuf
 from kubestow.apiserver.http.routing import ApiPath
 from kubestow.apiserver.refusals import bad_request
@@ -18,6 +20,7 @@ from kubestow.errors import ApiError, DecodeError
 
 _JSON_TYPES: Final = ("", "application/json")
 _YAML_TYPES: Final = ("application/yaml", "application/x-yaml")
+_TOO_DEEP: Final = f"the body of the request is nested more than {LEVELS_MAX} levels deep"
 
 
 def decoded_body(body: bytes, content_type: str) -> JsonObject:
@@ -43,9 +46,14 @@ def decoded_body(body: bytes, content_type: str) -> JsonObject:
 
 def decoded_json(body: bytes) -> object:
     try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        value = msgspec.json.decode(body)
+    except RecursionError as error:
+        raise bad_request(_TOO_DEEP) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise bad_request(f"the body of the request is not JSON: {error}") from error
+    if is_nested_deeper(value, LEVELS_MAX):
+        raise bad_request(_TOO_DEEP)
+    return value
 
 
 def decoded_yaml(body: bytes, repeated: list[str] | None = None) -> object:

@@ -20,6 +20,7 @@ import yaml
 
 from kubestow.api.decode import is_list, is_map
 from kubestow.api.meta import JsonObject
+from kubestow.api.yaml_text import YamlSizeError, value_of, yaml_nodes
 from kubestow.clock import Clock
 from kubestow.cluster.http.credentials import (
     Credentials,
@@ -219,18 +220,27 @@ class _Kubeconfig(_Kebab, frozen=True, kw_only=True):
 
 def _read(path: str) -> _Kubeconfig:
     try:
-        document = yaml.safe_load(Path(path).read_bytes())
+        document = _document_in(Path(path).read_bytes())
     except OSError as error:
         raise ConfigError(f'cannot read the kubeconfig "{path}": {error.strerror}') from error
     except yaml.YAMLError as error:
         # The text around the error may be a secret; the line number is enough.
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark is not None else ""
+        if isinstance(error, YamlSizeError):
+            raise ConfigError(f'the kubeconfig "{path}"{where}: {error.problem}') from error
         raise ConfigError(f'the kubeconfig "{path}" is not YAML{where}') from error
     try:
         return msgspec.convert(_without_nulls(document or {}), _Kubeconfig)
     except msgspec.ValidationError as error:
         raise ConfigError(f'the kubeconfig "{path}" is not valid: {error}') from error
+
+
+def _document_in(raw: bytes) -> object:
+    values = [value_of(node, loader) for node, loader in yaml_nodes(raw)]
+    if len(values) > 1:
+        raise yaml.YAMLError("expected a single document")
+    return values[0] if values else None
 
 
 def _without_nulls(value: object) -> object:

@@ -22,7 +22,7 @@ from kubestow.simulator.conformance import (
     load_recording,
     replay_scenario,
 )
-from kubestow.simulator.conformance.recording import Json, is_run
+from kubestow.simulator.conformance.recording import Json, blaming, is_run
 from kubestow.simulator.conformance.report import PARTS, PODS, Difference, Only
 from kubestow.simulator.conformance.runs import replay_run
 from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
@@ -119,7 +119,8 @@ def _replay_all(recordings: list[Recording], report: Report) -> None:
             for recording in recordings:
                 replay = _replayer(recording, clock)
                 for scenario in recording.scenarios:
-                    replay(scenario, report)
+                    with blaming(recording, scenario):
+                        replay(scenario, report)
                     progress.advance(task)
     finally:
         asyncio.set_event_loop(None)

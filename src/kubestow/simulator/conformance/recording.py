@@ -1,12 +1,16 @@
 """Files of recorded decisions: their structure, and reading them."""
 
 import gzip
+import traceback
 import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from kubestow.api.decode import UNREADABLE, quoted
 from kubestow.errors import DecodeError, InputError
 
 Json = dict[str, Any]
@@ -21,6 +25,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     upstream: str
     family: str
     scenarios: list[Json]
+    source: str = ""  # the file
 
     @property
     def is_v1_9(self) -> bool:
@@ -54,7 +59,7 @@ def load_recording(path: Path) -> Recording:
     try:
         document = msgspec.json.decode(raw, type=Json)
         recording = msgspec.convert(document, Recording)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except UNREADABLE as error:
         raise DecodeError(
             f'"{path}" is not a recording of decisions: {error}; expected an object with '
             '"upstream", "family" and "scenarios"'
@@ -68,10 +73,40 @@ def load_recording(path: Path) -> Recording:
             )
         if gates := scenario.get("gates"):
             raise DecodeError(
-                f'"{path}": scenario {index} needs the feature gates {", ".join(sorted(gates))}, '
+                f'"{path}": scenario {index} needs the feature gates {quoted(gates)}, '
                 "which kubestow does not have yet; leave this file out"
             )
-    return recording
+    return msgspec.structs.replace(recording, source=str(path))
+
+
+@contextmanager
+def blaming(recording: Recording, scenario: Json) -> Generator[None]:
+    """Report what is wrong with the shape of a scenario as a DecodeError that names the file.
+
+    The values of a recording are read all over this package; their types are not declared. An error
+    that comes from elsewhere is a defect of the program and is passed on.
+    """
+    try:
+        yield
+    except DecodeError as error:
+        raise DecodeError(f"{_place(recording, scenario)}: {error}") from error
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        if not _is_raised_here(error):
+            raise
+        what = f"lacks {error}" if isinstance(error, KeyError) else f"has an odd value: {error}"
+        raise DecodeError(f"{_place(recording, scenario)} {what}; is the file complete?") from error
+
+
+def _place(recording: Recording, scenario: Json) -> str:
+    return f'"{recording.source}": scenario {quoted(scenario.get("name"))}'
+
+
+def _is_raised_here(error: Exception) -> bool:
+    modules = [frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(error.__traceback__)]
+    own = ("kubestow.api.", "kubestow.simulator.")
+    return next(
+        (name.startswith(own) for name in reversed(modules) if name.startswith("kubestow.")), False
+    )
 
 
 def is_run(scenario: Json) -> bool:

@@ -1,0 +1,116 @@
+"""YAML as it is read everywhere: manifests, configuration, kubeconfig, bodies of requests.
+
+Scalars are read as kubectl reads them, and only values that JSON has come out. A short text can
+stand for an enormous value: aliases repeat what they name, level upon level, and libyaml's time
+grows with the square of the depth. So the events of a text are checked before anything is built.
+
+Not here: keys given twice, which are an error in manifests (`files`) and are collected in
+configuration (`config.documents`).
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+
+LEVELS_MAX: Final = 150  # manifests have about 20, schemas in a CustomResourceDefinition about 60
+REPEATED_VALUES_MAX: Final = 100_000  # by the aliases of one document together
+
+TAG: Final = "tag:yaml.org,2002:"
+_KEPT_TAGS: Final = (f"{TAG}bool", f"{TAG}merge", f"{TAG}null")
+_JSON_TAGS: Final = tuple(f"{TAG}{name}" for name in ("bool", "float", "int", "map", "null", "seq"))
+_INT: Final = re.compile(r"[-+]?(0b[01_]+|0[0-7_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*)$")
+_FLOAT: Final = re.compile(r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?$")
+
+
+def _resolvers(first: str) -> list[tuple[str, re.Pattern[str]]]:
+    """What a plain scalar that begins with this character may be besides text."""
+    inherited = yaml.CSafeLoader.yaml_implicit_resolvers.get(first, [])
+    kept = [(tag, pattern) for tag, pattern in inherited if tag in _KEPT_TAGS]
+    if first and first in "-+.0123456789":
+        kept += [(f"{TAG}int", _INT), (f"{TAG}float", _FLOAT)]
+    return kept
+
+
+def _constructors() -> dict[Any, Any]:
+    """Those of the types that JSON has, and the one that reports all other tags."""
+    kept = (*_JSON_TAGS, f"{TAG}str", None)
+    return {tag: yaml.CSafeLoader.yaml_constructors[tag] for tag in kept}
+
+
+class YamlLoader(yaml.CSafeLoader):
+    """YAML 1.1 without times, base-60 numbers (`12:30`), `=` and the tags that JSON lacks."""
+
+    yaml_implicit_resolvers = {
+        first: _resolvers(first) for first in yaml.CSafeLoader.yaml_implicit_resolvers
+    }
+    yaml_constructors = _constructors()
+
+
+class YamlSizeError(yaml.MarkedYAMLError):
+    """YAML that stands for too much; the problem quotes nothing of the text."""
+
+
+def yaml_nodes(raw: bytes | str) -> Iterator[tuple[yaml.Node, Any]]:
+    """The documents of a text as nodes, each with the loader for `value_of`.
+
+    Raises yaml.YAMLError, with the line, also for what is nested too deeply or repeated too often.
+    """
+    _check_size(raw)
+    loader: Any = YamlLoader(raw)  # PyYAML's types lack the methods that build the objects
+    try:
+        while loader.check_node():
+            yield loader.get_node(), loader
+    finally:
+        loader.dispose()
+
+
+def value_of(node: yaml.Node, loader: Any) -> object:
+    """The value of a document: maps, lists, texts, numbers, booleans and None."""
+    try:
+        return loader.construct_document(node)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # PyYAML's constructors take a scalar for what its tag says: `!!int x`, `!!bool maybe`.
+        problem = "a number is too long, or a value does not fit its tag (!!int, !!bool, …)"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
+
+
+def _check_size(raw: bytes | str) -> None:
+    """Refuse what is nested too deeply, repeated too often, or contains itself."""
+    sizes: dict[str, int] = {}  # values by anchor
+    open_values: list[tuple[str | None, int]] = []  # anchor, and the count when it began
+    count = repeated = 0
+    for event in yaml.parse(raw, Loader=YamlLoader):
+        match event:
+            case yaml.DocumentStartEvent():
+                sizes.clear()
+                repeated = 0
+            case yaml.AliasEvent():
+                if any(event.anchor == anchor for anchor, _ in open_values):
+                    raise _problem("an alias must not contain itself", event)
+                size = sizes.get(event.anchor, 0)
+                count += size
+                repeated += size
+                if repeated > REPEATED_VALUES_MAX:
+                    problem = f"the aliases repeat more than {REPEATED_VALUES_MAX} values"
+                    raise _problem(f"{problem}; write them out, or use fewer", event)
+            case yaml.ScalarEvent():
+                count += 1
+                if event.anchor is not None:
+                    sizes[event.anchor] = 1
+            case yaml.CollectionStartEvent():
+                if len(open_values) == LEVELS_MAX:
+                    raise _problem(f"nested more than {LEVELS_MAX} levels deep", event)
+                open_values.append((event.anchor, count))
+                count += 1
+            case yaml.CollectionEndEvent():
+                anchor, before = open_values.pop()
+                if anchor is not None:
+                    sizes[anchor] = count - before
+            case _:
+                pass
+
+
+def _problem(text: str, event: yaml.Event) -> YamlSizeError:
+    return YamlSizeError(problem=text, problem_mark=event.start_mark)
