@@ -28,6 +28,7 @@ spec:
     metadata: {labels: {app: web}}
     spec: {%s containers: [{name: web, image: web}]}
 """
+LONG = "9" * 5000
 FILES = {
     "cluster.yaml": CLUSTER,
     "replicas.yaml": WORKLOAD % ('"3"', ""),
@@ -145,6 +146,9 @@ SIMULATE = "simulate -f cluster.yaml"
             2,
             'configuration "nope.yaml": open nope.yaml: no such file or directory',
         ),
+        (f"simulate -f {LONG}", 2, f'cannot read "{LONG}": File name too long'),
+        (f"conformance {LONG}", 2, f'cannot read recording "{LONG}": File name too long'),
+        (f"simulate -f {LONG * 40}", 2, 'cannot read "99999'),
         ("run --nope", 1, "unknown flag: --nope"),
         ("run nope", 1, '"kubestow run" does not take any arguments, got ["nope"]'),
         ("run --secure-port x", 1, 'invalid argument "x" for "--secure-port" flag: '),
@@ -166,6 +170,7 @@ def test_wrong_input(
     assert first.startswith(f"kubestow: error: {error}")
     assert more == [f"run '{program} --help' for its options"]
     assert "Value error" not in errors
+    assert len(first) < 11_000
 
 
 @pytest.mark.parametrize("arguments", ["", "--help", "-h"])

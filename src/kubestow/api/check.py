@@ -69,8 +69,8 @@ def check_counts(document: JsonObject) -> None:
         return
     for field in _COUNT_FIELDS:
         count = spec.get(field)
-        is_count = isinstance(count, int) and 0 <= count <= REPLICAS_MAX
-        if count is not None and (isinstance(count, bool) or not is_count):
+        # What is no number at all, decoding reports.
+        if isinstance(count, int) and not 0 <= count <= REPLICAS_MAX:
             meta = document.get("metadata")
             name = meta.get("name") if is_map(meta) else None
             raise DecodeError(

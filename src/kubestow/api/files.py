@@ -8,6 +8,7 @@ Not here: what the API server fills in, storing the objects.
 """
 
 import gzip
+import os
 import re
 import sys
 import zlib
@@ -72,7 +73,7 @@ def _read_all(paths: Iterable[str | Path], stdin: BinaryIO | None) -> Iterator[t
 
 
 def _files_at(path: Path) -> list[Path]:
-    if not path.is_dir():
+    if not os.path.isdir(path):  # unlike `Path.is_dir`, also for a name that is too long
         return [path]
     files = sorted(file for file in path.rglob("*") if _is_manifest(file) and file.is_file())
     if not files:

@@ -13,6 +13,8 @@ import typer
 # Typer's base of all errors about the command line, which it does not export.
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 
+TEXT_LENGTH_MAX: Final = 10_000  # of an error; values given can be longer
+
 # A text of Typer's, and what is printed in its place.
 _REWORDED: Final = (
     (re.compile(r"No such option: (\S+?)\.? \(Possible options: (.*)\)"), r"no option \1 (\2?)"),
@@ -38,6 +40,8 @@ _CHOICES: Final = re.compile(r"Value error, '.*' is not one of (.*?)\.?")
 def print_error(text: str, command: str = "") -> None:
     """Print an error and how to get help, on standard error."""
     program = f"kubestow {command}" if command else "kubestow"
+    if len(text) > TEXT_LENGTH_MAX:
+        text = f"{text[:TEXT_LENGTH_MAX]}…"
     print(f"kubestow: error: {text}", file=sys.stderr)
     print(f"run '{program} --help' for its options", file=sys.stderr)
 

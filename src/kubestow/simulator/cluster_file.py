@@ -15,6 +15,7 @@ Files often have a part of a cluster only. Then:
 Saving leaves out the data of secrets.
 """
 
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from kubestow.api.decode import UNREADABLE
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
@@ -108,8 +110,8 @@ def _is_namespace(document: JsonObject) -> bool:
 
 def require_savable(path: Path) -> None:
     """InputError unless a cluster can be saved there; another file is not overwritten."""
-    if path.is_dir() or not path.parent.is_dir():
-        problem = "is a directory" if path.is_dir() else f'"{path.parent}" is not a directory'
+    if os.path.isdir(path) or not os.path.isdir(path.parent):
+        problem = "is a directory" if os.path.isdir(path) else f'"{path.parent}" is not a directory'
         raise InputError(f'cannot save to "{path}": {problem}; name a file')
     try:
         # At the end it would be too late to find out.
@@ -121,7 +123,7 @@ def require_savable(path: Path) -> None:
         raise InputError(f'cannot save to "{path}": {error.strerror}; name another') from error
     try:
         kind = as_object(msgspec.json.decode(content)).get("kind") if content else "List"
-    except msgspec.DecodeError:
+    except UNREADABLE:
         kind = None
     if kind != "List":
         raise InputError(

@@ -330,3 +330,12 @@ def test_an_invalid_certificate_is_a_config_error_at_first_and_unreachable_later
                 await client.get_document("/x")
 
     asyncio.run(main())
+
+
+def test_a_host_that_cannot_be_a_name_is_unreachable(connect: Any):
+    async def main() -> None:
+        client = connect(f"http://{'9' * 5000}:80")
+        with pytest.raises(UnreachableError, match="cannot connect to 999"):
+            await client.get_document("/x")
+
+    asyncio.run(main())

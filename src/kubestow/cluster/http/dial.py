@@ -62,7 +62,7 @@ class Dialer:
             raise UnreachableError(f"cannot connect to {peer}: {error}") from error
         except TimeoutError as error:
             raise UnreachableError(f"no connection to {peer} within {DIAL_TIMEOUT_S} s") from error
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: the host cannot be a name in DNS
             raise UnreachableError(
                 f"cannot connect to {peer}: {_reason(error)}",
                 cause="refused" if _is_refusal(error) else "other",
@@ -235,7 +235,7 @@ def _keep_alive(transport: asyncio.BaseTransport) -> None:
             found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _is_refusal(error: OSError) -> bool:
+def _is_refusal(error: Exception) -> bool:
     """Whether the connection was refused: the request has certainly not been carried out."""
     # A name with several addresses gives one error that only joins their texts.
     return isinstance(error, ConnectionRefusedError) or f"[Errno {errno.ECONNREFUSED}]" in str(
@@ -243,7 +243,7 @@ def _is_refusal(error: OSError) -> bool:
     )
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     if isinstance(error, ssl.SSLCertVerificationError):

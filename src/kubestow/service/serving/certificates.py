@@ -5,6 +5,7 @@ precedence, and without any a self-signed one is made. The socket has one contex
 changes; for every connection it selects the current one.
 """
 
+import os
 import ssl
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -172,7 +173,7 @@ def _main_source(options: ServingOptions, clock: Clock) -> _Source:
         return _Source(made=self_signed(names, now_ns=clock.now_ns()))
     folder = Path(options.cert_dir)
     source = _Source(str(folder / f"{PAIR_NAME}.crt"), str(folder / f"{PAIR_NAME}.key"))
-    if not (Path(source.cert_file).exists() and Path(source.key_file).exists()):
+    if not (os.path.exists(source.cert_file) and os.path.exists(source.key_file)):
         _make_pair(source, names, clock)
     return source
 

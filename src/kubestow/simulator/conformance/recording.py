@@ -1,6 +1,7 @@
 """Files of recorded decisions: their structure, and reading them."""
 
 import gzip
+import os
 import traceback
 import zlib
 from collections.abc import Generator
@@ -35,7 +36,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_recordings(path: Path) -> list[Path]:
     """The files at a path: itself, or all recordings in a directory and below."""
-    if not path.is_dir():
+    if not os.path.isdir(path):  # unlike `Path.is_dir`, also for a name that is too long
         return [path]
     files = [file for pattern in ("*.json", "*.json.gz") for file in path.rglob(pattern)]
     if not files:
