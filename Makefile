@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-simulate performance docs release audit test quick conformance soak check format-check lint types imports format lock upgrade clean
+.PHONY: help demo bench bench-simulate performance docs release audit test quick conformance soak fuzz check format-check lint types imports format lock upgrade clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -62,6 +62,9 @@ conformance: $(VENV)/.installed ## Replay all recorded decisions and count diffe
 
 soak: $(VENV)/.installed ## Run the service under faults (SEEDS=1000, or ARGS="--minutes 60", "--seed 17 --shrink")
 	$(BIN)/python -m kubestow.testing.faults $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+
+fuzz: $(VENV)/.installed ## Run arbitrary input through every parser (INPUTS=1000000, or ARGS="--minutes 60")
+	$(BIN)/python -m kubestow.testing.fuzz $(if $(INPUTS),--inputs $(INPUTS)) $(ARGS)
 
 check: format-check lint types imports ## Check format, lint, types and imports
 

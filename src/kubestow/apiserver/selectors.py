@@ -8,6 +8,7 @@ Not here: selectors inside objects, such as a service's or an affinity term's (`
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kubestow.api.labels import Operator, Requirement, Selector, SelectorError, parse_requirement
@@ -157,7 +158,7 @@ def _field_text(document: JsonObject, path: tuple[str, ...]) -> str:
 _SET_TERM: Final = re.compile(r"(\S+)\s+(in|notin)\s*\(([^()]*)\)")
 _COMPARED_TERM: Final = re.compile(r"([^\s=!<>]+)\s*(==|=|!=|>|<)\s*([^\s=!<>]*)")
 _PRESENCE_TERM: Final = re.compile(r"(!?)\s*([^\s=!<>()]+)")
-_COMMA_OUTSIDE_PARENTHESES: Final = re.compile(r",(?![^()]*\))")
+_DELIMITER: Final = re.compile(r"[(),]")
 _OPERATORS: Final[dict[str, Operator]] = {
     "=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt",
 }  # fmt: skip
@@ -167,11 +168,23 @@ def parse_label_query(text: str) -> Selector | None:
     """`app=web,tier in (a,b),!old`; None for an empty text."""
     if not text.strip():
         return None
-    terms = _COMMA_OUTSIDE_PARENTHESES.split(text)
     try:
-        return Selector(_parse_term(term.strip()) for term in terms)
+        return Selector(_parse_term(term.strip()) for term in _terms_in(text))
     except SelectorError as error:
         raise bad_request(f"unable to parse requirement: {error}") from error
+
+
+def _terms_in(text: str) -> Iterator[str]:
+    """The text cut at its commas, except those in parentheses."""
+    start = 0
+    is_inside = False
+    for found in _DELIMITER.finditer(text):
+        if found[0] != ",":
+            is_inside = found[0] == "("
+        elif not is_inside:
+            yield text[start : found.start()]
+            start = found.end()
+    yield text[start:]
 
 
 def _parse_term(term: str) -> Requirement:
