@@ -101,3 +101,11 @@ def test_a_namespace_restricts():
     selection = parse_selection(PODS, namespace="x")
     assert selection.matches(POD)
     assert not selection.matches({"metadata": {"name": "a", "namespace": "y"}})
+
+
+def test_commas_in_parentheses_do_not_separate():
+    selector = parse_label_query("a in (b,c),d, e notin (f,g) ,!h")
+    assert selector is not None
+    assert selector.matches({"a": "c", "d": "", "e": "x"})
+    assert not selector.matches({"a": "c", "d": "", "e": "g"})
+    assert not selector.matches({"a": "c", "e": "x"})

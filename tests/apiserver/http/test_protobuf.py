@@ -112,6 +112,12 @@ def test_the_two_events_are_distinguished_by_their_version():
         pytest.param(
             body("v1", "Namespace", field(1, 5)), 400, "a number where a text", id="wrong-type"
         ),
+        pytest.param(
+            body("v1", "Namespace", named("x")).replace(b"x", b"\xff"),
+            400,
+            "not UTF-8",
+            id="no-text",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_and_never_lost(raw: bytes, code: int, text: str):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.apiserver.http.bodies import decoded_yaml
+from kubestow.apiserver.http.bodies import decoded_json, decoded_yaml
 from kubestow.apiserver.http.query import Query, finalizer_of
 from kubestow.apiserver.http.representation import Form, negotiate
 from kubestow.errors import ApiError
@@ -28,6 +28,13 @@ Serve = Callable[..., Any]
         pytest.param({"continue": "ü"}, id="token-in-another-script"),
         pytest.param({"continue": "!!"}, id="token"),
         pytest.param({"labelSelector": "a=b=c"}, id="labels"),
+        pytest.param({"labelSelector": "a in (b,c"}, id="parenthesis"),
+        pytest.param({"limit": "9" * 5000}, id="long-limit"),
+        pytest.param({"limit": "\u0663"}, id="limit-in-another-script"),
+        pytest.param({"resourceVersion": "9" * 5000}, id="long-version"),
+        pytest.param({"watch": "true", "timeoutSeconds": "9" * 400}, id="long-time"),
+        pytest.param({"continue": "\u00e9"}, id="token-not-ascii"),
+        pytest.param({"continue": "W1tb" * 1500}, id="deep-token"),
     ],
 )
 def test_an_invalid_parameter_is_refused(serve: Serve, query: dict[str, str]):
@@ -96,6 +103,15 @@ def test_an_unsupported_form_is_not_acceptable(accept: str):
     with pytest.raises(ApiError) as caught:
         negotiate(accept)
     assert caught.value.code == 406
+
+
+@pytest.mark.parametrize("levels", [200, 5000])
+def test_a_deep_body_is_refused(levels: int):
+    body = b'{"a":' * levels + b"1" + b"}" * levels
+    for decode in (decoded_json, decoded_yaml):
+        with pytest.raises(ApiError, match="nested more than 150 levels deep") as caught:
+            decode(body)
+        assert caught.value.code == 400
 
 
 def test_a_body_is_one_document():
