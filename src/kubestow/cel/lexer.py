@@ -25,6 +25,8 @@ class Token(NamedTuple):
     offset: int
 
 
+_DIGITS_MAX: Final = 21  # the largest uint64 has 20
+
 _WORDS: Final[dict[str, object]] = {"true": True, "false": False, "null": None}
 
 _QUOTED: Final = (
@@ -84,8 +86,11 @@ def _number(source: str, match: re.Match[str]) -> object:
     if match["float"] is not None:
         return float(match.group())
     digits = match["hex"] or match["int"]
-    number = int(digits, 16 if match["hex"] else 10)
     is_unsigned = bool(match["hex_u"] or match["int_u"])
+    if len(digits.lstrip("0")) > _DIGITS_MAX:  # Python refuses to read thousands of digits
+        kind = "uint" if is_unsigned else "int"
+        raise located(source, match.start(), f"invalid {kind} literal")
+    number = int(digits, 16 if match["hex"] else 10)
     if is_unsigned:
         try:
             return UInt(checked_uint(number))

@@ -25,7 +25,7 @@ from kubestow.api.pod import Pod
 from kubestow.cluster.client import PATCH_TYPES, Listing, PatchType, update_patch
 from kubestow.cluster.http.discovery import serves
 from kubestow.cluster.http.error_response import TOO_LARGE_VERSION
-from kubestow.cluster.http.pages import Page, decode_page
+from kubestow.cluster.http.pages import ListPage, decode_page
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.http.undecodable import UndecodableObjects
 from kubestow.cluster.http.watch_stream import WatchFrame, WatchStream
@@ -304,7 +304,7 @@ class HttpClient:
 
     async def _list_pages(
         self, cls: type[T], namespace: str, selectors: dict[str, str], *, resource_version: str
-    ) -> Page[T]:
+    ) -> ListPage[T]:
         """All objects, fetched page by page (step 2), as one page."""
         resource = self._resource(cls)
         path = list_path(resource, namespace)
@@ -332,7 +332,7 @@ class HttpClient:
             items += (_with_kind(item, resource) for item in page.items)
             skipped += page.skipped
             if not page.metadata.continue_token:
-                return Page(page.metadata, items, skipped)
+                return ListPage(page.metadata, items, skipped)
             query["continue"] = page.metadata.continue_token
             # From here on the token contains the version.
             query.pop("resourceVersion", None)

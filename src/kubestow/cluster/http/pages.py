@@ -23,7 +23,7 @@ class PageMetadata(msgspec.Struct, rename="camel"):
     continue_token: str = msgspec.field(default="", name="continue")
 
 
-class Page(msgspec.Struct, Generic[T]):
+class ListPage(msgspec.Struct, Generic[T]):
     metadata: PageMetadata
     items: Sequence[T]
     skipped: Sequence[ObjectMeta] = ()  # objects that cannot be decoded
@@ -42,16 +42,16 @@ class _RawPage(msgspec.Struct):
 _RAW_DECODER: Final = msgspec.json.Decoder(_RawPage)
 
 
-def decode_page(cls: type[T], raw: bytes, undecodable: UndecodableObjects) -> Page[T]:
+def decode_page(cls: type[T], raw: bytes, undecodable: UndecodableObjects) -> ListPage[T]:
     """The objects of a page; ApiError if it is not a list at all."""
     try:
         page = _decoder(cls).decode(raw)
-        return Page(page.metadata, page.items or ())
+        return ListPage(page.metadata, page.items or ())
     except UNREADABLE:
         return _decode_one_by_one(cls, raw, undecodable)
 
 
-def _decode_one_by_one(cls: type[T], raw: bytes, undecodable: UndecodableObjects) -> Page[T]:
+def _decode_one_by_one(cls: type[T], raw: bytes, undecodable: UndecodableObjects) -> ListPage[T]:
     text = DeepJson(as_utf8(raw))
     try:
         page = _RAW_DECODER.decode(text.text)
@@ -67,7 +67,7 @@ def _decode_one_by_one(cls: type[T], raw: bytes, undecodable: UndecodableObjects
             items.append(decode_json(cls, text.restored(shortened)))
         except DecodeError as error:
             skipped.append(undecodable.skip(cls, shortened, error))
-    return Page(page.metadata, items, skipped)
+    return ListPage(page.metadata, items, skipped)
 
 
 @cache  # one for each kind: expensive to build, cheap to use

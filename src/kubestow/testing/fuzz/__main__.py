@@ -25,6 +25,7 @@ from kubestow.testing.fuzz.targets import TARGETS, Target
 
 BATCH: Final = 500  # inputs of one target in a row
 INPUT_S_MAX: Final = 2.0
+SHOWN_LENGTH_MAX: Final = 2000  # characters of an input
 _BYTES_MORE: Final = 2 * 2**30
 
 Place = tuple[str, str, str]  # target, type of the exception, line that raised it
@@ -75,7 +76,7 @@ class Fuzzer:
         self.found[place] = 1
         _, kind, line = place
         self._console.print(f"\n[bold]{target.name}[/bold]: {kind} at {line}", highlight=False)
-        self._console.print(f"  {value!r}"[:4000], markup=False, highlight=False)
+        self._console.print(f"  {value!r}"[:SHOWN_LENGTH_MAX], markup=False, highlight=False)
 
 
 def main() -> int:
