@@ -1,7 +1,7 @@
 """Runs inputs: `python -m kubestow.testing.fuzz --inputs 1000000`, or for some minutes.
 
-Each new defect is printed once, with an input that is as small as hypothesis could make it and
-that belongs in the table of `tests/testing/fuzz/test_corpus.py`. An input may take two seconds and
+Each new defect is printed once, with an input that was made as small as possible and belongs in
+the table of `tests/testing/fuzz/test_corpus.py`. An input may take two seconds and
 allocate two gigabytes more than the program has; beyond that it is a defect too.
 """
 
@@ -16,14 +16,17 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
+import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kubestow.clock import SystemClock
+from kubestow.testing.fuzz.mutation import Mutator, shrunk
 from kubestow.testing.fuzz.targets import TARGETS, Target
 
-BATCH: Final = 500  # inputs of one target in a row
+POOL: Final = 300  # inputs of a target that hypothesis makes
+BATCH: Final = 2000  # inputs of one target in a row
 INPUT_S_MAX: Final = 2.0
 SHOWN_LENGTH_MAX: Final = 2000  # characters of an input
 _BYTES_MORE: Final = 2 * 2**30
@@ -38,45 +41,70 @@ class SlowInputError(Exception):
 class Fuzzer:
     """Runs inputs of all targets in turn, and remembers which defects were printed."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, seed: int) -> None:
         self.input_count = 0
         self.found: dict[Place, int] = {}
         self._console = console
+        self._rng = np.random.default_rng(seed)
+        self._pools: dict[str, list[Any]] = {}
 
-    def run_batch(self, target: Target, number: int, size: int) -> None:
-        last: list[Any] = []
+    def run_batch(self, target: Target, size: int) -> None:
+        """Inputs of hypothesis first, then changes of them."""
+        pool = self._pools.get(target.name)
+        if pool is None:
+            self._pools[target.name] = self._run_pool(target, min(size, POOL))
+            return
+        mutator = Mutator(pool, self._rng)
+        for _ in range(size):
+            value = mutator.next()
+            self.input_count += 1
+            if (error := _failure_of(target, value)) is not None:
+                self._count(target, value, error)
+
+    def _run_pool(self, target: Target, size: int) -> list[Any]:
+        pool: list[Any] = []
 
         def check(value: Any) -> None:
             self.input_count += 1
-            last[:] = [value]
-            with _limited():
-                try:
-                    target.check(value)
-                except Exception as error:
-                    place = _place(target, error)
-                    if place not in self.found:
-                        raise
-                    self.found[place] += 1
+            pool.append(value)
+            if (error := _failure_of(target, value)) is not None:
+                self._count(target, value, error)
 
         batch = settings(
             max_examples=size,
             database=None,
             deadline=None,
-            phases=(Phase.generate, Phase.shrink),
-            report_multiple_bugs=False,
+            phases=(Phase.generate,),
             suppress_health_check=tuple(HealthCheck),
         )
-        try:
-            seed(number)(batch(given(target.inputs)(check)))()
-        except Exception as error:
-            self._report(target, last[0], error)
+        seed(int(self._rng.integers(2**32)))(batch(given(target.inputs)(check)))()
+        return pool
 
-    def _report(self, target: Target, value: object, error: Exception) -> None:
+    def _count(self, target: Target, value: Any, error: Exception) -> None:
+        """Count a defect; a new one is printed with the smallest input that shows it."""
         place = _place(target, error)
-        self.found[place] = 1
+        self.found[place] = self.found.get(place, 0) + 1
+        if self.found[place] > 1:
+            return
+
+        def fails(smaller: Any) -> bool:
+            failure = _failure_of(target, smaller)
+            return failure is not None and _place(target, failure) == place
+
+        if not isinstance(error, SlowInputError):
+            value = shrunk(value, fails)
         _, kind, line = place
-        self._console.print(f"\n[bold]{target.name}[/bold]: {kind} at {line}", highlight=False)
+        self._console.print(f"\n{target.name}: {kind} at {line}", markup=False, highlight=False)
         self._console.print(f"  {value!r}"[:SHOWN_LENGTH_MAX], markup=False, highlight=False)
+
+
+def _failure_of(target: Target, value: Any) -> Exception | None:
+    with _limited():
+        try:
+            target.check(value)
+        except Exception as error:  # any of them is the defect that is looked for
+            return error
+    return None
 
 
 def main() -> int:
@@ -85,7 +113,7 @@ def main() -> int:
     _limit_memory()
     targets = [target for target in TARGETS if arguments.only in target.name]
     console = Console(stderr=True)
-    fuzzer = Fuzzer(console)
+    fuzzer = Fuzzer(console, arguments.seed)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -94,9 +122,9 @@ def main() -> int:
         console=console,
     ) as progress:
         task = progress.add_task("inputs", total=None if arguments.minutes else arguments.inputs)
-        for number, target in _turns(arguments, targets, fuzzer):
+        for target in _turns(arguments, targets, fuzzer):
             size = min(BATCH, max(1, arguments.inputs - fuzzer.input_count))
-            fuzzer.run_batch(target, number, BATCH if arguments.minutes else size)
+            fuzzer.run_batch(target, BATCH if arguments.minutes else size)
             progress.update(task, completed=fuzzer.input_count)
     print(f"{fuzzer.input_count} inputs of {len(targets)} targets, {len(fuzzer.found)} defects")
     return 1 if fuzzer.found else 0
@@ -116,11 +144,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _turns(
     arguments: argparse.Namespace, targets: list[Target], fuzzer: Fuzzer
-) -> Iterator[tuple[int, Target]]:
-    """Seeds and targets, each target in turn, until the number or the time is reached."""
+) -> Iterator[Target]:
+    """Each target in turn, until the number or the time is reached."""
     clock = SystemClock()
     end_s = clock.monotonic_s() + (arguments.minutes or 0) * 60
-    number = arguments.seed * 1_000_000
     while True:
         for target in targets:
             if arguments.minutes:
@@ -128,8 +155,7 @@ def _turns(
                     return
             elif fuzzer.input_count >= arguments.inputs:
                 return
-            yield number, target
-        number += 1
+            yield target
 
 
 def _place(target: Target, error: BaseException) -> Place:

@@ -100,11 +100,11 @@ _CHANGES: Final[st.SearchStrategy[_Change]] = st.tuples(
 
 def _change(document: Any, changes: Sequence[_Change]) -> Any:
     for places, how, value in changes:
-        document = _changed_at(document, places, how, value)
+        document = changed_at(document, places, how, value)
     return document
 
 
-def _changed_at(node: Any, places: Sequence[float], how: str, value: object) -> Any:
+def changed_at(node: Any, places: Sequence[float], how: str, value: object) -> Any:
     """A copy in which the value is changed that the numbers lead to, level by level."""
     if not places or not isinstance(node, dict | list) or not node:
         return [node] if how == "wrap" else value
@@ -116,5 +116,5 @@ def _changed_at(node: Any, places: Sequence[float], how: str, value: object) -> 
     elif len(places) == 1 and how == "rename" and isinstance(copy, dict):
         copy[str(value)[:20]] = copy.pop(key)
     else:
-        copy[key] = _changed_at(copy[key], places[1:], how, value)
+        copy[key] = changed_at(copy[key], places[1:], how, value)
     return copy

@@ -6,7 +6,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 # What parsers stumble over: brackets, quotes, signs, long and odd numbers, times, tags, nesting.
-_PIECES: Final = (
+PIECES: Final = (
     "", " ", "\n", "\t", ",", ":", "-", "+", ".", "=", "!", "(", ")", "[", "]", "{", "}", '"', "'",
     "\\", "/", "~", "*a", "&a ", "null", "true", "0", "-1", "1e999", "1e-999",
     "9" * 20, "9" * 5000, "2147483648", "9223372036854775808", "0x", "0b", "NaN", ".inf",
@@ -20,7 +20,7 @@ _PIECES: Final = (
 
 def damaged(*examples: str) -> st.SearchStrategy[str]:
     """One of the examples, with up to four pieces removed, inserted or repeated."""
-    return st.builds(_damage, st.sampled_from(examples), st.lists(_EDITS, max_size=4))
+    return st.builds(damage, st.sampled_from(examples), st.lists(_EDITS, max_size=4))
 
 
 def damaged_bytes(*examples: bytes) -> st.SearchStrategy[bytes]:
@@ -34,11 +34,11 @@ _PLACE: Final = st.floats(0, 1)
 _EDITS: Final[st.SearchStrategy[_Edit]] = st.tuples(
     _PLACE,
     st.sampled_from((0.0, 0.0, 0.02, 0.2)),
-    st.sampled_from(_PIECES) | st.text(max_size=6) | st.characters(max_codepoint=255),
+    st.sampled_from(PIECES) | st.text(max_size=6) | st.characters(max_codepoint=255),
 )
 
 
-def _damage(text: str, edits: Sequence[_Edit]) -> str:
+def damage(text: str, edits: Sequence[_Edit]) -> str:
     for place, share, piece in edits:
         start = int(place * len(text))
         end = start + int(share * len(text))
@@ -52,10 +52,10 @@ json_values: Final[st.SearchStrategy[object]] = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=6)
-    | st.sampled_from(_PIECES[:40]),
+    | st.sampled_from(PIECES[:40]),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(st.text(max_size=4) | st.sampled_from(_PIECES), inner, max_size=4)
+        | st.dictionaries(st.text(max_size=4) | st.sampled_from(PIECES), inner, max_size=4)
     ),
     max_leaves=12,
 )
