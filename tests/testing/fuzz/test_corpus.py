@@ -27,6 +27,11 @@ CORPUS: list[tuple[str, Any]] = [
     ("configuration", b'{"a": ' + b"9" * 5000 + b"}"),
     ("configuration", b"a: " + b"{a: " * 5000),
     ("kubeconfig", b"users: 2024-99-99"),
+    (
+        "kubeconfig",
+        b'current-context: c\nclusters: [{name: c, cluster: {server: "http://["}}]\n'
+        b"contexts: [{name: c, context: {cluster: c}}]",
+    ),
     ("kubeconfig", b"[" * 100_000),
     ("recording", b'{"upstream": "\xff"}'),
     ("recording", b"[" * 100_000),

@@ -52,7 +52,7 @@ class Proxy(msgspec.Struct, frozen=True):
 
 def parse_proxy(url: str) -> Proxy:
     """A proxy from its URL; without a scheme it is an HTTP proxy, as with other tools."""
-    parts = urlsplit(url if "://" in url else f"http://{url}")
+    parts = _split(url if "://" in url else f"http://{url}")
     if parts.scheme not in _PORTS or not parts.hostname:
         # The URL may carry a password, so it is not repeated.
         raise ConfigError(
@@ -69,12 +69,19 @@ def parse_proxy(url: str) -> Proxy:
 
 def endpoint_of(url: str) -> Endpoint:
     """The host and port of a server's URL."""
-    parts = urlsplit(url)
+    parts = _split(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
             f'cannot use the server "{url}": expected a URL such as https://host:6443'
         )
     return Endpoint(parts.hostname, _port(parts, "the server") or _PORTS[parts.scheme])
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:  # brackets that enclose no address
+        return SplitResult("", "", "", "", "")
 
 
 def proxy_from_environment(url: str, environ: Mapping[str, str]) -> Proxy | None:
