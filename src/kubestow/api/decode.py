@@ -119,7 +119,9 @@ def to_document(obj: Object) -> JsonObject:
     # Through JSON text: `msgspec.to_builtins` leaves tuples where a document has lists.
     raw = _ENCODER.encode(obj)
     if raw.count(b"{") + raw.count(b"[") > LEVELS_KEPT:  # else it cannot be nested deeply
-        return DeepJson(raw).document()
+        document = DeepJson(raw).document()
+        assert is_map(document)
+        return document
     return msgspec.json.decode(raw)
 
 

@@ -12,7 +12,7 @@ Not here: deciding that a text needs it (`decode`, after a RecursionError).
 
 import hashlib
 import re
-from typing import Final, Self
+from typing import Any, Final, Self, cast
 
 import msgspec
 
@@ -98,11 +98,12 @@ class DeepJson:
         parts.append(b"" if depth > LEVELS_KEPT else raw[position:])
         return b"".join(parts)
 
-    def _with_raw(self, value: object) -> object:
+    def _with_raw(self, value: Any) -> Any:  # any JSON value
         if isinstance(value, dict):
-            return {key: self._with_raw(entry) for key, entry in value.items()}  # pyright: ignore[reportUnknownVariableType]
+            entries = cast(dict[str, Any], value)
+            return {key: self._with_raw(entry) for key, entry in entries.items()}
         if isinstance(value, list):
-            return [self._with_raw(entry) for entry in value]  # pyright: ignore[reportUnknownVariableType]
+            return [self._with_raw(entry) for entry in cast(list[Any], value)]
         if isinstance(value, str) and self._any_mark.fullmatch(f'"{value}"'.encode()):
             return msgspec.Raw(self.restored(f'"{value}"'.encode()))
         return value

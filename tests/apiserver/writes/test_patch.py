@@ -202,11 +202,3 @@ def test_merge_patch_is_that_of_the_rfc(document: Any, patch: Any):
 def test_without_keyed_lists_and_directives_both_patches_agree(document: Any, patch: Any):
     strategic = strategic_merge_patch(document, patch, ANY_PART_OF_A_POD)
     assert strategic == merge_patch(document, patch)
-
-
-def test_a_merge_key_may_be_any_value():
-    # Validation refuses it later, with the path of the field.
-    document = {"containers": [{"name": "a"}]}
-    patch = {"containers": [{"name": ["b"], "image": "x"}], "$setElementOrder/containers": [{}]}
-    merged = strategic_merge_patch(document, patch, kind="Pod")
-    assert merged["containers"] == [{"name": "a"}, {"name": ["b"], "image": "x"}]

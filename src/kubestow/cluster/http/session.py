@@ -268,8 +268,9 @@ def retry_after_s(head: Head) -> float | None:
     if head.status != 429 and head.status < 500:
         return None
     value = head.header(b"retry-after")
-    is_delay = value is not None and value.isdigit() and len(value) <= RETRY_AFTER_DIGITS_MAX
-    return float(value) if is_delay else None
+    if value is None or not value.isdigit() or len(value) > RETRY_AFTER_DIGITS_MAX:
+        return None
+    return float(value)
 
 
 def _target(server: str, dialer: Dialer) -> str:

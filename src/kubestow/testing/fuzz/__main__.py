@@ -5,6 +5,9 @@ the table of `tests/testing/fuzz/test_corpus.py`. An input may take two seconds 
 allocate two gigabytes more than the program has; beyond that it is a defect too.
 """
 
+# pyright: basic
+# Inputs are values of any type, on purpose.
+
 import argparse
 import logging
 import resource

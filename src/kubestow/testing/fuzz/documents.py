@@ -1,5 +1,8 @@
 """Strategies of API documents: valid ones in which some values are replaced by others."""
 
+# pyright: basic
+# Inputs are values of any type, on purpose.
+
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -108,9 +111,9 @@ def changed_at(node: Any, places: Sequence[float], how: str, value: object) -> A
     """A copy in which the value is changed that the numbers lead to, level by level."""
     if not places or not isinstance(node, dict | list) or not node:
         return [node] if how == "wrap" else value
-    keys: list[Any] = list(node) if isinstance(node, dict) else list(range(len(node)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    keys: list[Any] = list(node) if isinstance(node, dict) else list(range(len(node)))
     key = keys[min(int(places[0] * len(keys)), len(keys) - 1)]
-    copy: Any = node.copy()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    copy: Any = node.copy()
     if len(places) == 1 and how == "remove":
         del copy[key]
     elif len(places) == 1 and how == "rename" and isinstance(copy, dict):

@@ -4,6 +4,9 @@ Hypothesis takes about 2 ms for an input, most parsers less than a tenth of that
 for each target, and the bulk of a long run are changes of what is in the pool.
 """
 
+# pyright: basic
+# Inputs are values of any type, on purpose.
+
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -90,14 +93,14 @@ def _smaller(value: Any) -> Iterator[Any]:
                     yield value[:start] + value[start + size :]
                 size //= 2
         case dict():
-            for key in value:  # pyright: ignore[reportUnknownVariableType]
-                yield {k: v for k, v in value.items() if k != key}  # pyright: ignore[reportUnknownVariableType]
-            for key, part in value.items():  # pyright: ignore[reportUnknownVariableType]
+            for key in value:
+                yield {k: v for k, v in value.items() if k != key}
+            for key, part in value.items():
                 for smaller in _smaller(part):
                     yield {**value, key: smaller}
         case list() | tuple():
-            kind = type(value)  # pyright: ignore[reportUnknownVariableType]
-            for index, part in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            kind = type(value)
+            for index, part in enumerate(value):
                 if isinstance(value, list):
                     yield value[:index] + value[index + 1 :]
                 for smaller in _smaller(part):

@@ -1,5 +1,8 @@
 """What is fuzzed: each decoder and parser, its inputs, and the errors it may raise."""
 
+# pyright: basic
+# Inputs are values of any type, on purpose.
+
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +25,7 @@ from kubestow.apiserver.http.bodies import decoded_body
 from kubestow.apiserver.http.protobuf import CONTENT_TYPE as PROTOBUF
 from kubestow.apiserver.http.query import Query
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.selectors import parse_field_selector, parse_label_query
 from kubestow.apiserver.writes.json_patch import json_patch
 from kubestow.apiserver.writes.patch import apply_patch
@@ -205,6 +209,7 @@ _EXTENDER_ANSWERS: Final = (
 _QUERY_NAMES: Final = (
     "limit", "resourceVersion", "resourceVersionMatch", "timeoutSeconds", "dryRun", "watch",
 )  # fmt: skip
+_POD_SCHEMA: Final = schema_of("", "v1", "Pod")
 _WRITER: Final = Writer("m", "2026-01-31T12:00:00Z")
 _PROTOBUF: Final = (
     b"k8s\x00\n\r\n\x02v1\x12\x03Pod\x12\x1e\n\x05\n\x03abc\x12\x15\x12\x13\n\x04main\x12\x05web:1"
@@ -230,14 +235,14 @@ def _patch(values: tuple[Any, Any]) -> None:
     document, patch = values
     for patch_type in ("merge", "strategic"):
         with suppress(KubestowError):
-            apply_patch(document, as_object(patch), patch_type, kind="Pod")
+            apply_patch(document, as_object(patch), patch_type, schema=_POD_SCHEMA)
 
 
 def _apply(documents: tuple[Any, Any]) -> None:
     first, second = documents
-    live = applied(None, as_object(first), _WRITER, is_forced=False)
-    live = applied(live, POD, Writer("other", _WRITER.time), is_forced=True)
-    applied(live, as_object(second), _WRITER, is_forced=False)
+    live = applied(None, as_object(first), _WRITER, _POD_SCHEMA, is_forced=False)
+    live = applied(live, POD, Writer("other", _WRITER.time), _POD_SCHEMA, is_forced=True)
+    applied(live, as_object(second), _WRITER, _POD_SCHEMA, is_forced=False)
 
 
 def _create(document: Any) -> None:
