@@ -81,8 +81,8 @@ def _check_size(raw: bytes | str) -> None:
     sizes: dict[str, int] = {}  # values by anchor
     open_values: list[tuple[str | None, int]] = []  # anchor, and the count when it began
     count = repeated = 0
-    events: Iterator[Any] = yaml.parse(raw, Loader=YamlLoader)  # pyright: ignore[reportUnknownMemberType] - no types
-    for event in events:
+    parse: Any = yaml.parse  # pyright: ignore[reportUnknownMemberType] - it has no types
+    for event in parse(raw, Loader=YamlLoader):
         match event:
             case yaml.DocumentStartEvent():
                 sizes.clear()

@@ -54,7 +54,7 @@ class Mutator:
                 return value
 
     def _other_value(self) -> Any:
-        kind = self._rng.integers(0, 8)
+        kind = int(self._rng.integers(0, 8))
         numbers = (0, -1, 2**31, 2**63, 2**64, 1.5, 1e300)
         values = (None, True, [], {}, self._one_of(numbers), [None], {"": None})
         return values[kind] if kind < len(values) else self._one_of(PIECES)
@@ -65,7 +65,7 @@ class Mutator:
         return rng.random(), self._one_of((0.0, 0.0, 0.02, 0.2)), piece
 
     def _one_of(self, values: Sequence[Any]) -> Any:
-        return values[self._rng.integers(0, len(values))]
+        return values[int(self._rng.integers(0, len(values)))]
 
 
 def shrunk(value: Any, fails: Callable[[Any], bool]) -> Any:
@@ -86,12 +86,12 @@ def shrunk(value: Any, fails: Callable[[Any], bool]) -> Any:
 
 def _smaller(value: Any) -> Iterator[Any]:
     match value:
-        case str() | bytes():
-            size = len(value)
-            while size:
-                for start in range(0, len(value), size):
-                    yield value[:start] + value[start + size :]
-                size //= 2
+        case str():
+            for start, end in _cuts(len(value)):
+                yield value[:start] + value[end:]
+        case bytes():
+            for start, end in _cuts(len(value)):
+                yield value[:start] + value[end:]
         case dict():
             for key in value:
                 yield {k: v for k, v in value.items() if k != key}
@@ -107,3 +107,12 @@ def _smaller(value: Any) -> Iterator[Any]:
                     yield kind((*value[:index], smaller, *value[index + 1 :]))
         case _:
             return
+
+
+def _cuts(length: int) -> Iterator[tuple[int, int]]:
+    """Parts of a text to leave out, long ones first."""
+    size = length
+    while size:
+        for start in range(0, length, size):
+            yield start, start + size
+        size //= 2
