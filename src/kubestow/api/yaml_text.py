@@ -81,7 +81,7 @@ def _check_size(raw: bytes | str) -> None:
     sizes: dict[str, int] = {}  # values by anchor
     open_values: list[tuple[str | None, int]] = []  # anchor, and the count when it began
     count = repeated = 0
-    parse: Any = yaml.parse  # pyright: ignore[reportUnknownMemberType] - it has no types
+    parse: Any = getattr(yaml, "parse")  # noqa: B009 - it has no types
     for event in parse(raw, Loader=YamlLoader):
         match event:
             case yaml.DocumentStartEvent():
