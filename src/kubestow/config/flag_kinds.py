@@ -87,7 +87,10 @@ def _quantity(text: str) -> str:
 
 def _fields(text: str) -> tuple[str, ...]:
     """The parts of a comma-separated text; quoted parts may have commas."""
-    return tuple(next(csv.reader([text]))) if text else ()
+    try:
+        return tuple(next(csv.reader([text]))) if text else ()
+    except csv.Error as error:
+        raise ValueError(f"invalid list: {error}") from error
 
 
 def _texts(text: str, earlier: FlagValue | None) -> FlagValue:

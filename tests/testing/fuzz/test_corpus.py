@@ -42,6 +42,8 @@ CORPUS: list[tuple[str, Any]] = [
     ("query", {"limit": "\u0663"}),
     ("merge patch", (POD, {"spec": {"containers": [{"name": []}]}})),
     ("merge patch", (POD, {"$setElementOrder/finalizers": [[]], "finalizers": [{}]})),
+    ("merge patch", ({"spec": {"volumes": [{"name": []}]}}, {"spec": {"volumes": []}})),
+    ("flags", ["--tls-cipher-suites=\n("]),
     ("label query", "," * 100_000),
 ]
 

@@ -114,7 +114,10 @@ def _merged_list(old: list[Any], patch: list[Any], schema: Schema) -> list[Any]:
 def _merged_by_key(
     merge_key: str, old: list[JsonObject], changes: list[JsonObject], element: Schema
 ) -> list[Any]:
-    merged: dict[Any, JsonObject] = {item.get(merge_key): item for item in old}
+    # A key that is a map or list is no key: the element stays as it is.
+    merged: dict[Any, JsonObject] = {
+        key if isinstance(key := item.get(merge_key), str | int) else id(item): item for item in old
+    }
     for change in changes:
         value = change.get(merge_key)
         if not isinstance(value, str | int):
