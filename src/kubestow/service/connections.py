@@ -199,6 +199,9 @@ class _PostedObserver:
     def repeated(self, method: str, code: int | None) -> None:
         self._post(partial(self._observer.repeated, method, code))
 
+    def undecodable(self, kind: str) -> None:
+        self._post(partial(self._observer.undecodable, kind))
+
 
 def user_agent() -> str:
     """The User-Agent of requests."""
