@@ -3,7 +3,7 @@
 import pytest
 
 from kubestow.cel import CelError, CompileError, Environment, Value
-from kubestow.cel.evaluator import COST_ERROR
+from kubestow.cel.meter import COST_ERROR
 from kubestow.cel.static_types import DYN
 from kubestow.cel.values import UInt
 

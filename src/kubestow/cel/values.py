@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable
 from typing import Final, TypeGuard
 
 from kubestow.cel.errors import CelError
+from kubestow.cel.meter import Meter
 
 Value = object
 CelList = tuple[Value, ...]
@@ -70,13 +71,6 @@ class OptionalValue:
             raise CelError("optional.none() dereference")
         return self._value
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, OptionalValue) or self.has_value != other.has_value:
-            return False
-        return not self.has_value or equal(self._value, other._value)
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType] -- optional values are no keys
-
 
 NONE: Final = OptionalValue(None, has_value=False)
 
@@ -124,6 +118,7 @@ _TYPE_NAMES: Final[dict[type, str]] = {
     OptionalValue: "optional_type",
 }
 _NUMBERS: Final = frozenset((int, UInt, float))
+_KEYS: Final = frozenset((str, int, UInt, float))
 
 
 def name_type(cls: type, name: str) -> None:
@@ -163,7 +158,7 @@ def map_key(value: Value) -> Hashable:
     """The value as a key. Numbers of different types that are equal are one key."""
     if isinstance(value, bool):
         return BoolKey(value)
-    if isinstance(value, Hashable):
+    if type(value) in _KEYS:
         return value
     raise CelError(f"unsupported key type: {type_name(value)}")
 
@@ -183,17 +178,31 @@ def find(entries: CelMap, key: Value) -> OptionalValue:
     return NONE
 
 
-def equal(first: Value, second: Value) -> bool:
-    """Whether two values are the same. Numbers compare by value, other types only to their own."""
+def equal(meter: Meter, first: Value, second: Value) -> bool:
+    """Whether two values are the same. Numbers compare by value, other types only to their own.
+
+    The parts of lists and maps are charged: a short expression can make a value of very many.
+    """
     if is_number(first) and is_number(second):
         return first == second
     if is_list(first) and is_list(second):
-        return len(first) == len(second) and all(map(equal, first, second))
+        if len(first) != len(second):
+            return False
+        return all(_equal_part(meter, *pair) for pair in zip(first, second, strict=True))
     if is_map(first) and is_map(second):
         return first.keys() == second.keys() and all(
-            equal(value, second[key]) for key, value in first.items()
+            _equal_part(meter, value, second[key]) for key, value in first.items()
         )
+    if isinstance(first, OptionalValue) and isinstance(second, OptionalValue):
+        if not (first.has_value and second.has_value):
+            return first.has_value is second.has_value
+        return _equal_part(meter, first.value, second.value)
     return _TYPE_NAMES[type(first)] == _TYPE_NAMES[type(second)] and first == second
+
+
+def _equal_part(meter: Meter, first: Value, second: Value) -> bool:
+    meter.work(2)
+    return equal(meter, first, second)
 
 
 def shown(value: Value) -> str:

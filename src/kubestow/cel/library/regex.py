@@ -1,99 +1,74 @@
-"""Regular expressions in RE2's notation, run by Python's engine.
+"""Regular expressions in RE2's notation, as upstream's."""
 
-The notations differ in a few places, which are rewritten. What RE2 cannot do (lookaround,
-backreferences) is an error here too: an expression must mean the same as upstream.
-"""
-
-import re
-from functools import lru_cache
+from collections.abc import Iterator
 from typing import Final
 
 from kubestow.cel.errors import CelError
-from kubestow.cel.functions import Overload, method
-from kubestow.cel.static_types import INT, STRING, list_of
+from kubestow.cel.functions import Overload, function, metered, method
+from kubestow.cel.meter import Meter
+from kubestow.cel.static_types import BOOL, INT, STRING, list_of
+from kubestow.linear_regex import Found, Pattern, PatternError, compiled
 
-_PIECE: Final = re.compile(
-    r"(?P<escape>\\.)"
-    r"|(?P<posix>\[:(?P<negated>\^?)(?P<name>[a-z]+):\])"
-    r"|(?P<look>\(\?(?:<?[=!]|>|P=|P>|\())"
-    r"|(?P<named>\(\?<(?=[A-Za-z_]))"
-    r"|(?P<other>.)",
-    re.DOTALL,
-)
-_POSIX: Final = {
-    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7f", "blank": r"\t ",
-    "cntrl": r"\x00-\x1f\x7f", "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~",
-    "punct": r"!-/:-@\[-`{-~", "space": r"\t\n\v\f\r ", "upper": "A-Z", "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}  # fmt: skip
+# Steps through the states of a pattern that take as long as one unit of work.
+_STATES_PER_UNIT: Final = 4
 
 
-def searches(text: str, pattern: str) -> bool:
-    return compiled(pattern).search(text) is not None
+def _matches(meter: Meter, text: str, source: str) -> bool:
+    pattern = _compiled(meter, source)
+    # Charged as if no step was remembered: an answer must not depend on earlier ones.
+    _read(meter, pattern, len(text))
+    return pattern.is_in(text)
 
 
-def _find(text: str, pattern: str) -> str:
-    match = compiled(pattern).search(text)
-    return "" if match is None else match.group()
+def _find(meter: Meter, text: str, source: str) -> str:
+    for found in _occurrences(meter, text, source):
+        return text[found.start : found.end]
+    return ""
 
 
-def _find_all(text: str, pattern: str, limit: int = -1) -> tuple[str, ...]:
-    found = [match.group() for match in compiled(pattern).finditer(text)]
-    return tuple(found if limit < 0 else found[:limit])
-
-
-@lru_cache(256)
-def compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(_rewritten(pattern), re.ASCII)
-    except re.error as error:
-        raise CelError(f"error parsing regexp: {error}") from error
-
-
-def _rewritten(pattern: str) -> str:
+def _find_all(meter: Meter, text: str, source: str, limit: int = -1) -> tuple[str, ...]:
     pieces: list[str] = []
-    in_class = False
-    is_multiline = bool(re.match(r"\(\?[a-z]*m", pattern))
-    for match in _PIECE.finditer(pattern):
-        piece = match.group()
-        if match["escape"]:
-            piece = _escape(piece, pattern, in_class=in_class)
-        elif match["posix"] and in_class:
-            piece = _POSIX.get(match["name"], "")
-            if not piece or match["negated"]:
-                raise CelError(f"error parsing regexp: invalid character class range: `{pattern}`")
-        elif match["look"] and not in_class:
-            text = f"invalid or unsupported Perl syntax: `{piece}`"
-            raise CelError(f"error parsing regexp: {text}")
-        elif match["named"] and not in_class:
-            piece = "(?P<"
-        elif piece == "$" and not in_class and not is_multiline:
-            piece = r"\Z"  # Python's `$` also matches before a line break at the end
-        elif piece == "[" and in_class:
-            piece = r"\["
-        if piece == "[":
-            in_class = True
-        elif piece == "]" and in_class and pieces[-1] not in ("[", "[^"):
-            in_class = False
-        elif piece == "^" and pieces and pieces[-1] == "[":
-            pieces[-1] = "[^"
-            continue
-        pieces.append(piece)
-    return "".join(pieces)
+    for found in _occurrences(meter, text, source):
+        if len(pieces) == limit:
+            break
+        pieces.append(text[found.start : found.end])
+    return tuple(pieces)
 
 
-def _escape(piece: str, pattern: str, *, in_class: bool) -> str:
-    if piece == r"\z":
-        return r"\Z"
-    if piece[1].isdigit() and piece[1] != "0" and not in_class:
-        raise CelError(f"error parsing regexp: invalid escape sequence: `{piece}`")
-    if piece in (r"\pL", r"\PL", r"\p", r"\P", r"\C", r"\Q", r"\E"):
-        raise CelError(f"error parsing regexp: invalid escape sequence: `{pattern}`")
-    return piece
+def _occurrences(meter: Meter, text: str, source: str) -> Iterator[Found]:
+    """Matches that do not overlap; an empty one does not follow another immediately."""
+    pattern = _compiled(meter, source)
+    position, end_before = 0, -1
+    while position <= len(text):
+        found = pattern.find(text, position)
+        read_to = len(text) if found is None else found.read_to
+        _read(meter, pattern, read_to - position + 1)
+        if found is None:
+            return
+        if found.end > position or found.start != end_before:
+            yield found
+        position = found.end if found.end > position else position + 1
+        end_before = found.end
+
+
+def _read(meter: Meter, pattern: Pattern, length: int) -> None:
+    meter.work(length * (1 + pattern.size // _STATES_PER_UNIT))
+
+
+def _compiled(meter: Meter, source: str) -> Pattern:
+    try:
+        pattern = compiled(source)
+    except PatternError as error:
+        meter.work(len(source))
+        raise CelError(f"error parsing regexp: {error}") from error
+    meter.work(len(source) + pattern.size)
+    return pattern
 
 
 REGEX: Final[tuple[Overload, ...]] = (
-    method("find", (STRING, STRING), STRING, _find),
-    method("findAll", (STRING, STRING), list_of(STRING), _find_all),
-    method("findAll", (STRING, STRING, INT), list_of(STRING), _find_all),
+    metered(method("matches", (STRING, STRING), BOOL, _matches)),
+    metered(function("matches", (STRING, STRING), BOOL, _matches)),
+    metered(method("find", (STRING, STRING), STRING, _find)),
+    metered(method("findAll", (STRING, STRING), list_of(STRING), _find_all)),
+    metered(method("findAll", (STRING, STRING, INT), list_of(STRING), _find_all)),
 )

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from kubestow.api.duration import parse_duration
 from kubestow.cel.errors import CelError
 from kubestow.cel.functions import Overload, function, method
-from kubestow.cel.library.regex import searches
 from kubestow.cel.static_types import (
     BOOL,
     BYTES,
@@ -273,8 +272,6 @@ _TEXTS: Final[tuple[Overload, ...]] = (
     _text_test("startsWith", str.startswith),
     _text_test("endsWith", str.endswith),
     _text_test("contains", lambda text, part: part in text),
-    _text_test("matches", searches),
-    function("matches", (STRING, STRING), BOOL, searches),
 )
 
 

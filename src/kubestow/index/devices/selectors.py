@@ -9,8 +9,9 @@ from typing import Final
 
 from kubestow.api.device import DeviceAttribute
 from kubestow.cel import CelError, CompileError, Environment, Program, Value
-from kubestow.cel.functions import method
+from kubestow.cel.functions import metered, method
 from kubestow.cel.library.semvers import Semver, parse_semver
+from kubestow.cel.meter import Meter
 from kubestow.cel.operators import contains
 from kubestow.cel.static_types import BOOL, DYN, QUANTITY, STRING, A, Type, list_of, map_of
 from kubestow.cel.values import CelMap, DefaultMap, equal, type_name
@@ -22,8 +23,8 @@ PROGRAMS_MAX: Final = 1024
 MATCHES_MAX: Final = 64
 
 
-def _includes(values: Value, wanted: Value) -> bool:
-    return contains(wanted, values)
+def _includes(meter: Meter, values: Value, wanted: Value) -> bool:
+    return contains(meter, wanted, values)
 
 
 _DEVICE: Final = Type("kubernetes.DRADevice")
@@ -38,8 +39,8 @@ _ENVIRONMENT: Final = Environment(
         }
     },
     functions=(
-        method("includes", (list_of(A), A), BOOL, _includes),
-        method("includes", (A, A), BOOL, equal),
+        metered(method("includes", (list_of(A), A), BOOL, _includes)),
+        metered(method("includes", (A, A), BOOL, equal)),
     ),
 )
 
