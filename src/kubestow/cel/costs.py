@@ -72,7 +72,7 @@ def _one(meter: Meter, *args: Value) -> int:
     # What costs the same for every size must not take long for a large one.
     for arg in args:
         if type(arg) in _TEXTS:
-            meter.work(size_of(arg) >> 3)
+            meter.work(2 * size_of(arg))
     return 1
 
 

@@ -12,7 +12,7 @@ from kubestow.cel.errors import CelError
 
 COST_MAX: Final = 1_000_000
 COST_ERROR: Final = "operation cancelled: actual cost limit exceeded"
-WORK_MAX: Final = 4_000_000  # units of a few hundred nanoseconds each
+WORK_MAX: Final = 2_000_000  # units of a few hundred nanoseconds each
 # Characters or bytes of one value: as many as concatenation can make within the limit of the cost.
 VALUE_SIZE_MAX: Final = 10_000_000
 

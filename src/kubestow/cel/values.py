@@ -20,6 +20,9 @@ CelMap = dict[Hashable, Value]
 INT_MAX: Final = 2**63 - 1
 INT_MIN: Final = -(2**63)
 UINT_MAX: Final = 2**64 - 1
+NANOSECONDS: Final = 1_000_000_000
+TIMESTAMP_MIN: Final = -62_135_596_800  # in seconds
+TIMESTAMP_MAX: Final = 253_402_300_799
 NO_OVERLOAD: Final = "no such overload"
 
 
@@ -140,6 +143,19 @@ def checked_uint(number: int) -> int:
     if 0 <= number <= UINT_MAX:
         return number
     raise CelError("unsigned integer overflow")
+
+
+def checked_timestamp(nanoseconds: int) -> Timestamp:
+    """From the first second of year 1 to the last of year 9999."""
+    if TIMESTAMP_MIN <= nanoseconds // NANOSECONDS <= TIMESTAMP_MAX:
+        return Timestamp(nanoseconds)
+    raise CelError("timestamp overflow")
+
+
+def checked_duration(nanoseconds: int) -> Duration:
+    if INT_MIN <= nanoseconds <= INT_MAX:
+        return Duration(nanoseconds)
+    raise CelError("duration overflow")
 
 
 def is_list(value: Value) -> TypeGuard[CelList]:

@@ -12,7 +12,7 @@ pattern     states over texts
 Not supported, and refused: lookaround and backreferences, as by RE2, and scripts (`\\p{Greek}`).
 """
 
-from kubestow.linear_regex.pattern import Found, Pattern, compiled
+from kubestow.linear_regex.pattern import Pattern, compiled
 from kubestow.linear_regex.tree import PatternError
 
-__all__ = ["Found", "Pattern", "PatternError", "compiled"]
+__all__ = ["Pattern", "PatternError", "compiled"]

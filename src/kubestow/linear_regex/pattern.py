@@ -5,8 +5,9 @@ matches depends on the set of states alone, so the steps between sets are rememb
 match is depends on their order of preference too.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubestow.linear_regex.characters import is_word
 from kubestow.linear_regex.parser import PatternParser
@@ -17,14 +18,6 @@ STEPS_MAX: Final = 4_096  # remembered steps of one pattern
 REMEMBERED_MAX: Final = 20_000  # numbers in the sets of states that are remembered
 _MATCH: Final = 0
 _WORD: Final = "a"  # stands for every word character before a position
-
-
-class Found(NamedTuple):
-    """Where a match is, and how far the text was read to find it."""
-
-    start: int
-    end: int
-    read_to: int
 
 
 class _Node:
@@ -70,9 +63,14 @@ class Pattern:
             node.is_match_at_end = _MATCH in reached
         return node.is_match_at_end
 
-    def find(self, text: str, start: int = 0) -> Found | None:
-        """The first match at or after a position; of those that begin there the preferred one."""
-        found: Found | None = None
+    def find(
+        self, text: str, start: int = 0, *, spend: Callable[[int], None] | None = None
+    ) -> tuple[int, int] | None:
+        """The first match at or after a position; of those that begin there the preferred one.
+
+        `spend` is called with the number of states looked at, for each character.
+        """
+        found: tuple[int, int] | None = None
         # Where the match of each state began; in the order of preference.
         threads: dict[int, int] = {}
         before = text[start - 1] if start else ""
@@ -83,15 +81,18 @@ class Pattern:
                 break
             char = text[position : position + 1]
             after: dict[int, int] = {}
-            for number, began in self._spread(threads, _context(before, char)).items():
+            reached = self._spread(threads, _context(before, char))
+            if spend is not None:
+                spend(len(reached))
+            for number, began in reached.items():
                 if number == _MATCH:
-                    found = Found(began, position, position)
+                    found = began, position
                     break  # those that follow are less preferred
                 state = self._states[number]
                 if char and state.matches is not None and state.matches(char):
                     after.setdefault(state.next[0], began)
             threads, before = after, char
-        return found and found._replace(read_to=min(position, len(text)))
+        return found
 
     def _spread(self, threads: dict[int, int], context: Context) -> dict[int, int]:
         """What is reached without a character, in the order of preference."""
