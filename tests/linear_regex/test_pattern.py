@@ -81,6 +81,14 @@ def test_remembered_steps_are_limited(monkeypatch: pytest.MonkeyPatch):
     assert pattern._step_count <= 4
 
 
+def test_remembered_states_are_limited(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("kubestow.linear_regex.pattern.REMEMBERED_MAX", 50)
+    pattern = Pattern("a.{20}b")
+    assert not pattern.is_in("aaxa" * 50)
+    assert pattern._remembered <= 50 + pattern.size
+    assert pattern.is_in("xa" + "x" * 20 + "b")
+
+
 # --- Against other engines --------------------------------------------------------------------
 
 _ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\d", r"\w", "x", r"\bx", "^a", "b|ax"])

@@ -15,7 +15,7 @@ from typing import Final
 from kubestow.cel import syntax
 from kubestow.cel.library.formats import Format
 from kubestow.cel.library.net import Network
-from kubestow.cel.meter import Meter
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.values import OptionalValue, Value, is_list, is_map
 
 LIST_COST: Final = 10
@@ -39,27 +39,27 @@ def size_of(value: Value) -> int:
     return 1
 
 
-def comparison_cost(_meter: Meter, first: Value, second: Value) -> int:
+def comparison_cost(_meter: CostMeter, first: Value, second: Value) -> int:
     """Of `==` and `!=`."""
     if type(first) in _SIZED or type(first) is OptionalValue:
         return math.ceil(min(size_of(first), size_of(second)) * _TEXT_FACTOR)
     return 1 if size_of(second) else 0
 
 
-def order_cost(_meter: Meter, first: Value, second: Value) -> int:
+def order_cost(_meter: CostMeter, first: Value, second: Value) -> int:
     """Of `<` and the like: texts cost as in `==`."""
     if isinstance(first, str | bytes) and isinstance(second, str | bytes):
         return math.ceil(min(len(first), len(second)) * _TEXT_FACTOR)
     return 1
 
 
-def addition_cost(_meter: Meter, first: Value, second: Value) -> int:
+def addition_cost(_meter: CostMeter, first: Value, second: Value) -> int:
     if isinstance(first, str | bytes) and isinstance(second, str | bytes):
         return math.ceil((len(first) + len(second)) * _TEXT_FACTOR)
     return 1
 
 
-def membership_cost(_meter: Meter, _element: Value, container: Value) -> int:
+def membership_cost(_meter: CostMeter, _element: Value, container: Value) -> int:
     return len(container) if is_list(container) else 1
 
 
@@ -68,7 +68,7 @@ def call_rule(name: str) -> Rule:
     return _RULES.get(name, _one)
 
 
-def _one(meter: Meter, *args: Value) -> int:
+def _one(meter: CostMeter, *args: Value) -> int:
     # What costs the same for every size must not take long for a large one.
     for arg in args:
         if type(arg) in _TEXTS:
@@ -76,17 +76,21 @@ def _one(meter: Meter, *args: Value) -> int:
     return 1
 
 
-def _constant(_meter: Meter, *_args: Value) -> int:
+def _constant(_meter: CostMeter, *_args: Value) -> int:
     return 1
 
 
 def _read(times: int) -> Rule:
     """The first argument is read as a text, so many times."""
-    return lambda _meter, first, *_: math.ceil(size_of(first) * times * _TEXT_FACTOR)
+
+    def rule(_meter: CostMeter, first: Value, *_: Value) -> int:
+        return math.ceil(size_of(first) * times * _TEXT_FACTOR)
+
+    return rule
 
 
 def _read_if(kind: type) -> Rule:
-    def rule(meter: Meter, first: Value, *rest: Value) -> int:
+    def rule(meter: CostMeter, first: Value, *rest: Value) -> int:
         if type(first) is kind:
             return math.ceil(size_of(first) * _TEXT_FACTOR)
         return _one(meter, first, *rest)
@@ -94,7 +98,7 @@ def _read_if(kind: type) -> Rule:
     return rule
 
 
-def _contains_text(_meter: Meter, text: Value, part: Value) -> int:
+def _contains_text(_meter: CostMeter, text: Value, part: Value) -> int:
     return math.ceil(size_of(text) * _TEXT_FACTOR) * math.ceil(size_of(part) * _TEXT_FACTOR)
 
 
@@ -104,11 +108,11 @@ def _pattern_cost(text_size: int, pattern_size: int) -> int:
     return text_cost * math.ceil(pattern_size * _PATTERN_FACTOR)
 
 
-def _search(_meter: Meter, text: Value, pattern: Value, *_: Value) -> int:
+def _search(_meter: CostMeter, text: Value, pattern: Value, *_: Value) -> int:
     return _pattern_cost(size_of(text), size_of(pattern))
 
 
-def _traversal(meter: Meter, value: Value, *_: Value) -> int:
+def _traversal(meter: CostMeter, value: Value, *_: Value) -> int:
     """A list with everything in it."""
     if type(value) in _TEXTS:
         return int(size_of(value) * _TEXT_FACTOR)
@@ -121,20 +125,20 @@ def _traversal(meter: Meter, value: Value, *_: Value) -> int:
     return 1
 
 
-def _join(_meter: Meter, texts: Value, separator: Value = "") -> int:
+def _join(_meter: CostMeter, texts: Value, separator: Value = "") -> int:
     if not is_list(texts) or not texts:
         return 0
     size = sum(map(size_of, texts)) + size_of(separator) * (len(texts) - 1)
     return math.ceil(size * 2 * _TEXT_FACTOR)
 
 
-def _contains_address(_meter: Meter, network: Value, address: Value) -> int:
+def _contains_address(_meter: CostMeter, network: Value, address: Value) -> int:
     size = _prefix_size(network)
     parsed = math.ceil(len(address) * _TEXT_FACTOR) if isinstance(address, str) else 0
     return math.ceil(2 * size * _TEXT_FACTOR) + parsed
 
 
-def _contains_network(meter: Meter, network: Value, other: Value) -> int:
+def _contains_network(meter: CostMeter, network: Value, other: Value) -> int:
     masked = math.ceil(_prefix_size(network) * _TEXT_FACTOR) + 1
     return _contains_address(meter, network, other) + masked
 
@@ -143,7 +147,7 @@ def _prefix_size(network: Value) -> int:
     return math.ceil(network.prefix_length / 8) if isinstance(network, Network) else 1
 
 
-def _validate(_meter: Meter, named_format: Value, text: Value) -> int:
+def _validate(_meter: CostMeter, named_format: Value, text: Value) -> int:
     if isinstance(named_format, Format):
         return _pattern_cost(size_of(text), named_format.pattern_size)
     return 1
@@ -156,25 +160,25 @@ def _new_list(size: float) -> int:
     return int(size) + _CALL_COST + LIST_COST
 
 
-def _same_size(_meter: Meter, elements: Value) -> int:
+def _same_size(_meter: CostMeter, elements: Value) -> int:
     return _new_list(size_of(elements))
 
 
-def _range(_meter: Meter, count: Value) -> int:
+def _range(_meter: CostMeter, count: Value) -> int:
     return _new_list(max(0, count) if isinstance(count, int) else 0)
 
 
-def _slice(_meter: Meter, elements: Value, start: Value, end: Value) -> int:
+def _slice(_meter: CostMeter, elements: Value, start: Value, end: Value) -> int:
     if isinstance(start, int) and isinstance(end, int):
         return _new_list(min(max(0, end - start), size_of(elements)))
     return _new_list(0)
 
 
-def _flatten(_meter: Meter, elements: Value, depth: Value = 1) -> int:
+def _flatten(_meter: CostMeter, elements: Value, depth: Value = 1) -> int:
     return _new_list(size_of(elements) * max(0, depth) if isinstance(depth, int) else 0)
 
 
-def each_with_each(_meter: Meter, elements: Value) -> int:
+def each_with_each(_meter: CostMeter, elements: Value) -> int:
     """Every element is compared with every other."""
     if not is_list(elements) or not elements:
         return _new_list(0)
@@ -183,13 +187,13 @@ def each_with_each(_meter: Meter, elements: Value) -> int:
 
 
 def _sets(factor: int) -> Rule:
-    def rule(_meter: Meter, first: Value, second: Value) -> int:
+    def rule(_meter: CostMeter, first: Value, second: Value) -> int:
         return _CALL_COST + size_of(first) * size_of(second) * factor
 
     return rule
 
 
-def _replace(meter: Meter, text: Value, old: Value, new: Value, *_: Value) -> int:
+def _replace(meter: CostMeter, text: Value, old: Value, new: Value, *_: Value) -> int:
     cost = math.ceil(size_of(text) * 2 * _TEXT_FACTOR)
     if isinstance(text, str) and isinstance(old, str):
         meter.charge(cost)  # counting is no longer than replacing

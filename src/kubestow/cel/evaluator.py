@@ -13,7 +13,7 @@ from kubestow.cel.errors import CelError
 from kubestow.cel.frame import Frame, Run, as_bool, unwrapped
 from kubestow.cel.functions import FunctionTable
 from kubestow.cel.loops import compile_loop
-from kubestow.cel.meter import COST_ERROR, CostError
+from kubestow.cel.meter import COST_ERROR, CostError, CostMeter
 from kubestow.cel.operators import no_overload
 from kubestow.cel.syntax import (
     Bind,
@@ -30,6 +30,16 @@ from kubestow.cel.syntax import (
 from kubestow.cel.values import NONE, CelMap, OptionalValue, TypeValue, Value, equal, map_key
 
 _Operator = Callable[[Value, Value], Value]
+_MeteredOperator = Callable[[CostMeter, Value, Value], Value]
+
+
+def _unmetered(code: _Operator) -> _MeteredOperator:
+    def call(_meter: CostMeter, first: Value, second: Value) -> Value:
+        return code(first, second)
+
+    return call
+
+
 _ARITHMETIC: Final[dict[str, _Operator]] = {
     syntax.SUBTRACT: operators.subtract,
     syntax.MULTIPLY: operators.multiply,
@@ -41,14 +51,14 @@ _QUALIFIERS: Final[dict[str, _Operator]] = {
     syntax.OPTIONAL_INDEX: operators.select_optionally,
     syntax.OPTIONAL_SELECT: operators.select_optionally,
 }
-_METERED: Final[dict[str, Callable[..., Value]]] = {
+_METERED: Final[dict[str, _MeteredOperator]] = {
     syntax.ADD: operators.add,
     syntax.EQUALS: equal,
     syntax.NOT_EQUALS: operators.not_equal,
-    syntax.LESS: lambda _, first, second: operators.less(first, second),
-    syntax.LESS_EQUALS: lambda _, first, second: operators.less_equals(first, second),
-    syntax.GREATER: lambda _, first, second: operators.greater(first, second),
-    syntax.GREATER_EQUALS: lambda _, first, second: operators.greater_equals(first, second),
+    syntax.LESS: _unmetered(operators.less),
+    syntax.LESS_EQUALS: _unmetered(operators.less_equals),
+    syntax.GREATER: _unmetered(operators.greater),
+    syntax.GREATER_EQUALS: _unmetered(operators.greater_equals),
     syntax.IN: operators.contains,
 }
 _CONVERSIONS: Final = frozenset(

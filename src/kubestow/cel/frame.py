@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from kubestow.cel.meter import Meter
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.operators import no_overload
 from kubestow.cel.values import OptionalValue, Value
 
 
-class Frame(Meter):
+class Frame(CostMeter):
     """The values of the variables, and what the evaluation may still spend."""
 
     __slots__ = ("variables",)

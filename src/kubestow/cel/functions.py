@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kubestow.cel.errors import CelError
-from kubestow.cel.meter import Meter
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.static_types import (
     DYN,
     A,
@@ -74,7 +74,7 @@ class Function:
                 result = given if result is None else joined(result, given)
         return result
 
-    def call(self, meter: Meter, *args: Value) -> Value:
+    def call(self, meter: CostMeter, *args: Value) -> Value:
         kinds = tuple(map(type, args))
         code = self._code.get(kinds)
         if code is None:
@@ -98,7 +98,10 @@ class Function:
 
 
 def _ignoring_meter(code: Implementation) -> Implementation:
-    return lambda _meter, *args: code(*args)
+    def call(_meter: CostMeter, *args: Value) -> Value:
+        return code(*args)
+
+    return call
 
 
 class FunctionTable:

@@ -21,7 +21,7 @@ class CostError(CelError):
     """The evaluation is over: unlike other errors, no operator ignores this one."""
 
 
-class Meter:
+class CostMeter:
     """The cost and the work that are left."""
 
     __slots__ = ("cost_left", "work_left")

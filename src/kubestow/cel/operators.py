@@ -11,7 +11,7 @@ from typing import Any, Final
 from kubestow.cel import syntax
 from kubestow.cel.errors import CelError
 from kubestow.cel.functions import Overload, function
-from kubestow.cel.meter import Meter
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.static_types import (
     BOOL,
     BYTES,
@@ -63,7 +63,7 @@ def no_overload() -> CelError:
 # --- Arithmetic -------------------------------------------------------------------------------
 
 
-def add(meter: Meter, first: Value, second: Value) -> Value:
+def add(meter: CostMeter, first: Value, second: Value) -> Value:
     if is_list(first) and is_list(second):
         # Upstream, a list of two lists is made at no cost.
         meter.work((len(first) + len(second)) >> 1)
@@ -215,11 +215,11 @@ def ordering(first: Value, second: Value) -> int:
     return 1 if less(second, first) else 0
 
 
-def not_equal(meter: Meter, first: Value, second: Value) -> bool:
+def not_equal(meter: CostMeter, first: Value, second: Value) -> bool:
     return not equal(meter, first, second)
 
 
-def contains(meter: Meter, element: Value, container: Value) -> bool:
+def contains(meter: CostMeter, element: Value, container: Value) -> bool:
     """The operator `in`."""
     if is_list(container):
         return any(equal(meter, element, other) for other in container)

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from typing import Final, TypeGuard
 
 from kubestow.cel.errors import CelError
-from kubestow.cel.meter import Meter
+from kubestow.cel.meter import CostMeter
 
 Value = object
 CelList = tuple[Value, ...]
@@ -194,7 +194,7 @@ def find(entries: CelMap, key: Value) -> OptionalValue:
     return NONE
 
 
-def equal(meter: Meter, first: Value, second: Value) -> bool:
+def equal(meter: CostMeter, first: Value, second: Value) -> bool:
     """Whether two values are the same. Numbers compare by value, other types only to their own.
 
     The parts of lists and maps are charged: a short expression can make a value of very many.
@@ -216,7 +216,7 @@ def equal(meter: Meter, first: Value, second: Value) -> bool:
     return _TYPE_NAMES[type(first)] == _TYPE_NAMES[type(second)] and first == second
 
 
-def _equal_part(meter: Meter, first: Value, second: Value) -> bool:
+def _equal_part(meter: CostMeter, first: Value, second: Value) -> bool:
     meter.work(2)
     return equal(meter, first, second)
 

@@ -1,5 +1,6 @@
 """Patterns in RE2's notation, parsed into trees. The errors are those of Go's package regexp."""
 
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kubestow.linear_regex.characters import (
@@ -16,6 +17,7 @@ from kubestow.linear_regex.tree import (
     EMPTY,
     Alternatives,
     Assertion,
+    Context,
     Matches,
     One,
     PatternError,
@@ -384,13 +386,21 @@ def _anything_in_line(char: str) -> bool:
     return char != "\n"
 
 
-_START: Final = Assertion(lambda at: at.is_start)
-_END: Final = Assertion(lambda at: at.is_end)
-_LINE_START: Final = Assertion(lambda at: at.is_line_start)
-_LINE_END: Final = Assertion(lambda at: at.is_line_end)
+def _is_word_edge(at: Context) -> bool:
+    return at.is_word_edge
+
+
+def _is_no_word_edge(at: Context) -> bool:
+    return not at.is_word_edge
+
+
+_START: Final = Assertion(attrgetter("is_start"))
+_END: Final = Assertion(attrgetter("is_end"))
+_LINE_START: Final = Assertion(attrgetter("is_line_start"))
+_LINE_END: Final = Assertion(attrgetter("is_line_end"))
 _ASSERTIONS: Final = {
     "A": _START,
     "z": _END,
-    "b": Assertion(lambda at: at.is_word_edge),
-    "B": Assertion(lambda at: not at.is_word_edge),
+    "b": Assertion(_is_word_edge),
+    "B": Assertion(_is_no_word_edge),
 }

@@ -8,7 +8,7 @@ from typing import Final
 from kubestow.cel import operators
 from kubestow.cel.errors import CelError
 from kubestow.cel.functions import Overload, function, metered, method
-from kubestow.cel.meter import Meter
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.operators import less, ordering
 from kubestow.cel.static_types import (
     BOOL,
@@ -43,8 +43,8 @@ def _is_sorted(elements: CelList) -> bool:
     return not any(less(second, first) for first, second in pairwise(elements))
 
 
-def _sum_from(zero: Value) -> Callable[[Meter, CelList], Value]:
-    def total(meter: Meter, elements: CelList) -> Value:
+def _sum_from(zero: Value) -> Callable[[CostMeter, CelList], Value]:
+    def total(meter: CostMeter, elements: CelList) -> Value:
         # An empty list sums to the zero of its static type; others start with an element.
         result = zero if not elements else elements[0]
         for element in elements[1:]:
@@ -67,11 +67,11 @@ def _extreme(name: str, is_better: Callable[[Value, Value], bool]) -> Callable[[
     return pick
 
 
-def _index_of(meter: Meter, elements: CelList, wanted: Value) -> int:
+def _index_of(meter: CostMeter, elements: CelList, wanted: Value) -> int:
     return next((i for i, element in enumerate(elements) if equal(meter, element, wanted)), -1)
 
 
-def _last_index_of(meter: Meter, elements: CelList, wanted: Value) -> int:
+def _last_index_of(meter: CostMeter, elements: CelList, wanted: Value) -> int:
     found = _index_of(meter, elements[::-1], wanted)
     return -1 if found < 0 else len(elements) - 1 - found
 
@@ -79,7 +79,7 @@ def _last_index_of(meter: Meter, elements: CelList, wanted: Value) -> int:
 # --- The lists extension ----------------------------------------------------------------------
 
 
-def _distinct(meter: Meter, elements: CelList) -> CelList:
+def _distinct(meter: CostMeter, elements: CelList) -> CelList:
     kept: list[Value] = []
     for element in elements:
         if not any(equal(meter, element, other) for other in kept):
@@ -87,7 +87,7 @@ def _distinct(meter: Meter, elements: CelList) -> CelList:
     return tuple(kept)
 
 
-def _flatten(meter: Meter, elements: CelList, depth: int = 1) -> CelList:
+def _flatten(meter: CostMeter, elements: CelList, depth: int = 1) -> CelList:
     if depth < 0:
         raise CelError("level must be non-negative")
     flat: list[Value] = []
@@ -127,15 +127,15 @@ def _sort(elements: CelList) -> CelList:
 # --- Lists as sets ----------------------------------------------------------------------------
 
 
-def _contains_all(meter: Meter, elements: CelList, others: CelList) -> bool:
+def _contains_all(meter: CostMeter, elements: CelList, others: CelList) -> bool:
     return all(operators.contains(meter, other, elements) for other in others)
 
 
-def _equivalent(meter: Meter, first: CelList, second: CelList) -> bool:
+def _equivalent(meter: CostMeter, first: CelList, second: CelList) -> bool:
     return _contains_all(meter, first, second) and _contains_all(meter, second, first)
 
 
-def _intersects(meter: Meter, first: CelList, second: CelList) -> bool:
+def _intersects(meter: CostMeter, first: CelList, second: CelList) -> bool:
     return any(operators.contains(meter, element, second) for element in first)
 
 

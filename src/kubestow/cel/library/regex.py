@@ -6,7 +6,7 @@ from typing import Final
 
 from kubestow.cel.errors import CelError
 from kubestow.cel.functions import Overload, function, metered, method
-from kubestow.cel.meter import Meter
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.static_types import BOOL, INT, STRING, list_of
 from kubestow.linear_regex import Pattern, PatternError, compiled
 
@@ -16,23 +16,23 @@ _FIND_WORK: Final = 3  # for each state at each character
 _COMPILE_WORK: Final = 3  # for each character and each state; charged for remembered patterns too
 
 
-def _matches(meter: Meter, text: str, source: str) -> bool:
+def _matches(meter: CostMeter, text: str, source: str) -> bool:
     pattern = _compiled(meter, source)
     # Charged as if no step was remembered: an answer must not depend on earlier ones.
     meter.work(len(text) * (1 + pattern.size // _STATES_PER_UNIT))
     return pattern.is_in(text)
 
 
-def _find(meter: Meter, text: str, source: str) -> str:
+def _find(meter: CostMeter, text: str, source: str) -> str:
     return next(_occurrences(meter, text, source), "")
 
 
-def _find_all(meter: Meter, text: str, source: str, limit: int = -1) -> tuple[str, ...]:
+def _find_all(meter: CostMeter, text: str, source: str, limit: int = -1) -> tuple[str, ...]:
     found = _occurrences(meter, text, source)
     return tuple(found if limit < 0 else islice(found, limit))
 
 
-def _occurrences(meter: Meter, text: str, source: str) -> Iterator[str]:
+def _occurrences(meter: CostMeter, text: str, source: str) -> Iterator[str]:
     """Matches that do not overlap; an empty one does not follow another immediately."""
     pattern = _compiled(meter, source)
     position, end_before = 0, -1
@@ -51,7 +51,7 @@ def _occurrences(meter: Meter, text: str, source: str) -> Iterator[str]:
         end_before = end
 
 
-def _compiled(meter: Meter, source: str) -> Pattern:
+def _compiled(meter: CostMeter, source: str) -> Pattern:
     try:
         pattern = compiled(source)
     except PatternError as error:

@@ -6,7 +6,7 @@ from typing import Final
 from kubestow.cel.errors import CelError
 from kubestow.cel.functions import Overload, function, metered, method
 from kubestow.cel.library.standard import text_of
-from kubestow.cel.meter import Meter
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.static_types import DYN, INT, STRING, list_of
 from kubestow.cel.values import (
     CelList,
@@ -102,7 +102,7 @@ def _quote(text: str) -> str:
 # --- format -----------------------------------------------------------------------------------
 
 
-def _format(meter: Meter, template: str, args: CelList) -> str:
+def _format(meter: CostMeter, template: str, args: CelList) -> str:
     remaining = iter(args)
     count = 0
 
@@ -123,7 +123,7 @@ def _format(meter: Meter, template: str, args: CelList) -> str:
     return text
 
 
-def _formatted(meter: Meter, verb: str, precision: str | None, value: Value) -> str:
+def _formatted(meter: CostMeter, verb: str, precision: str | None, value: Value) -> str:
     digits = 6 if precision is None else _precision(meter, precision)
     match verb:
         case "s":
@@ -144,7 +144,7 @@ def _formatted(meter: Meter, verb: str, precision: str | None, value: Value) -> 
             raise CelError(f'could not parse formatting clause: unrecognized clause "{verb}"')
 
 
-def _precision(meter: Meter, text: str) -> int:
+def _precision(meter: CostMeter, text: str) -> int:
     if len(text.lstrip("0")) > _PRECISION_DIGITS_MAX:
         raise CelError(f"error while converting precision to integer: {text[:80]}: out of range")
     meter.make(int(text))
@@ -166,7 +166,7 @@ def _not_formattable(verb: str, value: Value) -> CelError:
     return CelError(f"error during formatting: %{verb} clause cannot be used on {type_name(value)}")
 
 
-def _as_text(meter: Meter, value: Value) -> str:
+def _as_text(meter: CostMeter, value: Value) -> str:
     """As `%s` writes it. A short expression can make a value of very many parts."""
     if value is None:
         return "null"

@@ -11,7 +11,7 @@ from kubestow.api.device import DeviceAttribute
 from kubestow.cel import CelError, CompileError, Environment, Program, Value
 from kubestow.cel.functions import metered, method
 from kubestow.cel.library.semvers import Semver, parse_semver
-from kubestow.cel.meter import Meter
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.operators import contains
 from kubestow.cel.static_types import BOOL, DYN, QUANTITY, STRING, A, Type, list_of, map_of
 from kubestow.cel.values import CelList, CelMap, DefaultMap, equal, type_name
@@ -24,7 +24,7 @@ MATCHES_MAX: Final = 64
 INCLUDES_MAX: Final = 48  # values of a list that `includes` looks at, as upstream
 
 
-def _includes(meter: Meter, values: CelList, wanted: Value) -> bool:
+def _includes(meter: CostMeter, values: CelList, wanted: Value) -> bool:
     if contains(meter, wanted, values[:INCLUDES_MAX]):
         return True
     if len(values) > INCLUDES_MAX:
