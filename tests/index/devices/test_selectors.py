@@ -73,7 +73,8 @@ _NOT_BOOL = "CEL runtime error: CEL result of type"
         ),
         pytest.param(
             "lists.range(49).includes(48)",
-            "CEL runtime error: 'includes' function cannot be applied to lists longer than 48 values",
+            "CEL runtime error: 'includes' function cannot be applied to lists longer than "
+            "48 values",
             id="includes-of-too-many",
         ),
         pytest.param(
