@@ -1,13 +1,16 @@
 """Random expressions over random devices: a value or an error of CEL, never one of Python."""
 
+import contextlib
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubestow.cel import CelError, CompileError, Environment, Value
+from kubestow.cel.functions import Overload
 from kubestow.cel.library import LIBRARY
 from kubestow.cel.library.semvers import parse_semver
-from kubestow.cel.static_types import DYN
-from kubestow.cel.values import DefaultMap
+from kubestow.cel.static_types import DYN, Type
+from kubestow.cel.values import DefaultMap, type_name
 
 ENVIRONMENT = Environment({"a": DYN, "b": DYN, "c": DYN})
 WORDS = (
@@ -31,24 +34,39 @@ LITERALS = st.sampled_from(WORDS.split())
 LONG_LITERALS = st.sampled_from(["'" + "9" * 5_000 + "'", "9" * 5_000, "'1." + "1" * 5_000 + ".2'"])
 OPERATORS = st.sampled_from(OPERATOR_WORDS.split())
 MACROS = st.sampled_from(MACRO_WORDS.split("|"))
-FUNCTIONS = sorted({(o.name, len(o.params), o.is_method) for o in LIBRARY})
+
+
+def _words_by_type() -> dict[str, list[str]]:
+    """The words that have a value, by the name of its type."""
+    words: dict[str, list[str]] = {}
+    for word in WORDS.split():
+        with contextlib.suppress(CelError, CompileError):
+            value = ENVIRONMENT.compile(word).evaluate({})
+            words.setdefault(type_name(value), []).append(word)
+    return words
+
+
+WORDS_BY_TYPE = _words_by_type()
 
 
 def _larger(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     # As `dyn`, because the checker would refuse most expressions otherwise.
     operand = parts.map(lambda part: f"dyn({part})")
 
-    def call(function: tuple[str, int, bool]) -> st.SearchStrategy[str]:
-        name, count, is_method = function
+    def argument(param: Type) -> st.SearchStrategy[str]:
+        # Mostly of the right type, because most calls would end in "no such overload" otherwise.
+        words = WORDS_BY_TYPE.get(param.name)
+        return operand if words is None else st.one_of(st.sampled_from(words), operand)
 
-        def written(args: list[str]) -> str:
-            target, rest = (f"({args[0]}).", args[1:]) if is_method else ("", args)
-            return f"{target}{name}({', '.join(rest)})"
+    def call(overload: Overload) -> st.SearchStrategy[str]:
+        def written(args: tuple[str, ...]) -> str:
+            target, rest = (f"({args[0]}).", args[1:]) if overload.is_method else ("", args)
+            return f"{target}{overload.name}({', '.join(rest)})"
 
-        return st.lists(operand, min_size=count, max_size=count).map(written)
+        return st.tuples(*map(argument, overload.params)).map(written)
 
     return st.one_of(
-        st.sampled_from(FUNCTIONS).flatmap(call),
+        st.sampled_from(LIBRARY).flatmap(call),
         st.tuples(operand, OPERATORS, operand).map(lambda t: f"({t[0]}) {t[1]} ({t[2]})"),
         st.tuples(operand, MACROS, st.one_of(st.just("v"), operand)).map(
             lambda t: f"({t[0]}).{t[1].format(t[2])}"
@@ -63,7 +81,8 @@ def _larger(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-EXPRESSIONS = st.recursive(st.one_of(LITERALS, LONG_LITERALS), _larger, max_leaves=8)
+SMALL = _larger(st.one_of(LITERALS, LONG_LITERALS))
+EXPRESSIONS = st.one_of(SMALL, _larger(SMALL))
 VERSION = parse_semver("1.2.3-rc.1")
 ATTRIBUTES = st.one_of(
     st.booleans(),
