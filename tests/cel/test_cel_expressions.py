@@ -3,7 +3,7 @@
 import pytest
 
 from kubestow.cel import CelError, CompileError, Environment, Value
-from kubestow.cel.evaluator import COST_ERROR
+from kubestow.cel.meter import COST_ERROR
 from kubestow.cel.static_types import DYN
 from kubestow.cel.values import UInt
 
@@ -158,6 +158,12 @@ def evaluate(expression: str, **variables: Value) -> Value:
         ("'%s %s'.format([[1, 2], {'a': true}])", "[1, 2] {a: true}"),
         ("'%e %o %b %X'.format([1.0, 8, 5, 'hi'])", "1.000000e+00 10 101 6869"),
         ("'abc123'.find('[0-9]+')", "123"),
+        ("timestamp(0).getHours('+99:99')", 4),
+        ("timestamp(0).getHours('-01:30')", 22),
+        ("int('" + "0" * 5_000 + "1')", 1),
+        ("isSemver('1.2.3-" + "9" * 5_000 + "')", True),
+        ("isCIDR('10.0.0.0/" + "9" * 5_000 + "')", False),
+        ("timestamp('9999-12-31T23:59:59Z') - duration('1h') > timestamp(0)", True),
         ("'a1b22'.findAll('[0-9]+') == ['1', '22'] && 'a1b2'.findAll('[0-9]', 1) == ['1']", True),
         # Lists and sets
         ("[1, 2, 2].isSorted() && !['b', 'a'].isSorted()", True),
@@ -297,6 +303,38 @@ def test_expression_has_the_value(expression: str, value: Value) -> None:
             "{'a': 1, s: 2, 'text': 3}", "insert failed: key already exists", id="key-twice"
         ),
         pytest.param("double('NaN') < 1.0", "NaN values cannot be ordered", id="nan"),
+        pytest.param(
+            "int('" + "9" * 5_000 + "')",
+            "type conversion error from 'string' to 'int'",
+            id="digits",
+        ),
+        pytest.param(
+            "uint('" + "9" * 5_000 + "')",
+            "type conversion error from 'string' to 'uint'",
+            id="udigits",
+        ),
+        pytest.param("timestamp(9223372036854775807)", "timestamp overflow", id="late"),
+        pytest.param("timestamp(-62135596801)", "timestamp overflow", id="early"),
+        pytest.param(
+            "timestamp(253402300799) + duration('1s')", "timestamp overflow", id="late-sum"
+        ),
+        pytest.param("duration('2562047h') + duration('1h')", "duration overflow", id="long"),
+        pytest.param(
+            "[1][dyn(double('inf'))]", "unsupported index value inf in list", id="infinite-index"
+        ),
+        pytest.param("[1][dyn(0.5)]", "unsupported index value 0.5 in list", id="broken-index"),
+        pytest.param("{[1]: 2}", "unsupported key type: list", id="list-as-key"),
+        pytest.param(
+            "timestamp(0).getHours('a:00')",
+            'strconv.Atoi: parsing "a": invalid syntax',
+            id="zone-syntax",
+        ),
+        pytest.param("timestamp(0).getHours('America')", "unknown time zone America", id="folder"),
+        pytest.param(
+            "semver('1.2." + "9" * 30 + "')",
+            'strconv.ParseUint: parsing "' + "9" * 30 + '": value out of range',
+            id="semver-digits",
+        ),
     ],
 )
 def test_evaluation_ends_with_the_error(expression: str, text: str) -> None:
@@ -392,6 +430,19 @@ def test_compile_errors_show_the_position() -> None:
 def test_costs_are_limited() -> None:
     with pytest.raises(CelError, match=COST_ERROR):
         evaluate("lists.range(1000).all(i, lists.range(1000).all(j, i + j >= 0))")
+
+
+@pytest.mark.parametrize(
+    ("literal", "error"),
+    [
+        pytest.param("9" * 5_000, "invalid int literal", id="int"),
+        pytest.param("9" * 5_000 + "u", "invalid uint literal", id="uint"),
+        pytest.param("1e4000", "invalid double literal", id="double"),
+    ],
+)
+def test_numbers_that_are_too_large_do_not_compile(literal: str, error: str) -> None:
+    with pytest.raises(CompileError, match=error):
+        ENVIRONMENT.compile(literal)
 
 
 @pytest.mark.parametrize("expression", ["(" * 2000 + "1" + ")" * 2000, "!" * 3000 + "true"])

@@ -23,9 +23,9 @@ def parse_duration(text: str) -> int:
     if rest == "0":
         return 0
     total = 0
-    is_empty = True
-    while rest:
-        part = _PART.match(rest)
+    position = 0
+    while position < len(rest):
+        part = _PART.match(rest, position)
         if part is None or not (part["whole"] or part["fraction"]):
             raise ValueError(f'time: invalid duration "{text}"')
         if not part["unit"]:
@@ -36,7 +36,7 @@ def parse_duration(text: str) -> int:
         total += int(part["whole"] or 0) * unit
         if part["fraction"]:
             total += int(part["fraction"]) * unit // 10 ** len(part["fraction"])
-        rest, is_empty = rest[part.end() :], False
-    if is_empty or total > NANOSECONDS_MAX:
+        position = part.end()
+    if not rest or total > NANOSECONDS_MAX:
         raise ValueError(f'time: invalid duration "{text}"')
     return sign * total

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from kubestow.cel.checker import Checker, Objects
 from kubestow.cel.errors import CelError, CompileError
-from kubestow.cel.evaluator import Evaluator, Frame, Run
+from kubestow.cel.evaluator import Evaluator
+from kubestow.cel.frame import Frame, Run
 from kubestow.cel.functions import FunctionTable, Overload
 from kubestow.cel.library import LIBRARY
 from kubestow.cel.operators import OPERATORS

@@ -4,13 +4,16 @@ An expression runs once per device, for thousands of devices, so the tree is wal
 the resulting nested functions only compute.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cmp_to_key
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from kubestow.cel import operators, syntax
+from kubestow.cel.costs import LIST_COST, MAP_COST, OPERATOR_RULES, Rule, call_rule
 from kubestow.cel.errors import CelError
+from kubestow.cel.frame import Frame, Run, as_bool, unwrapped
 from kubestow.cel.functions import FunctionTable
+from kubestow.cel.loops import compile_loop
+from kubestow.cel.meter import COST_ERROR, CostError, CostMeter
 from kubestow.cel.operators import no_overload
 from kubestow.cel.syntax import (
     Bind,
@@ -20,65 +23,47 @@ from kubestow.cel.syntax import (
     ListLiteral,
     Literal,
     Loop,
-    LoopKind,
     MapLiteral,
     OptionalMap,
     Select,
 )
-from kubestow.cel.values import (
-    NONE,
-    CelMap,
-    OptionalValue,
-    TypeValue,
-    Value,
-    equal,
-    is_list,
-    is_map,
-    keys_of,
-    map_key,
-)
+from kubestow.cel.values import NONE, CelMap, OptionalValue, TypeValue, Value, equal, map_key
 
-COST_MAX: Final = 1_000_000
-COST_ERROR: Final = "operation cancelled: actual cost limit exceeded"
+_Operator = Callable[[Value, Value], Value]
+_MeteredOperator = Callable[[CostMeter, Value, Value], Value]
 
-_BINARY: Final[dict[str, Callable[[Value, Value], Value]]] = {
-    syntax.ADD: operators.add,
+
+def _unmetered(code: _Operator) -> _MeteredOperator:
+    def call(_meter: CostMeter, first: Value, second: Value) -> Value:
+        return code(first, second)
+
+    return call
+
+
+_ARITHMETIC: Final[dict[str, _Operator]] = {
     syntax.SUBTRACT: operators.subtract,
     syntax.MULTIPLY: operators.multiply,
     syntax.DIVIDE: operators.divide,
     syntax.MODULO: operators.modulo,
-    syntax.EQUALS: equal,
-    syntax.NOT_EQUALS: operators.not_equal,
-    syntax.LESS: operators.less,
-    syntax.LESS_EQUALS: operators.less_equals,
-    syntax.GREATER: operators.greater,
-    syntax.GREATER_EQUALS: operators.greater_equals,
-    syntax.IN: operators.contains,
+}
+_QUALIFIERS: Final[dict[str, _Operator]] = {
     syntax.INDEX: operators.select,
     syntax.OPTIONAL_INDEX: operators.select_optionally,
     syntax.OPTIONAL_SELECT: operators.select_optionally,
 }
-
-
-class Frame:
-    """One evaluation: the values of the variables, and the cost that is left.
-
-    Only loops are charged, with the size of their body: nothing else can run for long.
-    """
-
-    __slots__ = ("budget", "variables")
-
-    def __init__(self, variables: Mapping[str, Value]) -> None:
-        self.variables = dict(variables)
-        self.budget = COST_MAX
-
-    def charge(self, cost: int) -> None:
-        self.budget -= cost
-        if self.budget < 0:
-            raise CelError(COST_ERROR)
-
-
-Run = Callable[[Frame], Value]
+_METERED: Final[dict[str, _MeteredOperator]] = {
+    syntax.ADD: operators.add,
+    syntax.EQUALS: equal,
+    syntax.NOT_EQUALS: operators.not_equal,
+    syntax.LESS: _unmetered(operators.less),
+    syntax.LESS_EQUALS: _unmetered(operators.less_equals),
+    syntax.GREATER: _unmetered(operators.greater),
+    syntax.GREATER_EQUALS: _unmetered(operators.greater_equals),
+    syntax.IN: operators.contains,
+}
+_CONVERSIONS: Final = frozenset(
+    ("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint")
+)
 
 
 class Evaluator:
@@ -92,10 +77,10 @@ class Evaluator:
             case Literal():
                 value = expr.value
                 return lambda frame: value
-            case Ident():
-                return _ident(expr.name)
-            case Select():
-                return self._select(expr)
+            case Ident() | Select():
+                return self._path(expr)
+            case Call(function=name) if name in _QUALIFIERS:
+                return self._path(expr)
             case Call():
                 return self._call(expr)
             case ListLiteral():
@@ -103,7 +88,7 @@ class Evaluator:
             case MapLiteral():
                 return self._map(expr)
             case Loop():
-                return self._loop(expr)
+                return compile_loop(expr, self.compile)
             case Bind():
                 return self._bind(expr)
             case OptionalMap():
@@ -112,15 +97,46 @@ class Evaluator:
     def _all(self, exprs: Iterable[Expr]) -> tuple[Run, ...]:
         return tuple(self.compile(expr) for expr in exprs)
 
-    def _select(self, expr: Select) -> Run:
-        operand, field = self.compile(expr.operand), expr.field
-        look = operators.has if expr.is_test else operators.select
-        return lambda frame: look(operand(frame), field)
+    # --- paths ---
+
+    def _path(self, expr: Expr, *, is_free: bool = False) -> Run:
+        """A variable or value with its fields and elements.
+
+        It costs 1, and 1 for each field or element; `is_free` leaves out the first.
+        """
+        get, cost = self._steps(expr)
+        cost -= is_free
+        return _charged(get, cost) if cost else get
+
+    def _steps(self, expr: Expr) -> tuple[Run, int]:
+        """A path without the charge, and its cost."""
+        match expr:
+            case Ident():
+                return _ident(expr.name), 1
+            case Select():
+                operand, cost = self._steps(expr.operand)
+                field = expr.field
+                if expr.is_test:
+                    return (lambda frame: operators.has(operand(frame), field)), cost
+                return (lambda frame: operators.select(operand(frame), field)), cost + 1
+            case Call(function=name) if name in _QUALIFIERS:
+                operand, cost = self._steps(expr.args[0])
+                look, key = _QUALIFIERS[name], self._branch(expr.args[1])
+                return (lambda frame: look(operand(frame), key(frame))), cost + 1
+            case _:
+                return self.compile(expr), 1
+
+    def _branch(self, expr: Expr) -> Run:
+        """An expression where upstream resolves a path without charging its first step."""
+        return self._path(expr, is_free=True) if _is_path(expr) else self.compile(expr)
 
     # --- calls ---
 
     def _call(self, call: Call) -> Run:
         name = call.function
+        if name == syntax.CONDITIONAL:
+            condition, first, second = call.args
+            return _conditional(self.compile(condition), self._branch(first), self._branch(second))
         args = self._all(call.args)
         match name:
             case syntax.AND:
@@ -128,35 +144,40 @@ class Evaluator:
             case syntax.OR:
                 return _decided_by(True, args)
             case syntax.NOT:
-                return _not(args[0])
-            case syntax.CONDITIONAL:
-                return _conditional(*args)
+                return _charged(_not(args[0]), 1)
             case syntax.NEGATE:
                 operand = args[0]
-                return lambda frame: operators.negate(operand(frame))
-            case _ if name in _BINARY:
-                code, (first, second) = _BINARY[name], args
-                return lambda frame: code(first(frame), second(frame))
+                return _charged(lambda frame: operators.negate(operand(frame)), 1)
+            case _ if name in _ARITHMETIC:
+                code, (first, second) = _ARITHMETIC[name], args
+                return _charged(lambda frame: code(first(frame), second(frame)), 1)
+            case syntax.IN if _is_constant_list(call.args[1]):
+                # Upstream looks the element up in a set.
+                return _binary(operators.contains, _free, *args)
+            case _ if name in _METERED:
+                return _binary(_METERED[name], OPERATOR_RULES[name], *args)
             case _ if call.target is None:
                 function = self._table.functions[name].call
             case _:
                 args = (self.compile(call.target), *args)
                 function = self._table.methods[name].call
-        if len(args) == 1:
-            only = args[0]
-            return lambda frame: function(only(frame))
-        return lambda frame: function(*[arg(frame) for arg in args])
+        if name in _CONVERSIONS and len(call.args) == 1 and isinstance(call.args[0], Literal):
+            constant = args[0]  # Upstream converts constants when it compiles.
+            return lambda frame: function(frame, constant(frame))
+        return _call_of(function, call_rule(name), args)
 
     # --- literals ---
 
     def _list(self, expr: ListLiteral) -> Run:
         elements = self._all(expr.elements)
-        if all(isinstance(element, Literal) for element in expr.elements):
+        if _is_constant_list(expr):
             constant = tuple(element(Frame({})) for element in elements)
             return lambda frame: constant
         optional = expr.optional
         if not optional:
-            return lambda frame: tuple([element(frame) for element in elements])
+            return _charged(
+                lambda frame: tuple([element(frame) for element in elements]), LIST_COST
+            )
 
         def run(frame: Frame) -> Value:
             given: list[Value] = []
@@ -164,11 +185,11 @@ class Evaluator:
                 value = element(frame)
                 if position not in optional:
                     given.append(value)
-                elif _unwrapped(value).has_value:
-                    given.append(_unwrapped(value).value)
+                elif unwrapped(value).has_value:
+                    given.append(unwrapped(value).value)
             return tuple(given)
 
-        return run
+        return _charged(run, LIST_COST)
 
     def _map(self, expr: MapLiteral) -> Run:
         keys, values, optional = self._all(expr.keys), self._all(expr.values), expr.optional
@@ -178,15 +199,16 @@ class Evaluator:
             for position, (key, value) in enumerate(zip(keys, values, strict=True)):
                 hashed, given = map_key(key(frame)), value(frame)
                 if position in optional:
-                    if not _unwrapped(given).has_value:
+                    if not unwrapped(given).has_value:
                         continue
-                    given = _unwrapped(given).value
+                    given = unwrapped(given).value
                 if hashed in entries:
                     raise CelError("insert failed: key already exists")
                 entries[hashed] = given
             return entries
 
-        return run
+        is_constant = all(isinstance(part, Literal) for part in (*expr.keys, *expr.values))
+        return run if is_constant else _charged(run, MAP_COST)
 
     # --- names for values ---
 
@@ -208,9 +230,13 @@ class Evaluator:
         is_flat = expr.is_flat
 
         def run(frame: Frame) -> Value:
-            optional = _unwrapped(target(frame))
+            before = frame.cost_left
+            optional = unwrapped(target(frame))
+            frame.charge(1)  # hasValue()
             if not optional.has_value:
                 return NONE
+            # Upstream evaluates the target again for value(), and makes an optional of the result.
+            frame.charge(before - frame.cost_left + (not is_flat))
             outer = frame.variables
             frame.variables = {**outer, variable: optional.value}
             try:
@@ -221,31 +247,54 @@ class Evaluator:
 
         return run
 
-    def _loop(self, expr: Loop) -> Run:
-        range_, body = self.compile(expr.range), self.compile(expr.body)
-        condition = None if expr.condition is None else self.compile(expr.condition)
-        fold = _FOLDS[expr.kind]
-        variables = expr.variables
-        cost = _size(expr.body) + (_size(expr.condition) if expr.condition is not None else 0) + 2
 
-        def run(frame: Frame) -> Value:
-            outer = frame.variables
-            items = _items(range_(frame), len(variables))
-            inner = frame.variables = dict(outer)
+# --- Charges ----------------------------------------------------------------------------------
 
-            def rounds() -> Iterable[tuple[Value, ...]]:
-                for item in items:
-                    frame.charge(cost)
-                    inner.update(zip(variables, item, strict=True))
-                    if condition is None or _as_bool(condition(frame)):
-                        yield item
 
-            try:
-                return fold(rounds(), lambda: body(frame))
-            finally:
-                frame.variables = outer
+def _charged(run: Run, cost: int) -> Run:
+    def charged(frame: Frame) -> Value:
+        frame.cost_left -= cost
+        if frame.cost_left < 0:
+            raise CostError(COST_ERROR)
+        return run(frame)
 
-        return run
+    return charged
+
+
+def _binary(code: Callable[..., Value], rule: Rule, first: Run, second: Run) -> Run:
+    def run(frame: Frame) -> Value:
+        left, right = first(frame), second(frame)
+        frame.cost_left -= rule(frame, left, right)
+        if frame.cost_left < 0:
+            raise CostError(COST_ERROR)
+        return code(frame, left, right)
+
+    return run
+
+
+def _call_of(function: Callable[..., Value], rule: Rule, args: tuple[Run, ...]) -> Run:
+    def run(frame: Frame) -> Value:
+        values = [arg(frame) for arg in args]
+        frame.charge(rule(frame, *values))
+        return function(frame, *values)
+
+    return run
+
+
+def _free(_frame: Frame, _first: Value, _second: Value) -> int:
+    return 0
+
+
+def _is_path(expr: Expr) -> bool:
+    return isinstance(expr, Ident | Select) or (
+        isinstance(expr, Call) and expr.function in _QUALIFIERS
+    )
+
+
+def _is_constant_list(expr: Expr) -> bool:
+    return isinstance(expr, ListLiteral) and all(
+        isinstance(element, Literal) for element in expr.elements
+    )
 
 
 # --- Logic ------------------------------------------------------------------------------------
@@ -267,6 +316,8 @@ def _decided_by(decisive: bool, args: tuple[Run, ...]) -> Run:
         for arg in args:
             try:
                 value = arg(frame)
+            except CostError:
+                raise
             except CelError as caught:
                 error = error or caught
                 continue
@@ -282,130 +333,8 @@ def _decided_by(decisive: bool, args: tuple[Run, ...]) -> Run:
 
 
 def _not(operand: Run) -> Run:
-    return lambda frame: not _as_bool(operand(frame))
+    return lambda frame: not as_bool(operand(frame))
 
 
 def _conditional(condition: Run, first: Run, second: Run) -> Run:
-    return lambda frame: first(frame) if _as_bool(condition(frame)) else second(frame)
-
-
-def _as_bool(value: Value) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise no_overload()
-
-
-def _unwrapped(value: Value) -> OptionalValue:
-    if isinstance(value, OptionalValue):
-        return value
-    raise no_overload()
-
-
-# --- Loops ------------------------------------------------------------------------------------
-
-Rounds = Iterable[tuple[Value, ...]]
-Body = Callable[[], Value]
-
-
-def _items(value: Value, variable_count: int) -> list[tuple[Value, ...]]:
-    """The values of the variables in each round."""
-    if is_list(value):
-        if variable_count == 1:
-            return [(element,) for element in value]
-        return list(enumerate(value))
-    if is_map(value):
-        if variable_count == 1:
-            return [(key,) for key in keys_of(value)]
-        return list(zip(keys_of(value), value.values(), strict=True))
-    raise no_overload()
-
-
-def _quantified(decisive: bool) -> Callable[[Rounds, Body], Value]:
-    def fold(rounds: Rounds, body: Body) -> Value:
-        error: CelError | None = None
-        for _ in rounds:
-            try:
-                value = body()
-            except CelError as caught:
-                if str(caught) == COST_ERROR:
-                    raise
-                error = error or caught
-                continue
-            if value is decisive:
-                return decisive
-            if not isinstance(value, bool):
-                error = error or no_overload()
-        if error is not None:
-            raise error
-        return not decisive
-
-    return fold
-
-
-def _exists_one(rounds: Rounds, body: Body) -> Value:
-    return sum(_as_bool(body()) for _ in rounds) == 1
-
-
-def _mapped(rounds: Rounds, body: Body) -> Value:
-    return tuple([body() for _ in rounds])
-
-
-def _filtered(rounds: Rounds, body: Body) -> Value:
-    return tuple([item[0] for item in rounds if _as_bool(body())])
-
-
-def _transformed_map(rounds: Rounds, body: Body) -> Value:
-    return {map_key(item[0]): body() for item in rounds}
-
-
-def _transformed_entries(rounds: Rounds, body: Body) -> Value:
-    entries: CelMap = {}
-    for _ in rounds:
-        made = body()
-        if not is_map(made):
-            raise no_overload()
-        for key, value in made.items():
-            if key in entries:
-                raise CelError("insert failed: key already exists")
-            entries[key] = value
-    return entries
-
-
-def _sorted_by(rounds: Rounds, body: Body) -> Value:
-    keyed = [(body(), item[0]) for item in rounds]
-    keyed.sort(key=cmp_to_key(lambda first, second: operators.ordering(first[0], second[0])))
-    return tuple([element for _, element in keyed])
-
-
-_FOLDS: Final[dict[LoopKind, Callable[[Rounds, Body], Value]]] = {
-    LoopKind.ALL: _quantified(False),
-    LoopKind.EXISTS: _quantified(True),
-    LoopKind.EXISTS_ONE: _exists_one,
-    LoopKind.MAP: _mapped,
-    LoopKind.FILTER: _filtered,
-    LoopKind.TRANSFORM_MAP: _transformed_map,
-    LoopKind.TRANSFORM_ENTRIES: _transformed_entries,
-    LoopKind.SORT_BY: _sorted_by,
-}
-
-
-def _size(expr: Expr) -> int:
-    """How many steps one evaluation takes; a nested loop counts once, it charges its rounds."""
-    match expr:
-        case Literal() | Ident():
-            return 1
-        case Select():
-            return 1 + _size(expr.operand)
-        case Call():
-            target = 0 if expr.target is None else _size(expr.target)
-            return 1 + target + sum(map(_size, expr.args))
-        case ListLiteral():
-            return 1 + sum(map(_size, expr.elements))
-        case MapLiteral():
-            return 1 + sum(map(_size, (*expr.keys, *expr.values)))
-        case Loop():
-            return 1 + _size(expr.range)
-        case Bind():
-            return 1 + _size(expr.value) + _size(expr.body)
-        case OptionalMap():
-            return 1 + _size(expr.target) + _size(expr.body)
+    return lambda frame: first(frame) if as_bool(condition(frame)) else second(frame)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kubestow.cel.errors import CelError
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.static_types import (
     DYN,
     A,
@@ -25,13 +26,18 @@ _ANYTHING: Final = frozenset((DYN, A, B))
 
 
 class Overload(NamedTuple):
-    """One way to call a function; of a method the first parameter is the target."""
+    """One way to call a function; of a method the first parameter is the target.
+
+    The code of a metered one gets the meter of the evaluation before the arguments: it charges
+    what the size of its arguments does not show.
+    """
 
     name: str
     params: tuple[Type, ...]
     result: Type
     code: Implementation
     is_method: bool = False
+    is_metered: bool = False
 
 
 def function(name: str, params: Sequence[Type], result: Type, code: Implementation) -> Overload:
@@ -40,6 +46,10 @@ def function(name: str, params: Sequence[Type], result: Type, code: Implementati
 
 def method(name: str, params: Sequence[Type], result: Type, code: Implementation) -> Overload:
     return Overload(name, tuple(params), result, code, is_method=True)
+
+
+def metered(overload: Overload) -> Overload:
+    return overload._replace(is_metered=True)
 
 
 class Function:
@@ -64,12 +74,12 @@ class Function:
                 result = given if result is None else joined(result, given)
         return result
 
-    def call(self, *args: Value) -> Value:
+    def call(self, meter: CostMeter, *args: Value) -> Value:
         kinds = tuple(map(type, args))
         code = self._code.get(kinds)
         if code is None:
             code = self._code[kinds] = self._find(args)
-        return code(*args)
+        return code(meter, *args)
 
     def _find(self, args: tuple[Value, ...]) -> Implementation:
         names = [type_name(arg) for arg in args]
@@ -78,13 +88,20 @@ class Function:
                 param in _ANYTHING or param.name == name
                 for param, name in zip(overload.params, names, strict=True)
             ):
-                return overload.code
+                return overload.code if overload.is_metered else _ignoring_meter(overload.code)
         text = f"{NO_OVERLOAD}: {self.name}({', '.join(names)})"
 
         def fail(*_: Value) -> Value:
             raise CelError(text)
 
         return fail
+
+
+def _ignoring_meter(code: Implementation) -> Implementation:
+    def call(_meter: CostMeter, *args: Value) -> Value:
+        return code(*args)
+
+    return call
 
 
 class FunctionTable:

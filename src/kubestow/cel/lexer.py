@@ -1,5 +1,6 @@
 """Text of an expression to tokens."""
 
+import math
 import re
 from collections.abc import Iterator
 from enum import Enum, auto
@@ -25,8 +26,6 @@ class Token(NamedTuple):
     offset: int
 
 
-_DIGITS_MAX: Final = 21  # the largest uint64 has 20
-
 _WORDS: Final[dict[str, object]] = {"true": True, "false": False, "null": None}
 
 _QUOTED: Final = (
@@ -42,6 +41,8 @@ _TOKEN: Final = re.compile(
     r"|(?P<ident>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<symbol>&&|\|\||==|!=|<=|>=|[-+*/%!<>?:.,()\[\]{}])"
 )
+# No literal with more digits is valid, and Python refuses to convert very many.
+_DIGITS_MAX: Final = 30
 _ESCAPE: Final = re.compile(
     r"\\(?:(?P<simple>[abfnrtv\\?\"'`])"
     r"|[xX](?P<hex>[0-9a-fA-F]{2})|u(?P<u4>[0-9a-fA-F]{4})|U(?P<u8>[0-9a-fA-F]{8})"
@@ -84,13 +85,14 @@ def _token(source: str, match: re.Match[str]) -> tuple[Token, int]:
 
 def _number(source: str, match: re.Match[str]) -> object:
     if match["float"] is not None:
-        return float(match.group())
-    digits = match["hex"] or match["int"]
-    is_unsigned = bool(match["hex_u"] or match["int_u"])
-    if len(digits.lstrip("0")) > _DIGITS_MAX:  # Python refuses to read thousands of digits
-        kind = "uint" if is_unsigned else "int"
-        raise located(source, match.start(), f"invalid {kind} literal")
+        double = float(match.group())
+        if math.isinf(double):
+            raise located(source, match.start(), "invalid double literal")
+        return double
+    digits = (match["hex"] or match["int"]).lower().removeprefix("0x")
+    digits = digits.lstrip("0")[:_DIGITS_MAX] or "0"
     number = int(digits, 16 if match["hex"] else 10)
+    is_unsigned = bool(match["hex_u"] or match["int_u"])
     if is_unsigned:
         try:
             return UInt(checked_uint(number))

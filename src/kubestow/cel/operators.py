@@ -11,6 +11,7 @@ from typing import Any, Final
 from kubestow.cel import syntax
 from kubestow.cel.errors import CelError
 from kubestow.cel.functions import Overload, function
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.static_types import (
     BOOL,
     BYTES,
@@ -28,6 +29,7 @@ from kubestow.cel.static_types import (
     optional_of,
 )
 from kubestow.cel.values import (
+    INT_MAX,
     NO_OVERLOAD,
     NONE,
     DefaultMap,
@@ -36,7 +38,9 @@ from kubestow.cel.values import (
     Timestamp,
     UInt,
     Value,
+    checked_duration,
     checked_int,
+    checked_timestamp,
     checked_uint,
     equal,
     find,
@@ -59,10 +63,11 @@ def no_overload() -> CelError:
 # --- Arithmetic -------------------------------------------------------------------------------
 
 
-def add(first: Value, second: Value) -> Value:
-    kinds = (type(first), type(second))
-    if kinds == (tuple, tuple):
-        return first + second  # pyright: ignore[reportOperatorIssue, reportUnknownVariableType]
+def add(meter: CostMeter, first: Value, second: Value) -> Value:
+    if is_list(first) and is_list(second):
+        # Upstream, a list of two lists is made at no cost.
+        meter.work((len(first) + len(second)) >> 1)
+        return first + second
     return _arithmetic(_ADDITIONS, first, second)
 
 
@@ -108,8 +113,10 @@ def _on_uints(compute: Callable[[int, int], int]) -> Callable[[int, int], int]:
     return lambda first, second: UInt(checked_uint(compute(int(first), int(second))))
 
 
-def _times(cls: type[int], compute: Callable[[int, int], int]) -> Callable[[int, int], int]:
-    return lambda first, second: cls(checked_int(compute(int(first), int(second))))
+def _times(
+    checked: Callable[[int], int], compute: Callable[[int, int], int]
+) -> Callable[[int, int], int]:
+    return lambda first, second: checked(compute(int(first), int(second)))
 
 
 def _quotient(first: int, second: int) -> int:
@@ -141,17 +148,17 @@ _ADDITIONS: Final[_Rules] = {
     (float, float): operator.add,
     (str, str): operator.add,
     (bytes, bytes): operator.add,
-    (Timestamp, Duration): _times(Timestamp, operator.add),
-    (Duration, Timestamp): _times(Timestamp, operator.add),
-    (Duration, Duration): _times(Duration, operator.add),
+    (Timestamp, Duration): _times(checked_timestamp, operator.add),
+    (Duration, Timestamp): _times(checked_timestamp, operator.add),
+    (Duration, Duration): _times(checked_duration, operator.add),
 }
 _SUBTRACTIONS: Final[_Rules] = {
     (int, int): _on_ints(operator.sub),
     (UInt, UInt): _on_uints(operator.sub),
     (float, float): operator.sub,
-    (Timestamp, Timestamp): _times(Duration, operator.sub),
-    (Timestamp, Duration): _times(Timestamp, operator.sub),
-    (Duration, Duration): _times(Duration, operator.sub),
+    (Timestamp, Timestamp): _times(checked_duration, operator.sub),
+    (Timestamp, Duration): _times(checked_timestamp, operator.sub),
+    (Duration, Duration): _times(checked_duration, operator.sub),
 }
 _MULTIPLICATIONS: Final[_Rules] = {
     (int, int): _on_ints(operator.mul),
@@ -208,14 +215,14 @@ def ordering(first: Value, second: Value) -> int:
     return 1 if less(second, first) else 0
 
 
-def not_equal(first: Value, second: Value) -> bool:
-    return not equal(first, second)
+def not_equal(meter: CostMeter, first: Value, second: Value) -> bool:
+    return not equal(meter, first, second)
 
 
-def contains(element: Value, container: Value) -> bool:
+def contains(meter: CostMeter, element: Value, container: Value) -> bool:
     """The operator `in`."""
     if is_list(container):
-        return any(equal(element, other) for other in container)
+        return any(equal(meter, element, other) for other in container)
     if is_map(container):
         return map_key(element) in container
     raise no_overload()
@@ -261,9 +268,11 @@ def has(operand: Value, key: Value) -> bool:
 
 
 def _list_index(key: Value) -> int:
-    if is_number(key) and int(key) == key:
-        return int(key)
-    raise CelError(f"unsupported index type '{type_name(key)}' in list")
+    if not is_number(key):
+        raise CelError(f"unsupported index type '{type_name(key)}' in list")
+    if not math.isfinite(key) or int(key) != key or key > INT_MAX:
+        raise CelError(f"unsupported index value {shown(key)} in list")
+    return int(key)
 
 
 # --- Signatures, for the checker --------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable
 from typing import Final, TypeGuard
 
 from kubestow.cel.errors import CelError
+from kubestow.cel.meter import CostMeter
 
 Value = object
 CelList = tuple[Value, ...]
@@ -19,6 +20,9 @@ CelMap = dict[Hashable, Value]
 INT_MAX: Final = 2**63 - 1
 INT_MIN: Final = -(2**63)
 UINT_MAX: Final = 2**64 - 1
+NANOSECONDS: Final = 1_000_000_000
+TIMESTAMP_MIN: Final = -62_135_596_800  # in seconds
+TIMESTAMP_MAX: Final = 253_402_300_799
 NO_OVERLOAD: Final = "no such overload"
 
 
@@ -70,13 +74,6 @@ class OptionalValue:
             raise CelError("optional.none() dereference")
         return self._value
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, OptionalValue) or self.has_value != other.has_value:
-            return False
-        return not self.has_value or equal(self._value, other._value)
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType] -- optional values are no keys
-
 
 NONE: Final = OptionalValue(None, has_value=False)
 
@@ -124,6 +121,7 @@ _TYPE_NAMES: Final[dict[type, str]] = {
     OptionalValue: "optional_type",
 }
 _NUMBERS: Final = frozenset((int, UInt, float))
+_KEYS: Final = frozenset((str, int, UInt, float))
 
 
 def name_type(cls: type, name: str) -> None:
@@ -147,6 +145,19 @@ def checked_uint(number: int) -> int:
     raise CelError("unsigned integer overflow")
 
 
+def checked_timestamp(nanoseconds: int) -> Timestamp:
+    """From the first second of year 1 to the last of year 9999."""
+    if TIMESTAMP_MIN <= nanoseconds // NANOSECONDS <= TIMESTAMP_MAX:
+        return Timestamp(nanoseconds)
+    raise CelError("timestamp overflow")
+
+
+def checked_duration(nanoseconds: int) -> Duration:
+    if INT_MIN <= nanoseconds <= INT_MAX:
+        return Duration(nanoseconds)
+    raise CelError("duration overflow")
+
+
 def is_list(value: Value) -> TypeGuard[CelList]:
     return isinstance(value, tuple)
 
@@ -163,7 +174,7 @@ def map_key(value: Value) -> Hashable:
     """The value as a key. Numbers of different types that are equal are one key."""
     if isinstance(value, bool):
         return BoolKey(value)
-    if isinstance(value, Hashable):
+    if type(value) in _KEYS:
         return value
     raise CelError(f"unsupported key type: {type_name(value)}")
 
@@ -183,17 +194,31 @@ def find(entries: CelMap, key: Value) -> OptionalValue:
     return NONE
 
 
-def equal(first: Value, second: Value) -> bool:
-    """Whether two values are the same. Numbers compare by value, other types only to their own."""
+def equal(meter: CostMeter, first: Value, second: Value) -> bool:
+    """Whether two values are the same. Numbers compare by value, other types only to their own.
+
+    The parts of lists and maps are charged: a short expression can make a value of very many.
+    """
     if is_number(first) and is_number(second):
         return first == second
     if is_list(first) and is_list(second):
-        return len(first) == len(second) and all(map(equal, first, second))
+        if len(first) != len(second):
+            return False
+        return all(_equal_part(meter, *pair) for pair in zip(first, second, strict=True))
     if is_map(first) and is_map(second):
         return first.keys() == second.keys() and all(
-            equal(value, second[key]) for key, value in first.items()
+            _equal_part(meter, value, second[key]) for key, value in first.items()
         )
+    if isinstance(first, OptionalValue) and isinstance(second, OptionalValue):
+        if not (first.has_value and second.has_value):
+            return first.has_value is second.has_value
+        return _equal_part(meter, first.value, second.value)
     return _TYPE_NAMES[type(first)] == _TYPE_NAMES[type(second)] and first == second
+
+
+def _equal_part(meter: CostMeter, first: Value, second: Value) -> bool:
+    meter.work(2)
+    return equal(meter, first, second)
 
 
 def shown(value: Value) -> str:

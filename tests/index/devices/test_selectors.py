@@ -48,6 +48,8 @@ def publish(device: Device, *, allows_lists: bool = False) -> PublishedDevice:
         pytest.param('device.attributes["d.com"].numa == "1"', False, id="B8-types-differ"),
         pytest.param('device.attributes["d.com"].model.includes("a100")', True, id="includes"),
         pytest.param('"domain" in device.capacity', False, id="capacity-domain"),
+        pytest.param(f'"{"a" * 36}!".matches("(a+)+$")', False, id="pattern-that-backtracks"),
+        pytest.param("lists.range(49).includes(47)", True, id="includes-among-the-first"),
         pytest.param('device.capacity["x.io"].size() == 0', True, id="empty-domain"),
     ],
 )
@@ -68,6 +70,17 @@ _NOT_BOOL = "CEL runtime error: CEL result of type"
             'device.attributes["a.com"].x > 1',
             "CEL runtime error: no such key: x",
             id="B13-9-missing-domain",
+        ),
+        pytest.param(
+            "lists.range(49).includes(48)",
+            "CEL runtime error: 'includes' function cannot be applied to lists longer than "
+            "48 values",
+            id="includes-of-too-many",
+        ),
+        pytest.param(
+            "lists.range(300000).all(i, true) || true",
+            "CEL runtime error: operation cancelled: actual cost limit exceeded",
+            id="B8-cost",
         ),
         pytest.param(
             "1",

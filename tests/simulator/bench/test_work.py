@@ -64,7 +64,7 @@ class CallCounter:
         ("SchedulingPreferredPodAffinity", 370),
         ("SchedulingCSIPVs", 420),
         ("SchedulingWithExtendedResource", 420),
-        ("ManyShapes", 750),
+        ("ManyShapes", 765),
     ],
 )
 def test_calls_per_pod(name: str, most: int, percentage: int) -> None:

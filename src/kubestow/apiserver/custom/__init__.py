@@ -4,5 +4,4 @@ definitions   a definition as served resources; follows the definitions in the s
 rules         defaults, status and rules of the definitions themselves
 structural    the schema of a definition: what is kept, what is filled in
 validation    the values that a schema allows
-patterns      regular expressions that take linear time
 """

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.custom.pattern_parser import PatternError
-from kubestow.apiserver.custom.patterns import compiled
 from kubestow.cluster.documents import (
     as_list,
     as_object,
@@ -21,6 +19,7 @@ from kubestow.cluster.documents import (
     replaced_at,
     value_at,
 )
+from kubestow.linear_regex import PatternError, compiled
 
 Errors = Iterator[str]
 

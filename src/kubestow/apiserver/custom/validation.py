@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.custom.patterns import compiled
 from kubestow.cluster.documents import as_list, as_object, is_list, is_object
+from kubestow.linear_regex import compiled
 
 Json = Any  # any JSON value
 Errors = Iterator[str]

@@ -24,12 +24,16 @@ Validate = Callable[[str], list[str]]
 
 
 class Format:
-    """A format by name; `validate` lists the errors of a text."""
+    """A format by name; `validate` lists the errors of a text.
 
-    __slots__ = ("name", "validate")
+    `pattern_size` is what validating costs: as much as a pattern of this length.
+    """
 
-    def __init__(self, name: str, validate: Validate) -> None:
+    __slots__ = ("name", "pattern_size", "validate")
+
+    def __init__(self, name: str, pattern_size: int, validate: Validate) -> None:
         self.name = name
+        self.pattern_size = pattern_size
         self.validate = validate
 
 
@@ -75,21 +79,21 @@ _LABEL_FORMAT: Final = _shape(_LABEL, _LABEL_LENGTH_MAX)
 _OLD_LABEL_FORMAT: Final = _shape(_OLD_LABEL, _LABEL_LENGTH_MAX)
 _SUBDOMAIN_FORMAT: Final = _shape(rf"{_LABEL}(\.{_LABEL})*", _SUBDOMAIN_LENGTH_MAX)
 _FORMATS: Final[dict[str, Format]] = {
-    name: Format(name, validate)
-    for name, validate in (
-        ("dns1123Label", _LABEL_FORMAT),
-        ("dns1123Subdomain", _SUBDOMAIN_FORMAT),
-        ("dns1035Label", _OLD_LABEL_FORMAT),
-        ("dns1123LabelPrefix", _prefix(_LABEL_FORMAT)),
-        ("dns1123SubdomainPrefix", _prefix(_SUBDOMAIN_FORMAT)),
-        ("dns1035LabelPrefix", _prefix(_OLD_LABEL_FORMAT)),
-        ("qualifiedName", qualified_name_errors),
-        ("labelValue", label_value_errors),
-        ("uri", _convertible(parse_url, "URI")),
-        ("uuid", _convertible(UUID, "UUID")),
-        ("byte", _convertible(_base64, "base64")),
-        ("date", _convertible(date.fromisoformat, "date")),
-        ("datetime", _convertible(datetime.fromisoformat, "datetime")),
+    name: Format(name, pattern_size, validate)
+    for name, pattern_size, validate in (
+        ("dns1123Label", 30, _LABEL_FORMAT),
+        ("dns1123Subdomain", 60, _SUBDOMAIN_FORMAT),
+        ("dns1035Label", 30, _OLD_LABEL_FORMAT),
+        ("dns1123LabelPrefix", 30, _prefix(_LABEL_FORMAT)),
+        ("dns1123SubdomainPrefix", 60, _prefix(_SUBDOMAIN_FORMAT)),
+        ("dns1035LabelPrefix", 30, _prefix(_OLD_LABEL_FORMAT)),
+        ("qualifiedName", 60, qualified_name_errors),
+        ("labelValue", 40, label_value_errors),
+        ("uri", 1103, _convertible(parse_url, "URI")),
+        ("uuid", 70, _convertible(UUID, "UUID")),
+        ("byte", 84, _convertible(_base64, "base64")),
+        ("date", 71, _convertible(date.fromisoformat, "date")),
+        ("datetime", 71, _convertible(datetime.fromisoformat, "datetime")),
     )
 }
 

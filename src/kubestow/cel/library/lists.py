@@ -7,7 +7,8 @@ from typing import Final
 
 from kubestow.cel import operators
 from kubestow.cel.errors import CelError
-from kubestow.cel.functions import Overload, function, method
+from kubestow.cel.functions import Overload, function, metered, method
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.operators import less, ordering
 from kubestow.cel.static_types import (
     BOOL,
@@ -42,12 +43,12 @@ def _is_sorted(elements: CelList) -> bool:
     return not any(less(second, first) for first, second in pairwise(elements))
 
 
-def _sum_from(zero: Value) -> Callable[[CelList], Value]:
-    def total(elements: CelList) -> Value:
+def _sum_from(zero: Value) -> Callable[[CostMeter, CelList], Value]:
+    def total(meter: CostMeter, elements: CelList) -> Value:
         # An empty list sums to the zero of its static type; others start with an element.
         result = zero if not elements else elements[0]
         for element in elements[1:]:
-            result = operators.add(result, element)
+            result = operators.add(meter, result, element)
         return result
 
     return total
@@ -66,33 +67,34 @@ def _extreme(name: str, is_better: Callable[[Value, Value], bool]) -> Callable[[
     return pick
 
 
-def _index_of(elements: CelList, wanted: Value) -> int:
-    return next((i for i, element in enumerate(elements) if equal(element, wanted)), -1)
+def _index_of(meter: CostMeter, elements: CelList, wanted: Value) -> int:
+    return next((i for i, element in enumerate(elements) if equal(meter, element, wanted)), -1)
 
 
-def _last_index_of(elements: CelList, wanted: Value) -> int:
-    found = _index_of(elements[::-1], wanted)
+def _last_index_of(meter: CostMeter, elements: CelList, wanted: Value) -> int:
+    found = _index_of(meter, elements[::-1], wanted)
     return -1 if found < 0 else len(elements) - 1 - found
 
 
 # --- The lists extension ----------------------------------------------------------------------
 
 
-def _distinct(elements: CelList) -> CelList:
+def _distinct(meter: CostMeter, elements: CelList) -> CelList:
     kept: list[Value] = []
     for element in elements:
-        if not any(equal(element, other) for other in kept):
+        if not any(equal(meter, element, other) for other in kept):
             kept.append(element)
     return tuple(kept)
 
 
-def _flatten(elements: CelList, depth: int = 1) -> CelList:
+def _flatten(meter: CostMeter, elements: CelList, depth: int = 1) -> CelList:
     if depth < 0:
         raise CelError("level must be non-negative")
     flat: list[Value] = []
+    meter.work(len(elements) + 1)
     for element in elements:
         if is_list(element) and depth > 0:
-            flat.extend(_flatten(element, depth - 1))
+            flat.extend(_flatten(meter, element, depth - 1))
         else:
             flat.append(element)
     return tuple(flat)
@@ -125,16 +127,16 @@ def _sort(elements: CelList) -> CelList:
 # --- Lists as sets ----------------------------------------------------------------------------
 
 
-def _contains_all(elements: CelList, others: CelList) -> bool:
-    return all(operators.contains(other, elements) for other in others)
+def _contains_all(meter: CostMeter, elements: CelList, others: CelList) -> bool:
+    return all(operators.contains(meter, other, elements) for other in others)
 
 
-def _equivalent(first: CelList, second: CelList) -> bool:
-    return _contains_all(first, second) and _contains_all(second, first)
+def _equivalent(meter: CostMeter, first: CelList, second: CelList) -> bool:
+    return _contains_all(meter, first, second) and _contains_all(meter, second, first)
 
 
-def _intersects(first: CelList, second: CelList) -> bool:
-    return any(operators.contains(element, second) for element in first)
+def _intersects(meter: CostMeter, first: CelList, second: CelList) -> bool:
+    return any(operators.contains(meter, element, second) for element in first)
 
 
 def _for_each(
@@ -145,19 +147,22 @@ def _for_each(
 
 LISTS: Final[tuple[Overload, ...]] = (
     *_for_each("isSorted", _SORTABLE, _is_sorted, BOOL),
-    *(method("sum", (list_of(kind),), kind, _sum_from(zero)) for kind, zero in _ZEROS.items()),
+    *(
+        metered(method("sum", (list_of(kind),), kind, _sum_from(zero)))
+        for kind, zero in _ZEROS.items()
+    ),
     *_for_each("min", _SORTABLE, _extreme("min", less)),
     *_for_each("max", _SORTABLE, _extreme("max", operators.greater)),
-    method("indexOf", (list_of(A), A), INT, _index_of),
-    method("lastIndexOf", (list_of(A), A), INT, _last_index_of),
-    method("distinct", (list_of(A),), list_of(A), _distinct),
-    method("flatten", (list_of(list_of(A)),), list_of(A), _flatten),
-    method("flatten", (list_of(DYN), INT), list_of(DYN), _flatten),
+    metered(method("indexOf", (list_of(A), A), INT, _index_of)),
+    metered(method("lastIndexOf", (list_of(A), A), INT, _last_index_of)),
+    metered(method("distinct", (list_of(A),), list_of(A), _distinct)),
+    metered(method("flatten", (list_of(list_of(A)),), list_of(A), _flatten)),
+    metered(method("flatten", (list_of(DYN), INT), list_of(DYN), _flatten)),
     function("lists.range", (INT,), list_of(INT), _range),
     method("reverse", (list_of(A),), list_of(A), _reverse),
     method("slice", (list_of(A), INT, INT), list_of(A), _slice),
     *(method("sort", (list_of(kind),), list_of(kind), _sort) for kind in _SORTABLE),
-    function("sets.contains", (list_of(A), list_of(A)), BOOL, _contains_all),
-    function("sets.equivalent", (list_of(A), list_of(A)), BOOL, _equivalent),
-    function("sets.intersects", (list_of(A), list_of(A)), BOOL, _intersects),
+    metered(function("sets.contains", (list_of(A), list_of(A)), BOOL, _contains_all)),
+    metered(function("sets.equivalent", (list_of(A), list_of(A)), BOOL, _equivalent)),
+    metered(function("sets.intersects", (list_of(A), list_of(A)), BOOL, _intersects)),
 )

@@ -22,6 +22,7 @@ from kubestow.cel.static_types import (
 from kubestow.cel.values import Value, name_type
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_PREFIX_LENGTH: Final = re.compile("0|[1-9][0-9]{0,2}")
 _SCHEME: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*")
 _HOST: Final = re.compile(r"(?P<name>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]*))?")
 
@@ -109,7 +110,7 @@ def _ip(text: str) -> Address:
 def _cidr(text: str) -> Network:
     address, slash, length = text.partition("/")
     message = f'network address parse error during conversion from string: "{text}"'
-    if not slash or not length.isascii() or not length.isdigit() or str(int(length)) != length:
+    if not slash or not _PREFIX_LENGTH.fullmatch(length):
         raise CelError(message)
     try:
         network = Network(_ip(address), int(length))

@@ -1,99 +1,70 @@
-"""Regular expressions in RE2's notation, run by Python's engine.
+"""Regular expressions in RE2's notation, as upstream's."""
 
-The notations differ in a few places, which are rewritten. What RE2 cannot do (lookaround,
-backreferences) is an error here too: an expression must mean the same as upstream.
-"""
-
-import re
-from functools import lru_cache
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from kubestow.cel.errors import CelError
-from kubestow.cel.functions import Overload, method
-from kubestow.cel.static_types import INT, STRING, list_of
+from kubestow.cel.functions import Overload, function, metered, method
+from kubestow.cel.meter import CostMeter
+from kubestow.cel.static_types import BOOL, INT, STRING, list_of
+from kubestow.linear_regex import Pattern, PatternError, compiled
 
-_PIECE: Final = re.compile(
-    r"(?P<escape>\\.)"
-    r"|(?P<posix>\[:(?P<negated>\^?)(?P<name>[a-z]+):\])"
-    r"|(?P<look>\(\?(?:<?[=!]|>|P=|P>|\())"
-    r"|(?P<named>\(\?<(?=[A-Za-z_]))"
-    r"|(?P<other>.)",
-    re.DOTALL,
-)
-_POSIX: Final = {
-    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7f", "blank": r"\t ",
-    "cntrl": r"\x00-\x1f\x7f", "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~",
-    "punct": r"!-/:-@\[-`{-~", "space": r"\t\n\v\f\r ", "upper": "A-Z", "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}  # fmt: skip
+# Steps through the states of a pattern that take as long as one unit of work.
+_STATES_PER_UNIT: Final = 4
+_FIND_WORK: Final = 3  # for each state at each character
+_COMPILE_WORK: Final = 3  # for each character and each state; charged for remembered patterns too
 
 
-def searches(text: str, pattern: str) -> bool:
-    return compiled(pattern).search(text) is not None
+def _matches(meter: CostMeter, text: str, source: str) -> bool:
+    pattern = _compiled(meter, source)
+    # Charged as if no step was remembered: an answer must not depend on earlier ones.
+    meter.work(len(text) * (1 + pattern.size // _STATES_PER_UNIT))
+    return pattern.is_in(text)
 
 
-def _find(text: str, pattern: str) -> str:
-    match = compiled(pattern).search(text)
-    return "" if match is None else match.group()
+def _find(meter: CostMeter, text: str, source: str) -> str:
+    return next(_occurrences(meter, text, source), "")
 
 
-def _find_all(text: str, pattern: str, limit: int = -1) -> tuple[str, ...]:
-    found = [match.group() for match in compiled(pattern).finditer(text)]
-    return tuple(found if limit < 0 else found[:limit])
+def _find_all(meter: CostMeter, text: str, source: str, limit: int = -1) -> tuple[str, ...]:
+    found = _occurrences(meter, text, source)
+    return tuple(found if limit < 0 else islice(found, limit))
 
 
-@lru_cache(256)
-def compiled(pattern: str) -> re.Pattern[str]:
+def _occurrences(meter: CostMeter, text: str, source: str) -> Iterator[str]:
+    """Matches that do not overlap; an empty one does not follow another immediately."""
+    pattern = _compiled(meter, source)
+    position, end_before = 0, -1
+
+    def spend(state_count: int) -> None:
+        meter.work(_FIND_WORK * state_count)
+
+    while position <= len(text):
+        found = pattern.find(text, position, spend=spend)
+        if found is None:
+            return
+        start, end = found
+        if end > position or start != end_before:
+            yield text[start:end]
+        position = max(end, position + 1)
+        end_before = end
+
+
+def _compiled(meter: CostMeter, source: str) -> Pattern:
     try:
-        return re.compile(_rewritten(pattern), re.ASCII)
-    except re.error as error:
+        pattern = compiled(source)
+    except PatternError as error:
+        meter.work(_COMPILE_WORK * len(source))
         raise CelError(f"error parsing regexp: {error}") from error
-
-
-def _rewritten(pattern: str) -> str:
-    pieces: list[str] = []
-    in_class = False
-    is_multiline = bool(re.match(r"\(\?[a-z]*m", pattern))
-    for match in _PIECE.finditer(pattern):
-        piece = match.group()
-        if match["escape"]:
-            piece = _escape(piece, pattern, in_class=in_class)
-        elif match["posix"] and in_class:
-            piece = _POSIX.get(match["name"], "")
-            if not piece or match["negated"]:
-                raise CelError(f"error parsing regexp: invalid character class range: `{pattern}`")
-        elif match["look"] and not in_class:
-            text = f"invalid or unsupported Perl syntax: `{piece}`"
-            raise CelError(f"error parsing regexp: {text}")
-        elif match["named"] and not in_class:
-            piece = "(?P<"
-        elif piece == "$" and not in_class and not is_multiline:
-            piece = r"\Z"  # Python's `$` also matches before a line break at the end
-        elif piece == "[" and in_class:
-            piece = r"\["
-        if piece == "[":
-            in_class = True
-        elif piece == "]" and in_class and pieces[-1] not in ("[", "[^"):
-            in_class = False
-        elif piece == "^" and pieces and pieces[-1] == "[":
-            pieces[-1] = "[^"
-            continue
-        pieces.append(piece)
-    return "".join(pieces)
-
-
-def _escape(piece: str, pattern: str, *, in_class: bool) -> str:
-    if piece == r"\z":
-        return r"\Z"
-    if piece[1].isdigit() and piece[1] != "0" and not in_class:
-        raise CelError(f"error parsing regexp: invalid escape sequence: `{piece}`")
-    if piece in (r"\pL", r"\PL", r"\p", r"\P", r"\C", r"\Q", r"\E"):
-        raise CelError(f"error parsing regexp: invalid escape sequence: `{pattern}`")
-    return piece
+    meter.work(_COMPILE_WORK * (len(source) + pattern.size))
+    return pattern
 
 
 REGEX: Final[tuple[Overload, ...]] = (
-    method("find", (STRING, STRING), STRING, _find),
-    method("findAll", (STRING, STRING), list_of(STRING), _find_all),
-    method("findAll", (STRING, STRING, INT), list_of(STRING), _find_all),
+    metered(method("matches", (STRING, STRING), BOOL, _matches)),
+    metered(function("matches", (STRING, STRING), BOOL, _matches)),
+    metered(method("find", (STRING, STRING), STRING, _find)),
+    metered(method("findAll", (STRING, STRING), list_of(STRING), _find_all)),
+    metered(method("findAll", (STRING, STRING, INT), list_of(STRING), _find_all)),
 )

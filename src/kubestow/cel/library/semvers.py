@@ -12,11 +12,12 @@ from kubestow.cel.values import name_type
 
 _PART_NAMES: Final = ("major", "minor", "patch")
 _NUMBER_MAX: Final = 2**64 - 1
+_DIGITS_MAX: Final = 20  # of the largest number; Python refuses to convert very many
 _IDENTIFIER: Final = re.compile("[0-9A-Za-z-]+")
 _DIGITS: Final = re.compile("[0-9]+")
 
-# Numbers come before words, and compare as numbers.
-Identifier = tuple[int, int, str]
+# Numbers come before words, and compare as numbers: by their length first.
+Identifier = tuple[bool, int, str]
 
 
 @total_ordering
@@ -70,7 +71,7 @@ def _number(name: str, text: str) -> int:
         raise CelError(f'Invalid character(s) found in {name} number "{text}"')
     if len(text) > 1 and text[0] == "0":
         raise CelError(f'{name.capitalize()} number must not contain leading zeroes "{text}"')
-    if int(text) > _NUMBER_MAX:
+    if len(text) > _DIGITS_MAX or int(text) > _NUMBER_MAX:
         raise CelError(f'strconv.ParseUint: parsing "{text}": value out of range')
     return int(text)
 
@@ -85,7 +86,8 @@ def _check_identifier(text: str, what: str, *, is_numeric_strict: bool) -> None:
 
 
 def _identifier(text: str) -> Identifier:
-    return (0, int(text), "") if _DIGITS.fullmatch(text) else (1, 0, text)
+    is_number = _DIGITS.fullmatch(text) is not None
+    return not is_number, len(text) if is_number else 0, text
 
 
 def _normalized(text: str) -> str:

@@ -3,14 +3,13 @@
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubestow.api.duration import parse_duration
 from kubestow.cel.errors import CelError
 from kubestow.cel.functions import Overload, function, method
-from kubestow.cel.library.regex import searches
 from kubestow.cel.static_types import (
     BOOL,
     BYTES,
@@ -29,17 +28,22 @@ from kubestow.cel.static_types import (
     map_of,
 )
 from kubestow.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NANOSECONDS,
+    UINT_MAX,
     Duration,
     Timestamp,
     TypeValue,
     UInt,
     Value,
     checked_int,
+    checked_timestamp,
     checked_uint,
     type_name,
 )
 
-NANOSECONDS: Final = 1_000_000_000
+_DIGITS_MAX: Final = 20  # of a 64-bit number; Python refuses to convert very many
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _UNSIGNED: Final = re.compile(r"[0-9]+")
 _FLOAT: Final = re.compile(
@@ -49,8 +53,10 @@ _BOOLS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
 }
-_TIME: Final = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d+))?(Z|[+-]\d{2}:\d{2})")
-_OFFSET: Final = re.compile(r"([+-])?(\d{2}):(\d{2})")
+_TIME: Final = re.compile(
+    r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d+))?(Z|[+-]\d{2}:\d{2})", re.ASCII
+)
+_OFFSET_PART: Final = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 # --- Conversions ------------------------------------------------------------------------------
@@ -61,8 +67,11 @@ def conversion_error(value: Value, kind: str) -> CelError:
 
 
 def _int_of_string(text: str) -> int:
-    if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
-        return int(text)
+    digits = text.lstrip("+-0") or "0"
+    if _INTEGER.fullmatch(text) and len(digits) <= _DIGITS_MAX:
+        number = -int(digits) if text[0] == "-" else int(digits)
+        if INT_MIN <= number <= INT_MAX:
+            return number
     raise conversion_error(text, "int")
 
 
@@ -85,8 +94,9 @@ def _uint_of_int(number: int) -> UInt:
 
 
 def _uint_of_string(text: str) -> UInt:
-    if _UNSIGNED.fullmatch(text) and int(text) < 2**64:
-        return UInt(text)
+    digits = text.lstrip("0") or "0"
+    if _UNSIGNED.fullmatch(text) and len(digits) <= _DIGITS_MAX and int(digits) <= UINT_MAX:
+        return UInt(digits)
     raise conversion_error(text, "uint")
 
 
@@ -180,11 +190,11 @@ def _timestamp_of_string(text: str) -> Timestamp:
     except ValueError as error:
         raise conversion_error(text, "google.protobuf.Timestamp") from error
     nanos = int((match[2] or "0").ljust(9, "0")[:9])
-    return Timestamp(int(whole.timestamp()) * NANOSECONDS + nanos)
+    return checked_timestamp(int(whole.timestamp()) * NANOSECONDS + nanos)
 
 
 def _timestamp_of_int(seconds: int) -> Timestamp:
-    return Timestamp(seconds * NANOSECONDS)
+    return checked_timestamp(seconds * NANOSECONDS)
 
 
 def _duration_of_string(text: str) -> Duration:
@@ -273,8 +283,6 @@ _TEXTS: Final[tuple[Overload, ...]] = (
     _text_test("startsWith", str.startswith),
     _text_test("endsWith", str.endswith),
     _text_test("contains", lambda text, part: part in text),
-    _text_test("matches", searches),
-    function("matches", (STRING, STRING), BOOL, searches),
 )
 
 
@@ -285,14 +293,32 @@ def _utc(seconds: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
 
 
-def _zone(name: str) -> timezone | ZoneInfo:
-    match = _OFFSET.fullmatch(name)
-    if match is not None:
-        minutes = int(match[2]) * 60 + int(match[3])
-        return timezone(timedelta(minutes=-minutes if match[1] == "-" else minutes))
+def _in_zone(moment: Timestamp, zone: str) -> datetime:
+    """The moment on the clocks of a zone: one with a name, or an offset of any size."""
+    try:
+        if ":" in zone:
+            return _utc(int(moment) // NANOSECONDS) + _offset(zone)
+        return _utc(int(moment) // NANOSECONDS).astimezone(_named_zone(zone))
+    except OverflowError as error:
+        raise CelError("timestamp overflow") from error
+
+
+def _offset(zone: str) -> timedelta:
+    hours, _, minutes = zone.partition(":")
+    for part in (hours, minutes):
+        if not _OFFSET_PART.fullmatch(part):
+            raise CelError(f'strconv.Atoi: parsing "{part}": invalid syntax')
+    sign = -1 if zone.startswith("-") else 1
+    return timedelta(minutes=int(hours) * 60 + sign * int(minutes))
+
+
+def _named_zone(name: str) -> tzinfo:
+    if name in ("", "UTC"):
+        return UTC
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
+    # OSError: the name of a folder, or one that is too long.
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise CelError(f"unknown time zone {name}") from error
 
 
@@ -324,7 +350,7 @@ def _part(name: str, read: Callable[[datetime], int]) -> list[Overload]:
         return read(_utc(int(moment) // NANOSECONDS))
 
     def in_zone(moment: Timestamp, zone: str) -> int:
-        return read(_utc(int(moment) // NANOSECONDS).astimezone(_zone(zone)))
+        return read(_in_zone(moment, zone))
 
     return [
         method(name, (TIMESTAMP,), INT, in_utc),

@@ -4,8 +4,9 @@ import re
 from typing import Final
 
 from kubestow.cel.errors import CelError
-from kubestow.cel.functions import Overload, function, method
+from kubestow.cel.functions import Overload, function, metered, method
 from kubestow.cel.library.standard import text_of
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.static_types import DYN, INT, STRING, list_of
 from kubestow.cel.values import (
     CelList,
@@ -27,7 +28,9 @@ _QUOTES: Final = {
     "\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v",
     "\\": r"\\", '"': r"\"",
 }  # fmt: skip
-_VERB: Final = re.compile(r"%(?:(?P<percent>%)|(?:\.(?P<precision>\d+))?(?P<verb>[a-zA-Z]))")
+_PRECISION_DIGITS_MAX: Final = 7
+_ELEMENT_WORK: Final = 3  # for each element that `%s` writes
+_VERB: Final = re.compile(r"%(?:(?P<percent>%)|(?:\.(?P<precision>[0-9]+))?(?P<verb>[a-zA-Z]))")
 
 
 def _out_of_range(index: int) -> CelError:
@@ -99,7 +102,7 @@ def _quote(text: str) -> str:
 # --- format -----------------------------------------------------------------------------------
 
 
-def _format(template: str, args: CelList) -> str:
+def _format(meter: CostMeter, template: str, args: CelList) -> str:
     remaining = iter(args)
     count = 0
 
@@ -110,7 +113,9 @@ def _format(template: str, args: CelList) -> str:
         if count >= len(args):
             raise CelError(f"index {count} out of range")
         count += 1
-        return _formatted(match["verb"], match["precision"], next(remaining))
+        text = _formatted(meter, match["verb"], match["precision"], next(remaining))
+        meter.make(len(text))
+        return text
 
     text = _VERB.sub(replace, template)
     if count < len(args):
@@ -118,11 +123,11 @@ def _format(template: str, args: CelList) -> str:
     return text
 
 
-def _formatted(verb: str, precision: str | None, value: Value) -> str:
-    digits = 6 if precision is None else int(precision)
+def _formatted(meter: CostMeter, verb: str, precision: str | None, value: Value) -> str:
+    digits = 6 if precision is None else _precision(meter, precision)
     match verb:
         case "s":
-            return _as_text(value)
+            return _as_text(meter, value)
         case "d" if type(value) in (int, UInt):
             return str(value)
         case "f" | "e" if is_number(value):
@@ -139,6 +144,14 @@ def _formatted(verb: str, precision: str | None, value: Value) -> str:
             raise CelError(f'could not parse formatting clause: unrecognized clause "{verb}"')
 
 
+def _precision(meter: CostMeter, text: str) -> int:
+    if len(text.lstrip("0")) > _PRECISION_DIGITS_MAX:
+        raise CelError(f"error while converting precision to integer: {text[:80]}: out of range")
+    meter.make(int(text))
+    meter.work(int(text))  # far slower than copying
+    return int(text)
+
+
 def _hexadecimal(verb: str, value: Value) -> str:
     if type(value) in (int, UInt):
         return f"{value:{verb}}"
@@ -153,14 +166,24 @@ def _not_formattable(verb: str, value: Value) -> CelError:
     return CelError(f"error during formatting: %{verb} clause cannot be used on {type_name(value)}")
 
 
-def _as_text(value: Value) -> str:
+def _as_text(meter: CostMeter, value: Value) -> str:
+    """As `%s` writes it. A short expression can make a value of very many parts."""
     if value is None:
         return "null"
     if is_list(value):
-        return f"[{', '.join(map(_as_text, value))}]"
+        text = f"[{', '.join(_as_text(meter, element) for element in value)}]"
+        meter.make(len(text))
+        meter.work(_ELEMENT_WORK * len(value))
+        return text
     if is_map(value):
-        entries = zip(keys_of(value), value.values(), strict=True)
-        return f"{{{', '.join(sorted(f'{_as_text(k)}: {_as_text(v)}' for k, v in entries))}}}"
+        meter.work(_ELEMENT_WORK * len(value))
+        entries = [
+            f"{_as_text(meter, key)}: {_as_text(meter, entry)}"
+            for key, entry in zip(keys_of(value), value.values(), strict=True)
+        ]
+        text = f"{{{', '.join(sorted(entries))}}}"
+        meter.make(len(text))
+        return text
     if isinstance(value, TypeValue):
         return value.name
     if isinstance(value, str | bytes | bool | int | float | Timestamp | Duration):
@@ -185,6 +208,6 @@ STRINGS: Final[tuple[Overload, ...]] = (
     method("substring", (STRING, INT), STRING, _substring),
     method("substring", (STRING, INT, INT), STRING, _substring),
     method("trim", (STRING,), STRING, str.strip),
-    method("format", (STRING, list_of(DYN)), STRING, _format),
+    metered(method("format", (STRING, list_of(DYN)), STRING, _format)),
     function("strings.quote", (STRING,), STRING, _quote),
 )

@@ -9,21 +9,28 @@ from typing import Final
 
 from kubestow.api.device import DeviceAttribute
 from kubestow.cel import CelError, CompileError, Environment, Program, Value
-from kubestow.cel.functions import method
+from kubestow.cel.functions import metered, method
 from kubestow.cel.library.semvers import Semver, parse_semver
+from kubestow.cel.meter import CostMeter
 from kubestow.cel.operators import contains
 from kubestow.cel.static_types import BOOL, DYN, QUANTITY, STRING, A, Type, list_of, map_of
-from kubestow.cel.values import CelMap, DefaultMap, equal, type_name
+from kubestow.cel.values import CelList, CelMap, DefaultMap, equal, type_name
 from kubestow.index.devices.inventory import PublishedDevice
 
 PROGRAMS_MAX: Final = 1024
 # Expressions whose answers are kept with each device; beyond it, all are evaluated again. Any claim
 # may have a different one.
 MATCHES_MAX: Final = 64
+INCLUDES_MAX: Final = 48  # values of a list that `includes` looks at, as upstream
 
 
-def _includes(values: Value, wanted: Value) -> bool:
-    return contains(wanted, values)
+def _includes(meter: CostMeter, values: CelList, wanted: Value) -> bool:
+    if contains(meter, wanted, values[:INCLUDES_MAX]):
+        return True
+    if len(values) > INCLUDES_MAX:
+        text = f"'includes' function cannot be applied to lists longer than {INCLUDES_MAX} values"
+        raise CelError(text)
+    return False
 
 
 _DEVICE: Final = Type("kubernetes.DRADevice")
@@ -38,8 +45,8 @@ _ENVIRONMENT: Final = Environment(
         }
     },
     functions=(
-        method("includes", (list_of(A), A), BOOL, _includes),
-        method("includes", (A, A), BOOL, equal),
+        metered(method("includes", (list_of(A), A), BOOL, _includes)),
+        metered(method("includes", (A, A), BOOL, equal)),
     ),
 )
 
