@@ -16,6 +16,7 @@ from kubestow.engine.handlers import EventHandlers
 from kubestow.plugins.default_binder import DefaultBinder
 from kubestow.queue.in_flight import InFlight
 from kubestow.queue.queue import SchedulingQueue
+from kubestow.service.leadership import Leadership
 from kubestow.testing.faults.plan import make_plan
 from kubestow.testing.faults.simulation import run_plan
 
@@ -109,7 +110,7 @@ BUGS = (
     Bug("unseen deletions are ignored", EventHandlers, "pod_deleted_unseen", _nothing, 0),
     Bug("bound pods stay in the queue", EventHandlers, "pod_updated", _ignores_assignment, 45),
     Bug("a lease is never lost", LeaderElector, "_renew_in_time", _always_renewed, 0),
-    Bug("a paused leader goes on binding", LeaderElector, "wait_valid", _returns, 134),
+    Bug("a paused leader goes on binding", Leadership, "wait_valid", _returns, 134),
     Bug("assumed pods are not confirmed", Cache, "add_pod", _confirms_nothing, 0),
 )
 
