@@ -156,6 +156,11 @@ class WatchGroup:
         """Read one more watch. Not while `wait` waits."""
         self._watches.append(watch)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no watch left to read."""
+        return not self._watches
+
     def drop_closed(self) -> None:
         """Read ended watches no longer, of which every event was read: `wait` would not wait."""
         self._watches = [watch for watch in self._watches if not watch.is_closed]
