@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -11,13 +11,27 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
+import numpy as np
 import typer
 
+from kubestow.clock import SystemClock
+from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.errors import InputError, KubestowError
+from kubestow.framework.profile import Profile
 from kubestow.service.commands.bench_soak import run_soak
+from kubestow.service.metrics.catalogue import SchedulerCatalogue
+from kubestow.service.metrics.recorders import SchedulerRecorder
+from kubestow.service.metrics.registry import MetricsRegistry
 from kubestow.service.output import Table, progress_bar, stderr, stdout
 from kubestow.service.sampling_profiler import SamplingProfiler
-from kubestow.simulator.bench import WORKLOADS, Measurement, Workload, measure
+from kubestow.simulator.bench import (
+    ALL_WORKLOADS,
+    WORKLOADS,
+    Measurement,
+    Workload,
+    measure,
+    plain_name,
+)
 from kubestow.simulator.bench.upstream import UPSTREAM, scaled
 
 # About how many pods of a workload `--check` compares.
@@ -142,7 +156,9 @@ def _choose(pattern: str) -> list[Workload]:
         wanted = re.compile(pattern)
     except re.error as error:
         raise InputError(f'--workload: "{pattern}" is no regular expression: {error}') from error
-    chosen = [one for one in WORKLOADS if wanted.search(one.name)]
+    chosen = [one for one in ALL_WORKLOADS if wanted.search(one.name)]
+    if not pattern:
+        chosen = list(WORKLOADS)
     if not chosen:
         names = ", ".join(one.name for one in WORKLOADS)
         raise InputError(f'--workload: nothing matches "{pattern}"; there are {names}')
@@ -158,7 +174,7 @@ def _run(
     *,
     in_process: bool,
 ) -> Measurement:
-    index = WORKLOADS.index(workload)
+    index = ALL_WORKLOADS.index(workload)
     check_every = max(pods // CHECKED_PODS, 1) if check else 0
     arguments = (index, percent, nodes, pods, check_every)
     if in_process:
@@ -176,16 +192,29 @@ def _measure(
     index: int, percent: int, nodes: int | None, pods: int, check_every: int
 ) -> Measurement:
     return measure(
-        WORKLOADS[index], percentage=percent, nodes=nodes, pods=pods, check_every=check_every
+        ALL_WORKLOADS[index],
+        percentage=percent,
+        nodes=nodes,
+        pods=pods,
+        check_every=check_every,
+        make_metrics=_recorder,
     )
 
 
+def _recorder(profiles: Mapping[str, Profile]) -> SchedulerRecorder:
+    """The metrics of `kubestow run`."""
+    catalogue = SchedulerCatalogue(MetricsRegistry(), DEFAULT_GATES)
+    recorder = SchedulerRecorder(catalogue, SystemClock(), np.random.default_rng(0))
+    recorder.count_evaluations(profiles)
+    return recorder
+
+
 def _report(measurement: Measurement) -> BenchReport:
-    own_size = next(one.nodes for one in WORKLOADS if one.name == measurement.workload)
+    own_size = next(one.nodes for one in ALL_WORKLOADS if one.name == measurement.workload)
     percentage = measurement.percentage_of_nodes_to_score
     if measurement.nodes != own_size or percentage not in (0, 100):
         return BenchReport(measurement=measurement, upstream_pods_per_s=None, ratio=None)
-    baseline = UPSTREAM[measurement.workload]
+    baseline = UPSTREAM[plain_name(measurement.workload)]
     upstream = scaled(
         baseline.all_nodes if percentage else baseline.adaptive, measurement.calibration_ms / 1000
     )

@@ -147,17 +147,21 @@ class SchedulerRecorder:
 
     def observe(self, scheduler: Scheduler) -> None:
         """Publish the cache size and running bindings of this scheduler, too."""
-        for name, profile in scheduler.profiles.items():
+        self.count_evaluations(scheduler.profiles)
+        self.catalogue.cache_size.refresh = lambda: self._write_cache_size(scheduler)
+        self.catalogue.goroutines.refresh = lambda: self.catalogue.goroutines.labels("binding").set(
+            scheduler.binder.running_count
+        )
+
+    def count_evaluations(self, profiles: Mapping[str, Profile]) -> None:
+        """Count how often each plugin of these profiles is asked."""
+        for name, profile in profiles.items():
             self._evaluations[name] = _Evaluations(profile)
             self._no_hints[name] = self.catalogue.batch_attempts.labels(name, "no_hint")
             for result in (SCHEDULED, UNSCHEDULABLE, ERROR):
                 self.attempt(result, name)
         self.catalogue.plugin_evaluations.refresh = self._write_evaluations
         self.catalogue.plugin_evaluations.forget = self._forget_evaluations
-        self.catalogue.cache_size.refresh = lambda: self._write_cache_size(scheduler)
-        self.catalogue.goroutines.refresh = lambda: self.catalogue.goroutines.labels("binding").set(
-            scheduler.binder.running_count
-        )
 
     # --- attempts ---
 

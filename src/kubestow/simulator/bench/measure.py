@@ -1,13 +1,14 @@
 """Runs a workload the way the upstream figures were taken (spec 10 §6.1).
 
-Timed, per pod: the snapshot is refreshed, the pod is decided on, and if it fits it is assumed and
-reserved. Not timed: the queue, binding, the API. PreBind runs too, so that the objects it writes
-are there for the next pod. A pod that has to evict others takes two cycles, both timed; its victims
-are removed in between.
+Timed, per pod, is what `kubestow run` does from the queue to Reserve: the attempt is metered, the
+snapshot is refreshed, the pod is decided on, and if it fits it is assumed and reserved. Whatever is
+derived from a pod is derived in that time. Not timed: the queue, binding, the API. PreBind runs
+too, so that the objects it writes are there for the next pod. A pod that has to evict others takes
+two cycles, both timed; its victims are removed in between.
 """
 
 import resource
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -27,8 +28,11 @@ from kubestow.cluster.resources import Subresource
 from kubestow.config.profile import ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
+from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import build_profiles
+from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.handle import Handle, NoEvents
+from kubestow.framework.metrics import RESERVE
 from kubestow.framework.plugin import PostFilterResult
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import run_reserve
@@ -42,6 +46,9 @@ T = TypeVar("T", bound=ApiObject)
 
 # Upstream's figures end a run after about this long.
 TIMED_S_MAX: Final = 20.0
+
+# The default of `--attempt-budget`.
+BUDGET_S: Final = 10.0
 
 # How often the speed of the machine is sampled, in timed seconds.
 CALIBRATE_EVERY_S: Final = 0.02
@@ -71,11 +78,26 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     differing: int = 0
 
 
+MetricsFactory = Callable[[Mapping[str, Profile]], SchedulerMetrics]
+
+
+def no_metrics(profiles: Mapping[str, Profile]) -> SchedulerMetrics:
+    return NO_SCHEDULER_METRICS
+
+
 class Bench:
     """The deciding part of a scheduler, with the workload's cluster."""
 
-    def __init__(self, cluster: Cluster, *, percentage: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        percentage: int,
+        clock: Clock,
+        make_metrics: MetricsFactory = no_metrics,
+    ) -> None:
         self.clock = clock
+        self._timer = AttemptTimer(clock.monotonic_s, budget_s=BUDGET_S, count_slow=_ignore_slow)
         self.cache = Cache()
         self.objects = ClusterObjects()
         self.nominator = Nominator(find=self._find, pod_lister=self.objects.pods.get)
@@ -90,28 +112,36 @@ class Bench:
         plugins = _Plugins(self.objects, self.nominator, clock)
         self.snapshot = plugins.snapshot
         self.profile = plugins.profile
+        self._metrics = plugins.metered(make_metrics)
         self.decider = Decider(
-            self.snapshot, self.nominator, percentage_of_nodes_to_score=percentage
+            self.snapshot,
+            self.nominator,
+            percentage_of_nodes_to_score=percentage,
+            timer=self._timer,
         )
 
     def enqueue(self, pod: Pod) -> PodInfo:
         """Add a new pod, as the queue does."""
         info = PodInfo(pod)
-        # The queue computes the pod's derived values; they are not part of a cycle.
-        _ = (info.shape, info.accounted, info.host_ports, info.pvc_keys, info.pod_class)
         self.objects.pods.put(pod)
         self._waiting[info.key] = info
         return info
 
     def cycle(self, pod: PodInfo) -> Decision:
         """One scheduling cycle: the timed part."""
+        meter = self._metrics.start_attempt(self.profile.name, keeps_timings=False)
         self.snapshot.refresh(self.cache)
-        decision = self.decider.decide(self.profile, pod)
+        decision = self.decider.decide(self.profile, pod, meter)
+        meter.algorithm_ended()
+        self._metrics.decided(decision)
         if decision.is_scheduled:
             assumed = pod.assigned_to(decision.node_name)
             self.cache.assume_pod(assumed)
             self.nominator.delete(pod.pod)
-            run_reserve(self.profile, decision.state, assumed, decision.node_name)
+            meter.resume()
+            self._timer.resume()
+            status = run_reserve(self.profile, decision.state, assumed, decision.node_name)
+            meter.point_ended(RESERVE, status)
         return decision
 
     def decide_from_scratch(self, pod: PodInfo) -> Decision:
@@ -169,8 +199,13 @@ class _Plugins:
         )
         self._handle.nominator = nominator
         self._handle.activate = _ignore
-        profiles = build_profiles([ProfileConfig()], REGISTRY, lambda _: self._handle)
-        self.profile: Profile = profiles[DEFAULT_SCHEDULER_NAME]
+        self._profiles = build_profiles([ProfileConfig()], REGISTRY, lambda _: self._handle)
+        self.profile: Profile = self._profiles[DEFAULT_SCHEDULER_NAME]
+
+    def metered(self, make_metrics: MetricsFactory) -> SchedulerMetrics:
+        """Metrics of these plugins, to which they report as well."""
+        self._handle.metrics = make_metrics(self._profiles)
+        return self._handle.metrics
 
 
 def _copied(objects: ClusterObjects) -> ClusterObjects:
@@ -187,6 +222,7 @@ def measure(
     nodes: int | None = None,
     pods: int | None = None,
     check_every: int = 0,
+    make_metrics: MetricsFactory = no_metrics,
     on_pod: Callable[[], None] | None = None,
 ) -> Measurement:
     """Build the workload and time it. `check_every` n compares every n-th decision."""
@@ -196,7 +232,7 @@ def measure(
             nodes or workload.nodes, workload.init_pods, pods or workload.measured_pods
         )
         started_s = clock.monotonic_s()
-        bench = Bench(cluster, percentage=percentage, clock=clock)
+        bench = Bench(cluster, percentage=percentage, clock=clock, make_metrics=make_metrics)
         bench.snapshot.refresh(bench.cache)
         load_s = clock.monotonic_s() - started_s
     for pod in cluster.scheduled_first:
@@ -328,6 +364,10 @@ def _finish(work: Coroutine[Any, Any, Status | None]) -> Status | None:
 
 def _never_run(work: Coroutine[Any, Any, None]) -> None:
     work.close()
+
+
+def _ignore_slow(plugin: str, point: str) -> None:
+    """The log has it."""
 
 
 def _ignore(pods: Iterable[Pod]) -> None:
