@@ -9,7 +9,7 @@ Invariant: derived values never depend on `spec.nodeName`, so they survive `assi
 Not here: how requests add up (`requests`), how terms are matched over all pods (`plugins`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
@@ -27,7 +27,7 @@ from kubestow.api.pod import (
     priority_of,
 )
 from kubestow.api.pod import WeightedPodAffinityTerm as WeightedApiTerm
-from kubestow.api.pod_shape import PodShape
+from kubestow.api.pod_shape import PodShape, full_shape
 from kubestow.api.ports import HostPort, host_ports
 from kubestow.api.requests import AccountedRequest, accounted_request
 
@@ -73,8 +73,11 @@ class PodInfo:
         """A copy whose pod is assigned to that node, with the derived values."""
         copy = PodInfo(assign(self.pod, node_name))
         copy._terms = self._terms
-        copy._accounted = self._accounted
-        copy._host_ports = self._host_ports
+        if self._shape is None:
+            copy._accounted = self._accounted
+            copy._host_ports = self._host_ports
+        else:
+            copy._accounted, copy._host_ports = self.accounted, self.host_ports
         copy._pvc_keys = self._pvc_keys
         copy._pod_class = self._pod_class
         copy._required_node_affinity = self._required_node_affinity
@@ -84,13 +87,17 @@ class PodInfo:
     def accounted(self) -> AccountedRequest:
         """What the pod takes from its node (spec 01 §3.2, view A)."""
         if self._accounted is None:
-            self._accounted = accounted_request(self.pod)
+            shape = self._shape
+            self._accounted = (
+                accounted_request(self.pod) if shape is None else shape.accounted(self.pod)
+            )
         return self._accounted
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
         if self._host_ports is None:
-            self._host_ports = host_ports(self.pod)
+            shape = self._shape
+            self._host_ports = host_ports(self.pod) if shape is None else shape.host_ports(self.pod)
         return self._host_ports
 
     @property
@@ -113,10 +120,15 @@ class PodInfo:
 
     @property
     def shape(self) -> PodShape:
-        """The pod's shape: one object for all pods with equal specs (`pod_shape`)."""
+        """One object for all pods that rules about one node treat alike (`pod_shape`)."""
         if self._shape is None:
             self._shape = PodShape.of(self.pod)
         return self._shape
+
+    @property
+    def full_shape(self) -> Hashable:
+        """Equal for pods that differ in names, claims and priority only."""
+        return full_shape(self.pod, self.shape)
 
     @property
     def required_node_affinity(self) -> RequiredNodeAffinity:
@@ -258,6 +270,8 @@ _Term = TypeVar("_Term", AffinityTerm, WeightedTerm)
 
 def pvc_keys(pod: Pod) -> tuple[str, ...]:
     """`namespace/claim` per volume with a claim; generic ephemeral volumes do not count."""
+    if not pod.spec.volumes:
+        return ()
     return tuple(
         f"{pod.metadata.namespace}/{volume.persistent_volume_claim.claim_name}"
         for volume in pod.spec.volumes

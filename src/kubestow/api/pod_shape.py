@@ -1,11 +1,18 @@
-"""Pods with equal specs share a shape: a result computed for one of them holds for all.
+"""What rules about one node read of a pod: equal values are one object, and share their answers.
 
-A shape is everything of a pod that a rule about one node may read: namespace, labels, owner, and
-the spec less what differs between pods of one controller (names, volumes that name their own
-claim). Plugins that read claims or the pod's own history may still decide differently for two pods
-of one shape; those declare it (`framework.reuse`).
+    frame      the spec less amounts of resources: containers, images, ports, node selector and
+               affinity, tolerations, and whether the pod mounts storage
+    amounts    the quantities of the spec, in its order
+    shape      both together
+
+Pods of one controller have one shape, and so have pods of different controllers that ask for the
+same. Labels, namespace and owner are in neither: which selectors match a pod is found for each pod.
+Pod affinity and spread constraints are not, either: they are about other nodes as well. Plugins
+declare what they read of a pod (`framework.reuse`); `full_shape` is for those that read more.
 """
 
+import threading
+from operator import attrgetter
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -13,40 +20,119 @@ import msgspec
 
 from kubestow.api.decode import enc_hook
 from kubestow.api.owners import controller_of
-from kubestow.api.pod import Pod, is_storage
+from kubestow.api.pod import Pod, PodSpec, is_storage
+from kubestow.api.ports import HostPort, host_ports
+from kubestow.api.quantity import Quantity
+from kubestow.api.requests import AccountedRequest, accounted_request
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
-# Weak: where every pod has its own labels, shapes have no bound.
-_SHAPES: Final[WeakValueDictionary[tuple[object, ...], "PodShape"]] = WeakValueDictionary()
+
+# What no rule about one node reads. `volumes` and `affinity` are read in part.
+_LEFT_OUT: Final = frozenset(
+    (
+        "affinity",
+        "preemption_policy",
+        "priority",
+        "priority_class_name",
+        "scheduler_name",
+        "scheduling_gates",
+        "scheduling_group",
+        "termination_grace_period_seconds",
+        "topology_spread_constraints",
+        "volumes",
+    )
+)
+_read_parts: Final = attrgetter(
+    *(name for name in PodSpec.__struct_fields__ if name not in _LEFT_OUT)
+)
+# From here on the conversion of a quantity may depend on how it was written (spec 01 §1.2).
+_NANO_LARGE: Final = 10**24
+
+Amount = int | tuple[int, int | None]
 
 
-class PodShape:
-    """Interned: equal shapes are one object, as long as a reference to it exists."""
+class PodFrame:
+    """Interned: equal frames are one object, as long as a reference to it exists."""
 
     __slots__ = ("__weakref__",)
 
+
+class PodShape:
+    """Interned in the same way. Keeps what is derived from it."""
+
+    __slots__ = ("__weakref__", "_accounted", "_host_ports", "amounts", "frame")
+
+    def __init__(self, frame: PodFrame, amounts: tuple[Amount, ...]) -> None:
+        self.frame: Final = frame
+        self.amounts: Final = amounts
+        self._accounted: AccountedRequest | None = None
+        self._host_ports: tuple[HostPort, ...] | None = None
+
     @staticmethod
     def of(pod: Pod) -> "PodShape":
-        key = _key(pod)
-        shape = _SHAPES.get(key)
+        text, amounts = _frame_and_amounts(pod)
+        shape = _SHAPES.get((text, amounts))
         if shape is None:
-            shape = _SHAPES[key] = PodShape()
+            frame = _FRAMES.get(text)
+            if frame is None:
+                frame = _FRAMES[text] = PodFrame()
+            shape = _SHAPES[text, amounts] = PodShape(frame, amounts)
         return shape
 
+    def accounted(self, pod: Pod) -> AccountedRequest:
+        """What a pod of this shape takes from its node (spec 01 §3.2, view A)."""
+        if self._accounted is None:
+            self._accounted = accounted_request(pod)
+        return self._accounted
 
-def _key(pod: Pod) -> tuple[object, ...]:
-    meta, spec, status = pod.metadata, pod.spec, pod.status
-    owner = controller_of(pod)
-    # Image volumes are the only ones read without a claim or a disk. Which claims and disks a pod
-    # uses differs within one controller; that it uses some does not (last entry).
-    volumes = tuple(volume for volume in spec.volumes if volume.image is not None)
-    bare = spec
-    if spec.volumes != volumes or spec.priority is not None or spec.node_name:
-        bare = msgspec.structs.replace(spec, volumes=volumes, priority=None, node_name="")
-    resized = None
+    def host_ports(self, pod: Pod) -> tuple[HostPort, ...]:
+        if self._host_ports is None:
+            self._host_ports = host_ports(pod)
+        return self._host_ports
+
+
+# Weak: where every pod asks for another amount, shapes have no bound.
+_FRAMES: Final[WeakValueDictionary[bytes, PodFrame]] = WeakValueDictionary()
+_SHAPES: Final[WeakValueDictionary[tuple[bytes, tuple[Amount, ...]], PodShape]] = (
+    WeakValueDictionary()
+)
+
+
+class _SplitEncoder(threading.local):
+    """Encodes a value without its quantities, and gives these in their order; one per thread."""
+
+    def __init__(self) -> None:
+        self._amounts: list[Amount] = []
+        self._encode = msgspec.json.Encoder(enc_hook=self._take_out).encode
+
+    def __call__(self, value: object) -> tuple[bytes, tuple[Amount, ...]]:
+        self._amounts.clear()
+        return self._encode(value), tuple(self._amounts)
+
+    def _take_out(self, value: object) -> object:
+        if isinstance(value, Quantity):
+            nano = value.nano
+            self._amounts.append(nano if nano < _NANO_LARGE else (nano, value.small_scale))
+            return nano != 0  # Some rules read whether a resource is requested at all.
+        return enc_hook(value)
+
+
+_split: Final = _SplitEncoder()
+
+
+def _frame_and_amounts(pod: Pod) -> tuple[bytes, tuple[Amount, ...]]:
+    spec, status = pod.spec, pod.status
+    node_affinity = spec.affinity and spec.affinity.node_affinity
+    volumes: object = ()
+    if spec.volumes:
+        # Image volumes are the only ones read without a claim or a disk. Which claims and disks a
+        # pod uses differs within one controller; that it uses some does not.
+        images = [volume for volume in spec.volumes if volume.image is not None]
+        volumes = images, any(map(is_storage, spec.volumes))
+    text, amounts = _split((*_read_parts(spec), node_affinity, volumes))
     if status.container_statuses or status.init_container_statuses or status.resources:
         # Requests of a pod that is being resized are read from its status (spec 01 §3.3).
-        resized = _ENCODER.encode(
+        text += _ENCODER.encode(
             (
                 status.container_statuses,
                 status.init_container_statuses,
@@ -55,12 +141,22 @@ def _key(pod: Pod) -> tuple[object, ...]:
                 status.conditions,
             )
         )
+    return text, amounts
+
+
+def full_shape(pod: Pod, shape: PodShape) -> tuple[object, ...]:
+    """Everything of a pod but what differs between the pods of one controller: its name, its
+    claims, its priority. Equal for two pods means that no rule about one node tells them apart."""
+    meta, spec = pod.metadata, pod.spec
+    owner = controller_of(pod)
     return (
+        shape,
         meta.namespace,
         frozenset(meta.labels.items()),
         None if owner is None else (owner.api_version, owner.kind, owner.name),
-        spec.node_name,
-        _ENCODER.encode(bare),
-        resized,
-        any(map(is_storage, spec.volumes)),
+        _ENCODER.encode(
+            msgspec.structs.replace(
+                spec, volumes=(), priority=None, containers=(), init_containers=()
+            )
+        ),
     )

@@ -20,8 +20,8 @@ from kubestow.api.quantity import wrap_int64
 from kubestow.arrays import IntArray, Rows, row_numbers
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision, Nomination
-from kubestow.engine.equivalence.record import FallBackToPlain
 from kubestow.engine.equivalence.records import Records
+from kubestow.engine.equivalence.verdicts import FallBackToPlain
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.select_host import HostSelector, PreorderSelector
@@ -103,9 +103,13 @@ class Decider:
         start_index = self.next_start_index
         if self._records is not None and len(self._snapshot):
             try:
-                return self._decide(profile, pod, self._records.evaluation(profile, pod), meter)
+                evaluation = self._records.evaluation(profile, pod)
+                decision = self._decide(profile, pod, evaluation, meter)
             except FallBackToPlain:
                 self.next_start_index = start_index
+            else:
+                self._records.looked_at(decision.evaluated_count)
+                return decision
         return self._decide(profile, pod, PlainEvaluation(profile, pod, self._snapshot), meter)
 
     def _decide(

@@ -1,10 +1,9 @@
-"""What a plugin declares about reuse: which of its answers for one pod hold for the next equal pod.
+"""What a plugin declares about reuse: which of its answers for one pod hold for the next pod.
 
-Pods of one shape (`api.pod_shape`) differ in nothing that a rule about one node reads, so a verdict
-or a raw score may be kept for the shape and computed again only for nodes that changed. A plugin
-that allows it declares one value:
+A verdict or a raw score may be kept for all pods that are equal in what the plugin reads of them,
+and computed again only for nodes that changed. A plugin that allows it declares one value:
 
-    reuse = Reuse(filter=Reads.NODE, score=Reads.PODS)
+    reuse = Reuse(filter=Reads.NODE, score=Reads.PODS, pod=PodReads.SPEC)
 
 Without a declaration a plugin is asked in every cycle, which is always right.
 Not here: the reuse itself (`engine.equivalence`, `plugins.default_preemption`).
@@ -26,16 +25,27 @@ class Reads(IntEnum):
     PODS = 2  # also anything else of the pods on it
 
 
+class PodReads(IntEnum):
+    """What of a pod decides an answer about it; never its name, its claims or its priority."""
+
+    SPEC = 0  # the spec less amounts of resources, pod affinity and spread constraints
+    AMOUNTS = 1  # also the amounts of resources
+    ALL = 2  # also labels, namespace, owner, and the rest of the spec
+
+
 class Reuse(NamedTuple):
     """A plugin's declaration.
 
     filter         what of the node a verdict reads; None: verdicts are not reused
     score          the same for the raw score
-    unless         pods whose answers are not reused: they depend on more than the shape and the
-                   node, such as claims, or pods on other nodes. The result is kept for a shape
+    pod            what of the pod both read
+    concerns       pods that the plugin has to be asked about, checked for each pod. All others it
+                   leaves alone: they skip its Filter and its Score
+    unless         pods whose answers are not reused: they depend on more than that and the node,
+                   such as claims. The result is kept for pods that are equal in what `pod` says
                    until `version` changes
-    version        differs from its last value whenever `unless` may answer differently for some
-                   shape; called in every cycle
+    version        differs from its last value whenever `unless` may answer differently; called in
+                   every cycle
     ignores_pods   attempts in which the filter reads no pods although `filter` allows it
     per_node       the work is done node by node, so nodes that an earlier filter rejected are left
                    out
@@ -43,6 +53,8 @@ class Reuse(NamedTuple):
 
     filter: Reads | None = None
     score: Reads | None = None
+    pod: PodReads = PodReads.ALL
+    concerns: Callable[[PodInfo], bool] | None = None
     unless: Callable[[PodInfo], bool] | None = None
     version: Callable[[], Hashable] | None = None
     ignores_pods: Callable[[CycleState, PodInfo], bool] | None = None

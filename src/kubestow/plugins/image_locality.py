@@ -16,7 +16,7 @@ from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.index.nodes import Nodes
 
 _MEBIBYTE: Final = 1024 * 1024
@@ -27,7 +27,7 @@ _SUM_MAX_PER_CONTAINER: Final = 1000 * _MEBIBYTE
 class ImageLocality:
     name: ClassVar[str] = "ImageLocality"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(score=Reads.NODE)
+    reuse: ClassVar[Reuse] = Reuse(score=Reads.NODE, pod=PodReads.SPEC)
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass

@@ -28,7 +28,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult, Restriction
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.node_match import matches_required, matches_selector, preferred_score
 from kubestow.index.nodes import Nodes
@@ -49,7 +49,7 @@ _NO_TERMS: Final = PreferredTerms()
 class NodeAffinity:
     name: ClassVar[str] = "NodeAffinity"
     args_type: ClassVar[type[NodeAffinityArgs]] = NodeAffinityArgs
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, score=Reads.NODE)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, score=Reads.NODE, pod=PodReads.SPEC)
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         added = args.added_affinity or PodNodeAffinity()

@@ -14,7 +14,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -25,7 +25,7 @@ _PRE_FILTER: Final = "PreFilterNodeDeclaredFeatures"
 class NodeDeclaredFeatures:
     name: ClassVar[str] = "NodeDeclaredFeatures"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, pod=PodReads.SPEC)
 
     def __init__(self, args: object, handle: Handle) -> None:
         # Without the gate nodes declare nothing, so no feature may be required.

@@ -9,7 +9,7 @@ from kubestow.arrays import IntArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.node_match import name_matches
 from kubestow.index.nodes import Nodes
@@ -20,7 +20,7 @@ _OTHER_NODE: Final = Status.unresolvable("node(s) didn't match the requested nod
 class NodeName:
     name: ClassVar[str] = "NodeName"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, pod=PodReads.SPEC)
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass

@@ -12,7 +12,7 @@ from kubestow.arrays import IntArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -22,7 +22,7 @@ _CORDONED: Final = Status.unresolvable("node(s) were unschedulable")
 class NodeUnschedulable:
     name: ClassVar[str] = "NodeUnschedulable"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, pod=PodReads.SPEC)
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._comparison_operators = handle.feature_gates.enabled(

@@ -11,7 +11,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import untolerated, untolerated_soft_counts
@@ -24,7 +24,7 @@ _PRE_SCORE: Final = "PreScoreTaintToleration"
 class TaintToleration:
     name: ClassVar[str] = "TaintToleration"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, score=Reads.NODE)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, score=Reads.NODE, pod=PodReads.SPEC)
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._comparison_operators = handle.feature_gates.enabled(

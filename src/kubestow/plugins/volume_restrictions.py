@@ -24,7 +24,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.held import NodesByItem
@@ -48,7 +48,9 @@ Disk = tuple[str, ...]
 class VolumeRestrictions:
     name: ClassVar[str] = "VolumeRestrictions"
     args_type: ClassVar[type[PluginArgs] | None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.PODS, unless=PodInfo.mounts_storage)
+    reuse: ClassVar[Reuse] = Reuse(
+        filter=Reads.PODS, pod=PodReads.SPEC, unless=PodInfo.mounts_storage
+    )
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._claims = handle.objects.persistent_volume_claims

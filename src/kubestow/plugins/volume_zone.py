@@ -30,7 +30,7 @@ from kubestow.config.plugin_args import PluginArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
@@ -51,7 +51,9 @@ Entry = tuple[str, frozenset[str]]
 class VolumeZone:
     name: ClassVar[str] = "VolumeZone"
     args_type: ClassVar[type[PluginArgs] | None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, unless=PodInfo.mounts_storage)
+    reuse: ClassVar[Reuse] = Reuse(
+        filter=Reads.NODE, pod=PodReads.SPEC, unless=PodInfo.mounts_storage
+    )
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._objects = handle.objects

@@ -197,7 +197,7 @@ def check_terms(cluster: Cluster, key: str) -> None:
     column = counts.column(key)
     values = [domain_of(cluster.nodes[name], key, EVERY_NODE) for name in cluster.snapshot.names]
     for pull in PULLS:
-        exposure = Exposure(EXPOSED, namespace_labels={}, topology_key=key, pull=pull)
+        exposure = Exposure(counts.terms.selecting(EXPOSED, {}), key, pull)
         rows = [
             sum(pulled(pod, key, pull) for pod in cluster.on(name))
             for name in cluster.snapshot.names

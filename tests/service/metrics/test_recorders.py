@@ -231,7 +231,7 @@ def test_a_meter_keeps_timings_on_request() -> None:
         meter.point_ended("Filter")
         kept = [Timing("Filter", 2, "NodeName"), Timing("Filter", 5)]
         assert list(meter.timings) == (kept if keeps_timings else [])
-    assert recorder.point("Filter", "Success", PROFILE).sum == 10
+    assert recorder.points["Filter", "Success", PROFILE].sum == 10
 
 
 @scenario

@@ -1,17 +1,13 @@
-"""One attempt that reuses the record of the pod's shape."""
+"""One attempt that reuses the answers kept for the pod's frame, and for its shape if there are."""
 
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, Rows
+from kubestow.engine.equivalence.frame import Frame, NormalizedScore
 from kubestow.engine.equivalence.preparation import ask_pre_score
-from kubestow.engine.equivalence.record import (
-    FallBackToPlain,
-    NormalizedScore,
-    Record,
-    checked,
-    override,
-)
+from kubestow.engine.equivalence.record import Record
+from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, override
 from kubestow.engine.evaluation import PlainEvaluation
 from kubestow.errors import BudgetSpentError
 from kubestow.framework.diagnosis import PASSED
@@ -36,61 +32,71 @@ from kubestow.index.nodes import Nodes, nodes_of
 
 
 class ReusingEvaluation:
-    def __init__(self, record: Record, pod: PodInfo) -> None:
+    """`skipped` are the plugins that leave the pod alone."""
+
+    def __init__(
+        self, frame: Frame, record: Record | None, pod: PodInfo, skipped: frozenset[str]
+    ) -> None:
+        self._frame = frame
         self._record = record
+        self._kept = frame if record is None else record
+        self._steps = self._kept.asked(skipped)
         self._is_fresh = False
         self._pod = pod
-        self.state = record.state.shallow_copy()
-        self._asked: list[FilterStep] = []
+        self.state = self._kept.state.shallow_copy()
+        self._filters: list[FilterStep] = []
 
     def passing_share(self) -> float:
-        record = self._fresh_record()
-        return 1 - record.rejected_count / max(len(record.failed_by), 1)
+        kept = self._fresh()
+        share = 1 - kept.rejected_count / max(len(kept.failed_by), 1)
+        return share if self._record is not None else min(share, self._frame.seen_share)
 
     def passes_everywhere(self) -> bool:
-        return not self._asked and not self._fresh_record().rejected_count
+        return not self._filters and not self._fresh().rejected_count
 
-    def _fresh_record(self) -> Record:
-        """The record, up to date. A pod that gets its nominated node does not need it."""
+    def _fresh(self) -> Frame | Record:
+        """What is kept, up to date. A pod that gets its nominated node does not need it."""
         if not self._is_fresh:
             try:
-                self._record.catch_up()
+                self._kept.catch_up()
             except BudgetSpentError:
-                self._record.has_failed = True  # As below, but asking again would take longer.
+                self._frame.has_failed = True  # As below, but asking again would take longer.
                 raise
             except BaseException as error:  # A fault in one plugin must not stop the scheduler.
                 pass_on_exit(error)
-                # Part of the record may be of before the change: it is made again for the next pod.
-                self._record.has_failed = True
+                # Part of it may be of before the change: it is made again for the next pod.
+                self._frame.has_failed = True
                 raise FallBackToPlain from error
             self._is_fresh = True
-        return self._record
+        return self._kept
 
     def pre_filter(self) -> PreFilterOutcome:
-        record, skipped = self._record, self.state.skip_filter
-        for name, plugin in record.asked_pre_filter:
-            nodes = nodes_of(record.snapshot)
-            answer = pre_filter_of(name, plugin, self.state, self._pod, nodes)
-            self.state.sampler.plugin_ended(name, PRE_FILTER, answer)
+        frame, state, steps = self._frame, self.state, self._steps
+        skipped = state.skip_filter
+        skipped |= steps.skipped
+        state.skip_score |= steps.skipped
+        for name, plugin in steps.pre_filter:
+            answer = pre_filter_of(name, plugin, state, self._pod, nodes_of(frame.snapshot))
+            state.sampler.plugin_ended(name, PRE_FILTER, answer)
             if answer is None:
                 continue
             if not isinstance(answer, Status) or answer.code != Code.SKIP:
                 raise FallBackToPlain
             skipped.add(name)
-        self._asked = [step for step in record.asked_filter if step.name not in skipped]
-        if record.restriction is None:
+        self._filters = [step for step in steps.filter if step.name not in skipped]
+        if frame.restriction is None:
             return UNRESTRICTED
-        plugin_name, restriction = record.restriction
+        plugin_name, restriction = frame.restriction
         return PreFilterOutcome(restriction.node_names, None, (plugin_name,))
 
     def verdicts(self, rows: Rows) -> Verdicts:
-        record = self._fresh_record()
-        failed_by, codes = record.failed_by[rows], record.codes[rows]
-        if not self._asked:
+        kept = self._fresh()
+        failed_by, codes = kept.failed_by[rows], kept.codes[rows]
+        if not self._filters:
             return Verdicts(failed_by, codes)
-        failed_by, codes = failed_by.copy(), codes.copy()
-        nodes = nodes_of(self._record.snapshot, rows)
-        for step in self._asked:
+        failed_by, codes = failed_by.astype(np.int64), codes.astype(np.int64)
+        nodes = nodes_of(self._frame.snapshot, rows)
+        for step in self._filters:
             # Only where no earlier filter has rejected the node already.
             positions = None
             if step.reuse.per_node:
@@ -102,20 +108,24 @@ class ReusingEvaluation:
                 raise FallBackToPlain from error
             if found is not None:
                 override(failed_by, codes, found, step.filter_index, positions)
+        if self._record is None and len(failed_by):
+            self._frame.seen_share = np.count_nonzero(failed_by == PASSED) / len(failed_by)
         return Verdicts(failed_by, codes)
 
     def scores(self, rows: Rows) -> Scores:
-        record = self._fresh_record()
-        nodes = nodes_of(record.snapshot, rows) if record.asked_score else None
+        kept, frame = self._fresh(), self._frame
+        nodes = nodes_of(frame.snapshot, rows) if self._steps.score else None
         if nodes is not None:
             self._prepare_asked(nodes)
         self.state.meter.point_ended(PRE_SCORE)
-        total = record.score[rows]
-        if isinstance(rows, slice):
+        total = kept.score[rows]
+        if self._record is None:
+            total = total + np.int64(frame.constant)
+        elif isinstance(rows, slice):
             total = total.copy()  # The record changes with the next pod.
         try:
-            for kept in record.varying:
-                total += self._normalized(kept, rows)
+            for varying in frame.varying:
+                total += self._normalized(varying, rows)
             if nodes is not None:
                 self._add_asked(total, nodes)
         except ScoreError as error:
@@ -127,21 +137,21 @@ class ReusingEvaluation:
         return checked(scores) * kept.step.weight
 
     def _prepare_asked(self, nodes: Nodes) -> None:
-        for name, plugin in self._record.asked_pre_score:
+        for name, plugin in self._steps.pre_score:
             if not ask_pre_score(name, plugin, self.state, self._pod, nodes):
                 raise FallBackToPlain
 
     def _add_asked(self, total: IntArray, nodes: Nodes) -> None:
         state = self.state
-        for step in self._record.asked_score:
+        for step in self._steps.score:
             if step.name not in state.skip_score:
                 raw = score_of(step, state, self._pod, nodes)
                 total += checked(normalize_of(step, state, self._pod, raw)) * step.weight
 
     def _parts(self, rows: Rows) -> tuple[PluginScores, ...]:
         """Every plugin's part, by asking all of them; none if one fails now."""
-        record = self._record
-        plain = PlainEvaluation(record.profile, self._pod, record.snapshot)
+        frame = self._frame
+        plain = PlainEvaluation(frame.profile, self._pod, frame.snapshot)
         plain.pre_filter()
         try:
             plain.verdicts(rows)  # Some scores read what Filter found.

@@ -1,34 +1,57 @@
 """Which plugins of a profile have their answers reused for a pod, by what they declare."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.framework.profile import Profile
-from kubestow.framework.reuse import NO_REUSE, Reuse, reuse_of
+from kubestow.framework.reuse import NO_REUSE, PodReads, Reuse, reuse_of
 
-# What the answers of all `Reuse.unless` of a profile depend on besides the shape.
+# What the answers of all `Reuse.unless` of a profile depend on besides the pod.
 Versions = tuple[Hashable, ...]
 
 
 class ReusePlan:
+    """`by_amounts` are the plugins that also read the amounts of a pod."""
+
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         declared = _reusable_plugins(profile)
-        self._names = frozenset(declared)
+        self.by_amounts = _named(declared, lambda reuse: reuse.pod is PodReads.AMOUNTS)
+        self._names = _named(declared, lambda reuse: reuse.concerns is None)
+        self._reads_all = any(reuse.pod is PodReads.ALL for reuse in declared.values())
         self._conditions = [
             (name, reuse.unless) for name, reuse in declared.items() if reuse.unless is not None
         ]
-        self._versions = [reuse.version for reuse in declared.values() if reuse.version is not None]
+        self._concerns = [
+            (name, reuse.concerns) for name, reuse in declared.items() if reuse.concerns is not None
+        ]
+        self._concerning = frozenset(name for name, _ in self._concerns)
+        # Plugins that read the same objects may give the same function.
+        versions = [reuse.version for reuse in declared.values() if reuse.version is not None]
+        self._versions = list(dict.fromkeys(versions))
+
+    def frame_of(self, pod: PodInfo) -> Hashable:
+        """Equal for pods that get the same answers, amounts aside."""
+        return pod.full_shape if self._reads_all else pod.shape.frame
 
     def versions(self) -> Versions:
-        """While these stay the same, so does `reused` for pods of one shape."""
+        """While these stay the same, so does `reused` for pods of one frame."""
         return tuple([version() for version in self._versions])
 
     def reused(self, pod: PodInfo) -> frozenset[str]:
-        """The plugins whose answers are reused for pods of this shape."""
+        """The plugins whose answers are reused for pods of this frame."""
         return self._names.difference(
             [name for name, is_excepted in self._conditions if is_excepted(pod)]
         )
+
+    def unconcerned(self, pod: PodInfo) -> frozenset[str]:
+        """The plugins that leave this pod alone, of those that may."""
+        concerned = [name for name, concerns in self._concerns if concerns(pod)]
+        return self._concerning.difference(concerned) if concerned else self._concerning
+
+
+def _named(declared: dict[str, Reuse], holds: Callable[[Reuse], bool]) -> frozenset[str]:
+    return frozenset(name for name, reuse in declared.items() if holds(reuse))
 
 
 def _reusable_plugins(profile: Profile) -> dict[str, Reuse]:

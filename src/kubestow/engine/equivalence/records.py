@@ -1,72 +1,100 @@
-"""The records that are kept, one per shape, and when one is made.
+"""What is kept, and when it is made.
 
-The result of using one equals that of asking every plugin, always: `tests/engine/equivalence` and
+The result of using it equals that of asking every plugin, always: `tests/engine/equivalence` and
 `kubestow bench --check` compare the two.
+
+Asking every plugin costs the nodes that are looked at; making a frame or a record costs all nodes,
+and using a record the nodes that changed since. Which is cheapest depends on how often pods like
+this one come. So each is made once the asking it would have saved has cost as much (rent until the
+rent paid equals the price, then buy), which is at most twice what it would cost to know the future.
 """
 
 import logging
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.api.pod_shape import PodShape
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.equivalence.evaluation import ReusingEvaluation
+from kubestow.engine.equivalence.frame import Frame
 from kubestow.engine.equivalence.plan import ReusePlan
-from kubestow.engine.equivalence.preparation import ask_pre_score
+from kubestow.engine.equivalence.preparation import build_frame, build_record
 from kubestow.engine.equivalence.record import Record
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.errors import BudgetSpentError
 from kubestow.framework.attempt_timer import AttemptTimer
-from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.faults import fault_error
-from kubestow.framework.metrics import NO_METER, PRE_FILTER
-from kubestow.framework.plugin import Restriction
 from kubestow.framework.profile import Profile
-from kubestow.framework.runner import pre_filter_of
-from kubestow.framework.status import Code, Status
-from kubestow.index.nodes import nodes_of
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 # In place of an extension point, for faults in the functions that a plugin declares.
 REUSE: Final = "reuse"
 
-# How many numbers all records together may hold: two arrays of 3 numbers for every shape and node.
-# A record without its arrays takes the memory of `_NUMBERS_PER_RECORD`.
-_NUMBERS_MAX: Final = 16_000_000
-_NUMBERS_PER_NODE: Final = 6
-_NUMBERS_PER_RECORD: Final = 2_000
-_SHAPES_MIN: Final = 4
+# Bytes that all frames, and all records, may take: so many per node, and so many for the objects.
+_BYTES_MAX: Final = 128 << 20
+_FRAME_NODE_BYTES: Final = 10
+_RECORD_NODE_BYTES: Final = 24
+_OBJECT_BYTES: Final = 16 << 10
+_KEPT_MIN: Final = 4
 
-# Up to this many nodes, making a record costs little more than asking every plugin once.
-_NODES_FEW: Final = 8192
-# How many records may be made for first pods of a shape before any shape comes again.
-_CREDIT_MAX: Final = 128
-# How many more, for each shape that does come again.
-_CREDIT_FOR_RETURN: Final = 2
+# An array operation costs as much as this many more rows.
+_OVERHEAD_ROWS: Final = 1024
+
+
+class Account(Generic[T]):
+    """What was paid for asking plugins that one of these would have saved.
+
+    rows   how many nodes the last attempt looked at
+    end    where the log of changes ended at the last attempt
+    """
+
+    __slots__ = ("_paid", "end", "kept", "rows")
+
+    def __init__(self) -> None:
+        self.kept: T | None = None
+        self.rows = 0
+        self.end = 0
+        self._paid = 0
+
+    def pays(self, saved_rows: int, price_rows: int) -> bool:
+        """Enter what the last attempt paid; whether it is time to buy."""
+        if self.rows:
+            self._paid = max(self._paid + saved_rows + _OVERHEAD_ROWS, 0)
+        return self._paid >= price_rows + _OVERHEAD_ROWS
+
+    def take(self, kept: T | None) -> T | None:
+        self.kept = kept
+        self._paid = 0
+        return kept
 
 
 class Records:
-    """The records by profile and shape; the least recently used is dropped first.
-
-    A record pays from the second pod of a shape on. While shapes do come again it is made for the
-    first pod; where every pod has a shape of its own, the credit for that runs out.
-    """
+    """The frames and records by profile; the least recently used is dropped first."""
 
     def __init__(self, snapshot: Snapshot, timer: AttemptTimer | None = None) -> None:
         self._snapshot = snapshot
         self._timer = timer
         self._plans: dict[str, ReusePlan] = {}
-        self._records: OrderedDict[tuple[str, PodShape], Record | None] = OrderedDict()
-        self._credit = _CREDIT_MAX
+        self._frames: OrderedDict[Hashable, Account[Frame]] = OrderedDict()
+        self._records: OrderedDict[Hashable, Account[Record]] = OrderedDict()
+        self._current: tuple[Account[Frame], Account[Record] | None] | None = None
 
     def evaluation(self, profile: Profile, pod: PodInfo) -> Evaluation:
         """The cheapest way to evaluate this pod now."""
+        self._current = None
         try:
-            record = self._record(profile, pod)
-            if record is not None:
-                return ReusingEvaluation(record, pod)
+            plan = self._plan(profile)
+            key = profile.name, plan.frame_of(pod)
+            account = self._account(self._frames, key, _FRAME_NODE_BYTES)
+            self._current = account, None
+            frame = self._frame(account, plan, pod)
+            if frame is not None:
+                record = self._record(frame, (key, pod.shape.amounts), pod, account)
+                return ReusingEvaluation(frame, record, pod, plan.unconcerned(pod))
         except BudgetSpentError:
             raise  # Asking every plugin would only take longer.
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
@@ -76,33 +104,38 @@ class Records:
             log.debug("Asking every plugin about pod %s", pod.key, exc_info=True)
         return PlainEvaluation(profile, pod, self._snapshot)
 
-    def _record(self, profile: Profile, pod: PodInfo) -> Record | None:
-        key = (profile.name, pod.shape)
-        record = self._records.get(key)
-        if record is not None and record.profile is profile and record.is_valid(pod):
-            self._records.move_to_end(key)
-            if not record.is_used:
-                record.is_used = True
-                self._earn_credit()
-            return record
-        is_known = key in self._records
-        self._keep(key, None)  # Stays if the record cannot be made.
-        if is_known:
-            self._earn_credit()
-        elif not self._spend_credit():
+    def looked_at(self, rows: int) -> None:
+        """The last attempt looked at this many nodes."""
+        if self._current is not None:
+            for account in self._current:
+                if account is not None:
+                    account.rows = rows
+
+    def _frame(self, account: Account[Frame], plan: ReusePlan, pod: PodInfo) -> Frame | None:
+        frame = account.kept
+        if frame is not None and frame.plan is plan and frame.is_valid(pod):
+            return frame
+        account.kept = None
+        if not account.pays(account.rows, len(self._snapshot)):
             return None
-        record = build_record(self._plan(profile), pod, self._snapshot, self._timer)
-        self._keep(key, record)
-        return record
+        return account.take(build_frame(plan, pod, self._snapshot, self._timer))
 
-    def _earn_credit(self) -> None:
-        self._credit = min(self._credit + _CREDIT_FOR_RETURN, _CREDIT_MAX)
-
-    def _spend_credit(self) -> bool:
-        if len(self._snapshot) > _NODES_FEW or not self._credit:
-            return False
-        self._credit -= 1
-        return True
+    def _record(
+        self, frame: Frame, key: Hashable, pod: PodInfo, frame_account: Account[Frame]
+    ) -> Record | None:
+        account = self._account(self._records, key, _RECORD_NODE_BYTES)
+        self._current = frame_account, account
+        changed = self._snapshot.log.pod_end - account.end
+        account.end = self._snapshot.log.pod_end
+        record = account.kept
+        if record is not None and record.frame is frame:
+            if changed <= account.rows + _OVERHEAD_ROWS:
+                return record
+            # So many nodes changed that asking about those of one attempt costs less.
+            account.kept = None
+        if not account.pays(account.rows - changed, len(self._snapshot)):
+            return None
+        return account.take(build_record(frame, pod, self._timer))
 
     def _plan(self, profile: Profile) -> ReusePlan:
         plan = self._plans.get(profile.name)
@@ -110,35 +143,15 @@ class Records:
             plan = self._plans[profile.name] = ReusePlan(profile)
         return plan
 
-    def _keep(self, key: tuple[str, PodShape], record: Record | None) -> None:
-        self._records[key] = record
-        self._records.move_to_end(key)
-        numbers = _NUMBERS_PER_RECORD + _NUMBERS_PER_NODE * len(self._snapshot)
-        while len(self._records) > max(_NUMBERS_MAX // numbers, _SHAPES_MIN):
-            self._records.popitem(last=False)
-
-
-def build_record(
-    plan: ReusePlan, pod: PodInfo, snapshot: Snapshot, timer: AttemptTimer | None = None
-) -> Record | None:
-    """Prepare the reused plugins for this shape; None if one of them rejects it."""
-    reused = plan.reused(pod)
-    profile, state = plan.profile, CycleState()
-    state.measure(NO_METER, timer)
-    nodes = nodes_of(snapshot)
-    restriction: tuple[str, Restriction] | None = None
-    for name, plugin in profile.pre_filter_steps:
-        if name not in reused:
-            continue
-        answer = pre_filter_of(name, plugin, state, pod, nodes)
-        state.sampler.plugin_ended(name, PRE_FILTER, answer)
-        if isinstance(answer, Restriction) and restriction is None:
-            restriction = (name, answer)
-        elif isinstance(answer, Status) and answer.code == Code.SKIP:
-            state.skip_filter.add(name)
-        elif answer is not None:
-            return None
-    for name, plugin in profile.pre_score_steps:
-        if name in reused and not ask_pre_score(name, plugin, state, pod, nodes):
-            return None
-    return Record(plan, reused, pod, snapshot, state, restriction)
+    def _account(
+        self, accounts: "OrderedDict[Hashable, Account[T]]", key: Hashable, node_bytes: int
+    ) -> Account[T]:
+        account = accounts.get(key)
+        if account is not None:
+            accounts.move_to_end(key)
+            return account
+        account = accounts[key] = Account[T]()
+        each_bytes = _OBJECT_BYTES + node_bytes * len(self._snapshot)
+        while len(accounts) > max(_BYTES_MAX // each_bytes, _KEPT_MIN):
+            accounts.popitem(last=False)
+        return account

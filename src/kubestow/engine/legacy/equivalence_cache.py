@@ -9,7 +9,7 @@ every public method brings the cache up to date first.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 import msgspec
@@ -20,7 +20,6 @@ from kubestow.api.decode import enc_hook
 from kubestow.api.meta import OwnerReference
 from kubestow.api.owners import controller_of
 from kubestow.api.pod_info import PodInfo
-from kubestow.api.pod_shape import PodShape
 from kubestow.cache.change_log import Depends
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
@@ -44,7 +43,7 @@ class EquivalenceClass(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 
     controller: OwnerReference
     claim_uids: frozenset[str]
-    shape: PodShape | None = None
+    shape: Hashable = None
     volumes: bytes = b""
 
 
@@ -111,7 +110,7 @@ class EquivalenceCache(Follower):
                     return None
                 uids.add(claim.metadata.uid)
         return EquivalenceClass(
-            controller, frozenset(uids), pod.shape, _ENCODER.encode(pod.pod.spec.volumes)
+            controller, frozenset(uids), pod.full_shape, _ENCODER.encode(pod.pod.spec.volumes)
         )
 
     def rows_moved(self, sources: Sources | None) -> None:

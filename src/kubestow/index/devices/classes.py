@@ -28,8 +28,7 @@ class DeviceClassMap:
     def is_empty(self) -> bool:
         return len(self._store) == 0
 
-    @property
-    def version(self) -> int:
+    def read_version(self) -> int:
         """Grows with every change of a class."""
         return self._store.version
 

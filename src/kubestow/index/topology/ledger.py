@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 import numpy as np
 
-from kubestow.api.pod_info import PodClass
+from kubestow.api.pod_info import AffinityTerm, PodClass
 from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.owned_terms import OwnedTerm, TermKind
@@ -26,8 +26,11 @@ T = TypeVar("T")
 # How many tallies a ledger keeps: making one again costs a pass over the rows.
 TALLIES_MAX: Final = 1024
 
-# How many tallies a new one is compared with, to copy the counts of an equal one.
-TWINS_COMPARED: Final = 8
+# How many tallies a new one is compared with, to start from the counts of a similar one.
+SIMILAR_COMPARED: Final = 8
+
+# For how many classes of pods the terms that select them are kept.
+SELECTING_MAX: Final = 4096
 
 
 class Tally(RowCounts, Generic[T]):
@@ -82,8 +85,7 @@ class Ledger(Generic[T]):
         for item in self._items_for(measure):
             self._weigh(item, tally)
         if tally.weights:
-            twin = self._twin(tally)
-            tally.rows = self._counted(tally) if twin is None else twin.rows.copy()
+            tally.rows = self._counted(tally, self._similar(tally))
         self._on_new_tally(tally)
         if len(self._tallies) > TALLIES_MAX:
             self._drop_oldest()
@@ -148,7 +150,7 @@ class Ledger(Generic[T]):
                     self._introduce(item)
                 self._holders[item][page] = None
         for tally in self._tallies.values():
-            tally.rows = self._counted(tally)
+            tally.rows = self._counted(tally, None)
 
     # --- for ledgers that can exclude pairs of item and measure early ---
 
@@ -215,21 +217,25 @@ class Ledger(Generic[T]):
             tally.weights[item] = weight
             self._tallies_of[item].append(tally)
 
-    def _twin(self, tally: Tally[T]) -> Tally[T] | None:
-        """Another tally with equal weights, if there is one among the latest.
-
-        Pods with different labels have different exposures, but mostly the same terms select them.
-        """
+    def _similar(self, tally: Tally[T]) -> Tally[T] | None:
+        """Of the latest tallies, the one that differs in the fewest items; None if in most."""
         item = next(iter(tally.weights))
-        for other in self._tallies_of[item][-TWINS_COMPARED:]:
-            if other is not tally and other.weights == tally.weights:
-                return other
-        return None
+        found, fewest = None, len(tally.weights)
+        for other in self._tallies_of[item][-SIMILAR_COMPARED:]:
+            if other is not tally:
+                count = len(_differences(tally.weights, other.weights))
+                if count < fewest:
+                    found, fewest = other, count
+        return found
 
-    def _counted(self, tally: Tally[T]) -> IntArray:
-        """int64[row], from the pages that hold an item with a weight."""
-        rows = np.zeros(len(self._pages), np.int64)
-        for item, weight in tally.weights.items():
+    def _counted(self, tally: Tally[T], similar: Tally[T] | None) -> IntArray:
+        """int64[row], from the pages that hold an item with a weight, or a weight different from
+        that in the similar tally."""
+        if similar is None:
+            rows, weights = np.zeros(len(self._pages), np.int64), tally.weights
+        else:
+            rows, weights = similar.rows.copy(), _differences(tally.weights, similar.weights)
+        for item, weight in weights.items():
             for page in self._holders[item]:
                 rows[page.row] += page.amounts[item] * weight
         return rows
@@ -284,21 +290,34 @@ class PodLedger(Ledger[PodClass]):
 
 
 class TermLedger(Ledger[OwnedTerm]):
-    """Terms on every row. Terms that require a label are weighed only for pods that have it."""
+    """Terms on every row. Terms that require a label are matched only with pods that have it."""
 
     def __init__(self) -> None:
         super().__init__(_term_counts)
-        self._anchored: dict[Anchor | None, dict[OwnedTerm, None]] = {}
+        # The terms that have an owner, with the items that are about each.
+        self._owned: dict[AffinityTerm, dict[OwnedTerm, None]] = {}
+        self._anchored: dict[Anchor | None, dict[AffinityTerm, None]] = {}
         self._key_counts: dict[TermKind, dict[str, int]] = {}
-        # Grows whenever a term gets its first owner or loses its last one.
-        self.version = 0
+        self._counting: dict[AffinityTerm, dict[Tally[OwnedTerm], None]] = {}
+        self._selecting: dict[PodClass, tuple[Mapping[str, str], frozenset[AffinityTerm]]] = {}
 
-    def select(self, pod_class: PodClass, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether any term, of whatever kind, selects pods of this class."""
-        return any(
-            item.term.matches(pod_class.namespace, pod_class.labels, namespace_labels)
-            for item in self._items_about(pod_class)
+    def selecting(
+        self, pod_class: PodClass, namespace_labels: Mapping[str, str]
+    ) -> frozenset[AffinityTerm]:
+        """The terms, of whatever kind, that select pods of this class."""
+        kept = self._selecting.get(pod_class)
+        if kept is not None and kept[0] is namespace_labels:
+            return kept[1]
+        found = frozenset(
+            term
+            for anchor in (None, *pod_class.labels.items())
+            for term in self._anchored.get(anchor, ())
+            if term.matches(pod_class.namespace, pod_class.labels, namespace_labels)
         )
+        if len(self._selecting) >= SELECTING_MAX:
+            self._selecting.clear()
+        self._selecting[pod_class] = namespace_labels, found
+        return found
 
     def topology_keys(self, *kinds: TermKind) -> Iterable[str]:
         """The keys of the terms of these kinds that pods own."""
@@ -307,29 +326,59 @@ class TermLedger(Ledger[OwnedTerm]):
         return dict.fromkeys(key for kind in kinds for key in self._key_counts.get(kind, ()))
 
     def _items_for(self, measure: Measure[OwnedTerm]) -> Iterable[OwnedTerm]:
-        assert isinstance(measure, Exposure), measure
-        return self._items_about(measure.pod_class)
+        return (item for term in _terms_of(measure) for item in self._owned.get(term, ()))
 
-    def _items_about(self, pod_class: PodClass) -> Iterable[OwnedTerm]:
-        for anchor in (None, *pod_class.labels.items()):
-            yield from self._anchored.get(anchor, ())
+    def _tallies_for(self, item: OwnedTerm) -> Iterable[Tally[OwnedTerm]]:
+        return self._counting.get(item.term, ())
+
+    def _on_new_tally(self, tally: Tally[OwnedTerm]) -> None:
+        for term in _terms_of(tally.measure):
+            self._counting.setdefault(term, {})[tally] = None
+
+    def _on_dropped_tally(self, tally: Tally[OwnedTerm]) -> None:
+        for term in _terms_of(tally.measure):
+            del self._counting[term][tally]
+            if not self._counting[term]:
+                del self._counting[term]
 
     def _on_new_item(self, item: OwnedTerm) -> None:
-        self.version += 1
-        self._anchored.setdefault(anchor_of(item.term.selector), {})[item] = None
+        term = item.term
+        if term not in self._owned:
+            self._owned[term] = {}
+            self._anchored.setdefault(anchor_of(term.selector), {})[term] = None
+            self._selecting.clear()
+        self._owned[term][item] = None
         keys = self._key_counts.setdefault(item.kind, {})
-        keys[item.term.topology_key] = keys.get(item.term.topology_key, 0) + 1
+        keys[term.topology_key] = keys.get(term.topology_key, 0) + 1
 
     def _on_retired_item(self, item: OwnedTerm) -> None:
-        self.version += 1
-        anchor, key = anchor_of(item.term.selector), item.term.topology_key
-        del self._anchored[anchor][item]
-        if not self._anchored[anchor]:
-            del self._anchored[anchor]
+        term, key = item.term, item.term.topology_key
+        del self._owned[term][item]
+        if not self._owned[term]:
+            del self._owned[term]
+            anchor = anchor_of(term.selector)
+            del self._anchored[anchor][term]
+            if not self._anchored[anchor]:
+                del self._anchored[anchor]
+            self._selecting.clear()
         keys = self._key_counts[item.kind]
         keys[key] -= 1
         if not keys[key]:
             del keys[key]
+
+
+def _terms_of(measure: Measure[OwnedTerm]) -> frozenset[AffinityTerm]:
+    assert isinstance(measure, Exposure), measure
+    return measure.selecting
+
+
+def _differences(weights: Mapping[T, int], others: Mapping[T, int]) -> dict[T, int]:
+    """What has to be added to the other weights to get these; without what is equal."""
+    if weights == others:
+        return {}
+    differences = {item: weight - others.get(item, 0) for item, weight in weights.items()}
+    differences |= {item: -weight for item, weight in others.items() if item not in weights}
+    return {item: weight for item, weight in differences.items() if weight}
 
 
 def _term_counts(info: NodeInfo) -> Mapping[OwnedTerm, int]:

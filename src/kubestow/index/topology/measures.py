@@ -5,13 +5,12 @@ Items are measured once, not once per pod: pods with the same namespace and labe
 so are equal terms.
 """
 
-from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from kubestow.api.labels import Selector
-from kubestow.api.pod_info import PodClass
+from kubestow.api.pod_info import AffinityTerm, PodClass
 from kubestow.cache.owned_terms import OwnedTerm
 
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -94,47 +93,20 @@ class Pull(NamedTuple):
         return amount * owned.weight if self.is_weighted else amount
 
 
-class Exposure:
-    """Counts the terms of one topology key that select a pod of this class."""
+class Exposure(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """Counts the terms of one topology key among those that select a pod (`TermLedger.selecting`).
 
-    __slots__ = ("_hash", "_namespace_labels", "_pull", "_topology_key", "pod_class")
+    Pods that the same terms select have equal exposures, whatever their labels are.
+    """
 
-    def __init__(
-        self,
-        pod_class: PodClass,
-        *,
-        namespace_labels: Mapping[str, str],
-        topology_key: str,
-        pull: Pull,
-    ) -> None:
-        self.pod_class = pod_class
-        self._namespace_labels = namespace_labels
-        self._topology_key = topology_key
-        self._pull = pull
-        self._hash = hash((pod_class, topology_key, pull))
+    selecting: frozenset[AffinityTerm]
+    topology_key: str
+    pull: Pull
 
     def weigh(self, owned: OwnedTerm, /) -> int:
-        term = owned.term
-        if term.topology_key != self._topology_key:
+        if owned.term.topology_key != self.topology_key or owned.term not in self.selecting:
             return 0
-        amount = self._pull.of(owned)
-        if amount == 0:
-            return 0
-        pod_class = self.pod_class
-        is_selected = term.matches(pod_class.namespace, pod_class.labels, self._namespace_labels)
-        return amount if is_selected else 0
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Exposure)
-            and self.pod_class is other.pod_class
-            and self._topology_key == other._topology_key
-            and self._pull == other._pull
-            and self._namespace_labels == other._namespace_labels
-        )
-
-    def __hash__(self) -> int:
-        return self._hash
+        return self.pull.of(owned)
 
 
 def anchor_of(selector: Selector) -> Anchor | None:

@@ -1,7 +1,7 @@
 """Reuse of answers about resources, except for pods with resources that devices serve."""
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.index.devices.classes import DeviceClassMap
 
 
@@ -13,11 +13,17 @@ def unless_served_by_devices(
     No map of device classes means that devices serve no extended resources.
     """
     if classes is None:
-        return Reuse(filter=filter, score=score)
+        return Reuse(filter=filter, score=score, pod=PodReads.AMOUNTS)
 
     def is_served(pod: PodInfo) -> bool:
         return not classes.is_empty and any(
             classes.class_of(name) is not None for name in pod.accounted.requested.scalar
         )
 
-    return Reuse(filter=filter, score=score, unless=is_served, version=lambda: classes.version)
+    return Reuse(
+        filter=filter,
+        score=score,
+        pod=PodReads.AMOUNTS,
+        unless=is_served,
+        version=classes.read_version,
+    )

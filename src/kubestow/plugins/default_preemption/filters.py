@@ -67,5 +67,5 @@ def _trial_filter(
         step,
         Reads.NODE if ignores_pods else reuse.filter,
         follows_pods,
-        is_reused=reuse.unless is None or not reuse.unless(pod),
+        is_reused=reuse.concerns is None and (reuse.unless is None or not reuse.unless(pod)),
     )

@@ -16,7 +16,7 @@ from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE, PostFilterResult, PreFilterResult, PreFlight
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
 from kubestow.index.nodes import Nodes
@@ -47,7 +47,11 @@ class DynamicResources:
     args_type: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
     # What a claim gets does not depend on the pods of a node; pods without claims pass everywhere.
     reuse: ClassVar[Reuse] = Reuse(
-        filter=Reads.NODE, score=Reads.NODE, unless=_may_ask_for_devices, per_node=True
+        filter=Reads.NODE,
+        score=Reads.NODE,
+        pod=PodReads.SPEC,
+        unless=_may_ask_for_devices,
+        per_node=True,
     )
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:

@@ -147,11 +147,11 @@ def _forbidden_counts(
 ) -> dict[str, DomainCounts]:
     forbidden: dict[str, DomainCounts] = {}
     terms = counts.terms
+    selecting = terms.selecting(pod.pod_class, namespace_labels)
+    if not selecting:
+        return forbidden
     for key in terms.topology_keys("RequiredAntiAffinity"):
-        exposure = Exposure(
-            pod.pod_class, namespace_labels=namespace_labels, topology_key=key, pull=_FORBIDS
-        )
-        tally = terms.tally(exposure)
+        tally = terms.tally(Exposure(selecting, key, _FORBIDS))
         if tally.weights:
             column = counts.column(key)
             sums = tally.sums(column)

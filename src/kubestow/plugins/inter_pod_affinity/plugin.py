@@ -1,6 +1,6 @@
 """Places pods near, or away from, other pods (spec 06 §6.2)."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from kubestow.api.pod import Pod
@@ -13,7 +13,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -42,8 +42,8 @@ class InterPodAffinity:
         self.reuse = Reuse(
             filter=Reads.PODS,
             score=Reads.PODS,
-            unless=self._has_affinity,
-            version=self._terms_version,
+            pod=PodReads.SPEC,
+            concerns=self._has_affinity,
         )
         self._namespaces = handle.objects.namespaces
         self._resolver = TermResolver(handle.objects.namespaces)
@@ -117,21 +117,15 @@ class InterPodAffinity:
 
     # --- reuse ---
 
-    def _terms_version(self) -> Hashable:
-        """Changes with the set of terms and with namespaces, not with how many pods own a term."""
-        if not self._snapshot.columns.affinity_rows:
-            return 0
-        return TopologyCounts.at(self._snapshot).terms.version, self._namespaces.version
-
     def _has_affinity(self, pod: PodInfo) -> bool:
         """Whether the pod has terms or an existing term selects it: any placed pod may then change
         its counts."""
-        if _has_no_terms_anywhere(pod, self._snapshot):
-            return False
         if pod.has_affinity:
             return True
+        if not self._snapshot.columns.affinity_rows:
+            return False
         terms = TopologyCounts.at(self._snapshot).terms
-        return terms.select(pod.pod_class, self._namespace_labels(pod))
+        return bool(terms.selecting(pod.pod_class, self._namespace_labels(pod)))
 
     def _namespace_labels(self, pod: PodInfo) -> Mapping[str, str]:
         """The labels of the pod's Namespace object; none if there is no such object."""

@@ -7,12 +7,11 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.owned_terms import OwnedTerm, TermKind
+from kubestow.cache.owned_terms import TermKind
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import DomainColumn, DomainSums
-from kubestow.index.topology.ledger import Tally
 from kubestow.index.topology.measures import Exposure, Pull
 from kubestow.plugins.inter_pod_affinity.terms import TopologyPreference
 
@@ -51,27 +50,17 @@ class ExistingTerms:
         self, pod: PodInfo, namespace_labels: Mapping[str, str], counts: TopologyCounts
     ) -> Iterable[tuple[DomainColumn, DomainSums]]:
         """Per topology key with matching terms: the key's domains, and the sum of the weights."""
-        for key in counts.terms.topology_keys(*_SCORING_KINDS):
-            hits = self._tally(self._hits, key, pod, namespace_labels, counts)
+        terms = counts.terms
+        selecting = terms.selecting(pod.pod_class, namespace_labels)
+        if not selecting:
+            return
+        for key in terms.topology_keys(*_SCORING_KINDS):
+            hits = terms.tally(Exposure(selecting, key, self._hits))
             if not hits.weights:
                 continue
             column = counts.column(key)
             if hits.sums(column).total:
-                pull = self._tally(self._pull, key, pod, namespace_labels, counts)
-                yield column, pull.sums(column)
-
-    @staticmethod
-    def _tally(
-        pull: Pull,
-        key: str,
-        pod: PodInfo,
-        namespace_labels: Mapping[str, str],
-        counts: TopologyCounts,
-    ) -> Tally[OwnedTerm]:
-        exposure = Exposure(
-            pod.pod_class, namespace_labels=namespace_labels, topology_key=key, pull=pull
-        )
-        return counts.terms.tally(exposure)
+                yield column, terms.tally(Exposure(selecting, key, self._pull)).sums(column)
 
 
 def domain_scores(

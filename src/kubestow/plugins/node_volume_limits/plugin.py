@@ -20,7 +20,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import StatusCodes
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, SimulatedNode
 from kubestow.plugins.node_volume_limits.attached import AttachedVolumes, NodeVolumes, limits_of
@@ -67,7 +67,10 @@ class NodeVolumeLimits:
         self._objects = handle.objects
         self._snapshot = handle.snapshot
         self.reuse = Reuse(
-            filter=Reads.PODS, unless=PodInfo.mounts_storage, ignores_pods=self._ignores_pods
+            filter=Reads.PODS,
+            pod=PodReads.SPEC,
+            unless=PodInfo.mounts_storage,
+            ignores_pods=self._ignores_pods,
         )
         self._needs_drivers = handle.feature_gates.enabled("VolumeLimitScaling")
 

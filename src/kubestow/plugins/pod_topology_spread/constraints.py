@@ -11,17 +11,16 @@ from typing import Final, Literal
 import msgspec
 
 from kubestow.api.labels import Selector, SelectorError, equality, parse_label_selector
-from kubestow.api.meta import ApiObject, OwnerReference
 from kubestow.api.node_selector import ANY_NODE
-from kubestow.api.owners import controller_of, default_selector
 from kubestow.api.pod import Pod, TopologySpreadConstraint
-from kubestow.api.pod_info import PodClass, PodInfo
+from kubestow.api.pod_info import PodInfo
 from kubestow.api.topology import HOSTNAME_LABEL, ZONE_LABEL
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
 from kubestow.index.topology.domains import Eligibility
 from kubestow.index.topology.measures import NO_PODS, InAll, PodSet
+from kubestow.plugins.pod_topology_spread.default_selectors import DefaultSelectors
 
 WhenUnsatisfiable = Literal["DoNotSchedule", "ScheduleAnyway"]
 
@@ -32,8 +31,8 @@ SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE_LABEL, when_unsatisfiable=SOFT),
 )
 
-# Selectors for this many kinds of pods are kept; beyond it, all are looked up again.
-SELECTORS_MAX: Final = 8192
+# Measures of this many selectors are kept.
+MEASURES_MAX: Final = 8192
 
 _HONOR: Final = "Honor"
 _ADJECTIVES: Final = {HARD: "hard", SOFT: "soft"}
@@ -105,19 +104,13 @@ class Constraints:
         self._merges_label_keys = merges_label_keys
         self._selectors = DefaultSelectors(objects)
 
-    def defaults_version(self) -> int:
-        """Grows whenever default constraints may apply to other pods than before."""
-        return self._selectors.version if self._defaults else 0
-
     def are_any_for(self, pod: PodInfo) -> bool:
         """Whether the pod has constraints of whatever action, its own or by default."""
         if pod.pod.spec.topology_spread_constraints:
             return True
-        return bool(self._defaults) and not self._selectors.of(pod.pod, pod.pod_class).is_empty
+        return bool(self._defaults) and not self._selectors.of(pod.pod).is_empty
 
-    def of(
-        self, pod: Pod, action: WhenUnsatisfiable, pod_class: PodClass | None = None
-    ) -> list[Constraint]:
+    def of(self, pod: Pod, action: WhenUnsatisfiable) -> list[Constraint]:
         """The pod's constraints with that action, in order; raises PluginError if one is illegal.
 
         Own constraints of any action disable all defaults.
@@ -134,17 +127,13 @@ class Constraints:
                 raise PluginError(
                     f"obtaining pod's {_ADJECTIVES[action]} topology spread constraints: {error}"
                 ) from error
-        return self._default(pod, action, pod_class)
+        return self._default(pod, action)
 
-    def _default(
-        self, pod: Pod, action: WhenUnsatisfiable, pod_class: PodClass | None
-    ) -> list[Constraint]:
+    def _default(self, pod: Pod, action: WhenUnsatisfiable) -> list[Constraint]:
         defaults = self._defaults_of[action]
         if not defaults:
             return []
-        if pod_class is None:
-            pod_class = PodClass.of(pod.metadata.namespace, pod.metadata.labels)
-        selector = self._selectors.of(pod, pod_class)
+        selector = self._selectors.of(pod)
         if selector.is_empty:
             return []
         return [_constraint(given, selector) for given in defaults]
@@ -156,72 +145,12 @@ class Constraints:
         return _constraint(given, selector)
 
 
-class DefaultSelectors:
-    """Default selectors of pods, looked up again when a service or the pod's owner changed."""
-
-    def __init__(self, objects: ClusterObjects) -> None:
-        self._objects = objects
-        self._stores = (
-            objects.services,
-            objects.replica_sets,
-            objects.stateful_sets,
-            objects.replication_controllers,
-        )
-        self._services_version = -1
-        self._kept: dict[
-            tuple[PodClass, OwnerReference | None], tuple[ApiObject | None, Selector]
-        ] = {}
-
-    @property
-    def version(self) -> int:
-        """Grows with every change of an object that selectors are made from."""
-        services, replica_sets, stateful_sets, controllers = self._stores
-        return services.version + replica_sets.version + stateful_sets.version + controllers.version
-
-    def of(self, pod: Pod, pod_class: PodClass) -> Selector:
-        services = self._objects.services
-        if self._services_version != services.version or len(self._kept) > SELECTORS_MAX:
-            self._services_version = services.version
-            self._kept.clear()
-        controller = controller_of(pod)
-        owner = None if controller is None else self._owner(pod.metadata.namespace, controller)
-        # Without an owner object the services alone decide, whatever the reference names.
-        key = pod_class, None if owner is None else controller
-        kept = self._kept.get(key)
-        # A new version of the owner is a new object.
-        if kept is None or kept[0] is not owner:
-            kept = self._kept[key] = owner, self._look_up(pod)
-        return kept[1]
-
-    def _owner(self, namespace: str, controller: OwnerReference) -> ApiObject | None:
-        objects = self._objects
-        match controller.kind:
-            case "ReplicaSet":
-                return objects.replica_sets.get(namespace, controller.name)
-            case "StatefulSet":
-                return objects.stateful_sets.get(namespace, controller.name)
-            case "ReplicationController":
-                return objects.replication_controllers.get(namespace, controller.name)
-            case _:
-                return None
-
-    def _look_up(self, pod: Pod) -> Selector:
-        objects = self._objects
-        return default_selector(
-            pod,
-            services=objects.services.list_namespace,
-            replication_controller=objects.replication_controllers.get,
-            replica_set=objects.replica_sets.get,
-            stateful_set=objects.stateful_sets.get,
-        )
-
-
 def topology_keys(constraints: Iterable[Constraint]) -> tuple[str, ...]:
     """The keys of the constraints, each once, sorted."""
     return tuple(sorted({constraint.topology_key for constraint in constraints}))
 
 
-@lru_cache(SELECTORS_MAX)
+@lru_cache(MEASURES_MAX)
 def _measure(namespace: str, selector: Selector) -> InAll:
     # A selector that matches everything counts no pods, although it matches the pod itself.
     if selector.is_empty:

@@ -10,7 +10,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -44,8 +44,8 @@ class PodTopologySpread:
         self.reuse = Reuse(
             filter=Reads.PODS,
             score=Reads.PODS,
-            unless=self._constraints.are_any_for,
-            version=self._constraints.defaults_version,
+            pod=PodReads.SPEC,
+            concerns=self._constraints.are_any_for,
         )
 
     def events(self) -> Registrations:
@@ -66,7 +66,7 @@ class PodTopologySpread:
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         try:
-            constraints = self._constraints.of(pod.pod, HARD, pod.pod_class)
+            constraints = self._constraints.of(pod.pod, HARD)
         except PluginError as error:
             raise PluginError(f"get constraints from pod: {error}") from error
         if not constraints:
@@ -100,7 +100,7 @@ class PodTopologySpread:
         if len(nodes.snapshot) == 0:
             return Status.skip()
         try:
-            constraints = self._constraints.of(pod.pod, SOFT, pod.pod_class)
+            constraints = self._constraints.of(pod.pod, SOFT)
         except PluginError as error:
             raise PluginError(f"calculating preScoreState: {error}") from error
         if not constraints:

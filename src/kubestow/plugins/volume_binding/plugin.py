@@ -17,7 +17,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFlight
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.curve import UtilizationCurve
@@ -64,7 +64,11 @@ class VolumeBinding:
     # Which volumes a node reaches does not depend on the pods on it. With local disks the work is
     # done node by node.
     reuse: ClassVar[Reuse] = Reuse(
-        filter=Reads.NODE, score=Reads.PODS, unless=PodInfo.mounts_storage, per_node=True
+        filter=Reads.NODE,
+        score=Reads.PODS,
+        pod=PodReads.SPEC,
+        unless=PodInfo.mounts_storage,
+        per_node=True,
     )
 
     def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:

@@ -32,6 +32,7 @@ SAMPLED_SHARE: Final = 0.1
 ATTEMPTS_LABEL_MAX: Final = 15
 
 _PRE_ENQUEUE: Final = "PreEnqueue"
+_SUCCESS: Final = label_of(None)
 
 
 class Sampler:
@@ -76,7 +77,9 @@ class Meter:
 
     def point_ended(self, point: str, status: Status | None = None) -> None:
         now_s = self._recorder.now_s()
-        self._recorder.point(point, label_of(status), self._profile).observe(now_s - self._last_s)
+        key = (point, _SUCCESS if status is None else status.code.label, self._profile)
+        found = self._recorder.points.get(key) or self._recorder.point(key)
+        found.observe(now_s - self._last_s)
         self._last_s = self._plugin_last_s = now_s
 
     def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:
@@ -138,7 +141,7 @@ class SchedulerRecorder:
         # The queue's times are steady, too.
         self._clock = SteadyClock(clock)
         self._samples = Sampler(rng)
-        self._points: dict[tuple[str, str, str], Histogram] = {}
+        self.points: dict[tuple[str, str, str], Histogram] = {}
         self._attempts: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._events: dict[str, Histogram] = {}
         self._sli: dict[int, Histogram] = {}
@@ -169,11 +172,9 @@ class SchedulerRecorder:
         make = KeepingMeter if keeps_timings else Meter
         return make(self, profile_name, self.now_s(), is_sampled=self._samples())
 
-    def point(self, point: str, status: str, profile: str) -> Histogram:
-        key = (point, status, profile)
-        found = self._points.get(key)
-        if found is None:
-            found = self._points[key] = self.catalogue.point_duration.labels(*key)
+    def point(self, key: tuple[str, str, str]) -> Histogram:
+        """The series of an extension point, a status and a profile, for the first time."""
+        found = self.points[key] = self.catalogue.point_duration.labels(*key)
         return found
 
     def attempt(self, result: str, profile: str) -> tuple[Counter, Histogram]:

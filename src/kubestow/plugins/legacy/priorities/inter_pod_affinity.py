@@ -47,14 +47,9 @@ class InterPodAffinityPriority:
     ) -> Iterator[tuple[DomainColumn, IntArray]]:
         """The weights of running pods' terms that select this one, by domain."""
         terms = counts.terms
+        selecting = terms.selecting(attempt.pod.pod_class, _NO_LABELS)
         for key in terms.topology_keys(*_SCORING_KINDS):
-            exposure = Exposure(
-                attempt.pod.pod_class,
-                namespace_labels=_NO_LABELS,
-                topology_key=key,
-                pull=self._pull,
-            )
-            tally = terms.tally(exposure)
+            tally = terms.tally(Exposure(selecting, key, self._pull))
             if tally.weights:
                 column = counts.column(key)
                 yield column, tally.sums(column).values

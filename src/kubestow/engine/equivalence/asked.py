@@ -1,0 +1,55 @@
+"""The plugins that are asked about a pod, of those whose answers are not kept for it."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kubestow.framework.plugin import PreFilterPlugin, PreScorePlugin
+from kubestow.framework.profile import FilterStep, Profile, ScoreStep
+
+
+class AskedSteps(NamedTuple):
+    """The steps to run in an attempt, in the order of the profile.
+
+    skipped   plugins that have nothing to say about the pod
+    """
+
+    pre_filter: list[tuple[str, PreFilterPlugin]]
+    filter: list[FilterStep]
+    pre_score: list[tuple[str, PreScorePlugin]]
+    score: list[ScoreStep]
+    skipped: frozenset[str]
+
+
+def asked_steps(
+    profile: Profile,
+    *,
+    is_prepared: Callable[[str], bool],
+    is_filter_kept: Callable[[FilterStep], bool],
+    is_score_kept: Callable[[ScoreStep], bool],
+    skipped: frozenset[str],
+) -> AskedSteps:
+    """The steps of a profile less those that are kept. A prepared plugin has run its PreFilter and
+    PreScore."""
+    return AskedSteps(
+        [
+            (name, plugin)
+            for name, plugin in profile.pre_filter_steps
+            if name not in skipped and not is_prepared(name)
+        ],
+        [
+            step
+            for step in profile.filter_steps
+            if step.name not in skipped and not is_filter_kept(step)
+        ],
+        [
+            (name, plugin)
+            for name, plugin in profile.pre_score_steps
+            if name not in skipped and not is_prepared(name)
+        ],
+        [
+            step
+            for step in profile.score_steps
+            if step.name not in skipped and not is_score_kept(step)
+        ],
+        skipped,
+    )

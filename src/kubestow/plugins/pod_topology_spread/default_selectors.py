@@ -1,0 +1,113 @@
+"""The selector of the services and the controller of a pod, for default constraints (spec 01 §14).
+
+Which services select a pod is found by the pod's own labels, so that it costs the same for pods
+that share no label with any other.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kubestow.api.labels import Selector, selector_from_map
+from kubestow.api.meta import ApiObject, OwnerReference
+from kubestow.api.owners import controller_of, default_selector
+from kubestow.api.pod import Pod
+from kubestow.api.workload import Service
+from kubestow.cache.objects import ClusterObjects
+
+# The services of this many namespaces, and this many selectors of one, are kept; beyond, all go.
+NAMESPACES_MAX: Final = 4096
+SELECTORS_MAX: Final = 1024
+
+_EMPTY: Final = selector_from_map({})
+
+
+class NamespaceServices:
+    """The services of one namespace by a label that each of them requires."""
+
+    def __init__(self, listed: tuple[Service, ...]) -> None:
+        self.listed: Final = listed
+        self._for_all: list[int] = []
+        self._by_label: dict[tuple[str, str], list[int]] = {}
+        for number, service in enumerate(listed):
+            selector = service.spec.selector
+            if selector is None:
+                continue
+            if selector:
+                self._by_label.setdefault(next(iter(selector.items())), []).append(number)
+            else:
+                self._for_all.append(number)
+        # A new version of an owner is a new object; it is kept here, so its id stays its own.
+        self._selectors: dict[tuple[int, ...], tuple[ApiObject | None, Selector]] = {}
+
+    def candidates(self, labels: Mapping[str, str]) -> list[int]:
+        """The numbers of the services that may select a pod with these labels."""
+        by_label = self._by_label
+        if not by_label:
+            return self._for_all
+        found = [number for label in labels.items() for number in by_label.get(label, ())]
+        return self._for_all + found
+
+    def kept(self, key: tuple[int, ...]) -> Selector | None:
+        kept = self._selectors.get(key)
+        return None if kept is None else kept[1]
+
+    def keep(self, key: tuple[int, ...], owner: ApiObject | None, selector: Selector) -> None:
+        if len(self._selectors) >= SELECTORS_MAX:
+            self._selectors.clear()
+        self._selectors[key] = owner, selector
+
+
+class DefaultSelectors:
+    """Default selectors of pods, as the services and the pod's owner are now."""
+
+    def __init__(self, objects: ClusterObjects) -> None:
+        self._objects = objects
+        self._namespaces: dict[str, NamespaceServices] = {}
+
+    def of(self, pod: Pod) -> Selector:
+        """Empty (`is_empty`) if default constraints do not apply to the pod."""
+        namespace = pod.metadata.namespace
+        controller = controller_of(pod) if pod.metadata.owner_references else None
+        owner = None if controller is None else self._owner(namespace, controller)
+        services = self._services(namespace)
+        candidates = services.candidates(pod.metadata.labels)
+        if owner is None and not candidates:
+            return _EMPTY
+        key = id(owner), *candidates
+        selector = services.kept(key)
+        if selector is None:
+            selector = self._look_up(pod, [services.listed[number] for number in candidates])
+            services.keep(key, owner, selector)
+        return selector
+
+    def _services(self, namespace: str) -> NamespaceServices:
+        listed = self._objects.services.list_namespace(namespace)
+        services = self._namespaces.get(namespace)
+        # The store makes another tuple when a service of the namespace changes.
+        if services is None or services.listed is not listed:
+            if len(self._namespaces) >= NAMESPACES_MAX:
+                self._namespaces.clear()
+            services = self._namespaces[namespace] = NamespaceServices(listed)
+        return services
+
+    def _owner(self, namespace: str, controller: OwnerReference) -> ApiObject | None:
+        objects = self._objects
+        match controller.kind:
+            case "ReplicaSet":
+                return objects.replica_sets.get(namespace, controller.name)
+            case "StatefulSet":
+                return objects.stateful_sets.get(namespace, controller.name)
+            case "ReplicationController":
+                return objects.replication_controllers.get(namespace, controller.name)
+            case _:
+                return None
+
+    def _look_up(self, pod: Pod, services: Sequence[Service]) -> Selector:
+        objects = self._objects
+        return default_selector(
+            pod,
+            services=lambda _: services,
+            replication_controller=objects.replication_controllers.get,
+            replica_set=objects.replica_sets.get,
+            stateful_set=objects.stateful_sets.get,
+        )
