@@ -23,7 +23,7 @@ from kubestow.framework.plugin import (
     Restriction,
     StatusCodes,
 )
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Code, Status
 from kubestow.index.follow import Follower
 from kubestow.index.held import NodesByItem
@@ -49,6 +49,7 @@ __all__ = [
     "PluginError",
     "Pod",
     "PodInfo",
+    "PodReads",
     "PostFilterResult",
     "PreFilterResult",
     "PreFlight",

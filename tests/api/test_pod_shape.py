@@ -5,11 +5,15 @@ from weakref import ref
 
 import pytest
 
+from kubestow.api.pod import TopologySpreadConstraint
 from kubestow.api.pod_info import PodInfo
+from kubestow.api.pod_shape import PodShape
 from kubestow.testing import make_pod
 
+SPREAD = [TopologySpreadConstraint(max_skew=1, topology_key="zone")]
 
-def shape_of(name: str = "p", **asked: Any) -> object:
+
+def shape_of(name: str = "p", **asked: Any) -> PodShape:
     return PodInfo(make_pod(name, **asked)).shape
 
 
@@ -19,6 +23,9 @@ def shape_of(name: str = "p", **asked: Any) -> object:
         pytest.param({"uid": "other"}, id="identity"),
         pytest.param({"priority": 7}, id="priority"),
         pytest.param({"annotations": {"a": "b"}}, id="annotations"),
+        pytest.param({"namespace": "other"}, id="namespace"),
+        pytest.param({"labels": {"a": "b"}}, id="labels"),
+        pytest.param({"spread": SPREAD}, id="spread-constraints"),
     ],
 )
 def test_what_no_rule_about_a_node_reads_makes_no_difference(difference: dict[str, Any]) -> None:
@@ -29,8 +36,6 @@ def test_what_no_rule_about_a_node_reads_makes_no_difference(difference: dict[st
 @pytest.mark.parametrize(
     "difference",
     [
-        pytest.param({"namespace": "other"}, id="namespace"),
-        pytest.param({"labels": {"a": "b"}}, id="labels"),
         pytest.param({"memory": "1Gi"}, id="requests"),
         pytest.param({"node_selector": {"a": "b"}}, id="selector"),
         pytest.param({"pvcs": ["claim"]}, id="that-there-is-storage"),
@@ -46,6 +51,38 @@ def test_which_claim_it_is_makes_no_difference() -> None:
     assert shape_of(pvcs=["other"]) is one
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        pytest.param({"cpu": "1"}, {"cpu": "2"}, True, id="another-amount"),
+        pytest.param({"cpu": "1"}, {"cpu": "0"}, False, id="nothing"),
+        pytest.param({"cpu": "1"}, {"memory": "1"}, False, id="another-resource"),
+        pytest.param({"cpu": "1"}, {"cpu": "1", "image": "a"}, False, id="another-image"),
+    ],
+)
+def test_pods_that_differ_in_amounts_have_one_frame(
+    one: dict[str, Any], other: dict[str, Any], is_same: bool
+) -> None:
+    first, second = shape_of(**one), shape_of(**other)
+    assert (first.frame is second.frame) == is_same
+    assert first is not second
+
+
+def test_equal_numbers_are_equal_amounts_however_they_are_written() -> None:
+    one = shape_of(cpu="1", memory="1Gi")
+    assert shape_of(cpu="1000m", memory="1024Mi") is one
+
+
+@pytest.mark.parametrize("difference", [{"namespace": "b"}, {"labels": {"a": "b"}}])
+def test_full_shapes_differ_in_what_identifies_a_controller(difference: dict[str, Any]) -> None:
+    one, other = PodInfo(make_pod("a")), PodInfo(make_pod("b", **difference))
+    assert one.full_shape == PodInfo(make_pod("c")).full_shape
+    assert one.full_shape != other.full_shape
+
+
 def test_shapes_are_freed_with_their_last_pod() -> None:
-    gone = ref(shape_of(labels={"only": "one"}))
+    shape = shape_of(cpu="1", image="only-here")
+    gone, frame = ref(shape), ref(shape.frame)
+    del shape
     assert gone() is None
+    assert frame() is None

@@ -309,7 +309,7 @@ def test_what_is_kept_cannot_be_written_to() -> None:
 
 
 def test_a_plugin_that_fails_when_asked_again_leaves_the_totals() -> None:
-    answers = iter([5])
+    answers = iter([5, 5])
 
     def score(state: CycleState, pod: PodInfo, nodes: Nodes) -> int:
         answer = next(answers, None)
@@ -321,7 +321,8 @@ def test_a_plugin_that_fails_when_asked_again_leaves_the_totals() -> None:
     profile, plugin = side.cluster.profile, make_plugin("Once", score=score)
     profile.plugins = {**profile.plugins, "Once": plugin}
     profile.score_steps.append(ScoreStep("Once", cast(ScorePlugin, plugin), None, 1, NO_REUSE))
-    decision = side.decide(make_pod())
+    side.cluster.decide(make_pod())  # Every plugin is asked about the first.
+    decision = side.decide(make_pod("second"))
     assert decision.scores == ()
     assert decision.total is not None
     assert decision.node

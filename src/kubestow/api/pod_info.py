@@ -32,6 +32,9 @@ from kubestow.api.ports import HostPort, host_ports
 from kubestow.api.requests import AccountedRequest, accounted_request
 
 _CACHED_TERMS_MAX: Final = 16_384
+# Longer texts are not kept: any pod may have one.
+_LONG_TEXT: Final = 4096
+_ENCODER: Final = msgspec.json.Encoder()
 
 
 class PodInfo:
@@ -282,33 +285,63 @@ def pvc_keys(pod: Pod) -> tuple[str, ...]:
 def affinity_terms(pod: Pod) -> AffinityTerms:
     """Convert all four lists (spec 01 §12.1); an error empties its own list only."""
     affinity = pod.spec.affinity
-    if affinity is None:
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return _NO_TERMS
-    near = affinity.pod_affinity or _NO_AFFINITY
-    apart = affinity.pod_anti_affinity or _NO_AFFINITY
-    namespace = pod.metadata.namespace
+    terms = affinity.pod_affinity, affinity.pod_anti_affinity
+    # Equal pods are decoded one by one: their texts are compared faster than their parts.
+    written = _TermsText(_ENCODER.encode(terms), terms)
+    convert = _converted_terms if len(written.text) < _LONG_TEXT else _convert_terms
+    return convert(pod.metadata.namespace, written)
+
+
+class _TermsText(msgspec.Struct, frozen=True, gc=False):
+    """Affinity as it was written; equal if the texts are."""
+
+    text: bytes
+    terms: tuple[PodAffinity | None, PodAffinity | None]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _TermsText) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def _convert_terms(namespace: str, written: _TermsText) -> AffinityTerms:
+    near, apart = (part or _NO_AFFINITY for part in written.terms)
     errors: list[str] = []
-
-    def convert(
-        label: str, terms: Sequence[_ApiTerm], one: Callable[[str, _ApiTerm], _Term]
-    ) -> tuple[_Term, ...]:
-        if not terms:
-            return ()
-        try:
-            return tuple([one(namespace, term) for term in terms])
-        except SelectorError as error:
-            errors.append(f"{label}: {error}")
-            return ()
-
     return AffinityTerms(
-        required_affinity=convert("requiredAffinityTerms", near.required, _term),
-        required_anti_affinity=convert("requiredAntiAffinityTerms", apart.required, _term),
-        preferred_affinity=convert("preferredAffinityTerms", near.preferred, _weighted_term),
-        preferred_anti_affinity=convert(
-            "preferredAntiAffinityTerms", apart.preferred, _weighted_term
+        required_affinity=_converted(
+            namespace, "requiredAffinityTerms", near.required, _term, errors
+        ),
+        required_anti_affinity=_converted(
+            namespace, "requiredAntiAffinityTerms", apart.required, _term, errors
+        ),
+        preferred_affinity=_converted(
+            namespace, "preferredAffinityTerms", near.preferred, _weighted_term, errors
+        ),
+        preferred_anti_affinity=_converted(
+            namespace, "preferredAntiAffinityTerms", apart.preferred, _weighted_term, errors
         ),
         error=join_errors(errors),
     )
+
+
+_converted_terms: Final = lru_cache(_CACHED_TERMS_MAX)(_convert_terms)
+
+
+def _converted(
+    namespace: str,
+    label: str,
+    terms: Sequence[_ApiTerm],
+    one: Callable[[str, _ApiTerm], _Term],
+    errors: list[str],
+) -> tuple[_Term, ...]:
+    try:
+        return tuple([one(namespace, term) for term in terms])
+    except SelectorError as error:
+        errors.append(f"{label}: {error}")
+        return ()
 
 
 def _term(namespace: str, term: PodAffinityTerm) -> AffinityTerm:

@@ -478,7 +478,7 @@ class _Search:
     ) -> tuple[Status | None, int]:
         """The status and position of the first filter error in the stretch, if before `end`."""
         position = end
-        if codes.min(initial=0) < 0:
+        if np.minimum.reduce(codes, initial=0) < 0:
             failed = np.flatnonzero((codes[:end] < 0) & (failed_by[:end] >= 0))
             position = int(failed[0]) if len(failed) else end
         for place, status in explicit.items():

@@ -6,7 +6,7 @@ pair, never per node, so their cost does not depend on the number of nodes.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -97,13 +97,16 @@ class Diagnosis:
     def _has_verdicts(self) -> bool:
         return self._failed_by is not None or bool(self._pending)
 
-    def rejected_counts(self) -> dict[int, int]:
-        """How many nodes each filter rejected, by the filter's index."""
-        if not self._has_verdicts:
-            return {}
-        failed_by, _ = self._entered()
-        counts: list[int] = np.bincount(failed_by[failed_by >= 0]).tolist()
-        return {index: count for index, count in enumerate(counts) if count}
+    def rejected_counts(self) -> IntArray:
+        """int64[filter]: how many nodes each filter rejected."""
+        parts: list[npt.NDArray[np.signedinteger[Any]]]
+        parts = [failed_by for _, failed_by, _ in self._pending]
+        if self._failed_by is not None:
+            parts = [self._entered()[0]]
+        length = len(self._filters) - UNKNOWN
+        # The two negative values come first.
+        counts = [np.bincount(part - UNKNOWN, minlength=length) for part in parts]
+        return sum(counts, np.zeros(length, np.int64))[-UNKNOWN:]
 
     @property
     def node_count(self) -> int:

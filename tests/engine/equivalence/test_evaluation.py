@@ -1,6 +1,6 @@
 """Reuse between pods of one shape changes no decision."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubestow.api.meta import LabelSelector
+from kubestow.api.meta import ApiObject, LabelSelector, ObjectMeta, OwnerReference
 from kubestow.api.node import Node
 from kubestow.api.pod import (
     Affinity,
@@ -19,15 +19,18 @@ from kubestow.api.pod import (
     WeightedPodAffinityTerm,
 )
 from kubestow.api.pod_info import PodInfo
+from kubestow.api.workload import ReplicaSet, ReplicaSetSpec, Service, ServiceSpec
 from kubestow.cache.cache import Cache
 from kubestow.cache.numbering import numbered_max
+from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
 from kubestow.engine.equivalence import records
 from kubestow.engine.equivalence.plan import ReusePlan
-from kubestow.engine.equivalence.records import Records, build_record
+from kubestow.engine.equivalence.preparation import build_frame
+from kubestow.engine.equivalence.records import Records
 from kubestow.engine.profiles import build_profiles
 from kubestow.framework.node_plugin import NodeFilter, NodeScore
 from kubestow.framework.plugin import StatusCodes
@@ -54,11 +57,17 @@ class NoNominations:
 class Side:
     """A scheduler's deciding half on its own snapshot of a shared cache."""
 
-    def __init__(self, *, reuses_answers: bool, extra: Sequence[type] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        reuses_answers: bool,
+        extra: Sequence[type] = (),
+        objects: ClusterObjects | None = None,
+    ) -> None:
         self.snapshot = Snapshot()
 
         def handle(name: str) -> Any:
-            handle = make_handle(snapshot=self.snapshot)
+            handle = make_handle(snapshot=self.snapshot, objects=objects)
             handle.nominator = NoNominations()
             handle.activate = lambda pods: None
             return handle
@@ -121,6 +130,40 @@ def new_pod(kind: int, number: int) -> PodInfo:
     return PodInfo(make_pod(f"pod-{number}", **POD_KINDS[kind]))
 
 
+def unlike_pod(kind: int, number: int) -> PodInfo:
+    """A pod with labels, an owner and an amount of its own."""
+    given = POD_KINDS[kind]
+    labels = {"pod": f"pod-{number}", "half": str(number % 2), **given.get("labels", {})}
+    owner = OwnerReference(
+        api_version="apps/v1", kind="ReplicaSet", name=f"set-{number % 4}", controller=True
+    )
+    amount = {"memory": f"{number + 1}Mi"} if number % 3 else {}
+    return PodInfo(
+        make_pod(f"pod-{number}", **{**given, **amount, "labels": labels, "owner": owner})
+    )
+
+
+# What may come and go beside the pods, and selects some of them.
+SELECTING: list[ApiObject] = [
+    *(
+        Service(
+            metadata=ObjectMeta(name=f"service-{number}", namespace="default"),
+            spec=ServiceSpec(selector=selector),
+        )
+        for number, selector in enumerate(
+            ({"app": "web"}, {"half": "1"}, {}, None, {"pod": "pod-5", "half": "1"})
+        )
+    ),
+    *(
+        ReplicaSet(
+            metadata=ObjectMeta(name=f"set-{number}", namespace="default"),
+            spec=ReplicaSetSpec(selector=LabelSelector(match_labels=labels)),
+        )
+        for number, labels in enumerate(({"half": "0"}, {"app": "web"}))
+    ),
+]
+
+
 def new_node(number: int, variant: int) -> Node:
     return make_node(
         f"node-{number}",
@@ -139,6 +182,8 @@ steps = st.lists(
         st.tuples(st.just("node"), st.integers(0, 5)),
         st.tuples(st.just("update"), st.integers(0, 5)),
         st.tuples(st.just("gone"), st.integers(0, 30)),
+        st.tuples(st.just("unlike"), st.integers(0, len(POD_KINDS) - 1)),
+        st.tuples(st.just("selecting"), st.integers(0, 6)),
     ),
     min_size=5,
     max_size=25,
@@ -148,7 +193,9 @@ steps = st.lists(
 @settings(deadline=None)
 @given(steps=steps)
 def test_decisions_equal_those_of_asking_every_plugin(steps: list[tuple[str, int]]) -> None:
-    cache, shared, plain = Cache(), Side(reuses_answers=True), Side(reuses_answers=False)
+    cache, objects = Cache(), ClusterObjects()
+    shared = Side(reuses_answers=True, objects=objects)
+    plain = Side(reuses_answers=False, objects=objects)
     nodes: dict[int, Node] = {}
     for number in range(6):
         nodes[number] = new_node(number, number)
@@ -156,10 +203,10 @@ def test_decisions_equal_those_of_asking_every_plugin(steps: list[tuple[str, int
     placed: list[PodInfo] = []
     number = 0
 
-    def try_one(kind: int) -> None:
+    def try_one(kind: int, make: Callable[[int, int], PodInfo] = new_pod) -> None:
         nonlocal number
         number += 1
-        pod = new_pod(kind, number)
+        pod = make(kind, number)
         ours, theirs = shared.decide(cache, pod), plain.decide(cache, pod)
         assert describe(ours) == describe(theirs)
         assert shared.decider.next_start_index == plain.decider.next_start_index
@@ -175,6 +222,16 @@ def test_decisions_equal_those_of_asking_every_plugin(steps: list[tuple[str, int
             case "pods":
                 for _ in range(4):
                     try_one(value)
+            case "unlike":
+                for _ in range(4):
+                    try_one(value, unlike_pod)
+            case "selecting":
+                chosen = SELECTING[value]
+                store = objects.store(type(chosen))
+                if store.get("default", chosen.metadata.name) is None:
+                    objects.put(chosen)
+                else:
+                    store.remove("default", chosen.metadata.name)
             case "node":
                 nodes[len(nodes)] = new_node(len(nodes), value)
                 cache.add_node(nodes[len(nodes) - 1])
@@ -202,7 +259,10 @@ def describe(decision: Decision) -> tuple[Any, ...]:
     )
 
 
-def test_the_second_pod_of_a_shape_asks_no_plugin_about_all_nodes() -> None:
+@pytest.mark.parametrize("make", [new_pod, unlike_pod])
+def test_pods_of_one_frame_ask_no_plugin_about_all_nodes_again(
+    make: Callable[[int, int], PodInfo],
+) -> None:
     cache, side = Cache(), Side(reuses_answers=True)
     for number in range(200):
         cache.add_node(make_node(f"node-{number}", cpu="64", memory="64Gi", pods=1000))
@@ -216,10 +276,11 @@ def test_the_second_pod_of_a_shape_asks_no_plugin_about_all_nodes() -> None:
 
     fit.filter = counting  # type: ignore[attr-defined]
     for number in range(50):
-        pod = new_pod(0, number)
+        pod = make(1, number)
         cache.assume_pod(pod.assigned_to(side.decide(cache, pod).node_name))
-    # Once for the first pod, once for the record; then one row at a time, by its row form.
-    assert sum(asked) <= 2 * 200 + 101
+    # The first two pods ask about the nodes they need, then the record about all; after that it is
+    # one row at a time, by its row form. Where amounts differ, each asks about what it needs.
+    assert sum(asked) <= (2 if make is new_pod else 50) * 101 + 3 * 200
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -258,11 +319,11 @@ def test_kept_raw_scores_are_copies() -> None:
         cache.add_node(make_node(f"node-{number}", taints=[f"slow=a{number}:PreferNoSchedule"]))
     pod = new_pod(0, 1)
     side.decide(cache, pod)
-    record = build_record(ReusePlan(side.profile), pod, side.snapshot)
-    assert record is not None
-    assert [kept.step.name for kept in record.varying] == ["TaintToleration"]
-    for kept in record.varying:
-        scores = kept.step.plugin.score(record.state, pod, nodes_of(side.snapshot))
+    frame = build_frame(ReusePlan(side.profile), pod, side.snapshot)
+    assert frame is not None
+    assert [kept.step.name for kept in frame.varying] == ["TaintToleration"]
+    for kept in frame.varying:
+        scores = kept.step.plugin.score(frame.state, pod, nodes_of(side.snapshot))
         assert isinstance(scores, np.ndarray)
         assert not np.shares_memory(kept.raw(), scores)
 
@@ -391,9 +452,8 @@ def test_a_plugin_for_one_node_is_asked_in_every_cycle_about_remaining_nodes() -
 
 
 def test_a_plugin_for_one_node_can_opt_in_to_reuse() -> None:
-    first, *others = calls_per_pod(ReusedCalls)
-    assert first == 6 + 6  # The record covers all nodes.
-    assert others == [0, 0, 0]
+    # The first is asked about as any; then all nodes are, once.
+    assert calls_per_pod(ReusedCalls) == [5 + 3, 6 + 6, 0, 0]
 
 
 def test_without_row_forms_decisions_are_the_same() -> None:
@@ -440,16 +500,18 @@ def test_reasons_that_are_no_longer_given_are_dropped() -> None:
 
 
 def test_records_of_small_clusters_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "_NUMBERS_MAX", 20_000)
+    monkeypatch.setattr(records, "_BYTES_MAX", 160_000)
     cache, side = Cache(), Side(reuses_answers=True)
     cache.add_node(new_node(0, 0))
     side.snapshot.refresh(cache)
     kept = Records(side.snapshot)
     for number in range(50):
-        pod = PodInfo(make_pod(f"p{number}", labels={"job": str(number)}))
-        for _ in range(2):
+        pod = PodInfo(make_pod(f"p{number}", node_selector={"job": str(number)}, cpu=number))
+        for _ in range(4):
             kept.evaluation(side.profile, pod)
+            kept.looked_at(1)
     assert 4 <= len(kept._records) <= 10
+    assert 4 <= len(kept._frames) <= 10
 
 
 class PrefersLabelled:

@@ -391,6 +391,31 @@ def test_faults_are_reported_and_not_kept(plugin: type[FailsOnN1]) -> None:
         assert searches.records.evaluator(inputs).statuses is not first.statuses
 
 
+class KeepsTeamsApart(NodeFilter):
+    """Admits each team to its own nodes only: reads a label of the pod."""
+
+    name: ClassVar[str] = "KeepsTeamsApart"
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, per_node=True)
+
+    def filter_node(self, pod: Pod, node: Node) -> bool | str:
+        return pod.metadata.labels["team"] == node.metadata.labels["team"] or "another team"
+
+
+def test_pods_that_a_filter_tells_apart_by_labels_have_records_of_their_own() -> None:
+    searches = Searches(
+        SmallCluster(
+            [make_node(f"n{row}", cpu="4", labels={"team": str(row % 2)}) for row in range(4)],
+            [make_pod(f"v{row}", node=f"n{row}", cpu="4", priority=0) for row in range(4)],
+            plugins=("NodeResourcesFit", KeepsTeamsApart.name),
+            registry={**REGISTRY, KeepsTeamsApart.name: KeepsTeamsApart},
+        )
+    )
+    for number in range(6):
+        pod = make_pod("p", priority=3, cpu="2", labels={"team": str(number % 2)})
+        searches.check(pod, None)
+    assert len(searches.records._records) == 2
+
+
 class NamesTheLoad(NodeFilter):
     """Rejects every node with a reason of its own, another one for each load."""
 
@@ -432,7 +457,7 @@ def test_small_clusters_do_not_keep_records_without_end(monkeypatch: pytest.Monk
         )
     )
     for number in range(50):
-        searches.check(make_pod("p", priority=3, cpu="2", labels={"job": str(number)}), None)
+        searches.check(make_pod("p", priority=3, cpu="2", node_selector={"job": str(number)}), None)
     assert 4 <= len(searches.records._records) <= 10
 
 

@@ -8,7 +8,6 @@ import pytest
 from kubestow.api.labels import EVERYTHING, NOTHING, Selector, parse_label_selector
 from kubestow.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from kubestow.api.pod import Pod, TopologySpreadConstraint
-from kubestow.api.pod_info import PodClass
 from kubestow.api.workload import (
     ReplicaSet,
     ReplicaSetSpec,
@@ -20,13 +19,11 @@ from kubestow.api.workload import (
 )
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.plugin_args import PodTopologySpreadArgs
-from kubestow.plugins.pod_topology_spread import constraints as constraints_module
 from kubestow.plugins.pod_topology_spread.constraints import (
     HARD,
     SOFT,
     Constraint,
     Constraints,
-    DefaultSelectors,
 )
 from kubestow.testing.builders import make_pod
 from kubestow.testing.topology import make_selector, make_spread
@@ -148,18 +145,6 @@ def test_default_selectors_follow_services_and_owners() -> None:
     assert selector() == parsed("app=web")
     stores.put(replica_set(None))
     assert selector() == parsed("app=web")
-
-
-def test_default_selectors_are_kept_for_a_limited_number_of_kinds_of_pods(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(constraints_module, "SELECTORS_MAX", 3)
-    selectors = DefaultSelectors(objects())
-    for number in range(10):
-        labelled = pod({**WEB, "job": str(number)})
-        pod_class = PodClass.of("ns", labelled.metadata.labels)
-        assert selectors.of(labelled, pod_class) == parsed("app=web")
-        assert len(selectors._kept) <= 4
 
 
 def test_own_constraints_of_any_action_switch_the_defaults_off() -> None:

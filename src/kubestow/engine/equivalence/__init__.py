@@ -1,17 +1,17 @@
-"""What is reused between equal pods: deleting this folder would cost speed and nothing else.
+"""What is reused from one pod to the next: deleting this folder would cost speed and nothing else.
 
-Pods are equal here when they have one shape (`api.pod_shape`). For each shape there is a record of
-verdicts and scores of every node, of the plugins that allow it (`framework.reuse`); the others are
-asked in every cycle.
+Pods are equal here as far as plugins read them (`framework.reuse`). What reads the spec is kept per
+frame, what reads amounts as well per shape (`api.pod_shape`); plugins that read other pods are
+asked about the pods they concern, in every cycle.
 
-    Records ── one Record per profile and shape ── follows the snapshot, row by row
-       │            │
-       │            ├─ fixed     read from Node objects: recomputed when a Node changes
-       │            ├─ local     read from pods as well: recomputed when anything on the node does
-       │            └─ varying   raw scores, normalised over the feasible nodes of each attempt
+    Records ── one FrameRecord per profile and frame ── follows the Node objects, row by row
+       │            │    first filter to reject a node, weighted scores, raw scores to normalise
+       │            └─ one Record per shape ── follows the pods as well
+       │                 the same, with the filters and scores that read pods
        ▼
-    ReusingEvaluation   what `decide` asks for one pod: the record, and the plugins not in it
-    plan                which plugins of a profile are in a record, by their declarations
+    ReusingEvaluation   what `decide` asks for one pod: the frame, the record if there is one, and
+                        the plugins that are not in them
+    plan                which plugins of a profile are in a frame or record, by their declarations
     row_forms           second forms of some rules for a single changed node, as plain numbers
 
 Where a plugin fails, the attempt is made again without any of this (`FallBackToPlain`), because

@@ -4,7 +4,7 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, Rows
-from kubestow.engine.equivalence.frame import Frame, NormalizedScore
+from kubestow.engine.equivalence.frame_record import FrameRecord, NormalizedScore
 from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
 from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, override
@@ -35,7 +35,7 @@ class ReusingEvaluation:
     """`skipped` are the plugins that leave the pod alone."""
 
     def __init__(
-        self, frame: Frame, record: Record | None, pod: PodInfo, skipped: frozenset[str]
+        self, frame: FrameRecord, record: Record | None, pod: PodInfo, skipped: frozenset[str]
     ) -> None:
         self._frame = frame
         self._record = record
@@ -54,7 +54,7 @@ class ReusingEvaluation:
     def passes_everywhere(self) -> bool:
         return not self._filters and not self._fresh().rejected_count
 
-    def _fresh(self) -> Frame | Record:
+    def _fresh(self) -> FrameRecord | Record:
         """What is kept, up to date. A pod that gets its nominated node does not need it."""
         if not self._is_fresh:
             try:
@@ -90,11 +90,11 @@ class ReusingEvaluation:
         return PreFilterOutcome(restriction.node_names, None, (plugin_name,))
 
     def verdicts(self, rows: Rows) -> Verdicts:
-        kept = self._fresh()
-        failed_by, codes = kept.failed_by[rows], kept.codes[rows]
-        if not self._filters:
-            return Verdicts(failed_by, codes)
-        failed_by, codes = failed_by.astype(np.int64), codes.astype(np.int64)
+        kept, record = self._fresh(), self._record
+        if record is not None and not self._filters:
+            return Verdicts(record.failed_by[rows], record.codes[rows])
+        failed_by = kept.failed_by[rows].astype(np.int64)
+        codes = kept.codes[rows].astype(np.int64)
         nodes = nodes_of(self._frame.snapshot, rows)
         for step in self._filters:
             # Only where no earlier filter has rejected the node already.
@@ -108,7 +108,7 @@ class ReusingEvaluation:
                 raise FallBackToPlain from error
             if found is not None:
                 override(failed_by, codes, found, step.filter_index, positions)
-        if self._record is None and len(failed_by):
+        if record is None and len(failed_by):
             self._frame.seen_share = np.count_nonzero(failed_by == PASSED) / len(failed_by)
         return Verdicts(failed_by, codes)
 
@@ -118,11 +118,9 @@ class ReusingEvaluation:
         if nodes is not None:
             self._prepare_asked(nodes)
         self.state.meter.point_ended(PRE_SCORE)
-        total = kept.score[rows]
+        total = kept.score[rows].astype(np.int64)  # A copy: what is kept changes with the next pod.
         if self._record is None:
-            total = total + np.int64(frame.constant)
-        elif isinstance(rows, slice):
-            total = total.copy()  # The record changes with the next pod.
+            total += frame.constant
         try:
             for varying in frame.varying:
                 total += self._normalized(varying, rows)

@@ -6,7 +6,7 @@ A failure here is not reported: it occurs again when every plugin is asked.
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.snapshot import Snapshot
-from kubestow.engine.equivalence.frame import Frame
+from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.record import Record
 from kubestow.framework.attempt_timer import AttemptTimer
@@ -21,7 +21,7 @@ from kubestow.index.nodes import Nodes, nodes_of
 
 def build_frame(
     plan: ReusePlan, pod: PodInfo, snapshot: Snapshot, timer: AttemptTimer | None = None
-) -> Frame | None:
+) -> FrameRecord | None:
     """Prepare the reused plugins for this frame; None if one of them rejects it."""
     reused = plan.reused(pod)
     state = CycleState()
@@ -33,10 +33,12 @@ def build_frame(
     if not is_prepared or len(restrictions) > 1:
         return None
     restriction = restrictions[0] if restrictions else None
-    return Frame(plan, reused, pod, snapshot, state, restriction)
+    return FrameRecord(plan, reused, pod, snapshot, state, restriction)
 
 
-def build_record(frame: Frame, pod: PodInfo, timer: AttemptTimer | None = None) -> Record | None:
+def build_record(
+    frame: FrameRecord, pod: PodInfo, timer: AttemptTimer | None = None
+) -> Record | None:
     """Prepare the plugins that read amounts as well; None if one of them rejects the shape."""
     state = frame.state.shallow_copy()
     state.measure(NO_METER, timer)

@@ -1,7 +1,7 @@
 """Verdicts and scores of every node for pods of one shape, brought up to date when read.
 
-A record adds to the frame (`frame`) what reused plugins read from the pods of a node as well. It is
-computed for all nodes once, and then again only for the nodes that changed.
+A record adds to that of the frame (`frame_record`) what reused plugins read from the pods of a node
+as well. It is computed for all nodes once, and then again only for the nodes that changed.
 
 Not here: when a record is made and used (`records`), which plugins take part (`plan`).
 """
@@ -15,7 +15,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import ALL_ROWS, IntArray, IntpArray, Rows
 from kubestow.cache.change_log import Depends
 from kubestow.engine.equivalence.asked import AskedSteps, asked_steps
-from kubestow.engine.equivalence.frame import Frame, add_scores
+from kubestow.engine.equivalence.frame_record import FrameRecord, add_scores
 from kubestow.engine.equivalence.verdicts import FallBackToPlain
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
@@ -39,7 +39,7 @@ class Record(Follower):
     rejected_count   how many nodes are rejected
     """
 
-    def __init__(self, frame: Frame, pod: PodInfo, state: CycleState) -> None:
+    def __init__(self, frame: FrameRecord, pod: PodInfo, state: CycleState) -> None:
         super().__init__(frame.snapshot.log, Depends.PODS)
         self.frame = frame
         self.state = state

@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.equivalence.evaluation import ReusingEvaluation
-from kubestow.engine.equivalence.frame import Frame
+from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.preparation import build_frame, build_record
 from kubestow.engine.equivalence.record import Record
@@ -79,9 +79,9 @@ class Records:
         self._snapshot = snapshot
         self._timer = timer
         self._plans: dict[str, ReusePlan] = {}
-        self._frames: OrderedDict[Hashable, Account[Frame]] = OrderedDict()
+        self._frames: OrderedDict[Hashable, Account[FrameRecord]] = OrderedDict()
         self._records: OrderedDict[Hashable, Account[Record]] = OrderedDict()
-        self._current: tuple[Account[Frame], Account[Record] | None] | None = None
+        self._current: tuple[Account[FrameRecord], Account[Record] | None] | None = None
 
     def evaluation(self, profile: Profile, pod: PodInfo) -> Evaluation:
         """The cheapest way to evaluate this pod now."""
@@ -111,7 +111,9 @@ class Records:
                 if account is not None:
                     account.rows = rows
 
-    def _frame(self, account: Account[Frame], plan: ReusePlan, pod: PodInfo) -> Frame | None:
+    def _frame(
+        self, account: Account[FrameRecord], plan: ReusePlan, pod: PodInfo
+    ) -> FrameRecord | None:
         frame = account.kept
         if frame is not None and frame.plan is plan and frame.is_valid(pod):
             return frame
@@ -121,7 +123,7 @@ class Records:
         return account.take(build_frame(plan, pod, self._snapshot, self._timer))
 
     def _record(
-        self, frame: Frame, key: Hashable, pod: PodInfo, frame_account: Account[Frame]
+        self, frame: FrameRecord, key: Hashable, pod: PodInfo, frame_account: Account[FrameRecord]
     ) -> Record | None:
         account = self._account(self._records, key, _RECORD_NODE_BYTES)
         self._current = frame_account, account

@@ -23,7 +23,7 @@ def override(
 
     With `positions` the codes are those of these nodes only.
     """
-    rejected = np.flatnonzero(found)
+    rejected = found.nonzero()[0]
     if len(rejected) == 0:
         return
     where = rejected if positions is None else positions[rejected]
@@ -35,6 +35,7 @@ def override(
 
 def checked(scores: IntArray) -> IntArray:
     # As unsigned, negative numbers are huge: one comparison finds both kinds.
-    if scores.astype(np.int64, copy=False).view(np.uint64).max(initial=0) > MAX_NODE_SCORE:
+    unsigned = scores.astype(np.int64, copy=False).view(np.uint64)
+    if np.maximum.reduce(unsigned, initial=0) > MAX_NODE_SCORE:
         raise FallBackToPlain
     return scores

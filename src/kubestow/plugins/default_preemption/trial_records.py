@@ -16,7 +16,7 @@ Invariant: a search here gives the result of `one_node` for every node.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,13 +24,12 @@ import numpy as np
 from kubestow.api.disruption import BudgetTable
 from kubestow.api.importance import start_time_ns
 from kubestow.api.pod_info import PodInfo
-from kubestow.api.pod_shape import PodShape
 from kubestow.arrays import BoolArray, IntArray, IntpArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.plugin import StatusCodes
-from kubestow.framework.reuse import Reads
+from kubestow.framework.reuse import PodReads, Reads
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.default_preemption.candidates import CRITERIA, YOUNGEST, VictimsOf
@@ -68,14 +67,14 @@ class TrialRecords:
     """All records; the least recently used is dropped first."""
 
     def __init__(self) -> None:
-        self._records: OrderedDict[tuple[PodShape, int], TrialRecord] = OrderedDict()
+        self._records: OrderedDict[tuple[Hashable, int], TrialRecord] = OrderedDict()
 
     def evaluator(self, inputs: TrialInputs) -> Evaluator:
         """The cheapest way to try nodes for this pod."""
         parts = _parts_of(inputs)
         if parts is None:
             return ManyNodes(inputs)
-        key = (inputs.pod.shape, inputs.pod.priority)
+        key = (parts.shape_of(inputs.pod), inputs.pod.priority)
         record = self._records.get(key)
         if record is None or not record.is_valid(inputs, parts):
             record = self._records[key] = TrialRecord(inputs, parts)
@@ -100,6 +99,11 @@ class _Parts(NamedTuple):
     @property
     def reused_names(self) -> list[str]:
         return [trial_filter.name for trial_filter in self.reused]
+
+    def shape_of(self, pod: PodInfo) -> Hashable:
+        """Equal for pods that these filters treat alike."""
+        reads_all = any(each.step.reuse.pod is PodReads.ALL for each in self.reused)
+        return pod.full_shape if reads_all else pod.shape
 
 
 def _parts_of(inputs: TrialInputs) -> _Parts | None:

@@ -162,7 +162,7 @@ def _forbidden_counts(
 
 def _marked(codes: IntArray | None, failed: BoolArray, code: int) -> IntArray | None:
     """The codes, with this one where the check failed; None as long as no node fails."""
-    if not failed.any():
+    if not np.count_nonzero(failed):
         return codes
     return failed * np.int64(code) if codes is None else np.where(failed, code, codes)
 

@@ -5,6 +5,7 @@ that share no label with any other.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from kubestow.api.labels import Selector, selector_from_map
@@ -19,6 +20,7 @@ NAMESPACES_MAX: Final = 4096
 SELECTORS_MAX: Final = 1024
 
 _EMPTY: Final = selector_from_map({})
+_Label = tuple[str, str]
 
 
 class NamespaceServices:
@@ -27,25 +29,32 @@ class NamespaceServices:
     def __init__(self, listed: tuple[Service, ...]) -> None:
         self.listed: Final = listed
         self._for_all: list[int] = []
-        self._by_label: dict[tuple[str, str], list[int]] = {}
+        # By the first label: the services, and the labels that each requires.
+        self._by_label: dict[_Label, list[tuple[int, AbstractSet[_Label]]]] = {}
         for number, service in enumerate(listed):
             selector = service.spec.selector
-            if selector is None:
-                continue
             if selector:
-                self._by_label.setdefault(next(iter(selector.items())), []).append(number)
-            else:
+                labels = selector.items()
+                self._by_label.setdefault(next(iter(labels)), []).append((number, labels))
+            elif selector is not None:
                 self._for_all.append(number)
         # A new version of an owner is a new object; it is kept here, so its id stays its own.
         self._selectors: dict[tuple[int, ...], tuple[ApiObject | None, Selector]] = {}
 
-    def candidates(self, labels: Mapping[str, str]) -> list[int]:
-        """The numbers of the services that may select a pod with these labels."""
+    def selecting(self, labels: Mapping[str, str]) -> list[int]:
+        """The numbers of the services that select pods with these labels."""
         by_label = self._by_label
         if not by_label:
             return self._for_all
-        found = [number for label in labels.items() for number in by_label.get(label, ())]
-        return self._for_all + found
+        return [
+            *self._for_all,
+            *(
+                number
+                for label in labels.items()
+                for number, required in by_label.get(label, ())
+                if len(required) == 1 or required <= labels.items()
+            ),
+        ]
 
     def kept(self, key: tuple[int, ...]) -> Selector | None:
         kept = self._selectors.get(key)
@@ -70,13 +79,13 @@ class DefaultSelectors:
         controller = controller_of(pod) if pod.metadata.owner_references else None
         owner = None if controller is None else self._owner(namespace, controller)
         services = self._services(namespace)
-        candidates = services.candidates(pod.metadata.labels)
-        if owner is None and not candidates:
+        selecting = services.selecting(pod.metadata.labels)
+        if owner is None and not selecting:
             return _EMPTY
-        key = id(owner), *candidates
+        key = id(owner), *selecting
         selector = services.kept(key)
         if selector is None:
-            selector = self._look_up(pod, [services.listed[number] for number in candidates])
+            selector = self._look_up(pod, [services.listed[number] for number in selecting])
             services.keep(key, owner, selector)
         return selector
 

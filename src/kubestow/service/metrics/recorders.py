@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from kubestow.arrays import IntArray
 from kubestow.clock import NANOSECONDS, Clock, SteadyClock
 from kubestow.engine.decision import Decision
 from kubestow.engine.metrics import ERROR, SCHEDULED, UNSCHEDULABLE
@@ -287,16 +288,20 @@ class _Evaluations:
 
     def add(self, decision: Decision) -> None:
         state, evaluated = decision.state, decision.evaluated_count
-        _asked(self._filtering, state.skip_filter).add(evaluated)
+        asked = _asked(self._filtering, state.skip_filter)
+        asked.add(evaluated)
         if decision.pre_filter.status is not None:
             self._count_behind(decision.pre_filter.status.plugin)
         if evaluated != decision.feasible_count:
-            self._count_rejected(decision)
+            asked.rejected = asked.rejected + decision.diagnosis.rejected_counts()
         if decision.scores is not None:
             _asked(self._scoring, state.skip_score).add(decision.feasible_count)
 
     def counts(self) -> Mapping[tuple[str, str], int]:
         """Per plugin and extension point; every series exists from the start."""
+        not_asked = dict(self._not_asked)
+        for skipped, asked in self._filtering.items():
+            self._subtract_rejected(not_asked, skipped, asked)
         listed = (
             (PRE_FILTER, self._pre_filters, self._filtering, "attempts"),
             (FILTER, self._filters, self._filtering, "nodes"),
@@ -307,7 +312,7 @@ class _Evaluations:
             (name, point): sum(
                 getattr(asked, what) for skipped, asked in tally.items() if name not in skipped
             )
-            - self._not_asked.get((name, point), 0)
+            - not_asked.get((name, point), 0)
             for point, names, tally, what in listed
             for name in names
         }
@@ -316,30 +321,32 @@ class _Evaluations:
         """A PreFilter plugin ended the attempt: those behind it were not asked."""
         if rejecting in self._pre_filters:
             for name in self._pre_filters[self._pre_filters.index(rejecting) + 1 :]:
-                self._count_not_asked(name, PRE_FILTER, 1)
+                self._not_asked[name, PRE_FILTER] = self._not_asked.get((name, PRE_FILTER), 0) + 1
 
-    def _count_rejected(self, decision: Decision) -> None:
+    def _subtract_rejected(
+        self, not_asked: dict[tuple[str, str], int], skipped: frozenset[str], asked: "_Asked"
+    ) -> None:
         """Behind a filter that rejects a node, no other filter is asked about it."""
-        skipped = decision.state.skip_filter
         rejected = 0
-        counts = decision.diagnosis.rejected_counts()
-        for index, name in enumerate(self._filters):
-            if rejected and name not in skipped:
-                self._count_not_asked(name, FILTER, rejected)
-            rejected += counts.get(index, 0)
-
-    def _count_not_asked(self, name: str, point: str, count: int) -> None:
-        self._not_asked[name, point] = self._not_asked.get((name, point), 0) + count
+        counts: list[int] = np.broadcast_to(asked.rejected, len(self._filters)).tolist()
+        for name, count in zip(self._filters, counts, strict=True):
+            if name not in skipped:
+                not_asked[name, FILTER] = not_asked.get((name, FILTER), 0) + rejected
+            rejected += count
 
 
 class _Asked:
-    """Attempts in which the same plugins were skipped, and the nodes evaluated in them."""
+    """Attempts in which the same plugins were skipped, and the nodes evaluated in them.
 
-    __slots__ = ("attempts", "nodes")
+    rejected   int64[filter], how many of these nodes each filter rejected; 0 for none
+    """
+
+    __slots__ = ("attempts", "nodes", "rejected")
 
     def __init__(self) -> None:
         self.attempts = 0
         self.nodes = 0
+        self.rejected: IntArray | int = 0
 
     def add(self, nodes: int) -> None:
         self.attempts += 1

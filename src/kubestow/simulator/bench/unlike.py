@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from kubestow.api.meta import OwnerReference
+from kubestow.api.meta import OwnerReference, ResourceList
 from kubestow.api.pod import Container, Pod, PodSpec
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import CPU, MEMORY
@@ -59,7 +59,7 @@ def with_own_amounts(pod: Pod, number: int) -> Pod:
 
 
 def _asking_more(container: Container, number: int) -> Container:
-    amounts = dict(container.resources.requests)
+    amounts: ResourceList = {**(container.resources.requests or {})}
     if CPU in amounts:
         milli = amounts[CPU].milli_value() + number % _CPU_STEPS
         amounts[CPU] = parse_quantity(f"{milli}m")

@@ -34,11 +34,11 @@ from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.index.tracked import are_most
 
-_CODE_MAX: Final = np.iinfo(np.int32).max
-_NARROW_SUM_MAX: Final = np.iinfo(np.int32).max
+_LARGEST_CODE: Final = np.iinfo(np.int32).max
+_LARGEST_NARROW_SUM: Final = np.iinfo(np.int32).max
 
 
-class Frame(Follower):
+class FrameRecord(Follower):
     """The answers, and the plugins' state of which they are part.
 
     state            what PreFilter and PreScore of the prepared plugins wrote
@@ -85,7 +85,7 @@ class Frame(Follower):
             NormalizedScore(step, self, pod) for step in kept_scores if step.normalizer is not None
         ]
         largest = sum(step.weight for step in self._scores) * MAX_NODE_SCORE
-        self._score_type = np.int32 if largest <= _NARROW_SUM_MAX else np.int64
+        self._score_type = np.int32 if largest <= _LARGEST_NARROW_SUM else np.int64
         self._compute_all()
 
     def is_valid(self, pod: PodInfo) -> bool:
@@ -160,7 +160,7 @@ class Frame(Follower):
         score = np.zeros(count, np.int64)
         self.add_verdicts(failed_by, codes, self._filters, nodes, self.state, self._pod)
         add_scores(score, self._scores, nodes, self.state, self._pod)
-        if codes.max(initial=0) > _CODE_MAX or codes.min(initial=0) < -_CODE_MAX:
+        if codes.max(initial=0) > _LARGEST_CODE or codes.min(initial=0) < -_LARGEST_CODE:
             raise FallBackToPlain
         return failed_by, codes, score
 
@@ -196,7 +196,7 @@ class NormalizedScore:
     """A raw score of all nodes. Most are zero on all of them: then no array is kept, since
     normalising gives a constant."""
 
-    def __init__(self, step: ScoreStep, frame: "Frame", pod: PodInfo) -> None:
+    def __init__(self, step: ScoreStep, frame: "FrameRecord", pod: PodInfo) -> None:
         self.step = step
         self._frame = frame
         self._pod = pod
