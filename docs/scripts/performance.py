@@ -67,6 +67,7 @@ class Plan(NamedTuple):
     workloads: Sequence[str]
     workload_nodes: int
     workload_pods: int
+    variants: Sequence[Variant]
     growing: Sequence[str]
     growth_nodes: Sequence[int]
     growth_pods: int
@@ -81,6 +82,7 @@ FULL: Final = Plan(
     workloads=[workload.name for workload in WORKLOADS],
     workload_nodes=0,
     workload_pods=0,
+    variants=tuple(Variant),
     growing=(BASIC, "TopologySpreading", "SchedulingPreferredPodAffinity", "ManyShapes"),
     growth_nodes=(1_000, 5_000, 15_000, 50_000, 200_000),
     growth_pods=2_000,
@@ -94,6 +96,7 @@ QUICK: Final = Plan(
     workloads=(BASIC,),
     workload_nodes=100,
     workload_pods=10,
+    variants=(Variant.PLAIN,),
     growing=(BASIC,),
     growth_nodes=(100, 200),
     growth_pods=10,
@@ -141,7 +144,7 @@ def _measure_all(plan: Plan, measurer: "Measurer") -> tuple[dict[str, str], str]
         measurer.compared(name, percentage, variant, plan.workload_nodes, plan.workload_pods)
         for name in plan.workloads
         for percentage in LOOKED_AT
-        for variant in Variant
+        for variant in plan.variants
     ]
     growth = [
         measurer.compared(name, percentage, Variant.PLAIN, nodes, plan.growth_pods)
@@ -156,7 +159,7 @@ def _measure_all(plan: Plan, measurer: "Measurer") -> tuple[dict[str, str], str]
     simulated = [
         measurer.simulated(name, variant, plan.workload_nodes, plan.workload_pods)
         for name in plan.simulated
-        for variant in Variant
+        for variant in plan.variants
     ]
     (few_nodes, more_nodes), (few_pods, more_pods) = plan.memory_nodes, plan.memory_pods
     memory = [
