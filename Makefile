@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench bench-simulate performance docs release audit test quick conformance soak fuzz check format-check lint types imports format lock upgrade clean
+.PHONY: help demo bench performance docs release audit test quick conformance soak fuzz check format-check lint types imports format lock upgrade clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -30,9 +30,6 @@ demo: $(VENV)/.installed ## Run a cluster in a box (options: ARGS="...")
 
 bench: $(VENV)/.installed ## Run the benchmark workloads (options: ARGS="...")
 	$(BIN)/kubestow bench $(ARGS)
-
-bench-simulate: $(VENV)/.installed ## Measure simulations from the queue to the binding (ARGS="SHAPE...")
-	$(BIN)/python tests/bench/simulate_throughput.py $(ARGS)
 
 performance: $(VENV)/.installed ## Measure anew what docs/performance.md says (ARGS="--repeat 3")
 	$(BIN)/python docs/scripts/performance.py $(ARGS)

@@ -1,8 +1,10 @@
 """Measures what docs/performance.md says, and writes it there: `make performance`.
 
-Each measurement runs in a process of its own, so that its peak memory is its own. Figures are those
-of the machine this runs on while it runs: leave it alone meanwhile. `--quick` measures next to
-nothing, to see that the script works.
+Speeds are what `kubestow bench -o json` prints, each in a process of its own. Figures are those of
+the machine this runs on while it runs: leave it alone meanwhile. With `--results FILE` every line
+is also kept there, and what the file has of a calm machine is not measured again: an interrupted
+run continues, and disturbed measurements are repeated. `--quick` measures next to nothing, to see
+that the script works.
 
 Not here: what the tables and the picture look like (`performance_tables`, `growth_plot`).
 """
@@ -12,6 +14,8 @@ import gc
 import os
 import platform
 import resource
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -20,10 +24,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, NamedTuple, ParamSpec, TypeVar
 
+import msgspec
 import numpy as np
 from growth_plot import Line, draw
 from performance_tables import (
     LOOKED_AT,
+    SECTIONS,
     Machine,
     Memory,
     growth_table,
@@ -31,6 +37,8 @@ from performance_tables import (
     memory_table,
     million_table,
     replace_section,
+    simulation_table,
+    unlike_table,
     workload_table,
 )
 
@@ -38,8 +46,11 @@ from kubestow.api.decode import decode_json, encode_json
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.clock import SystemClock
-from kubestow.simulator.bench import WORKLOADS, Measurement, Workload, measure
+from kubestow.service.commands.bench import SIMULATED
+from kubestow.simulator.bench import WORKLOADS, Comparison, Variant
 from kubestow.simulator.bench.measure import Bench
+from kubestow.simulator.bench.measurement import Timing
+from kubestow.simulator.bench.throughput import Throughput
 from kubestow.simulator.bench.workloads import Cluster
 
 DOCS: Final = Path(__file__).parents[1]
@@ -47,6 +58,7 @@ BASIC: Final = "SchedulingBasic"
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+LineType = TypeVar("LineType", bound=Timing)
 
 
 class Plan(NamedTuple):
@@ -55,11 +67,13 @@ class Plan(NamedTuple):
     workloads: Sequence[str]
     workload_nodes: int
     workload_pods: int
+    variants: Sequence[Variant]
     growing: Sequence[str]
     growth_nodes: Sequence[int]
     growth_pods: int
     compared: tuple[int, int]
     most_nodes: int
+    simulated: Sequence[str]
     memory_nodes: tuple[int, int]
     memory_pods: tuple[int, int]
 
@@ -68,11 +82,13 @@ FULL: Final = Plan(
     workloads=[workload.name for workload in WORKLOADS],
     workload_nodes=0,
     workload_pods=0,
+    variants=tuple(Variant),
     growing=(BASIC, "TopologySpreading", "SchedulingPreferredPodAffinity", "ManyShapes"),
     growth_nodes=(1_000, 5_000, 15_000, 50_000, 200_000),
     growth_pods=2_000,
     compared=(5_000, 50_000),
     most_nodes=1_000_000,
+    simulated=SIMULATED,
     memory_nodes=(5_000, 50_000),
     memory_pods=(5_000, 50_000),
 )
@@ -80,11 +96,13 @@ QUICK: Final = Plan(
     workloads=(BASIC,),
     workload_nodes=100,
     workload_pods=10,
+    variants=(Variant.PLAIN,),
     growing=(BASIC,),
     growth_nodes=(100, 200),
     growth_pods=10,
     compared=(100, 200),
     most_nodes=300,
+    simulated=(BASIC,),
     memory_nodes=(100, 300),
     memory_pods=(100, 300),
 )
@@ -98,11 +116,12 @@ def main() -> None:
     try:
         text = page.read_text(encoding="utf-8")
         # Before an hour of measuring, not after it.
-        for name in ("machine", "workloads", "growth", "million", "memory"):
+        for name in SECTIONS:
             replace_section(text, name, "")
     except (OSError, ValueError) as error:
         sys.exit(f"cannot write the tables into {page}: {error}")
-    sections, picture = _measure_all(plan, repeat=options.repeat)
+    measurer = Measurer(repeat=options.repeat, results=options.results)
+    sections, picture = _measure_all(plan, measurer)
     for name, body in sections.items():
         text = replace_section(text, name, body)
     (folder / "images").mkdir(exist_ok=True)
@@ -113,27 +132,34 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="measure next to nothing")
-    parser.add_argument("--repeat", type=int, default=1, help="keep the best of so many runs")
+    parser.add_argument("--repeat", type=int, default=1, help="the median of so many runs")
+    parser.add_argument("--results", type=Path, help="the file that keeps every line measured")
     parser.add_argument("--docs", type=Path, default=DOCS, help="the folder of performance.md")
     return parser.parse_args()
 
 
-def _measure_all(plan: Plan, *, repeat: int) -> tuple[dict[str, str], str]:
+def _measure_all(plan: Plan, measurer: "Measurer") -> tuple[dict[str, str], str]:
     """The generated sections by name, and the picture."""
     workloads = [
-        _best(_workload(name), percentage, plan.workload_nodes, plan.workload_pods, repeat=repeat)
+        measurer.compared(name, percentage, variant, plan.workload_nodes, plan.workload_pods)
         for name in plan.workloads
         for percentage in LOOKED_AT
+        for variant in plan.variants
     ]
     growth = [
-        _best(_workload(name), percentage, nodes, plan.growth_pods, repeat=repeat)
+        measurer.compared(name, percentage, Variant.PLAIN, nodes, plan.growth_pods)
         for name in plan.growing
         for percentage in LOOKED_AT
         for nodes in plan.growth_nodes
     ]
     million = [
-        _best(_workload(BASIC), percentage, plan.most_nodes, plan.growth_pods, repeat=repeat)
+        measurer.compared(BASIC, percentage, Variant.PLAIN, plan.most_nodes, plan.growth_pods)
         for percentage in LOOKED_AT
+    ]
+    simulated = [
+        measurer.simulated(name, variant, plan.workload_nodes, plan.workload_pods)
+        for name in plan.simulated
+        for variant in plan.variants
     ]
     (few_nodes, more_nodes), (few_pods, more_pods) = plan.memory_nodes, plan.memory_pods
     memory = [
@@ -148,8 +174,10 @@ def _measure_all(plan: Plan, *, repeat: int) -> tuple[dict[str, str], str]:
     sections = {
         "machine": machine_line(machine, workloads),
         "workloads": workload_table(workloads),
+        "unlike": unlike_table(workloads),
         "growth": growth_table(growth, compared=plan.compared),
         "million": million_table(million),
+        "simulations": simulation_table(simulated),
         "memory": memory_table(*memory),
     }
     return sections, draw(
@@ -160,11 +188,63 @@ def _measure_all(plan: Plan, *, repeat: int) -> tuple[dict[str, str], str]:
     )
 
 
-def _workload(name: str) -> Workload:
-    return next(workload for workload in WORKLOADS if workload.name == name)
+class Measurer:
+    """Runs `kubestow bench`, or takes the line of an earlier run."""
+
+    def __init__(self, *, repeat: int, results: Path | None) -> None:
+        self._repeat = repeat
+        self._results = results
+        self._kept: dict[str, bytes] = {}
+        if results is not None and results.exists():
+            for line in results.read_bytes().splitlines():
+                kept = msgspec.json.decode(line, type=_Kept)
+                self._kept[kept.arguments] = bytes(kept.line)
+
+    def compared(
+        self, name: str, percentage: int, variant: Variant, nodes: int, pods: int
+    ) -> Comparison:
+        arguments = [*_selected(name, variant, nodes, pods), "--percent", str(percentage)]
+        return self._line(arguments, Comparison)
+
+    def simulated(self, name: str, variant: Variant, nodes: int, pods: int) -> Throughput:
+        return self._line([*_selected(name, variant, nodes, pods), "--simulate"], Throughput)
+
+    def _line(self, options: Sequence[str], form: type[LineType]) -> LineType:
+        arguments = ["bench", *options, "--repeat", str(self._repeat)]
+        text = shlex.join(arguments)
+        if text in self._kept:
+            kept = msgspec.json.decode(self._kept[text], type=form)
+            if not kept.disturbances():
+                return kept
+        print(f"kubestow {text}", file=sys.stderr, flush=True)
+        command = [sys.executable, "-m", "kubestow", *arguments, "-o", "json"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+        if done.returncode:
+            sys.exit(f"kubestow {text}: ended with code {done.returncode}")
+        if self._results is not None:
+            with self._results.open("ab") as file:
+                kept_line = _Kept(arguments=text, line=msgspec.Raw(done.stdout.strip()))
+                file.write(msgspec.json.encode(kept_line) + b"\n")
+        return msgspec.json.decode(done.stdout, type=form)
 
 
-def _lines(runs: Sequence[Measurement]) -> list[Line]:
+class _Kept(msgspec.Struct, frozen=True):
+    """A line of the file of results; later ones replace earlier ones of the same arguments."""
+
+    arguments: str
+    line: msgspec.Raw
+
+
+def _selected(name: str, variant: Variant, nodes: int, pods: int) -> list[str]:
+    options = ["--workload", f"^{name}$", "--variant", variant.value]
+    if nodes:
+        options += ["--nodes", str(nodes)]
+    if pods:
+        options += ["--pods", str(pods)]
+    return options
+
+
+def _lines(runs: Sequence[Comparison]) -> list[Line]:
     points: dict[tuple[str, int], list[tuple[float, float]]] = {}
     for run in runs:
         line = (run.workload, run.percentage_of_nodes_to_score)
@@ -178,16 +258,6 @@ def _lines(runs: Sequence[Measurement]) -> list[Line]:
         )
         for name, percentage in points
     ]
-
-
-def _best(
-    workload: Workload, percentage: int, nodes: int, pods: int, *, repeat: int
-) -> Measurement:
-    what = f"{workload.name} on {nodes or workload.nodes} nodes, {LOOKED_AT[percentage]}"
-    runs = [
-        _in_fresh_process(what, run, workload.name, percentage, nodes, pods) for _ in range(repeat)
-    ]
-    return min(runs, key=lambda one: one.us_per_pod)
 
 
 def _in_fresh_process(
@@ -204,10 +274,6 @@ def _in_fresh_process(
             sys.exit(f"{what}: the process ended while it measured, perhaps for want of memory")
 
 
-def run(name: str, percentage: int, nodes: int, pods: int) -> Measurement:
-    return measure(_workload(name), percentage=percentage, nodes=nodes or None, pods=pods or None)
-
-
 def hold(nodes: int, pods: int) -> Memory:
     """Peak memory of a scheduler that holds so many nodes and running pods, and then decides.
 
@@ -215,7 +281,7 @@ def hold(nodes: int, pods: int) -> Memory:
     what is equal.
     """
     gc.disable()
-    made = _workload(BASIC).build(nodes, pods, 100)
+    made = next(one for one in WORKLOADS if one.name == BASIC).build(nodes, pods, 100)
     cluster = Cluster(
         nodes=[decode_json(Node, encode_json(node)) for node in made.nodes],
         running=[decode_json(Pod, encode_json(pod)) for pod in made.running],

@@ -8,11 +8,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kubestow.simulator.bench import Measurement
-from kubestow.simulator.bench.upstream import CALIBRATION_S, UPSTREAM, scaled
+from kubestow.simulator.bench import Comparison, Variant
+from kubestow.simulator.bench.measurement import Timing
+from kubestow.simulator.bench.throughput import Throughput
+from kubestow.simulator.bench.upstream import CALIBRATION_S
 
 # How many nodes are looked at, by percentageOfNodesToScore.
 LOOKED_AT: Final = {0: "adaptive", 100: "all nodes"}
+
+# The generated parts of the page.
+SECTIONS: Final = (
+    "machine", "workloads", "unlike", "growth", "million", "simulations", "memory",
+)  # fmt: skip
 
 
 class Machine(NamedTuple):
@@ -40,51 +47,120 @@ def replace_section(text: str, name: str, body: str) -> str:
     return pattern.sub(lambda _: f"{begin}\n{body.strip()}\n{end}", text)
 
 
-def machine_line(machine: Machine, measurements: Iterable[Measurement]) -> str:
-    calibrations_ms = [one.calibration_ms for one in measurements]
+def machine_line(machine: Machine, runs: Sequence[Comparison]) -> str:
+    calibrations_ms = [run.calibration_ms for run in runs]
+    disturbed = sum(bool(run.disturbances()) for run in runs)
     return (
         f"Measured on {machine.cores} cores with Python {machine.python} and NumPy "
-        f"{machine.numpy}. The calibration loop, run in between, took "
+        f"{machine.numpy}, {_runs_text(runs)}. The calibration loop, run in between, took "
         f"{min(calibrations_ms):.1f} to {max(calibrations_ms):.1f} ms, and "
         f"{CALIBRATION_S * 1000:.1f} ms where kube-scheduler was measured: each of its figures "
-        "below is scaled by how long it took in that run."
+        "below is scaled by how long it took in that run. "
+        + (
+            f"{disturbed} of {len(runs)} measurements were disturbed by other processes and are "
+            "not compared."
+            if disturbed
+            else "The machine was calm during all measurements."
+        )
     )
 
 
-def workload_table(measurements: Iterable[Measurement]) -> str:
-    """All workloads at percentages 0 and 100, beside upstream's scaled figures."""
-    by_name: dict[str, dict[int, Measurement]] = {}
-    for one in measurements:
-        by_name.setdefault(one.workload, {})[one.percentage_of_nodes_to_score] = one
+def _runs_text(runs: Iterable[Timing]) -> str:
+    count = min(run.runs for run in runs)
+    return "one run of everything" if count == 1 else f"medians of {count} runs"
+
+
+def workload_table(runs: Iterable[Comparison]) -> str:
+    """The plain workloads at percentages 0 and 100, beside upstream's scaled figures."""
+    by_name: dict[str, dict[int, Comparison]] = {}
+    for run in runs:
+        if run.variant is Variant.PLAIN:
+            by_name.setdefault(run.workload, {})[run.percentage_of_nodes_to_score] = run
     rows: list[list[str]] = []
-    for name, runs in by_name.items():
-        first = next(iter(runs.values()))
+    for name, of_percentage in by_name.items():
+        first = next(iter(of_percentage.values()))
         row = [name, f"{first.nodes:,} / {first.init_pods:,}"]
         for percentage in LOOKED_AT:
-            row += _beside_upstream(runs.get(percentage))
+            run = of_percentage.get(percentage)
+            row += ["-", "-", "-", "-"] if run is None else _beside_upstream(run)
         rows.append(row)
     header = ["workload", "nodes / running pods"]
     for what in LOOKED_AT.values():
-        header += [f"{what}: pods/s", "kube-scheduler", "ratio"]
+        header += [f"{what}: µs a pod", "first pod", "kube-scheduler", "ratio"]
     return _table(header, rows, left=1)
 
 
-def _beside_upstream(run: Measurement | None) -> list[str]:
-    if run is None:
-        return ["-", "-", "-"]
-    baseline = UPSTREAM[run.workload]
-    looks_at_all = run.percentage_of_nodes_to_score == 100
-    upstream = scaled(
-        baseline.all_nodes if looks_at_all else baseline.adaptive, run.calibration_ms / 1000
-    )
-    return [f"{run.pods_per_s:,.0f}", f"{upstream:,.0f}", f"{run.pods_per_s / upstream:.0f}x"]
+def _beside_upstream(run: Comparison) -> list[str]:
+    return [_us_text(run), f"{run.first_us:,.0f}", _upstream_text(run), _ratio_text(run)]
 
 
-def growth_table(runs: Sequence[Measurement], *, compared: tuple[int, int]) -> str:
+def unlike_table(runs: Iterable[Comparison]) -> str:
+    """What pods cost if they are alike or not, beside upstream, for which that is the same."""
+    by_line: dict[tuple[str, int], dict[Variant, Comparison]] = {}
+    for run in runs:
+        line = (run.workload, run.percentage_of_nodes_to_score)
+        by_line.setdefault(line, {})[run.variant] = run
+    rows: list[list[str]] = []
+    for (name, percentage), of_variant in by_line.items():
+        upstream = next((run for run in of_variant.values() if run.ratio is not None), None)
+        row = [name, LOOKED_AT[percentage], "-" if upstream is None else _upstream_text(upstream)]
+        for variant in Variant:
+            run = of_variant.get(variant)
+            row += ["-", "-"] if run is None else [_us_text(run), _ratio_text(run)]
+        rows.append(row)
+    header = ["workload", "looks at", "kube-scheduler"]
+    for what in ("equal pods", "unlike", "all unlike"):
+        header += [what, "ratio"]
+    return _table(header, rows, left=2)
+
+
+def simulation_table(runs: Iterable[Throughput]) -> str:
+    """Whole simulations."""
+    rows = [
+        [
+            run.workload,
+            {Variant.PLAIN: "equal", Variant.UNLIKE: "unlike", Variant.ALL_UNLIKE: "all unlike"}[
+                run.variant
+            ],
+            f"{run.nodes:,} / {run.init_pods:,}",
+            f"{run.scheduled:,} of {run.measure_pods:,}",
+            f"{run.pods_per_s:,.0f}",
+            _us_text(run),
+            f"{run.cpu_us_per_pod:,.0f}",
+        ]
+        for run in runs
+    ]
+    header = [
+        "workload", "pods", "nodes / running pods", "placed", "pods/s", "µs a pod", "CPU µs a pod",
+    ]  # fmt: skip
+    return _table(header, rows, left=2)
+
+
+def _us_text(run: Timing) -> str:
+    """The median, and the extremes if there were several runs."""
+    if run.runs == 1:
+        return f"{run.us_per_pod:,.0f}"
+    return f"{run.us_per_pod:,.0f} ({run.us_per_pod_min:,.0f}..{run.us_per_pod_max:,.0f})"
+
+
+def _upstream_text(run: Comparison) -> str:
+    if run.upstream_us_per_pod is None:
+        return "-"
+    return f"{'~' if run.upstream_is_estimated else ''}{run.upstream_us_per_pod:,.0f}"
+
+
+def _ratio_text(run: Comparison) -> str:
+    if run.ratio is None:
+        return "-"
+    digits = 1 if run.ratio < 10 else 0
+    return f"{'~' if run.upstream_is_estimated else ''}{run.ratio:.{digits}f}x"
+
+
+def growth_table(runs: Sequence[Comparison], *, compared: tuple[int, int]) -> str:
     """Microseconds a pod, mean and median, over nodes; and how much dearer the larger of the two
     compared sizes is."""
     sizes = sorted({run.nodes for run in runs})
-    by_line: dict[tuple[str, int], dict[int, Measurement]] = {}
+    by_line: dict[tuple[str, int], dict[int, Comparison]] = {}
     for run in runs:
         line = (run.workload, run.percentage_of_nodes_to_score)
         by_line.setdefault(line, {})[run.nodes] = run
@@ -101,13 +177,13 @@ def growth_table(runs: Sequence[Measurement], *, compared: tuple[int, int]) -> s
     return _table(header, rows, left=2)
 
 
-def _growth(of_size: Mapping[int, Measurement], small: int, large: int) -> str:
+def _growth(of_size: Mapping[int, Comparison], small: int, large: int) -> str:
     if small not in of_size or large not in of_size:
         return "-"
     return f"{of_size[large].us_per_pod / of_size[small].us_per_pod:.1f}x"
 
 
-def million_table(runs: Iterable[Measurement]) -> str:
+def million_table(runs: Iterable[Comparison]) -> str:
     """What the largest cluster takes."""
     rows = [
         [

@@ -1,4 +1,4 @@
-"""Time as a parameter: the only reader of the real clock.
+"""Time as a parameter: the only reader of the real clock, and of CPU time.
 
 Everything that needs the time gets a `Clock`. The service uses `SystemClock`; the simulator and the
 tests use one that moves only when advanced (`testing.ManualClock`) or that jumps from timer to
@@ -25,6 +25,16 @@ class SystemClock:
     # Read several times per attempt: without a function of ours in between.
     now_ns = staticmethod(time.time_ns)
     monotonic_s = staticmethod(time.monotonic)
+
+
+def thread_cpu_s() -> float:
+    """CPU time of the calling thread: unlike time on a clock, other processes do not add to it."""
+    return time.thread_time()
+
+
+def process_cpu_s() -> float:
+    """CPU time of this process, all of its threads."""
+    return time.process_time()
 
 
 class SteadyClock:

@@ -1,15 +1,19 @@
 """The script behind docs/performance.md: tables, picture, markers, and one small run."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
-from kubestow.simulator.bench import WORKLOADS, Measurement
+from kubestow.simulator.bench import WORKLOADS, Comparison, Measurement, Variant, compare
+from kubestow.simulator.bench.throughput import Throughput
 from kubestow.simulator.bench.upstream import CALIBRATION_S
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +22,9 @@ PAGE = ROOT / "docs" / "performance.md"
 sys.path.insert(0, str(SCRIPTS))
 
 from growth_plot import Line, draw  # noqa: E402  (found through the line above)
+from performance import Measurer  # noqa: E402
 from performance_tables import (  # noqa: E402
+    SECTIONS,
     Machine,
     Memory,
     growth_table,
@@ -26,31 +32,45 @@ from performance_tables import (  # noqa: E402
     memory_table,
     million_table,
     replace_section,
+    simulation_table,
+    unlike_table,
     workload_table,
 )
 
 SVG = "{http://www.w3.org/2000/svg}"
-SECTIONS = ("machine", "workloads", "growth", "million", "memory")
 
 
 def run(
-    workload: str, nodes: int, percentage: int, us_per_pod: float, *, slowness: float = 1
-) -> Measurement:
-    return Measurement(
-        workload=workload,
-        nodes=nodes,
-        init_pods=1000,
-        measure_pods=200,
-        percentage_of_nodes_to_score=percentage,
-        pods_per_s=1e6 / us_per_pod,
-        us_per_pod=us_per_pod,
-        p50_us=us_per_pod / 2,
-        p99_us=us_per_pod * 2,
-        peak_memory_mib=2048,
-        scheduled=199,
-        load_s=1.25,
-        calibration_ms=CALIBRATION_S * 1000 * slowness,
-    )
+    workload: str, nodes: int, percentage: int, us_per_pod: float, **changes: Any
+) -> Comparison:
+    values: dict[str, Any] = timing(workload, nodes, percentage, us_per_pod) | {
+        "first_us": us_per_pod * 10,
+        "p50_us": us_per_pod / 2,
+        "p99_us": us_per_pod * 2,
+        "load_s": 1.25,
+        **changes,
+    }
+    return compare(Measurement(**values))
+
+
+def timing(workload: str, nodes: int, percentage: int, us_per_pod: float) -> dict[str, Any]:
+    return {
+        "workload": workload,
+        "nodes": nodes,
+        "init_pods": 1000,
+        "measure_pods": 200,
+        "percentage_of_nodes_to_score": percentage,
+        "pods_per_s": 1e6 / us_per_pod,
+        "us_per_pod": us_per_pod,
+        "us_per_pod_min": us_per_pod - 1,
+        "us_per_pod_max": us_per_pod + 2,
+        "cpu_us_per_pod": us_per_pod,
+        "peak_memory_mib": 2048.0,
+        "scheduled": 199,
+        "cores": 2,
+        "calibration_ms": CALIBRATION_S * 1000,
+        "calibration_spread": 1.0,
+    }
 
 
 def cells(table: str, row: int) -> list[str]:
@@ -79,29 +99,64 @@ def test_markers_that_are_not_there_once_are_named(text: str) -> None:
         replace_section(text, "x", "new")
 
 
-def test_a_machine_half_as_fast_halves_upstreams_figures() -> None:
-    machine = Machine(cores=2, python="3.11.1", numpy="2.1.0")
-    runs = [run("SchedulingBasic", 5000, 0, 100, slowness=2)]
-    assert "2 cores with Python 3.11.1 and NumPy 2.1.0" in machine_line(machine, runs)
-    assert "took 24.2 to 24.2 ms" in machine_line(machine, runs)
-    table = workload_table(runs)
-    assert cells(table, 2) == [
-        "SchedulingBasic",
-        "5,000 / 1,000",
-        "10,000",
-        "244",  # half of 487
-        "41x",
-        "-",
-        "-",
-        "-",
-    ]
+MACHINE = Machine(cores=2, python="3.11.1", numpy="2.1.0")
+
+
+def test_a_machine_half_as_fast_doubles_upstreams_figures() -> None:
+    runs = [run("SchedulingBasic", 5000, 0, 100, calibration_ms=CALIBRATION_S * 2000)]
+    line = machine_line(MACHINE, runs)
+    assert "2 cores with Python 3.11.1 and NumPy 2.1.0, one run of everything" in line
+    assert "took 24.2 to 24.2 ms" in line
+    assert "calm during all measurements" in line
+    # Twice 1,072.
+    basic = ["SchedulingBasic", "5,000 / 1,000", "100", "1,000", "2,144", "21x"]
+    assert cells(workload_table(runs), 2) == [*basic, "-", "-", "-", "-"]
 
 
 def test_a_workload_has_one_row_for_both_ways_to_look_at_nodes() -> None:
-    runs = [run("SchedulingBasic", 5000, percentage, 1000) for percentage in (0, 100)]
+    runs = [
+        run("SchedulingSecrets", 5000, percentage, 1000, runs=3, variant=variant)
+        for percentage in (0, 100)
+        for variant in Variant
+    ]
     table = workload_table(runs)
     assert len(table.splitlines()) == 3
-    assert cells(table, 2)[2:] == ["1,000", "487", "2x", "1,000", "77", "13x"]
+    spread = "1,000 (999..1,002)"
+    first = [spread, "10,000", "~926", "~0.9x"]
+    assert cells(table, 2)[2:] == [*first, spread, "10,000", "~6,655", "~6.7x"]
+    assert "medians of 3 runs" in machine_line(MACHINE, runs)
+
+
+def test_disturbed_measurements_are_counted_and_not_compared() -> None:
+    runs = [run("SchedulingBasic", 5000, 0, 100), run("ManyShapes", 5000, 0, 9, foreign_cores=1.0)]
+    assert "1 of 2 measurements were disturbed" in machine_line(MACHINE, runs)
+    assert cells(workload_table(runs), 3)[2:6] == ["9", "90", "-", "-"]
+
+
+def test_unlike_pods_stand_beside_equal_ones() -> None:
+    runs = [
+        run("SchedulingBasic", 5000, 0, us, variant=variant, foreign_cores=foreign_cores)
+        for variant, us, foreign_cores in (
+            (Variant.PLAIN, 50, 1.0),
+            (Variant.UNLIKE, 200, 0.0),
+            (Variant.ALL_UNLIKE, 400, 0.0),
+        )
+    ]
+    names = ["SchedulingBasic", "adaptive", "1,072"]
+    assert cells(unlike_table(runs), 2) == [*names, "50", "-", "200", "5.4x", "400", "2.7x"]
+
+
+def test_simulations_have_a_row_each() -> None:
+    simulated = Throughput(**timing("SchedulingBasic", 5000, 0, 250), load_s=1.0)
+    assert cells(simulation_table([simulated]), 2) == [
+        "SchedulingBasic",
+        "equal",
+        "5,000 / 1,000",
+        "199 of 200",
+        "4,000",
+        "250",
+        "250",
+    ]
 
 
 def test_growth_has_a_column_per_size_and_the_ratio_of_the_largest() -> None:
@@ -185,9 +240,10 @@ def test_the_page_has_all_sections_and_every_workload() -> None:
     assert (PAGE.parent / "images" / "growth.svg").is_file()
 
 
-def perform(folder: Path) -> subprocess.CompletedProcess[str]:
+def perform(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    script = str(SCRIPTS / "performance.py")
     return subprocess.run(
-        [sys.executable, str(SCRIPTS / "performance.py"), "--quick", "--docs", str(folder)],
+        [sys.executable, script, "--quick", "--docs", str(folder), *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
@@ -199,15 +255,40 @@ def perform(folder: Path) -> subprocess.CompletedProcess[str]:
 def test_a_quick_run_fills_every_section_and_draws(tmp_path: Path) -> None:
     empty = "".join(f"<!-- generated: {name} -->\n<!-- end: {name} -->\n" for name in SECTIONS)
     (tmp_path / "performance.md").write_text(f"# Title\n{empty}The end.\n")
-    done = perform(tmp_path)
+    results = tmp_path / "results"
+    done = perform(tmp_path, "--results", str(results))
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "performance.md").read_text()
     assert text.startswith("# Title\n")
     assert text.endswith("The end.\n")
     for name in SECTIONS:
         assert re.search(f"generated: {name} -->\n.*\\d.*\n<!-- end: {name}", text, re.DOTALL), name
-    assert "SchedulingBasic on 100 nodes, adaptive" in done.stderr
+    commands = re.findall(r"^kubestow (.*)", done.stderr, re.MULTILINE)
+    assert [json.loads(line)["arguments"] for line in results.read_text().splitlines()] == commands
+    assert any("^SchedulingBasic$" in one and "--simulate" in one for one in commands)
     ElementTree.parse(tmp_path / "images" / "growth.svg")
+
+
+def test_calm_results_are_kept_and_others_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [
+        run("SchedulingBasic", 5000, 0, 50, foreign_cores=1.0),
+        run("SchedulingBasic", 5000, 0, 60),
+    ]
+    ended: list[list[str]] = []
+
+    def end(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        ended.append(command)
+        return subprocess.CompletedProcess(command, 0, msgspec.json.encode(lines[len(ended) - 1]))
+
+    monkeypatch.setattr(subprocess, "run", end)
+    results = tmp_path / "results"
+    for expected_us in (50, 60, 60):
+        measurer = Measurer(repeat=1, results=results)
+        measured = measurer.compared("SchedulingBasic", 0, Variant.PLAIN, 0, 0)
+        assert measured.us_per_pod == expected_us
+    assert len(ended) == 2
 
 
 def test_a_page_without_markers_is_refused_before_anything_is_measured(tmp_path: Path) -> None:

@@ -128,11 +128,14 @@ class FakeKubelets:
     def _handle(self, stored: StoredObject) -> None:
         pod = stored.typed
         assert isinstance(pod, Pod), pod
-        if not pod.spec.node_name or self._is_stopped(pod.spec.node_name):
+        is_ending = pod.metadata.deletion_timestamp is not None
+        if not pod.spec.node_name or not (is_ending or self._starts_pods):
             return
-        if pod.metadata.deletion_timestamp is not None:
+        if self._is_stopped(pod.spec.node_name):
+            return
+        if is_ending:
             self._end_later(pod)
-        elif self._starts_pods and not is_terminal(pod) and stored.uid not in self._next:
+        elif not is_terminal(pod) and stored.uid not in self._next:
             if pod.status.start_time is None:
                 self._later(stored, self._start_delay_s, self._start)
             elif pod.status.phase == "Running":

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from kubestow import collector
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
@@ -153,6 +154,10 @@ class Simulation:
 
     async def run(self, *, limit_s: float = LIMIT_S) -> SimulationResult:
         """Run the scheduler until nothing is left to do, or to the limit of virtual time."""
+        with collector.settled():
+            return await self._run(limit_s)
+
+    async def _run(self, limit_s: float) -> SimulationResult:
         async with self.cluster.running():
             has_settled = await self.cluster.settle(
                 limit_s=limit_s, count_repeating=self._count_repeating

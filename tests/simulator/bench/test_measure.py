@@ -1,29 +1,24 @@
 """Every workload builds, places its pods, and decides as without any reuse."""
 
 import gc
+from dataclasses import replace
 
 import pytest
 
-from kubestow.simulator.bench import WORKLOADS, Workload, measure
-from kubestow.simulator.bench.upstream import UPSTREAM
+from kubestow.simulator.bench import WORKLOADS, Variant, Workload, measure, variant_of
 
 
-def test_every_workload_has_a_figure_to_compare_with_and_every_figure_a_workload() -> None:
-    assert {workload.name for workload in WORKLOADS} == set(UPSTREAM)
-
-
+@pytest.mark.parametrize("variant", Variant)
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 @pytest.mark.parametrize("percentage", [0, 100])
-def test_a_small_one_decides_as_without_reuse(workload: Workload, percentage: int) -> None:
-    small = Workload(
-        name=workload.name,
-        nodes=200,
-        init_pods=800 if "preemption" in workload.tags else 100,
-        measured_pods=40,
-        build=workload.build,
-        tags=workload.tags,
-    )
-    result = measure(small, percentage=percentage, check_every=3)
+def test_a_small_one_decides_as_without_reuse(
+    workload: Workload, percentage: int, variant: Variant
+) -> None:
+    init_pods = 800 if "preemption" in workload.tags else 100
+    small = replace(workload, nodes=200, init_pods=init_pods, measured_pods=40)
+    check_every = 3 if variant is Variant.PLAIN else 6
+    result = measure(variant_of(small, variant), percentage=percentage, check_every=check_every)
+    assert (result.workload, result.variant) == (workload.name, variant)
     assert result.checked > 0
     assert result.differing == 0
     assert result.measure_pods == 40
@@ -35,4 +30,8 @@ def test_loading_is_timed_apart_and_the_collector_runs_again_afterwards() -> Non
     basic = next(workload for workload in WORKLOADS if workload.name == "SchedulingBasic")
     result = measure(basic, nodes=20, pods=5)
     assert result.load_s > 0
+    assert result.first_us > 0
+    assert result.p50_us <= result.p99_us
+    assert result.us_per_pod_min == result.us_per_pod == result.us_per_pod_max
+    assert result.cpu_us_per_pod > 0
     assert gc.isenabled()

@@ -1,16 +1,18 @@
-"""`kubestow bench`: the benchmark workloads, in process."""
+"""`kubestow bench`: the benchmark workloads, in process.
+
+Not here: how the results are printed (`bench_output`), and the soak (`bench_soak`).
+"""
 
 import re
-import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from enum import StrEnum
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
-import msgspec
 import numpy as np
 import typer
 
@@ -18,41 +20,80 @@ from kubestow.clock import SystemClock
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.errors import InputError, KubestowError
 from kubestow.framework.profile import Profile
+from kubestow.service.commands.bench_output import BenchFormat, print_line, print_table
 from kubestow.service.commands.bench_soak import run_soak
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
 from kubestow.service.metrics.recorders import SchedulerRecorder
 from kubestow.service.metrics.registry import MetricsRegistry
-from kubestow.service.output import Table, progress_bar, stderr, stdout
+from kubestow.service.output import progress_bar, stderr
 from kubestow.service.sampling_profiler import SamplingProfiler
 from kubestow.simulator.bench import (
-    ALL_WORKLOADS,
     WORKLOADS,
     Measurement,
+    Variant,
     Workload,
+    compare,
     measure,
-    plain_name,
+    median_of,
+    variant_of,
 )
-from kubestow.simulator.bench.upstream import UPSTREAM, scaled
+from kubestow.simulator.bench.measurement import Timing
+from kubestow.simulator.bench.throughput import measure_simulation
 
 # About how many pods of a workload `--check` compares.
 CHECKED_PODS: Final = 40
+# What runs if no workload is named, and what `--simulate` runs then.
+NAMES: Final = tuple(one.name for one in WORKLOADS)
+SIMULATED: Final = (
+    "SchedulingBasic", "SchedulingPodAntiAffinity", "TopologySpreading",
+    "SchedulingPreferredPodAffinity",
+)  # fmt: skip
 
 
-class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One measurement, and upstream's figure for the same workload, scaled to this machine.
+class VariantChoice(StrEnum):
+    """The variants of `--variant`."""
 
-    There is no figure for a workload in another than its own size.
-    """
+    PLAIN = "plain"
+    UNLIKE = "unlike"
+    ALL_UNLIKE = "all-unlike"
+    ALL = "all"
 
-    measurement: Measurement
-    upstream_pods_per_s: float | None
-    ratio: float | None
+    def variants(self) -> Sequence[Variant]:
+        return tuple(Variant) if self is VariantChoice.ALL else (Variant(self.value),)
+
+
+class Job(NamedTuple):
+    """One measurement, as it is sent to the process that makes it."""
+
+    workload_index: int
+    variant: Variant
+    percent: int
+    nodes: int | None
+    pods: int | None
+    check: bool
+
+    @property
+    def workload(self) -> Workload:
+        return variant_of(WORKLOADS[self.workload_index], self.variant)
+
+    @property
+    def pod_count(self) -> int:
+        own = WORKLOADS[self.workload_index].measured_pods
+        return min(self.pods or own, own)
 
 
 def bench(
     workload: Annotated[
         str, typer.Option(metavar="REGEX", help="Only workloads whose name matches.")
     ] = "",
+    variant: Annotated[
+        VariantChoice,
+        typer.Option(
+            help="How much the measured pods differ. plain: as the suite has them, mostly equal; "
+            "unlike: each has a label and an owner of its own; all-unlike: requests of its own, "
+            "too; all: one after the other."
+        ),
+    ] = VariantChoice.PLAIN,
     nodes: Annotated[
         int | None, typer.Option(min=1, help="Build each workload with this many nodes.")
     ] = None,
@@ -67,11 +108,12 @@ def bench(
         ),
     ] = 0,
     repeat: Annotated[
-        int, typer.Option(min=1, help="Run each this many times, keep the best.")
+        int,
+        typer.Option(min=1, help="Run each this many times; print medians, and the extremes."),
     ] = 1,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="table|json|perf-json", help="How to print.")
-    ] = "table",
+    output: Annotated[BenchFormat, typer.Option("--output", "-o", help="How to print.")] = (
+        BenchFormat.TABLE
+    ),
     profile: Annotated[
         Path | None,
         typer.Option(
@@ -83,6 +125,14 @@ def bench(
         bool,
         typer.Option(
             "--check", help="Also decide a sample of the pods without reuse, and compare."
+        ),
+    ] = False,
+    simulate: Annotated[
+        bool,
+        typer.Option(
+            "--simulate",
+            help="Instead of deciding alone, time whole simulations, as of kubestow simulate: "
+            "queue, decisions, bindings, controllers.",
         ),
     ] = False,
     soak: Annotated[
@@ -101,44 +151,39 @@ def bench(
 
     Each workload runs in a process of its own, so that its peak memory is its own.
     kube-scheduler's figures come from another machine and are scaled by a calibration loop that
-    runs meanwhile.
+    runs meanwhile. On a busy machine they are left out: the last column says what disturbed it.
 
-    Example: kubestow bench --workload 'SchedulingBasic|TopologySpreading' --percent 100
+    Example: kubestow bench --workload 'SchedulingBasic|TopologySpreading' --repeat 5
     """
-    if output not in ("table", "json", "perf-json"):
-        raise InputError(f'-o: there is no format "{output}"; use table, json or perf-json')
     if soak:
-        if output == "perf-json":
+        if output is BenchFormat.PERF_JSON:
             raise InputError("-o: a soak is printed as table or json")
         raise typer.Exit(run_soak(soak, nodes=nodes, over_http=http, output=output))
     if http:
         raise InputError("--http: needs --soak")
-    chosen = _choose(workload)
+    if simulate and check:
+        raise InputError("--check: compares decisions, which --simulate does not time alone")
     _require_writable(profile)
-    measurements: list[Measurement] = []
+    jobs = [
+        Job(WORKLOADS.index(one), each, percent, nodes, pods, check)
+        for one in _choose(workload, SIMULATED if simulate else NAMES)
+        for each in variant.variants()
+    ]
+    results: list[Timing] = []
     with progress_bar("Measuring") as progress, _profiled(profile):
-        task = progress.add_task("", total=len(chosen) * repeat)
-        for one in chosen:
-            best: Measurement | None = None
+        task = progress.add_task("", total=len(jobs) * repeat)
+        for job in jobs:
+            runs: list[Timing] = []
             for _ in range(repeat):
-                count = min(pods or one.measured_pods, one.measured_pods)
-                done = _run(one, percent, nodes, count, check, in_process=profile is not None)
+                run = _simulate if simulate else _measure
+                runs.append(_run(run, job, in_process=profile is not None))
                 progress.advance(task)
-                if best is None or done.pods_per_s > best.pods_per_s:
-                    best = done
-            assert best is not None
-            measurements.append(best)
-            if output != "table":
-                _print_line(_report(best), output)
-    if output == "table":
-        _print_table([_report(one) for one in measurements])
-    differing = sum(one.differing for one in measurements)
-    if check:
-        checked = sum(one.checked for one in measurements)
-        stderr().print(
-            f"{differing} of {checked} decisions differ from those of a scheduler just started"
-        )
-    raise typer.Exit(1 if differing else 0)
+            results.append(_summary(runs))
+            if output is not BenchFormat.TABLE:
+                print_line(results[-1], output)
+    if output is BenchFormat.TABLE:
+        print_table(results)
+    raise typer.Exit(_report_differences(results) if check else 0)
 
 
 def _require_writable(path: Path | None) -> None:
@@ -151,54 +196,68 @@ def _require_writable(path: Path | None) -> None:
         raise InputError(f'--profile: cannot write "{path}": {error.strerror}') from error
 
 
-def _choose(pattern: str) -> list[Workload]:
+def _choose(pattern: str, by_default: Container[str]) -> list[Workload]:
+    """The workloads that match; without a pattern those that run by default."""
+    if not pattern:
+        return [one for one in WORKLOADS if one.name in by_default]
     try:
         wanted = re.compile(pattern)
     except re.error as error:
         raise InputError(f'--workload: "{pattern}" is no regular expression: {error}') from error
-    chosen = [one for one in ALL_WORKLOADS if wanted.search(one.name)]
-    if not pattern:
-        chosen = list(WORKLOADS)
+    chosen = [one for one in WORKLOADS if wanted.search(one.name)]
     if not chosen:
         names = ", ".join(one.name for one in WORKLOADS)
-        raise InputError(f'--workload: nothing matches "{pattern}"; there are {names}')
+        raise InputError(
+            f'--workload: nothing matches "{pattern}"; there are {names}; '
+            "--variant chooses their variants"
+        )
     return chosen
 
 
-def _run(
-    workload: Workload,
-    percent: int,
-    nodes: int | None,
-    pods: int,
-    check: bool,
-    *,
-    in_process: bool,
-) -> Measurement:
-    index = ALL_WORKLOADS.index(workload)
-    check_every = max(pods // CHECKED_PODS, 1) if check else 0
-    arguments = (index, percent, nodes, pods, check_every)
+def _run(measuring: Callable[[Job], Timing], job: Job, *, in_process: bool) -> Timing:
     if in_process:
-        return _measure(*arguments)
+        return measuring(job)
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
-            return pool.submit(_measure, *arguments).result()
+            return pool.submit(measuring, job).result()
         except BrokenProcessPool as error:
             raise KubestowError(
-                f"{workload.name}: the process ended while it measured; was there enough memory?"
+                f"{job.workload.title}: the process ended while it measured; "
+                "was there enough memory?"
             ) from error
 
 
-def _measure(
-    index: int, percent: int, nodes: int | None, pods: int, check_every: int
-) -> Measurement:
+def _measure(job: Job) -> Timing:
     return measure(
-        ALL_WORKLOADS[index],
-        percentage=percent,
-        nodes=nodes,
-        pods=pods,
-        check_every=check_every,
+        job.workload,
+        percentage=job.percent,
+        nodes=job.nodes,
+        pods=job.pod_count,
+        check_every=max(job.pod_count // CHECKED_PODS, 1) if job.check else 0,
         make_metrics=_recorder,
     )
+
+
+def _simulate(job: Job) -> Timing:
+    return measure_simulation(
+        job.workload, percentage=job.percent, nodes=job.nodes, pods=job.pod_count
+    )
+
+
+def _summary(runs: Sequence[Timing]) -> Timing:
+    median = median_of(runs)
+    return compare(median) if isinstance(median, Measurement) else median
+
+
+def _report_differences(results: Sequence[Timing]) -> int:
+    """Print how many decisions differed; the exit code."""
+    measurements = [one for one in results if isinstance(one, Measurement)]
+    checked = sum(one.checked for one in measurements)
+    differing = sum(one.differing for one in measurements)
+    stderr().print(
+        f"{differing} of {checked} decisions differ from those of a scheduler just started"
+    )
+    return 1 if differing else 0
 
 
 def _recorder(profiles: Mapping[str, Profile]) -> SchedulerRecorder:
@@ -207,78 +266,6 @@ def _recorder(profiles: Mapping[str, Profile]) -> SchedulerRecorder:
     recorder = SchedulerRecorder(catalogue, SystemClock(), np.random.default_rng(0))
     recorder.count_evaluations(profiles)
     return recorder
-
-
-def _report(measurement: Measurement) -> BenchReport:
-    own_size = next(one.nodes for one in ALL_WORKLOADS if one.name == measurement.workload)
-    percentage = measurement.percentage_of_nodes_to_score
-    if measurement.nodes != own_size or percentage not in (0, 100):
-        return BenchReport(measurement=measurement, upstream_pods_per_s=None, ratio=None)
-    baseline = UPSTREAM[plain_name(measurement.workload)]
-    upstream = scaled(
-        baseline.all_nodes if percentage else baseline.adaptive, measurement.calibration_ms / 1000
-    )
-    return BenchReport(
-        measurement=measurement,
-        upstream_pods_per_s=round(upstream, 1),
-        ratio=round(measurement.pods_per_s / upstream, 1),
-    )
-
-
-def _print_line(report: BenchReport, output: str) -> None:
-    data = msgspec.to_builtins(report.measurement)
-    if output == "json":
-        data |= {"upstream_pods_per_s": report.upstream_pods_per_s, "ratio": report.ratio}
-    else:
-        # The format of upstream's own suite.
-        data = {
-            "version": "v1",
-            "dataItems": [
-                {
-                    "data": {"Average": report.measurement.pods_per_s},
-                    "unit": "pods/s",
-                    "labels": {
-                        "Name": report.measurement.workload,
-                        "Metric": "SchedulingThroughput",
-                    },
-                },
-                {
-                    "data": {
-                        "Average": report.measurement.us_per_pod / 1000,
-                        "Perc50": report.measurement.p50_us / 1000,
-                        "Perc99": report.measurement.p99_us / 1000,
-                    },
-                    "unit": "ms",
-                    "labels": {
-                        "Name": report.measurement.workload,
-                        "Metric": "scheduler_scheduling_algorithm_duration_seconds",
-                    },
-                },
-            ],
-        }
-    sys.stdout.write(msgspec.json.encode(data).decode() + "\n")
-    sys.stdout.flush()
-
-
-def _print_table(reports: list[BenchReport]) -> None:
-    numbers = ("NODES", "INIT", "PODS", "PODS/S", "µs/POD", "P50", "P99", "MiB", "UPSTREAM", "")
-    table = Table("WORKLOAD", *numbers, right=numbers)
-    for report in reports:
-        one = report.measurement
-        table.add(
-            one.workload,
-            *map(str, (one.nodes, one.init_pods, one.measure_pods)),
-            *(f"{value:.0f}" for value in (one.pods_per_s, one.us_per_pod, one.p50_us, one.p99_us)),
-            f"{one.peak_memory_mib:.0f}",
-            "" if report.upstream_pods_per_s is None else f"{report.upstream_pods_per_s:.0f}",
-            "" if report.ratio is None else f"{report.ratio:.1f}x",
-        )
-    table.print(is_cut=False)
-    calibrations_ms = [report.measurement.calibration_ms for report in reports]
-    stdout().print(
-        f"\nupstream: kube-scheduler v1.36.4, pods/s, scaled to this machine "
-        f"(calibration {min(calibrations_ms):.1f} to {max(calibrations_ms):.1f} ms)"
-    )
 
 
 @contextmanager

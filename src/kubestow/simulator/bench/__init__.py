@@ -1,12 +1,24 @@
-"""Benchmark workloads and their measurement: deciding alone, in one process (spec 10 §6).
+"""Benchmark workloads and their measurement, in one process (spec 10 §6).
 
-`workloads` builds the clusters and pods of upstream's benchmark suite, `many_shapes` one of our
-own, `unlike` variants of all of them; `measure` runs them, `upstream` has the figures of
-kube-scheduler for comparison.
+`workloads` builds the clusters and pods of upstream's benchmark suite, `many_shapes` those of one
+more, `unlike` variants of all of them. `measure` times deciding alone, `throughput` whole
+simulations. `measurement` is what they return, `machine` how calm the machine was, `upstream` has
+kube-scheduler's figures.
 """
 
-from kubestow.simulator.bench.measure import Measurement, measure
-from kubestow.simulator.bench.unlike import ALL_WORKLOADS, plain_name
-from kubestow.simulator.bench.workloads import WORKLOADS, Workload
+from kubestow.simulator.bench.measure import measure
+from kubestow.simulator.bench.measurement import Comparison, Measurement, compare, median_of
+from kubestow.simulator.bench.unlike import variant_of
+from kubestow.simulator.bench.workloads import WORKLOADS, Variant, Workload
 
-__all__ = ["ALL_WORKLOADS", "WORKLOADS", "Measurement", "Workload", "measure", "plain_name"]
+__all__ = [
+    "WORKLOADS",
+    "Comparison",
+    "Measurement",
+    "Variant",
+    "Workload",
+    "compare",
+    "measure",
+    "median_of",
+    "variant_of",
+]

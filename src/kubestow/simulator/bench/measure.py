@@ -4,9 +4,12 @@ Timed, per pod, is what `kubestow run` does from the queue to Reserve: the attem
 snapshot is refreshed, the pod is decided on, and if it fits it is assumed and reserved. Whatever is
 derived from a pod is derived in that time. Not timed: the queue, binding, the API. PreBind runs
 too, so that the objects it writes are there for the next pod. A pod that has to evict others takes
-two cycles, both timed; its victims are removed in between.
+two cycles, both timed; its victims are removed in between. All measured pods count, from the first.
+
+The same section is timed on the clock and in CPU time; how calm the machine was is recorded too.
 """
 
+import os
 import resource
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
@@ -23,7 +26,7 @@ from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
-from kubestow.clock import Clock, SystemClock
+from kubestow.clock import Clock, SystemClock, thread_cpu_s
 from kubestow.cluster.resources import Subresource
 from kubestow.config.profile import ProfileConfig
 from kubestow.engine.decide import Decider
@@ -39,7 +42,8 @@ from kubestow.framework.runner import run_reserve
 from kubestow.framework.status import Code, Status
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue.nominator import Nominator
-from kubestow.simulator.bench.upstream import Calibration
+from kubestow.simulator.bench.machine import Calibration, ForeignLoad
+from kubestow.simulator.bench.measurement import Measurement
 from kubestow.simulator.bench.workloads import Cluster, Workload
 
 T = TypeVar("T", bound=ApiObject)
@@ -52,30 +56,6 @@ BUDGET_S: Final = 10.0
 
 # How often the speed of the machine is sampled, in timed seconds.
 CALIBRATE_EVERY_S: Final = 0.02
-
-
-class Measurement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The result of one run. Field names are those of the JSON lines."""
-
-    workload: str
-    nodes: int
-    init_pods: int
-    measure_pods: int
-    percentage_of_nodes_to_score: int
-    pods_per_s: float = msgspec.field(name="pods_per_s")
-    us_per_pod: float = msgspec.field(name="us_per_pod")
-    p50_us: float = msgspec.field(name="p50_us")
-    p99_us: float = msgspec.field(name="p99_us")
-    peak_memory_mib: float = msgspec.field(name="peak_memory_mib")
-    scheduled: int = 0
-    # Seconds from the loaded objects to a snapshot of them, before the first decision.
-    load_s: float = msgspec.field(name="load_s", default=0.0)
-    # How long the calibration loop takes, sampled while the pods were measured.
-    calibration_ms: float = msgspec.field(name="calibration_ms", default=0.0)
-    # How many decisions were compared with those of a scheduler that has just started, and how many
-    # differed.
-    checked: int = 0
-    differing: int = 0
 
 
 MetricsFactory = Callable[[Mapping[str, Profile]], SchedulerMetrics]
@@ -223,10 +203,10 @@ def measure(
     pods: int | None = None,
     check_every: int = 0,
     make_metrics: MetricsFactory = no_metrics,
-    on_pod: Callable[[], None] | None = None,
 ) -> Measurement:
     """Build the workload and time it. `check_every` n compares every n-th decision."""
     clock = SystemClock()
+    foreign_load = ForeignLoad(clock)
     with collector.paused():
         cluster = workload.build(
             nodes or workload.nodes, workload.init_pods, pods or workload.measured_pods
@@ -245,11 +225,15 @@ def measure(
     with collector.settled():
         for info in infos:
             run.place(info)
-            if on_pod is not None:
-                on_pod()
             if run.timed_s > TIMED_S_MAX:
                 break
-    return run.result(workload, cluster, percentage=percentage, load_s=load_s)
+    return run.result(
+        workload,
+        cluster,
+        percentage=percentage,
+        load_s=load_s,
+        foreign_cores=foreign_load.cores(),
+    )
 
 
 class _Run:
@@ -259,6 +243,7 @@ class _Run:
         self._check_every = check_every
         self._times_s: list[float] = []
         self.timed_s = 0.0
+        self._cpu_s = 0.0
         self._calibration = Calibration()
         self._calibrate_at_s = 0.0
         self._scheduled = 0
@@ -266,57 +251,66 @@ class _Run:
         self._differing = 0
 
     def place(self, pod: PodInfo) -> None:
-        elapsed_s, decision = self._timed_cycle(pod)
+        before_s = self.timed_s
+        decision = self._timed_cycle(pod)
         if decision.post_filter is not None and decision.post_filter.nominated_node_name:
             pod = self._bench.evict_and_nominate(pod, decision.post_filter)
-            more_s, decision = self._timed_cycle(pod)
-            elapsed_s += more_s
+            decision = self._timed_cycle(pod)
         if decision.is_scheduled:
             self._bench.pre_bind(pod, decision)
-        self._times_s.append(elapsed_s)
-        self.timed_s += elapsed_s
+        self._times_s.append(self.timed_s - before_s)
         if self.timed_s >= self._calibrate_at_s:
             self._calibrate_at_s += CALIBRATE_EVERY_S
             self._calibration.sample()
         self._scheduled += decision.is_scheduled
 
-    def _timed_cycle(self, pod: PodInfo) -> tuple[float, Decision]:
-        if self._check_every and len(self._times_s) % self._check_every == 0:
-            return self._checked_cycle(pod)
+    def _timed_cycle(self, pod: PodInfo) -> Decision:
+        is_checked = self._check_every and len(self._times_s) % self._check_every == 0
+        expected = self._bench.decide_from_scratch(pod) if is_checked else None
+        cpu_started_s = thread_cpu_s()
         started_s = self._clock.monotonic_s()
         decision = self._bench.cycle(pod)
-        return self._clock.monotonic_s() - started_s, decision
-
-    def _checked_cycle(self, pod: PodInfo) -> tuple[float, Decision]:
-        """The same cycle, after a decision from scratch on the same pod."""
-        bench = self._bench
-        expected = bench.decide_from_scratch(pod)
-        started_s = self._clock.monotonic_s()
-        decision = bench.cycle(pod)
-        elapsed_s = self._clock.monotonic_s() - started_s
-        self._checked += 1
-        self._differing += not _is_same(expected, decision)
-        return elapsed_s, decision
+        self.timed_s += self._clock.monotonic_s() - started_s
+        self._cpu_s += thread_cpu_s() - cpu_started_s
+        if expected is not None:
+            self._checked += 1
+            self._differing += not _is_same(expected, decision)
+        return decision
 
     def result(
-        self, workload: Workload, cluster: Cluster, *, percentage: int, load_s: float
+        self,
+        workload: Workload,
+        cluster: Cluster,
+        *,
+        percentage: int,
+        load_s: float,
+        foreign_cores: float | None,
     ) -> Measurement:
-        times = np.array(self._times_s)
-        peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        times_us = np.array(self._times_s) * 1e6
+        mean_us = round(self.timed_s / len(times_us) * 1e6, 1)
+        calibration = self._calibration.result()
         return Measurement(
             workload=workload.name,
+            variant=workload.variant,
             nodes=len(cluster.nodes),
             init_pods=len(cluster.running) + len(cluster.scheduled_first),
-            measure_pods=len(times),
+            measure_pods=len(times_us),
             percentage_of_nodes_to_score=percentage,
-            pods_per_s=round(len(times) / self.timed_s, 1),
-            us_per_pod=round(self.timed_s / len(times) * 1e6, 1),
-            p50_us=round(float(np.percentile(times, 50)) * 1e6, 1),
-            p99_us=round(float(np.percentile(times, 99)) * 1e6, 1),
-            peak_memory_mib=round(peak_kib / 1024, 1),
             scheduled=self._scheduled,
+            pods_per_s=round(len(times_us) / self.timed_s, 1),
+            us_per_pod=mean_us,
+            cpu_us_per_pod=round(self._cpu_s / len(times_us) * 1e6, 1),
+            us_per_pod_min=mean_us,
+            us_per_pod_max=mean_us,
+            first_us=round(float(times_us[0]), 1),
+            p50_us=round(float(np.percentile(times_us, 50)), 1),
+            p99_us=round(float(np.percentile(times_us, 99)), 1),
+            peak_memory_mib=peak_memory_mib(),
             load_s=round(load_s, 3),
-            calibration_ms=round(self._calibration.seconds * 1000, 2),
+            cores=os.cpu_count() or 1,
+            foreign_cores=None if foreign_cores is None else round(foreign_cores, 2),
+            calibration_ms=round(calibration.seconds * 1000, 2),
+            calibration_spread=round(calibration.spread, 2),
             checked=self._checked,
             differing=self._differing,
         )
@@ -351,6 +345,11 @@ def _is_same(one: Decision, other: Decision) -> bool:
             or np.array_equal(one.scores.total, other.scores.total)
         )
     )
+
+
+def peak_memory_mib() -> float:
+    """Of this process since its start."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
 
 def _finish(work: Coroutine[Any, Any, Status | None]) -> Status | None:

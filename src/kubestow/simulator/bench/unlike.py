@@ -1,11 +1,12 @@
-"""Variants of the workloads in which no two measured pods are alike (spec 10, calm figures).
+"""Variants of the workloads in which no two measured pods are alike (spec 10 §6).
 
+NAME             plain: the measured pods of most workloads are equal but for their names
 NAME/Unlike      each measured pod has a label and an owner of its own, as the pods of
                  StatefulSets, indexed Jobs and single Jobs have
 NAME/AllUnlike   in addition each asks for an amount of cpu and memory of its own
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -15,23 +16,26 @@ from kubestow.api.meta import OwnerReference, ResourceList
 from kubestow.api.pod import Container, Pod, PodSpec
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import CPU, MEMORY
-from kubestow.simulator.bench.workloads import WORKLOADS, Cluster, Workload
+from kubestow.simulator.bench.workloads import Cluster, Variant, Workload
 
-UNLIKE: Final = "Unlike"
-ALL_UNLIKE: Final = "AllUnlike"
 OWN_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 
 # Amounts of cpu repeat after this many pods; with memory, which never repeats, each pair is new.
 _CPU_STEPS: Final = 100
 
 
-def _variant(workload: Workload, suffix: str, change: Callable[[Pod, int], Pod]) -> Workload:
+def variant_of(workload: Workload, variant: Variant) -> Workload:
+    """The workload with its measured pods changed."""
+    change = _CHANGES.get(variant)
+    if change is None:
+        return workload
+
     def build(nodes: int, init_pods: int, measured_pods: int) -> Cluster:
         cluster = workload.build(nodes, init_pods, measured_pods)
         measured = [change(pod, number) for number, pod in enumerate(cluster.measured)]
         return replace(cluster, measured=measured)
 
-    return replace(workload, name=f"{workload.name}/{suffix}", build=build)
+    return replace(workload, variant=variant, build=build)
 
 
 def with_own_label(pod: Pod, number: int) -> Pod:
@@ -59,24 +63,27 @@ def with_own_amounts(pod: Pod, number: int) -> Pod:
 
 
 def _asking_more(container: Container, number: int) -> Container:
-    amounts: ResourceList = {**(container.resources.requests or {})}
-    if CPU in amounts:
-        milli = amounts[CPU].milli_value() + number % _CPU_STEPS
-        amounts[CPU] = parse_quantity(f"{milli}m")
-    if MEMORY in amounts:
-        amounts[MEMORY] = parse_quantity(f"{amounts[MEMORY].value() // 1024 + number}Ki")
-    resources = msgspec.structs.replace(container.resources, requests=amounts)
+    resources = msgspec.structs.replace(
+        container.resources,
+        requests=_more(container.resources.requests, number),
+        # A request above its limit is refused by API servers.
+        limits=_more(container.resources.limits, number),
+    )
     return msgspec.structs.replace(container, resources=resources)
 
 
-ALL_WORKLOADS: Final = (
-    *WORKLOADS,
-    *(_variant(one, UNLIKE, with_own_label) for one in WORKLOADS),
-    *(_variant(one, ALL_UNLIKE, with_own_amounts) for one in WORKLOADS),
-)
+def _more(amounts: ResourceList | None, number: int) -> ResourceList | None:
+    if amounts is None:
+        return None
+    more = dict(amounts)
+    if CPU in more:
+        more[CPU] = parse_quantity(f"{more[CPU].milli_value() + number % _CPU_STEPS}m")
+    if MEMORY in more:
+        more[MEMORY] = parse_quantity(f"{more[MEMORY].value() // 1024 + number}Ki")
+    return more
 
 
-def plain_name(name: str) -> str:
-    """The name of the workload of which this is a variant, or its own."""
-    base, _, suffix = name.rpartition("/")
-    return base if suffix in (UNLIKE, ALL_UNLIKE) else name
+_CHANGES: Final[Mapping[Variant, Callable[[Pod, int], Pod]]] = {
+    Variant.UNLIKE: with_own_label,
+    Variant.ALL_UNLIKE: with_own_amounts,
+}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 from kubestow.api.decode import convert
@@ -32,6 +33,14 @@ class Cluster:
     objects: Sequence[ApiObject] = ()
 
 
+class Variant(StrEnum):
+    """How much the measured pods of a workload differ from each other (`unlike`)."""
+
+    PLAIN = "plain"
+    UNLIKE = "unlike"
+    ALL_UNLIKE = "all-unlike"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """A workload. `build(nodes, init_pods, measured_pods)` makes it in the given size."""
@@ -42,6 +51,19 @@ class Workload:
     measured_pods: int
     build: Callable[[int, int, int], Cluster]
     tags: frozenset[str] = frozenset()
+    variant: Variant = Variant.PLAIN
+
+    @property
+    def title(self) -> str:
+        return title_of(self.name, self.variant)
+
+
+def title_of(name: str, variant: Variant) -> str:
+    """What a variant of a workload is called: NAME, NAME/Unlike or NAME/AllUnlike."""
+    return name + _SUFFIXES[variant]
+
+
+_SUFFIXES: Final = {Variant.PLAIN: "", Variant.UNLIKE: "/Unlike", Variant.ALL_UNLIKE: "/AllUnlike"}
 
 
 def _nodes(count: int, zones: Sequence[str] = (), **options: Any) -> list[Node]:
