@@ -16,7 +16,7 @@ import kubestow.plugin
 from kubestow import testing
 from kubestow.framework import plugin as contract
 from kubestow.framework.node_plugin import NodeFilter
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.index.nodes import Nodes
 from kubestow.index.tracked import TRACKED_MAX
 from kubestow.plugins.loading import load_plugins
@@ -131,11 +131,12 @@ def test_everything_a_view_of_nodes_has_is_listed() -> None:
 
 def test_every_part_of_a_declaration_is_listed() -> None:
     first = [cells[0] for cells in rows(section(5))]
-    assert first == [f"`{name}`" for name in (*Reuse._fields, *map(str_of, Reads))]
+    names = (*Reuse._fields, *map(str_of, Reads), *map(str_of, PodReads))
+    assert first == [f"`{name}`" for name in names]
 
 
-def str_of(reads: Reads) -> str:
-    return f"Reads.{reads.name}"
+def str_of(reads: Reads | PodReads) -> str:
+    return f"{type(reads).__name__}.{reads.name}"
 
 
 def test_the_limit_of_kept_arrays_is_the_real_one() -> None:

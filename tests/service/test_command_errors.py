@@ -140,7 +140,7 @@ SIMULATE = "simulate -f cluster.yaml"
             '--profile: cannot write "nowhere/file": No such file or directory',
         ),
         ("bench --workload (", 2, '--workload: "(" is no regular expression: '),
-        ("bench -o x", 2, '-o: there is no format "x"; use table, json or perf-json'),
+        ("bench -o x", 2, '--output is "x", expected one of table, json, perf-json'),
         (
             "print-default-config --config nope.yaml",
             2,

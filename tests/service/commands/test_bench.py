@@ -12,7 +12,7 @@ from kubestow.errors import InputError, KubestowError
 from kubestow.service.cli import app
 from kubestow.service.commands import bench
 from kubestow.simulator.bench import WORKLOADS, Measurement, Variant
-from kubestow.simulator.bench.measurement import Timing
+from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.upstream import CALIBRATION_S
 
 SMALL = ["bench", "--workload", "ResourceClaimTemplate", "--nodes", "300", "--pods", "30"]
@@ -92,7 +92,7 @@ def test_the_table_has_a_row_for_each_variant() -> None:
     assert "0 of 15 decisions differ" in result.stderr
 
 
-def in_this_process(monkeypatch: pytest.MonkeyPatch, *results: Timing) -> None:
+def in_this_process(monkeypatch: pytest.MonkeyPatch, *results: PodTimes) -> None:
     """The results of the measurements, in turn, instead of measuring."""
     waiting = list(results)
     monkeypatch.setattr(bench, "_run", lambda run, job, in_process: waiting.pop(0))
@@ -162,7 +162,7 @@ def test_without_a_pattern_a_simulation_runs_some_workloads(
 ) -> None:
     jobs: list[str] = []
 
-    def note(run: object, job: bench.Job, *, in_process: bool) -> Timing:
+    def note(run: object, job: bench.Job, *, in_process: bool) -> PodTimes:
         jobs.append(job.workload.title)
         return measurement()
 

@@ -37,7 +37,7 @@ from kubestow.simulator.bench import (
     median_of,
     variant_of,
 )
-from kubestow.simulator.bench.measurement import Timing
+from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.throughput import measure_simulation
 
 # About how many pods of a workload `--check` compares.
@@ -169,11 +169,11 @@ def bench(
         for one in _choose(workload, SIMULATED if simulate else NAMES)
         for each in variant.variants()
     ]
-    results: list[Timing] = []
+    results: list[PodTimes] = []
     with progress_bar("Measuring") as progress, _profiled(profile):
         task = progress.add_task("", total=len(jobs) * repeat)
         for job in jobs:
-            runs: list[Timing] = []
+            runs: list[PodTimes] = []
             for _ in range(repeat):
                 run = _simulate if simulate else _measure
                 runs.append(_run(run, job, in_process=profile is not None))
@@ -214,7 +214,7 @@ def _choose(pattern: str, by_default: Container[str]) -> list[Workload]:
     return chosen
 
 
-def _run(measuring: Callable[[Job], Timing], job: Job, *, in_process: bool) -> Timing:
+def _run(measuring: Callable[[Job], PodTimes], job: Job, *, in_process: bool) -> PodTimes:
     if in_process:
         return measuring(job)
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
@@ -227,7 +227,7 @@ def _run(measuring: Callable[[Job], Timing], job: Job, *, in_process: bool) -> T
             ) from error
 
 
-def _measure(job: Job) -> Timing:
+def _measure(job: Job) -> PodTimes:
     return measure(
         job.workload,
         percentage=job.percent,
@@ -238,18 +238,18 @@ def _measure(job: Job) -> Timing:
     )
 
 
-def _simulate(job: Job) -> Timing:
+def _simulate(job: Job) -> PodTimes:
     return measure_simulation(
         job.workload, percentage=job.percent, nodes=job.nodes, pods=job.pod_count
     )
 
 
-def _summary(runs: Sequence[Timing]) -> Timing:
+def _summary(runs: Sequence[PodTimes]) -> PodTimes:
     median = median_of(runs)
     return compare(median) if isinstance(median, Measurement) else median
 
 
-def _report_differences(results: Sequence[Timing]) -> int:
+def _report_differences(results: Sequence[PodTimes]) -> int:
     """Print how many decisions differed; the exit code."""
     measurements = [one for one in results if isinstance(one, Measurement)]
     checked = sum(one.checked for one in measurements)

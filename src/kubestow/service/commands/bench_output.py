@@ -9,7 +9,7 @@ import msgspec
 
 from kubestow.service.output import Table, stdout
 from kubestow.simulator.bench import Comparison
-from kubestow.simulator.bench.measurement import Timing
+from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.upstream import CALIBRATION_S
 
 
@@ -20,19 +20,19 @@ class BenchFormat(StrEnum):
     PERF_JSON = "perf-json"
 
 
-def print_line(one: Timing, output: BenchFormat) -> None:
+def print_line(one: PodTimes, output: BenchFormat) -> None:
     """One line, at once: the next result may take a while."""
     data = json_line(one) if output is BenchFormat.JSON else _perf_json(one)
     sys.stdout.write(msgspec.json.encode(data).decode() + "\n")
     sys.stdout.flush()
 
 
-def json_line(one: Timing) -> dict[str, Any]:
+def json_line(one: PodTimes) -> dict[str, Any]:
     disturbances = one.disturbances()
     return msgspec.to_builtins(one) | {"steady": not disturbances, "disturbed_by": disturbances}
 
 
-def _perf_json(one: Timing) -> dict[str, Any]:
+def _perf_json(one: PodTimes) -> dict[str, Any]:
     items = [_item(one, "SchedulingThroughput", "pods/s", {"Average": one.pods_per_s})]
     if isinstance(one, Comparison):
         times_ms = {
@@ -45,11 +45,11 @@ def _perf_json(one: Timing) -> dict[str, Any]:
     return {"version": "v1", "dataItems": items}
 
 
-def _item(one: Timing, metric: str, unit: str, data: dict[str, float]) -> dict[str, Any]:
+def _item(one: PodTimes, metric: str, unit: str, data: dict[str, float]) -> dict[str, Any]:
     return {"data": data, "unit": unit, "labels": {"Name": one.title, "Metric": metric}}
 
 
-def print_table(results: Sequence[Timing]) -> None:
+def print_table(results: Sequence[PodTimes]) -> None:
     """All results; those of `--simulate` have fewer columns."""
     rows = [_cells(one) for one in results]
     columns = list(rows[0])
@@ -63,7 +63,7 @@ def print_table(results: Sequence[Timing]) -> None:
         stdout().print(line)
 
 
-def _cells(one: Timing) -> dict[str, str]:
+def _cells(one: PodTimes) -> dict[str, str]:
     """The texts of a row by column."""
     cells = {
         "WORKLOAD": one.title,
@@ -93,7 +93,7 @@ def _cells(one: Timing) -> dict[str, str]:
     return cells
 
 
-def footnotes(results: Sequence[Timing]) -> list[str]:
+def footnotes(results: Sequence[PodTimes]) -> list[str]:
     """What the columns mean, as far as they are filled."""
     comparisons = [one for one in results if isinstance(one, Comparison)]
     lines = ["", "µs/POD on the clock, CPU the same in CPU time"]

@@ -20,7 +20,7 @@ JSON_NAMES: Final = {
 }
 
 
-class Timing(msgspec.Struct, frozen=True, kw_only=True, rename=JSON_NAMES):
+class PodTimes(msgspec.Struct, frozen=True, kw_only=True, rename=JSON_NAMES):
     """What all measurements have. Times are on the clock where nothing else is said."""
 
     workload: str
@@ -65,7 +65,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, rename=JSON_NAMES):
         )
 
 
-class Measurement(Timing, frozen=True, kw_only=True, rename=JSON_NAMES):
+class Measurement(PodTimes, frozen=True, kw_only=True, rename=JSON_NAMES):
     """Deciding alone (`measure`)."""
 
     # Of the first measured pod, for which everything that later ones reuse is computed.
@@ -92,7 +92,7 @@ class Comparison(Measurement, frozen=True, kw_only=True, rename=JSON_NAMES):
     ratio: float | None
 
 
-T = TypeVar("T", bound=Timing)
+T = TypeVar("T", bound=PodTimes)
 
 
 def median_of(runs: Sequence[T]) -> T:

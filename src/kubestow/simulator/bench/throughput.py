@@ -17,7 +17,7 @@ from kubestow.cluster.resources import default_resources
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.simulator.bench.machine import Calibration, ForeignLoad
 from kubestow.simulator.bench.measure import peak_memory_mib
-from kubestow.simulator.bench.measurement import JSON_NAMES, Timing
+from kubestow.simulator.bench.measurement import JSON_NAMES, PodTimes
 from kubestow.simulator.bench.workloads import Workload
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import run_in_virtual_time
@@ -25,7 +25,7 @@ from kubestow.simulator.virtual_time import run_in_virtual_time
 _RESOURCES: Final = default_resources()
 
 
-class Throughput(Timing, frozen=True, kw_only=True, rename=JSON_NAMES):
+class Throughput(PodTimes, frozen=True, kw_only=True, rename=JSON_NAMES):
     """The result of one simulation."""
 
     # Seconds it took to load the objects, before the timed section.
