@@ -175,7 +175,8 @@ class LeaderElector:
         retry_s = self.settings.retry_period_s
         while not await self.try_once():
             logger.debug("Failed to acquire lease")
-            await self._sleep(retry_s + self._rng.random() * JITTER_FACTOR * retry_s)
+            delay_s = retry_s + self._rng.random() * JITTER_FACTOR * retry_s
+            await self._sleep(min(delay_s, self._time_left_s() or delay_s))
         logger.info("Successfully acquired lease")
 
     async def renew(self) -> None:
@@ -231,6 +232,17 @@ class LeaderElector:
     def _holder(self) -> str:
         known = self._observation
         return (known.spec.holder_identity or "") if known is not None else ""
+
+    def _time_left_s(self) -> float:
+        """How long the lease of another candidate is still valid, as far as known.
+
+        Beyond upstream, which reads at its own times: a lease that expires is not waited for until
+        the next reading.
+        """
+        known = self._observation
+        if known is None or not known.spec.holder_identity:
+            return 0.0
+        return max(0.0, known.expiry_s - self._clock.monotonic_s())
 
     async def _renew_in_time(self) -> bool:
         """Try until it succeeds; False when time is up."""
@@ -324,9 +336,13 @@ class Observation(NamedTuple):
     spec: LeaseSpec
     seen_s: float
 
+    @property
+    def expiry_s(self) -> float:
+        """When the lease expires, counted from when it was seen."""
+        return self.seen_s + (self.spec.lease_duration_seconds or 0)
+
     def is_valid(self, now_s: float) -> bool:
-        """Whether the lease has not expired, counted from when it was seen."""
-        return self.seen_s + (self.spec.lease_duration_seconds or 0) > now_s
+        return self.expiry_s > now_s
 
 
 def observe(old: Observation | None, spec: LeaseSpec, now_s: float) -> Observation:
