@@ -90,6 +90,10 @@ class ControlPlane:
     # --- life ---
 
     def start(self) -> None:
+        self.start_etcd()
+        self.start_api_server()
+
+    def start_etcd(self) -> None:
         client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
         self._etcd = self._spawn(
             "etcd",
@@ -101,7 +105,6 @@ class ControlPlane:
             f"--initial-cluster=default={peer}",
             "--unsafe-no-fsync",
         )
-        self.start_api_server()
 
     def start_api_server(self) -> None:
         key = self.folder / "sa.key"
@@ -133,6 +136,12 @@ class ControlPlane:
         self._api_server.wait()
         self._api_server = None
 
+    def kill_etcd(self) -> None:
+        assert self._etcd is not None
+        self._etcd.kill()
+        self._etcd.wait()
+        self._etcd = None
+
     def stop(self) -> None:
         end(self._api_server)
         end(self._etcd)
@@ -151,12 +160,9 @@ class ControlPlane:
         try:
             for document in sorted(objects, key=lambda found: list(ACCESS).index(found["kind"])):
                 await client.create_document(collection_path(document), document)
-            path = f"/api/v1/namespaces/{ACCOUNT}/serviceaccounts/{ACCOUNT}/token"
-            request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-            answer = await client.create_document(path, request)
+            self.tokens[ACCOUNT] = await new_token(client)
         finally:
             client.close()
-        self.tokens[ACCOUNT] = answer["status"]["token"]
 
     async def _is_ready(self) -> bool:
         assert self._api_server is not None
@@ -174,7 +180,7 @@ class ControlPlane:
 
     def kubeconfig(self, user: str = "admin", *, token: str = "") -> Path:
         """A file for one of the users, with another token if one is given."""
-        path = self.folder / f"kubeconfig-{user}{token[:4]}".replace(":", "-")
+        path = self.folder / f"kubeconfig-{user}{token[-8:]}".replace(":", "-")
         cluster = {"server": self.url, "insecure-skip-tls-verify": True}
         document = {
             "apiVersion": "v1",
@@ -223,15 +229,19 @@ class Bench:
 
     @contextlib.asynccontextmanager
     async def scheduler(
-        self, *flags: str, user: str = ACCOUNT
+        self, *flags: str, user: str = ACCOUNT, token: str = ""
     ) -> AsyncIterator[SchedulerProcessRun]:
         """A scheduler as that user, by default with the rights of `deploy/base`."""
-        kubeconfig = self.plane.kubeconfig(user)
+        kubeconfig = self.plane.kubeconfig(user, token=token)
         async with running_scheduler(
             f"--kubeconfig={kubeconfig}", "--secure-port=0", "-v=2", *LEASE_FLAGS, *flags
         ) as run:
             self._runs.append(run)
             yield run
+
+    async def new_token(self) -> str:
+        """Another token of the scheduler's account, as each of its pods gets one."""
+        return await new_token(self.client)
 
     def proxy(self, fault: "Fault") -> "Proxy":
         """Between a scheduler and the API server, with the scheduler's rights."""
@@ -352,6 +362,12 @@ class Proxy:
                     await response.write(chunk)
                 await response.write_eof()
             return response
+
+
+async def new_token(client: HttpClient) -> str:
+    path = f"/api/v1/namespaces/{ACCOUNT}/serviceaccounts/{ACCOUNT}/token"
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    return (await client.create_document(path, request))["status"]["token"]
 
 
 def collection_path(document: JsonObject) -> str:
