@@ -15,7 +15,7 @@ LEASE_S = 15.0
 READ_S_MAX = 4.4
 SLACK_S = 3.0  # for requests on a busy machine
 FAIL_OVER_S_MAX = LEASE_S + READ_S_MAX + SLACK_S
-KILL_GAP_S = (2.0, 30.0)
+KILL_GAP_S = (1.0, 20.0)
 LEADER_SHARE = 0.7
 
 
