@@ -79,6 +79,7 @@ def test_every_right_is_used_and_none_is_missing(run_alone: Any, tmp_path: Path)
             await use_volumes(bench)
             await use_devices(bench)
             await repeat_an_event(bench, audit)
+            await stand_by(bench, audit)
             assert not faults.left
             assert await scheduler.end() == 0
         codes = {request["responseStatus"]["code"] for request in requests_in(audit)}
@@ -98,6 +99,7 @@ def test_every_right_is_used_and_none_is_missing(run_alone: Any, tmp_path: Path)
         "--feature-gates=WatchList=false",
         # Asks for more rights where an owner reference blocks the deletion of the owner.
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+        limit_s=120,
     )
 
 
@@ -245,6 +247,13 @@ async def repeat_an_event(bench: Any, audit: Path) -> None:
         await bench.create(large)
         await asyncio.sleep(1)
         await bench.send("DELETE", f"/api/v1/nodes/large-{number}")
+
+
+async def stand_by(bench: Any, audit: Path) -> None:
+    """A second replica watches the lease."""
+    async with bench.scheduler():
+        while Right("coordination.k8s.io", "leases", "watch") not in rights_in(audit):
+            await asyncio.sleep(0.5)
 
 
 def requests_in(audit: Path) -> list[JsonObject]:
