@@ -153,7 +153,7 @@ class Network(MemoryClient):
     async def delay_events(self) -> None:
         """Events come late, and while the connection is cut not at all."""
         await asyncio.sleep(self._rng.random() * self.latency_s_max)
-        while self.is_cut:
+        while self.is_cut:  # noqa: ASYNC110 - an attribute that tests set
             await asyncio.sleep(1.0)
 
     async def _travel(self, method: str, request: Any, *args: Any, **options: Any) -> Any:
@@ -349,7 +349,7 @@ def test_a_lease_that_is_watched_is_counted_from_its_renewal(may_watch: bool):
 
 def test_a_released_lease_that_is_watched_is_taken_at_once():
     async def body(world: World) -> None:
-        (first, _), (second, network) = world.candidate("a"), world.candidate("b", seed=1)
+        (first, _), (second, _) = world.candidate("a"), world.candidate("b", seed=1)
         leader, follower = world.start(first), world.start(second)
         await asyncio.sleep(30)
         await stop(leader)

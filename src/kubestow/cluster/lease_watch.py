@@ -4,8 +4,8 @@ A candidate that only reads the lease sees a renewal up to one reading late, and
 from then on. One that watches it sees every renewal at once: it takes over as soon as the lease of
 a leader that is gone has expired, and at once when it was released.
 
-Beyond upstream, whose candidates only read. It needs the right to watch the lease; without that,
-which kube-scheduler's role lacks, and while the watch fails, the readings go on alone.
+Beyond upstream, whose candidates only read. It needs the right to watch the lease, which
+kube-scheduler's role has, too; without it, and while the watch fails, the readings go on alone.
 """
 
 import asyncio

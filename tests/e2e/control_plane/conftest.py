@@ -33,7 +33,7 @@ from kubestow.clock import SystemClock
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import load_kubeconfig
 from kubestow.cluster.http.session import ApiSession
-from kubestow.errors import ApiError
+from kubestow.errors import ApiError, NotFoundError
 from kubestow.testing.scheduler_process import SchedulerProcessRun, running_scheduler
 
 HERE = Path(__file__).parent
@@ -284,18 +284,22 @@ class Bench:
             f"/apis/coordination.k8s.io/v1/namespaces/{ACCOUNT}/leases",
             "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
         ):
-            await self.send("DELETE", path, {"gracePeriodSeconds": 0})
+            await self._delete(path, {"gracePeriodSeconds": 0})
         for path in (
             "/api/v1/nodes",
             "/api/v1/persistentvolumes",
             "/apis/resource.k8s.io/v1/deviceclasses",
             "/apis/resource.k8s.io/v1/resourceslices",
         ):
-            await self.send("DELETE", path)
+            await self._delete(path)
         for group in ("storage.k8s.io/v1/storageclasses", "scheduling.k8s.io/v1/priorityclasses"):
             for item in (await self.client.get_document(f"/apis/{group}"))["items"]:
                 if not item["metadata"]["name"].startswith("system-"):
                     await self.send("DELETE", f"/apis/{group}/{item['metadata']['name']}")
+
+    async def _delete(self, path: str, body: JsonObject | None = None) -> None:
+        with contextlib.suppress(NotFoundError):  # an older server does not have every kind
+            await self.send("DELETE", path, body)
 
     async def _watched_pod(self, name: str, condition: Callable[[Pod], bool]) -> Pod:
         listing = await self.client.list_and_watch(Pod)
