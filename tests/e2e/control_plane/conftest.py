@@ -41,6 +41,7 @@ DEPLOY = HERE.parents[2] / "deploy" / "base"
 ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
 START_LIMIT_S = 60
 TEST_LIMIT_S = 60
+DEVICES_SINCE = 34
 # Users with tokens: name → groups.
 USERS = {
     "admin": "system:masters",
@@ -325,7 +326,8 @@ CUT = -1
 class Proxy:
     def __init__(self, target: str, token: str, fault: Fault) -> None:
         self._target = target
-        self._headers = {"Authorization": f"Bearer {token}"}
+        # What aiohttp would say by itself: newer API servers compress watches, too.
+        self._headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}
         self._fault = fault
         self.url = ""
 
@@ -437,6 +439,21 @@ def run_on(plane: ControlPlane, test: Test, limit_s: float = TEST_LIMIT_S) -> No
             bench.client.close()
 
     asyncio.run(main())
+
+
+@pytest.fixture(scope="session")
+def server_minor() -> int:
+    """34 for an API server of Kubernetes 1.34."""
+    command = [str(Path(ASSETS) / "kube-apiserver"), "--version"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return int(printed.split(".")[1])
+
+
+@pytest.fixture
+def with_devices(server_minor: int) -> None:
+    """For tests that need `resource.k8s.io/v1`."""
+    if server_minor < DEVICES_SINCE:
+        pytest.skip(f"needs Kubernetes 1.{DEVICES_SINCE}")
 
 
 @pytest.fixture(scope="session")

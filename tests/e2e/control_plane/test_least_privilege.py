@@ -10,6 +10,7 @@ import socket
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 import yaml
 from aiohttp import web
 
@@ -57,6 +58,7 @@ def granted() -> set[Right]:
     return found
 
 
+@pytest.mark.usefixtures("with_devices")
 def test_every_right_is_used_and_none_is_missing(run_alone: Any, tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump(POLICY))
     audit = tmp_path / "audit.log"

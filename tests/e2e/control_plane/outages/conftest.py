@@ -28,7 +28,7 @@ from kubestow.clock import SystemClock
 from kubestow.errors import ApiError
 from kubestow.testing.scheduler_process import SchedulerProcessRun
 
-POD_COUNT = int(os.environ.get("E2E_PODS", "1500"))
+POD_COUNT = int(os.environ.get("E2E_PODS", "2500"))
 SEED = int(os.environ.get("E2E_SEED", "1"))
 QPS = int(os.environ.get("E2E_QPS", "100"))  # requests of a scheduler a second
 CREATORS = 16
