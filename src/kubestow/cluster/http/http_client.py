@@ -463,7 +463,9 @@ async def _collect(cls: type[T], watch: WatchStream[T]) -> Listing[T]:
                     undecoded.add(key)
                 case "BOOKMARK":
                     pass
-    raise UnreachableError(f"the watch of {cls.__name__} ended before the list was complete")
+    # A server ends the watch of a client that does not read fast enough, which a client that has
+    # just started on a busy machine may not. A list in pages waits for its reader.
+    raise ApiError(f"the watch of {cls.__name__} ended before the list was complete")
 
 
 def _is_end_of_initial_events(event: WatchFrame[Any]) -> bool:
