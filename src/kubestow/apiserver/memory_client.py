@@ -85,10 +85,11 @@ class MemoryClient:
         cls: type[T],
         *,
         resource_version: str,
+        namespace: str = "",
         field_selector: str = "",
         label_selector: str = "",
     ) -> ObjectWatch[T]:
-        selection = self._selection(cls, field_selector, label_selector)
+        selection = self._selection(cls, field_selector, label_selector, namespace)
         return self._watch(cls, selection, parse_version(resource_version))
 
     async def create(self, new: T) -> T:
@@ -167,10 +168,13 @@ class MemoryClient:
         return self._cluster.resources.of_type(cls)
 
     def _selection(
-        self, cls: type[ApiObject], field_selector: str, label_selector: str
+        self, cls: type[ApiObject], field_selector: str, label_selector: str, namespace: str = ""
     ) -> Selection:
         return parse_selection(
-            self._resource(cls), field_selector=field_selector, label_selector=label_selector
+            self._resource(cls),
+            namespace=namespace,
+            field_selector=field_selector,
+            label_selector=label_selector,
         )
 
     def _watch(self, cls: type[T], selection: Selection, version: int) -> ObjectWatch[T]:

@@ -116,6 +116,7 @@ class ClusterClient(Protocol):
         cls: type[T],
         *,
         resource_version: str,
+        namespace: str = "",
         field_selector: str = "",
         label_selector: str = "",
     ) -> ObjectWatch[T]:

@@ -27,6 +27,7 @@ from kubestow.api.meta import ObjectMeta
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.documents import microseconds_at
+from kubestow.cluster.lease_watch import LeaseWatch
 from kubestow.errors import ApiError, ConfigError, ConflictError, NotFoundError
 
 logger = logging.getLogger(__name__)
@@ -102,6 +103,7 @@ class LeaderElector:
         # When the last renewal was sent that others can observe: they count from then on.
         self._renewed_s = 0.0
         self._renewed = asyncio.Event()
+        self._news = asyncio.Event()  # the watch has shown a change
         self._renewal: asyncio.Task[None] | None = None
         self._released = asyncio.Event()
         self._slow_path_count = 0
@@ -172,10 +174,20 @@ class LeaderElector:
     async def acquire(self) -> None:
         """Return once this candidate holds the lease (§6.3)."""
         logger.info("Attempting to acquire leader lease...")
-        retry_s = self.settings.retry_period_s
-        while not await self.try_once():
-            logger.debug("Failed to acquire lease")
-            await self._sleep(retry_s + self._rng.random() * JITTER_FACTOR * retry_s)
+        watch = LeaseWatch(
+            self._client,
+            namespace=self.settings.namespace,
+            name=self.settings.name,
+            on_change=self._changed,
+        )
+        watching = asyncio.create_task(watch.run(self._known_version), name="watch lease")
+        try:
+            while not await self.try_once():
+                logger.debug("Failed to acquire lease")
+                await self._wait_turn()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
         logger.info("Successfully acquired lease")
 
     async def renew(self) -> None:
@@ -231,6 +243,38 @@ class LeaderElector:
     def _holder(self) -> str:
         known = self._observation
         return (known.spec.holder_identity or "") if known is not None else ""
+
+    async def _wait_turn(self) -> None:
+        """Wait for the time of the next reading, or until the lease becomes free before that."""
+        retry_s = self.settings.retry_period_s
+        delay_s = retry_s + self._rng.random() * JITTER_FACTOR * retry_s
+        read_s = self._clock.monotonic_s() + delay_s
+        while delay_s > 0.0:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(min(delay_s, self._time_left_s() or delay_s)):
+                    await self._news.wait()
+            except TimeoutError:
+                return
+            if not self._time_left_s():
+                return  # It was released.
+            delay_s = read_s - self._clock.monotonic_s()
+
+    def _known_version(self) -> str:
+        return "" if self._lease is None else self._lease.metadata.resource_version
+
+    def _changed(self, lease: Lease) -> None:
+        if lease.spec.holder_identity == self.identity:
+            return  # our own claim, seen before its answer: `_wrote` counts from when it was sent
+        self._observe(lease, self._clock.monotonic_s())
+        self._news.set()
+
+    def _time_left_s(self) -> float:
+        """How long the lease of another candidate is still valid, as far as known."""
+        known = self._observation
+        if known is None or not known.spec.holder_identity:
+            return 0.0
+        return max(0.0, known.expiry_s - self._clock.monotonic_s())
 
     async def _renew_in_time(self) -> bool:
         """Try until it succeeds; False when time is up."""
@@ -324,9 +368,13 @@ class Observation(NamedTuple):
     spec: LeaseSpec
     seen_s: float
 
+    @property
+    def expiry_s(self) -> float:
+        """When the lease expires, counted from when it was seen."""
+        return self.seen_s + (self.spec.lease_duration_seconds or 0)
+
     def is_valid(self, now_s: float) -> bool:
-        """Whether the lease has not expired, counted from when it was seen."""
-        return self.seen_s + (self.spec.lease_duration_seconds or 0) > now_s
+        return self.expiry_s > now_s
 
 
 def observe(old: Observation | None, spec: LeaseSpec, now_s: float) -> Observation:

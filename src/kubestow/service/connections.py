@@ -24,6 +24,7 @@ from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig, find_server, in_cluster
+from kubestow.cluster.http.pool import Permission
 from kubestow.cluster.http.session import ApiSession, RequestObserver
 from kubestow.errors import ConfigError
 from kubestow.service.metrics.component import RequestMetrics, go_platform
@@ -50,6 +51,11 @@ class Connections(NamedTuple):
     authorization: ReviewClient | None = None
     # Posts events about the lease, which are of the older kind.
     lease_events: ReviewClient | None = None
+
+    def guard_writes(self, permission: Permission) -> None:
+        """Send what the scheduler writes only once this returns; events are always sent."""
+        if isinstance(self.main, HttpClient):
+            self.main.session.may_write = permission
 
     def close_main(self) -> None:
         """Called on the scheduler's loop."""

@@ -112,6 +112,7 @@ class SchedulerProcess:
                 identity=process_identity(hostname, rng),
                 component=self.config.profiles[0].scheduler_name,
             )
+            connections.guard_writes(self.leadership.wait_valid)
         self.recorder = EventRecorder(connections.events, clock, hostname=hostname, rng=rng)
         metrics.own.observe(self.recorder)
         self.scheduler = SchedulerFactory(

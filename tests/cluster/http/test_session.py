@@ -176,6 +176,48 @@ def test_the_rate_limit_holds_and_counts_repetitions(serve: Any, pauses: Any):
     asyncio.run(main())
 
 
+class Permission:
+    """Can be withdrawn; then a request that asks for it waits for ever."""
+
+    def __init__(self) -> None:
+        self.is_given = True
+        self.missed = asyncio.Event()
+
+    async def __call__(self) -> None:
+        if not self.is_given:
+            self.missed.set()
+            await asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.parametrize("answers", [(ok,), (LATER, ok)], ids=["rate limit", "repetition"])
+def test_a_write_is_not_sent_once_its_permission_has_ended(serve: Any, answers: Any):
+    """It ends while the request waits, as during a pause of the process."""
+    permission = Permission()
+    sent_first = len(answers) - 1
+
+    async def pause(_: float) -> None:
+        permission.is_given = False
+
+    async def main() -> None:
+        async with serve(*answers) as server:
+            config, burst = ServerConfig(server=server.url), sent_first * 5
+            session = ApiSession(config, ManualClock(), qps=2.0, burst=burst, sleep=pause)
+            session.may_write = permission
+            writing = asyncio.create_task(session.request("POST", "/x", b"{}"))
+            missed = asyncio.create_task(permission.missed.wait())
+            await asyncio.wait((writing, missed), return_when=asyncio.FIRST_COMPLETED)
+            assert not writing.done()
+            assert len(server.requests) == sent_first
+            # Reading is always allowed.
+            assert await session.request("GET", "/x") == b"done"
+            assert [seen.method for seen in server.requests[sent_first:]] == ["GET"]
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+            session.close()
+
+    asyncio.run(main())
+
+
 # --- Identities -------------------------------------------------------------------------------
 
 

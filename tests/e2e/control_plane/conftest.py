@@ -33,7 +33,7 @@ from kubestow.clock import SystemClock
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import load_kubeconfig
 from kubestow.cluster.http.session import ApiSession
-from kubestow.errors import ApiError
+from kubestow.errors import ApiError, NotFoundError
 from kubestow.testing.scheduler_process import SchedulerProcessRun, running_scheduler
 
 HERE = Path(__file__).parent
@@ -41,6 +41,7 @@ DEPLOY = HERE.parents[2] / "deploy" / "base"
 ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
 START_LIMIT_S = 60
 TEST_LIMIT_S = 60
+DEVICES_SINCE = 34
 # Users with tokens: name → groups.
 USERS = {
     "admin": "system:masters",
@@ -90,6 +91,10 @@ class ControlPlane:
     # --- life ---
 
     def start(self) -> None:
+        self.start_etcd()
+        self.start_api_server()
+
+    def start_etcd(self) -> None:
         client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
         self._etcd = self._spawn(
             "etcd",
@@ -101,7 +106,6 @@ class ControlPlane:
             f"--initial-cluster=default={peer}",
             "--unsafe-no-fsync",
         )
-        self.start_api_server()
 
     def start_api_server(self) -> None:
         key = self.folder / "sa.key"
@@ -133,6 +137,12 @@ class ControlPlane:
         self._api_server.wait()
         self._api_server = None
 
+    def kill_etcd(self) -> None:
+        assert self._etcd is not None
+        self._etcd.kill()
+        self._etcd.wait()
+        self._etcd = None
+
     def stop(self) -> None:
         end(self._api_server)
         end(self._etcd)
@@ -151,12 +161,9 @@ class ControlPlane:
         try:
             for document in sorted(objects, key=lambda found: list(ACCESS).index(found["kind"])):
                 await client.create_document(collection_path(document), document)
-            path = f"/api/v1/namespaces/{ACCOUNT}/serviceaccounts/{ACCOUNT}/token"
-            request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-            answer = await client.create_document(path, request)
+            self.tokens[ACCOUNT] = await new_token(client)
         finally:
             client.close()
-        self.tokens[ACCOUNT] = answer["status"]["token"]
 
     async def _is_ready(self) -> bool:
         assert self._api_server is not None
@@ -174,7 +181,7 @@ class ControlPlane:
 
     def kubeconfig(self, user: str = "admin", *, token: str = "") -> Path:
         """A file for one of the users, with another token if one is given."""
-        path = self.folder / f"kubeconfig-{user}{token[:4]}".replace(":", "-")
+        path = self.folder / f"kubeconfig-{user}{token[-8:]}".replace(":", "-")
         cluster = {"server": self.url, "insecure-skip-tls-verify": True}
         document = {
             "apiVersion": "v1",
@@ -223,15 +230,19 @@ class Bench:
 
     @contextlib.asynccontextmanager
     async def scheduler(
-        self, *flags: str, user: str = ACCOUNT
+        self, *flags: str, user: str = ACCOUNT, token: str = ""
     ) -> AsyncIterator[SchedulerProcessRun]:
         """A scheduler as that user, by default with the rights of `deploy/base`."""
-        kubeconfig = self.plane.kubeconfig(user)
+        kubeconfig = self.plane.kubeconfig(user, token=token)
         async with running_scheduler(
             f"--kubeconfig={kubeconfig}", "--secure-port=0", "-v=2", *LEASE_FLAGS, *flags
         ) as run:
             self._runs.append(run)
             yield run
+
+    async def new_token(self) -> str:
+        """Another token of the scheduler's account, as each of its pods gets one."""
+        return await new_token(self.client)
 
     def proxy(self, fault: "Fault") -> "Proxy":
         """Between a scheduler and the API server, with the scheduler's rights."""
@@ -274,18 +285,22 @@ class Bench:
             f"/apis/coordination.k8s.io/v1/namespaces/{ACCOUNT}/leases",
             "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
         ):
-            await self.send("DELETE", path, {"gracePeriodSeconds": 0})
+            await self._delete(path, {"gracePeriodSeconds": 0})
         for path in (
             "/api/v1/nodes",
             "/api/v1/persistentvolumes",
             "/apis/resource.k8s.io/v1/deviceclasses",
             "/apis/resource.k8s.io/v1/resourceslices",
         ):
-            await self.send("DELETE", path)
+            await self._delete(path)
         for group in ("storage.k8s.io/v1/storageclasses", "scheduling.k8s.io/v1/priorityclasses"):
             for item in (await self.client.get_document(f"/apis/{group}"))["items"]:
                 if not item["metadata"]["name"].startswith("system-"):
                     await self.send("DELETE", f"/apis/{group}/{item['metadata']['name']}")
+
+    async def _delete(self, path: str, body: JsonObject | None = None) -> None:
+        with contextlib.suppress(NotFoundError):  # an older server does not have every kind
+            await self.send("DELETE", path, body)
 
     async def _watched_pod(self, name: str, condition: Callable[[Pod], bool]) -> Pod:
         listing = await self.client.list_and_watch(Pod)
@@ -311,7 +326,8 @@ CUT = -1
 class Proxy:
     def __init__(self, target: str, token: str, fault: Fault) -> None:
         self._target = target
-        self._headers = {"Authorization": f"Bearer {token}"}
+        # What aiohttp would say by itself: newer API servers compress watches, too.
+        self._headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}
         self._fault = fault
         self.url = ""
 
@@ -352,6 +368,12 @@ class Proxy:
                     await response.write(chunk)
                 await response.write_eof()
             return response
+
+
+async def new_token(client: HttpClient) -> str:
+    path = f"/api/v1/namespaces/{ACCOUNT}/serviceaccounts/{ACCOUNT}/token"
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    return (await client.create_document(path, request))["status"]["token"]
 
 
 def collection_path(document: JsonObject) -> str:
@@ -417,6 +439,21 @@ def run_on(plane: ControlPlane, test: Test, limit_s: float = TEST_LIMIT_S) -> No
             bench.client.close()
 
     asyncio.run(main())
+
+
+@pytest.fixture(scope="session")
+def server_minor() -> int:
+    """34 for an API server of Kubernetes 1.34."""
+    command = [str(Path(ASSETS) / "kube-apiserver"), "--version"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return int(printed.split(".")[1])
+
+
+@pytest.fixture
+def with_devices(server_minor: int) -> None:
+    """For tests that need `resource.k8s.io/v1`."""
+    if server_minor < DEVICES_SINCE:
+        pytest.skip(f"needs Kubernetes 1.{DEVICES_SINCE}")
 
 
 @pytest.fixture(scope="session")

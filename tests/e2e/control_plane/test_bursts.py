@@ -18,6 +18,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.clock import SystemClock
 
 CREATORS = 32
+DEVICES_SINCE = 34
 EVENTS_PATH = "/apis/events.k8s.io/v1/namespaces/default/events"
 PODS_PATH = "/api/v1/namespaces/default/pods"
 PRIORITY_CLASS = {
@@ -221,17 +222,20 @@ def test_binding_goes_on_soon_after_each_of_several_restarts(run_alone: Any) -> 
     run_alone(main, limit_s=300)
 
 
-@pytest.mark.parametrize(
-    "disabled", ["resource.k8s.io/v1=false", "resource.k8s.io/v1=false,policy/v1=false"]
-)
-def test_pods_are_scheduled_without_some_groups(run_alone: Any, disabled: str) -> None:
+@pytest.mark.parametrize("disabled", ["", "policy/v1=false"], ids=["devices", "budgets as well"])
+def test_pods_are_scheduled_without_some_groups(
+    run_alone: Any, disabled: str, server_minor: int
+) -> None:
     async def main(bench: Any) -> None:
         await bench.create(node("n1", 4), pod("a"))
         async with bench.scheduler("--leader-elect=false") as scheduler:
             assert await bench.bound("a") == "n1"
             await scheduler.wait_for_line(r"does not serve DeviceClass, .*ResourceSlice: going on")
 
-    run_alone(main, f"--runtime-config={disabled}")
+    groups = [disabled] if disabled else []
+    if server_minor >= DEVICES_SINCE:  # older ones do not have this version
+        groups.append("resource.k8s.io/v1=false")
+    run_alone(main, *(f"--runtime-config={group}" for group in groups))
 
 
 def test_a_server_that_refuses_has_one_line_in_the_log(run: Any) -> None:

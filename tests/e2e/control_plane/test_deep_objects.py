@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
@@ -90,6 +91,7 @@ def test_deep_pods_are_scheduled_beside_others(run: Any) -> None:
     run(main)
 
 
+@pytest.mark.usefixtures("with_devices")
 def test_a_claim_with_deep_parameters_is_allocated(run: Any) -> None:
     async def main(bench: Any) -> None:
         await bench.create(node("n1"), *device_documents(), pod("a", claim="deep"), pod("canary"))

@@ -138,11 +138,13 @@ class HttpClient:
         cls: type[T],
         *,
         resource_version: str,
+        namespace: str = "",
         field_selector: str = "",
         label_selector: str = "",
     ) -> WatchStream[T]:
         selectors = _selectors(field_selector, label_selector)
-        return await self._open_watch(cls, {"resourceVersion": resource_version, **selectors})
+        query = {"resourceVersion": resource_version, **selectors}
+        return await self._open_watch(cls, query, namespace)
 
     async def is_served(self, cls: type[ApiObject]) -> bool:
         return await serves(self.session, self._resource(cls))
@@ -285,7 +287,9 @@ class HttpClient:
             watch.close()
             raise
 
-    async def _open_watch(self, cls: type[T], query: dict[str, str]) -> WatchStream[T]:
+    async def _open_watch(
+        self, cls: type[T], query: dict[str, str], namespace: str = ""
+    ) -> WatchStream[T]:
         time_limit_s = WATCH_S_MIN + int(self._rng.random() * WATCH_S_MIN)
         query = {
             "watch": "true",
@@ -295,7 +299,7 @@ class HttpClient:
         }
         stream = WatchStream(cls, self._undecodable)
         connection = await self.session.stream(
-            f"{list_path(self._resource(cls))}?{urlencode(query)}", stream
+            f"{list_path(self._resource(cls), namespace)}?{urlencode(query)}", stream
         )
         stream.attach(
             connection, self.session.end_stream, time_limit_s=time_limit_s + WATCH_GRACE_S
@@ -459,7 +463,9 @@ async def _collect(cls: type[T], watch: WatchStream[T]) -> Listing[T]:
                     undecoded.add(key)
                 case "BOOKMARK":
                     pass
-    raise UnreachableError(f"the watch of {cls.__name__} ended before the list was complete")
+    # A server ends the watch of a client that does not read fast enough, which a client that has
+    # just started on a busy machine may not. A list in pages waits for its reader.
+    raise ApiError(f"the watch of {cls.__name__} ended before the list was complete")
 
 
 def _is_end_of_initial_events(event: WatchFrame[Any]) -> bool:

@@ -18,6 +18,8 @@ CONNECTIONS_MAX: Final = 32
 # An API server closes idle connections after 90 s. A request sent at that moment would be lost, so
 # they are closed well before.
 IDLE_S_MAX: Final = 60.0
+# Returns once a request may be sent.
+Permission = Callable[[], Awaitable[None]]
 
 
 class ConnectionPool:
@@ -47,13 +49,18 @@ class ConnectionPool:
         """How many connections were ever opened."""
         return self._dialled_count
 
-    async def exchange(self, request: bytes) -> Response:
-        """Send a request on a connection that is free, and return the answer."""
+    async def exchange(self, request: bytes, permission: Permission | None = None) -> Response:
+        """Send a request on a connection that is free, and return the answer.
+
+        With a permission, it is sent as soon as that returns, in the same step of the loop.
+        """
         connection = self._take_idle() or await self._open_or_wait()
         self._busy.add(connection)
         if self._check is None:
             self._check_later()
         try:
+            if permission is not None:
+                await permission()
             return await connection.exchange(request)
         finally:
             self._busy.discard(connection)

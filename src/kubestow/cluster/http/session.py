@@ -21,7 +21,7 @@ from kubestow.cluster.http.credentials import Identity
 from kubestow.cluster.http.dial import Dialer
 from kubestow.cluster.http.error_response import response_error
 from kubestow.cluster.http.kubeconfig import ServerConfig
-from kubestow.cluster.http.pool import CONNECTIONS_MAX, ConnectionPool
+from kubestow.cluster.http.pool import CONNECTIONS_MAX, ConnectionPool, Permission
 from kubestow.cluster.http.rate_limit import RateLimit
 from kubestow.cluster.http.tls import TlsContexts
 from kubestow.cluster.http.wire import Head
@@ -95,6 +95,9 @@ class ApiSession:
         self._clock = clock
         self._timeout_s = timeout_s
         self.observer: Final = observer
+        # Awaited at the last moment before anything but a GET is sent: a request may wait long for
+        # the rate limit, a connection or Retry-After, and what allowed it may have ended since.
+        self.may_write: Permission | None = None
         self._sleep = sleep
         self._credentials = config.credentials
         self._tls = TlsContexts(config.tls)
@@ -204,13 +207,14 @@ class ApiSession:
         self._request_count += 1
         started_s = self._clock.monotonic_s() if self.observer is not None else 0.0
         connection = None
+        permission = None if method == "GET" else self.may_write
         if self._timeout_s is None and sink is None:
-            response = await self._pool.exchange(request)
+            response = await self._pool.exchange(request, permission)
         else:
             try:
                 async with asyncio.timeout(self._timeout_s):
                     if sink is None:
-                        response = await self._pool.exchange(request)
+                        response = await self._pool.exchange(request, permission)
                     else:
                         response, connection = await self._pool.stream(request, sink)
             except TimeoutError as error:

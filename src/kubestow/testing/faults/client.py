@@ -235,6 +235,7 @@ class FaultyClient(MemoryClient):
         cls: type[T],
         *,
         resource_version: str,
+        namespace: str = "",
         field_selector: str = "",
         label_selector: str = "",
     ) -> ObjectWatch[T]:
@@ -242,6 +243,7 @@ class FaultyClient(MemoryClient):
             super().watch(
                 cls,
                 resource_version=resource_version,
+                namespace=namespace,
                 field_selector=field_selector,
                 label_selector=label_selector,
             )
