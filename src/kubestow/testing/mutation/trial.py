@@ -1,0 +1,124 @@
+"""One change, and the tests that run the changed statement, until the first of them fails.
+
+Tests of the same package go first, those of the file of the same name before all others; then
+recorded decisions, then all other tests that run the statement, the short ones first, up to a
+limit. A test run that does not end counts as found, one that only takes long on a busy machine
+does not: the limit is one of processor time.
+"""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from kubestow.testing.mutation.chooser import TESTS_VARIABLE
+from kubestow.testing.mutation.copies import searched
+from kubestow.testing.mutation.reach import KnownTest, Reach
+from kubestow.testing.mutation.sites import PACKAGE, Site
+
+STAGE_S_MAX: Final = 60.0  # of tests that run for one change, by the time they took before
+_START_S: Final = 40  # processor time for imports and collection, generously
+_SLOWER: Final = 4  # a changed program may take longer without being endless
+_WALL: Final = 6  # real time for each second of processor time
+_RECORDED: Final = "tests/simulator/conformance"
+
+
+class Trial(NamedTuple):
+    """What became of one change."""
+
+    site: Site
+    found_by: str  # the test, or why there was none; empty for a survivor
+    test_count: int  # tests that could have run
+
+
+def run_trial(copy: Path, site: Site, reach: Reach, stage_s_max: float = STAGE_S_MAX) -> Trial:
+    """Change the copy, run tests, and change it back."""
+    path = copy / site.path
+    source = path.read_bytes()
+    stages = list(stages_of(site, reach, stage_s_max))
+    count = sum(map(len, stages))
+    path.write_bytes(site.applied(source))
+    try:
+        for stage in stages:
+            if found_by := _first_failure(copy, stage):
+                return Trial(site, found_by, count)
+    finally:
+        path.write_bytes(source)
+    return Trial(site, "", count)
+
+
+def stages_of(site: Site, reach: Reach, seconds_max: float) -> Iterator[list[KnownTest]]:
+    """The tests in two steps, since most changes are found by the first."""
+    tests = reach.tests_of((site.path, site.line))
+    inner = site.path.removeprefix(f"{PACKAGE}/")
+    package, name = inner.partition("/")[0], Path(inner).stem
+    own_file = f"tests/{Path(inner).parent}/test_{name}.py"
+
+    def order(test: KnownTest) -> tuple[bool, bool, float]:
+        is_near = Path(test.file).parent.as_posix() == f"tests/{Path(inner).parent}"
+        return test.file != own_file, not is_near, test.seconds
+
+    def later_order(test: KnownTest) -> tuple[bool, float]:
+        return not test.file.startswith(_RECORDED), test.seconds
+
+    own = [test for test in tests if test.file.startswith(f"tests/{package}/")]
+    # Those of its own file also run where they are not seen to run the statement: what is kept
+    # between tests hides it from all but the first.
+    own += [test for test in reach.tests_in(own_file) if test not in own]
+    others = [test for test in tests if not test.file.startswith(f"tests/{package}/")]
+    for stage in (sorted(own, key=order), sorted(others, key=later_order)):
+        if chosen := list(_limited(stage, seconds_max)):
+            yield chosen
+
+
+def _limited(tests: list[KnownTest], seconds_max: float) -> Iterator[KnownTest]:
+    seconds = 0.0
+    for test in tests:
+        seconds += test.seconds
+        if seconds > seconds_max:
+            return
+        yield test
+
+
+def _first_failure(copy: Path, tests: list[KnownTest]) -> str:
+    names = copy / "tests.json"
+    names.write_text(json.dumps([test.name for test in tests]))
+    processor_s = round(_START_S + _SLOWER * sum(test.seconds for test in tests))
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider"]
+    command += ["--tb=no", "-p", "kubestow.testing.mutation.chooser"]
+    command += dict.fromkeys(test.file for test in tests)
+    process = subprocess.Popen(
+        command,
+        cwd=copy,
+        env={
+            **os.environ,
+            "PYTHONPATH": searched(copy),
+            "PYTHONHASHSEED": "0",
+            "HYPOTHESIS_PROFILE": "ci",
+            TESTS_VARIABLE: str(names),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s)),
+    )
+    try:
+        output, _ = process.communicate(timeout=processor_s * _WALL)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return "does not end"
+    if process.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return ""
+    if process.returncode < 0:
+        return f"ended by {signal.Signals(-process.returncode).name}"
+    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0].split(" - ")[0] if failed else f"pytest ended with {process.returncode}"
