@@ -37,6 +37,7 @@ def changed_lines(source: str) -> list[str]:
         pytest.param("a = True", ["a = False"], id="truth"),
         pytest.param("a = 'text'", [], id="text"),
         pytest.param("a: Literal[1] = b", [], id="annotation"),
+        pytest.param("Expr = Literal | Ident", [], id="name-of-a-type"),
         pytest.param("assert a < b", [], id="assertion"),
         pytest.param("_LOG.info(1)", [], id="log-entry"),
         pytest.param("if TYPE_CHECKING:\n    import a", [], id="import-for-types"),
@@ -53,14 +54,16 @@ def test_one_operator_changes(line: str, changes: list[str]) -> None:
     assert changed_lines(line) == changes
 
 
-def test_a_result_becomes_none_unless_it_is() -> None:
+def test_a_result_becomes_none_unless_it_is_a_constant() -> None:
     source = """
     def f(a):
         if a:
             return
+        if b:
+            return False
         return a
     """
-    assert changed_lines(source) == ["return None"]
+    assert changed_lines(source) == ["return True", "return None"]
 
 
 def test_attributes_are_not_removed_where_an_object_is_built() -> None:

@@ -31,10 +31,11 @@ def test_tests_nearby_run_first_then_recorded_decisions_then_short_ones() -> Non
     assert [test.name for test in near + others] == list(names)[:-1]
 
 
-def test_what_only_an_import_runs_needs_any_test_of_the_file() -> None:
-    reach = Reach([a_test("tests/queue/test_moves.py::a")])
-    assert len(reach.tests_of(("src/kubestow/queue/moves.py", 1))) == 1
-    assert reach.tests_of(("src/kubestow/queue/queue.py", 1)) == []
+def test_what_only_an_import_runs_needs_any_test_of_the_file_or_any_at_all() -> None:
+    other = KnownTest("tests/api/test_pod.py::b", 0.1, frozenset())
+    reach = Reach([a_test("tests/queue/test_moves.py::a"), other])
+    assert [test.name[-1] for test in reach.tests_of(("src/kubestow/queue/moves.py", 1))] == ["a"]
+    assert len(reach.tests_of(("src/kubestow/api/pod.py", 1))) == 2
 
 
 @pytest.mark.slow

@@ -62,8 +62,13 @@ class Reach:
                 self._by_file[path][test.name] = test
 
     def tests_of(self, place: Place) -> list[KnownTest]:
-        """Those that run it. What runs on import alone is noticed by any test of the file."""
-        return self._by_place.get(place) or list(self._by_file[place[0]].values())
+        """Those that run it. What runs on import alone may be noticed by any test that runs
+        something of that file, and declarations alone by any test."""
+        return (
+            self._by_place.get(place)
+            or list(self._by_file.get(place[0], {}).values())
+            or [test for tests in self._by_test_file.values() for test in tests]
+        )
 
     def tests_in(self, test_file: str) -> list[KnownTest]:
         return self._by_test_file.get(test_file, [])

@@ -100,9 +100,14 @@ class _Finder:
                 self._function = outer
 
     def _in_statement(self, statement: ast.stmt) -> Iterator[Site]:
-        if isinstance(statement, ast.Return) and not _is_none(statement.value):
-            assert statement.value is not None
-            yield self._site("return", *self._span(statement.value), b"None")
+        match statement:
+            # None and False are the same to most callers, and constants are changed below.
+            case ast.Return(value=None | ast.Constant()):
+                pass
+            case ast.Return(value=value):
+                yield self._site("return", *self._span(value), b"None")
+            case _:
+                pass
         for name, value in ast.iter_fields(statement):
             if name in ("annotation", "returns", "decorator_list", "keywords", "bases"):
                 continue
@@ -210,17 +215,15 @@ def _is_left_out(statement: ast.stmt) -> bool:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
         case ast.Assign(targets=[ast.Name(id=name)]):
-            return name.startswith("__")
-        case ast.AnnAssign(annotation=ast.Name(id="TypeAlias")):
-            return True
+            return name.startswith("__") or _names_a_type(name)
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
             return name in _LOGGERS
         case _:
             return False
 
 
-def _is_none(value: ast.expr | None) -> bool:
-    return value is None or (isinstance(value, ast.Constant) and value.value is None)
+def _names_a_type(name: str) -> bool:
+    return name[0].isupper() and not name.isupper()
 
 
 def _listed(value: object) -> list[object]:
