@@ -13,7 +13,7 @@ PATH = "src/numbers_of.py"
 
 
 def a_test(name: str, seconds: float = 0.1, line: int = 2) -> KnownTest:
-    return KnownTest(name, seconds, frozenset({("src/kubestow/queue/moves.py", line)}))
+    return KnownTest(name, seconds, {"src/kubestow/queue/moves.py": [line]})
 
 
 def test_tests_nearby_run_first_then_recorded_decisions_then_short_ones() -> None:
@@ -32,7 +32,7 @@ def test_tests_nearby_run_first_then_recorded_decisions_then_short_ones() -> Non
 
 
 def test_what_only_an_import_runs_needs_any_test_of_the_file_or_any_at_all() -> None:
-    other = KnownTest("tests/api/test_pod.py::b", 0.1, frozenset())
+    other = KnownTest("tests/api/test_pod.py::b", 0.1, {})
     reach = Reach([a_test("tests/queue/test_moves.py::a"), other])
     assert [test.name[-1] for test in reach.tests_of(("src/kubestow/queue/moves.py", 1))] == ["a"]
     assert len(reach.tests_of(("src/kubestow/api/pod.py", 1))) == 2
@@ -52,6 +52,6 @@ def test_a_change_is_found_or_survives(tmp_path: Path, argument: int, found_by: 
         f"def test_it():\n    assert positive({argument}) is {argument > 0}\n"
     )
     (site,) = (site for site in sites_in(PATH, SOURCE) if site.kind == "comparison")
-    reach = Reach([KnownTest("tests/test_numbers.py::test_it", 0.1, frozenset({(PATH, 2)}))])
+    reach = Reach([KnownTest("tests/test_numbers.py::test_it", 0.1, {PATH: [2]})])
     assert run_trial(tmp_path, site, reach).found_by == found_by
     assert (tmp_path / PATH).read_bytes() == SOURCE

@@ -2,21 +2,22 @@
 
 The sources are copied with a store before every statement (`_ran[17] = 1`), the tests run once on
 that copy, and `recorder` keeps what each of them stored. A change of one statement then needs only
-the tests that run it. The result is kept in a file: after a change of some tests only these run
-again, after a change of the sources all of them.
+the tests that run it. The result is kept in a file: after a change only those tests run again that
+changed, or that run a statement of a source that did.
 """
 
 import ast
 import builtins
 import hashlib
-import json
 import os
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+import msgspec
 
 from kubestow.testing.mutation.copies import copied_tree, searched
 from kubestow.testing.mutation.sites import PACKAGE
@@ -41,11 +42,19 @@ class KnownTest(NamedTuple):
 
     name: str  # pytest's node id
     seconds: float
-    places: frozenset[Place]
+    lines: dict[str, list[int]]  # that it runs, by source file
 
     @property
     def file(self) -> str:
         return self.name.partition("::")[0]
+
+
+class Record(msgspec.Struct):
+    """What is kept. A digest is that of a file at the time its tests ran."""
+
+    sources: dict[str, str] = {}
+    test_files: dict[str, str] = {}
+    tests: dict[str, KnownTest] = {}
 
 
 class Reach:
@@ -57,9 +66,10 @@ class Reach:
         self._by_test_file: dict[str, list[KnownTest]] = defaultdict(list)
         for test in tests:
             self._by_test_file[test.file].append(test)
-            for path, line in test.places:
-                self._by_place[path, line].append(test)
+            for path, lines in test.lines.items():
                 self._by_file[path][test.name] = test
+                for line in set(lines):
+                    self._by_place[path, line].append(test)
 
     def tests_of(self, place: Place) -> list[KnownTest]:
         """Those that run it. What runs on import alone may be noticed by any test that runs
@@ -77,38 +87,35 @@ class Reach:
 def load_reach(
     root: Path, packages: tuple[str, ...], kept: Path, progress: Callable[[str], None]
 ) -> Reach:
-    """Read what is kept of the tests, and run those that changed."""
-    sources = _digest(_sources(root, packages))
-    files = {path.relative_to(root).as_posix(): _digest([path]) for path in _test_files(root)}
-    record: Any = json.loads(kept.read_text()) if kept.exists() else {}
-    if record.get("sources") != sources:
-        record = {"sources": sources, "statements": [], "files": {}, "tests": {}}
-    _forget(record, files)
-    stale = [name for name in files if name not in record["files"]]
+    """Read what is kept of the tests, and run those that changed or whose sources did."""
+    sources = {_name(root, path): _digest(path) for path in _sources(root, packages)}
+    test_files = {_name(root, path): _digest(path) for path in _test_files(root)}
+    record = Record()
+    if kept.exists():
+        record = msgspec.json.decode(kept.read_bytes(), type=Record)
+    forget(record, sources, test_files)
+    record.sources = sources
+    stale = [name for name in test_files if name not in record.test_files]
     if stale:
         with copied_tree(root) as copy:
-            record["statements"] = _instrument(copy, packages)
+            statements = _instrument(copy, packages)
             folders = _by_folder(stale)
             for index, (folder, members) in enumerate(folders.items()):
                 progress(f"running {folder} once, {index + 1} of {len(folders)}")
-                record["tests"] |= _recorded(copy, members)
-                record["files"] |= {name: files[name] for name in members}
-                kept.write_text(json.dumps(record))
-    return Reach(
-        [_test(name, test, record["statements"]) for name, test in record["tests"].items()]
-    )
+                record.tests |= _recorded(copy, members, statements)
+                record.test_files |= {name: test_files[name] for name in members}
+                kept.write_bytes(msgspec.json.encode(record))
+    return Reach(list(record.tests.values()))
 
 
-def _forget(record: Any, files: dict[str, str]) -> None:
-    """Drop the tests of files that changed or are gone."""
-    record["files"] = {
-        name: digest for name, digest in record["files"].items() if files.get(name) == digest
-    }
-    record["tests"] = {
-        name: test
-        for name, test in record["tests"].items()
-        if name.partition("::")[0] in record["files"]
-    }
+def forget(record: Record, sources: dict[str, str], test_files: dict[str, str]) -> None:
+    """Drop the tests of files that changed or are gone, or that ran a source that did."""
+    changed = {name for name, digest in record.sources.items() if sources.get(name) != digest}
+    stale = {name for name, digest in record.test_files.items() if test_files.get(name) != digest}
+    stale |= {test.file for test in record.tests.values() if not changed.isdisjoint(test.lines)}
+    for name in stale:
+        record.test_files.pop(name, None)
+    record.tests = {name: test for name, test in record.tests.items() if test.file not in stale}
 
 
 def _by_folder(files: list[str]) -> dict[str, list[str]]:
@@ -118,9 +125,8 @@ def _by_folder(files: list[str]) -> dict[str, list[str]]:
     return folders
 
 
-def _test(name: str, record: tuple[float, list[int]], statements: list[Place]) -> KnownTest:
-    seconds, ran = record
-    return KnownTest(name, seconds, frozenset((statements[n][0], statements[n][1]) for n in ran))
+def _name(root: Path, path: Path) -> str:
+    return path.relative_to(root).as_posix()
 
 
 def _sources(root: Path, packages: tuple[str, ...]) -> list[Path]:
@@ -134,14 +140,11 @@ def _test_files(root: Path) -> Iterator[Path]:
             yield path
 
 
-def _digest(paths: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _recorded(copy: Path, files: list[str]) -> dict[str, tuple[float, list[int]]]:
+def _recorded(copy: Path, files: list[str], statements: list[Place]) -> dict[str, KnownTest]:
     """Run these test files. A test that fails even now cannot find anything, and is left out."""
     record = copy / "record.json"
     record.write_text("{}")
@@ -154,7 +157,19 @@ def _recorded(copy: Path, files: list[str]) -> dict[str, tuple[float, list[int]]
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    return json.loads(record.read_text())
+    tests = msgspec.json.decode(record.read_bytes(), type=dict[str, tuple[float, list[int]]])
+    return {
+        name: KnownTest(name, seconds, _lines_of(ran, statements))
+        for name, (seconds, ran) in tests.items()
+    }
+
+
+def _lines_of(ran: list[int], statements: list[Place]) -> dict[str, list[int]]:
+    lines: dict[str, list[int]] = defaultdict(list)
+    for number in ran:
+        path, line = statements[number]
+        lines[path].append(line)
+    return lines
 
 
 # --- a store before every statement --------------------------------------------------------------
@@ -172,8 +187,8 @@ def _instrument(copy: Path, packages: tuple[str, ...]) -> list[Place]:
     """Change the sources of the copy. Returns the statement that each number means."""
     statements: list[Place] = []
     for path in _sources(copy, packages):
-        name = path.relative_to(copy).as_posix()
-        path.write_text(instrumented(path.read_text(encoding="utf-8"), name, statements))
+        source = path.read_text(encoding="utf-8")
+        path.write_text(instrumented(source, _name(copy, path), statements))
     assert len(statements) < _SIZE, len(statements)
     return statements
 
