@@ -6,7 +6,7 @@ import pytest
 
 from kubestow.testing.mutation.reach import KnownTest, Reach
 from kubestow.testing.mutation.sites import Site, sites_in
-from kubestow.testing.mutation.trial import run_trial, stages_of
+from kubestow.testing.mutation.trial import Bench, stages_of
 
 SOURCE = b"def positive(number):\n    return number > 0\n"
 PATH = "src/numbers_of.py"
@@ -53,5 +53,7 @@ def test_a_change_is_found_or_survives(tmp_path: Path, argument: int, found_by: 
     )
     (site,) = (site for site in sites_in(PATH, SOURCE) if site.kind == "comparison")
     reach = Reach([KnownTest("tests/test_numbers.py::test_it", 0.1, {PATH: [2]})])
-    assert run_trial(tmp_path, site, reach).found_by == found_by
+    with Bench(tmp_path) as bench:
+        assert bench.run_trial(site, reach).found_by == found_by
     assert (tmp_path / PATH).read_bytes() == SOURCE
+    assert not list((tmp_path / "src" / "__pycache__").glob("*"))

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from kubestow.testing.mutation.copies import copied_tree
 from kubestow.testing.mutation.reach import load_reach
 from kubestow.testing.mutation.sites import PACKAGE, Site, compiles, sites_of
-from kubestow.testing.mutation.trial import STAGE_S_MAX, Trial, run_trial
+from kubestow.testing.mutation.trial import STAGE_S_MAX, Bench, Trial
 
 PACKAGES: Final = ("api", "queue", "cache", "engine", "framework", "plugins", "cel", "index")
 FOUND_SHARE_MIN: Final = 0.9
@@ -45,10 +45,10 @@ def main() -> int:
             lambda text: progress.update(task, description=text),
         )
         trials: list[Trial] = []
-        with copied_tree(root) as copy:
+        with copied_tree(root) as copy, Bench(copy) as bench:
             for site in sample:
                 progress.update(task, description=f"{site.path}:{site.line}")
-                trials.append(run_trial(copy, site, reach, arguments.limit))
+                trials.append(bench.run_trial(site, reach, arguments.limit))
                 progress.advance(task)
                 if not trials[-1].found_by:
                     console.print(difference(root, site), markup=False, highlight=False)

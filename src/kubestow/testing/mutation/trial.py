@@ -8,11 +8,11 @@ does not: the limit is one of processor time.
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -27,6 +27,10 @@ STAGE_S_MAX: Final = 60.0  # of tests that run for one change, by the time they 
 _START_S: Final = 40  # processor time for imports and collection, generously
 _SLOWER: Final = 4  # a changed program may take longer without being endless
 _WALL: Final = 6  # real time for each second of processor time
+_OPTIONS: Final = (
+    "-q", "-x", "-n0", "--tb=no", "-p", "no:cacheprovider",
+    "-p", "kubestow.testing.mutation.chooser",
+)  # fmt: skip
 _RECORDED: Final = "tests/simulator/conformance"
 
 
@@ -38,20 +42,74 @@ class Trial(NamedTuple):
     test_count: int  # tests that could have run
 
 
-def run_trial(copy: Path, site: Site, reach: Reach, stage_s_max: float = STAGE_S_MAX) -> Trial:
-    """Change the copy, run tests, and change it back."""
-    path = copy / site.path
-    source = path.read_bytes()
-    stages = list(stages_of(site, reach, stage_s_max))
-    count = sum(map(len, stages))
-    path.write_bytes(site.applied(source))
-    try:
-        for stage in stages:
-            if found_by := _first_failure(copy, stage):
-                return Trial(site, found_by, count)
-    finally:
-        path.write_bytes(source)
-    return Trial(site, "", count)
+class Bench:
+    """A copy of the repository in which changes are tried, one at a time."""
+
+    def __init__(self, copy: Path) -> None:
+        self._copy = copy
+        self._starter = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("starter.py"))],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": searched(copy), "PYTHONHASHSEED": "0"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> "Bench":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._starter.communicate()
+
+    def run_trial(self, site: Site, reach: Reach, stage_s_max: float = STAGE_S_MAX) -> Trial:
+        """Change the copy, run tests, and change it back."""
+        path = self._copy / site.path
+        source = path.read_bytes()
+        stages = list(stages_of(site, reach, stage_s_max))
+        count = sum(map(len, stages))
+        _write(path, site.applied(source))
+        try:
+            for stage in stages:
+                if found_by := self._first_failure(stage):
+                    return Trial(site, found_by, count)
+        finally:
+            _write(path, source)
+        return Trial(site, "", count)
+
+    def _first_failure(self, tests: list[KnownTest]) -> str:
+        names, output = self._copy / "tests.json", self._copy / "output.txt"
+        names.write_text(json.dumps([test.name for test in tests]))
+        code = self._exit_code(tests, names, output)
+        if code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            return ""
+        if code is None or code == -signal.SIGXCPU:
+            return "does not end"
+        lines = output.read_text(errors="replace").splitlines()
+        failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+        return failed[0].split(" - ")[0] if failed else f"pytest ended with {code}"
+
+    def _exit_code(self, tests: list[KnownTest], names: Path, output: Path) -> int | None:
+        processor_s = round(_START_S + _SLOWER * sum(test.seconds for test in tests))
+        files = dict.fromkeys(test.file for test in tests)
+        run = {
+            "arguments": [*_OPTIONS, *files],
+            "environment": {"HYPOTHESIS_PROFILE": "ci", TESTS_VARIABLE: str(names)},
+            "sources": str(self._copy / "src"),
+            "output": str(output),
+            "processor_s": processor_s,
+            "wall_s": processor_s * _WALL,
+        }
+        assert self._starter.stdin is not None
+        assert self._starter.stdout is not None
+        print(json.dumps(run), file=self._starter.stdin, flush=True)
+        return json.loads(self._starter.stdout.readline())
+
+
+def _write(path: Path, source: bytes) -> None:
+    """Write it, without what was compiled from it: that is compared by size and whole second."""
+    path.write_bytes(source)
+    Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 def stages_of(site: Site, reach: Reach, seconds_max: float) -> Iterator[list[KnownTest]]:
@@ -85,40 +143,3 @@ def _limited(tests: list[KnownTest], seconds_max: float) -> Iterator[KnownTest]:
         if seconds > seconds_max:
             return
         yield test
-
-
-def _first_failure(copy: Path, tests: list[KnownTest]) -> str:
-    names = copy / "tests.json"
-    names.write_text(json.dumps([test.name for test in tests]))
-    processor_s = round(_START_S + _SLOWER * sum(test.seconds for test in tests))
-    command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider"]
-    command += ["--tb=no", "-p", "kubestow.testing.mutation.chooser"]
-    command += dict.fromkeys(test.file for test in tests)
-    process = subprocess.Popen(
-        command,
-        cwd=copy,
-        env={
-            **os.environ,
-            "PYTHONPATH": searched(copy),
-            "PYTHONHASHSEED": "0",
-            "HYPOTHESIS_PROFILE": "ci",
-            TESTS_VARIABLE: str(names),
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s)),
-    )
-    try:
-        output, _ = process.communicate(timeout=processor_s * _WALL)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return "does not end"
-    if process.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        return ""
-    if process.returncode < 0:
-        return f"ended by {signal.Signals(-process.returncode).name}"
-    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0].split(" - ")[0] if failed else f"pytest ended with {process.returncode}"
