@@ -46,6 +46,7 @@ def main() -> int:
         )
         trials: list[Trial] = []
         with copied_tree(root) as copy, Bench(copy) as bench:
+            bench.check(reach)
             for site in sample:
                 progress.update(task, description=f"{site.path}:{site.line}")
                 trials.append(bench.run_trial(site, reach, arguments.limit))

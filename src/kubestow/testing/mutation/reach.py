@@ -77,8 +77,11 @@ class Reach:
         return (
             self._by_place.get(place)
             or list(self._by_file.get(place[0], {}).values())
-            or [test for tests in self._by_test_file.values() for test in tests]
+            or self.all_tests()
         )
+
+    def all_tests(self) -> list[KnownTest]:
+        return [test for tests in self._by_test_file.values() for test in tests]
 
     def tests_in(self, test_file: str) -> list[KnownTest]:
         return self._by_test_file.get(test_file, [])

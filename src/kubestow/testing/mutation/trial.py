@@ -30,6 +30,8 @@ _WALL: Final = 6  # real time for each second of processor time
 _OPTIONS: Final = (
     "-q", "-x", "-n0", "--tb=no", "-p", "no:cacheprovider",
     "-p", "kubestow.testing.mutation.chooser",
+    # Plugins of pytest are imported before it is started.
+    "-W", "ignore::pytest.PytestAssertRewriteWarning",
 )  # fmt: skip
 _RECORDED: Final = "tests/simulator/conformance"
 
@@ -61,6 +63,13 @@ class Bench:
 
     def __exit__(self, *_: object) -> None:
         self._starter.communicate()
+
+    def check(self, reach: Reach) -> None:
+        """Raises RuntimeError if a test fails although nothing is changed."""
+        shortest = min(reach.all_tests(), key=lambda test: test.seconds)
+        if failure := self._first_failure([shortest]):
+            output = (self._copy / "output.txt").read_text(errors="replace")
+            raise RuntimeError(f"unchanged sources: {shortest.name} failed: {failure}\n{output}")
 
     def run_trial(self, site: Site, reach: Reach, stage_s_max: float = STAGE_S_MAX) -> Trial:
         """Change the copy, run tests, and change it back."""
