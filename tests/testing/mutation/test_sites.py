@@ -39,6 +39,7 @@ def changed_lines(source: str) -> list[str]:
         pytest.param("a: Literal[1] = b", [], id="annotation"),
         pytest.param("Expr = Literal | Ident", [], id="name-of-a-type"),
         pytest.param("assert a < b", [], id="assertion"),
+        pytest.param("a = zip(b, c, strict=True)", [], id="strict"),
         pytest.param("_LOG.info(1)", [], id="log-entry"),
         pytest.param("if TYPE_CHECKING:\n    import a", [], id="import-for-types"),
         pytest.param("@cache(size=1)\ndef f(): ...", [], id="decorator"),

@@ -1,7 +1,8 @@
 """Every place where one operator, constant, result or statement can be changed.
 
 Left out is what tests are not meant to notice: docstrings, annotations, log entries, assertions
-and their conditions, the arguments of decorators and of class statements, and imports for types.
+and their conditions, `strict` of zip, which is one, the arguments of decorators and of class
+statements, and imports for types.
 """
 
 import ast
@@ -153,7 +154,7 @@ class _Finder:
     # --- expressions -----------------------------------------------------------------------------
 
     def _in_expression(self, expression: ast.expr) -> Iterator[Site]:
-        for node in ast.walk(expression):
+        for node in _walk(expression):
             match node:
                 case ast.Compare():
                     operands = [node.left, *node.comparators]
@@ -220,6 +221,13 @@ def _is_left_out(statement: ast.stmt) -> bool:
             return name in _LOGGERS
         case _:
             return False
+
+
+def _walk(expression: ast.AST) -> Iterator[ast.AST]:
+    yield expression
+    for child in ast.iter_child_nodes(expression):
+        if not (isinstance(child, ast.keyword) and child.arg == "strict"):
+            yield from _walk(child)
 
 
 def _names_a_type(name: str) -> bool:
