@@ -1,6 +1,7 @@
 """Reuse between pods of one shape changes no decision."""
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -29,6 +30,8 @@ from kubestow.engine.equivalence import records
 from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.records import Records, build_record
 from kubestow.engine.profiles import build_profiles
+from kubestow.framework.attempt_timer import AttemptTimer
+from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.node_plugin import NodeFilter, NodeScore
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.profile import FilterStep, ScoreStep
@@ -265,6 +268,27 @@ def test_kept_raw_scores_are_copies() -> None:
         scores = kept.step.plugin.score(record.state, pod, nodes_of(side.snapshot))
         assert isinstance(scores, np.ndarray)
         assert not np.shares_memory(kept.raw(), scores)
+
+
+def test_each_plugin_that_prepares_a_record_is_timed() -> None:
+    cache, side, pod = Cache(), Side(reuses_answers=True), new_pod(11, 1)
+    cache.add_node(new_node(1, 1))
+    side.snapshot.refresh(cache)
+    seconds, slow = count(), list[tuple[str, str]]()
+    timer = AttemptTimer(
+        lambda: float(next(seconds)),
+        budget_s=0,
+        count_slow=lambda plugin, point: slow.append((plugin, point)),
+    )
+    timer.start(pod)
+    plan = ReusePlan(side.profile)
+    assert build_record(plan, pod, side.snapshot, timer) is not None
+    reused, profile = plan.reused(pod), side.profile
+    filters = [(name, PRE_FILTER) for name, _ in profile.pre_filter_steps if name in reused]
+    scores = [(name, PRE_SCORE) for name, _ in profile.pre_score_steps if name in reused]
+    prepared = [each for each in slow if each[1] in (PRE_FILTER, PRE_SCORE)]
+    assert prepared == filters + scores
+    assert len(filters) > 1 < len(scores)
 
 
 class FilterThenScore:
