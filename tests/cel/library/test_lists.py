@@ -23,6 +23,7 @@ def evaluate(expression: str) -> Value:
         ("[1.5, 2.0].sum()", 3.5),
         ("[1u, 2u].sum() == 3u", True),
         ("[duration('1s'), duration('2s')].sum() == duration('3s')", True),
+        ("[1].filter(v, false).sum()", 0),
         ("[2, 1, 3].min()", 1),
         ("[2, 3, 1].max()", 3),
         ("['b', 'a'].min()", "a"),
