@@ -54,6 +54,7 @@ def evaluate(expression: str) -> Value:
         ("3 in [1, 2]", False),
         ("1 in {1: 2} && !(2 in {1: 2})", True),
         ("true in {true: 2}", True),
+        ("[1, 2][0]", 1),
         ("[1, 2][1]", 2),
         ("[1, 2][dyn(1.0)]", 2),
         ("[1, 2][dyn(1u)]", 2),
