@@ -95,6 +95,29 @@ def test_costs_are_those_of_upstreams_rules(expression: str, cost: int):
     assert cost_of(expression) == cost
 
 
+@pytest.mark.parametrize(
+    ("expression", "work"),
+    [
+        pytest.param("x", 0, id="nothing"),
+        pytest.param("l + l", (3 + 3) // 2, id="lists-joined"),
+        pytest.param("l == l", 2 * 3, id="elements-compared"),
+        pytest.param("m == m", 2 + 2, id="entries-compared"),
+        pytest.param("[x] == l", 0, id="other-length"),
+        pytest.param("optional.of(x) == optional.of(1)", 2, id="optional-compared"),
+        pytest.param("dyn(l).indexOf(9)", 3, id="traversal"),
+        pytest.param("[[x]].flatten()", 2 + 2, id="flatten"),
+        pytest.param("'%s'.format([l])", 3 * 3, id="list-written"),
+        pytest.param("'%s'.format([m])", 3 + 3, id="map-written"),
+        pytest.param("'%.3f'.format([dyn(1.0)])", 3, id="digits"),
+        pytest.param("string(s)", 2 * 10, id="text-converted"),
+    ],
+)
+def test_what_costs_little_and_takes_long_is_counted_as_work(expression: str, work: int):
+    frame = Frame(VARIABLES)
+    ENVIRONMENT.compile(expression)._run(frame)
+    assert WORK_MAX - frame.work_left == work
+
+
 def nested(first: str, step: str, count: int, last: str) -> str:
     """`cel.bind` in `cel.bind`: each value is made from the one before, `@`."""
     text = last.replace("@", f"v{count}")

@@ -59,10 +59,10 @@ def main() -> int:
 def _sample(root: Path, packages: tuple[str, ...], size: int, seed: int) -> Iterator[Site]:
     sites = sites_of(root, packages)
     sources: dict[str, bytes] = {}
-    for index in np.random.default_rng(seed).permutation(len(sites)):
+    order: list[int] = np.random.default_rng(seed).permutation(len(sites)).tolist()
+    for site in map(sites.__getitem__, order):
         if size == 0:
             return
-        site = sites[index]
         source = sources.setdefault(site.path, (root / site.path).read_bytes())
         if compiles(site.applied(source)):
             size -= 1

@@ -4,13 +4,13 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 @contextmanager
-def copied_tree(root: Path) -> Iterator[Path]:
+def copied_tree(root: Path) -> Generator[Path]:
     """Files that git has or could add, as they are now."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],

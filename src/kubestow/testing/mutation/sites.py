@@ -105,7 +105,7 @@ class _Finder:
             # None and False are the same to most callers, and constants are changed below.
             case ast.Return(value=None | ast.Constant()):
                 pass
-            case ast.Return(value=value):
+            case ast.Return(value=ast.expr() as value):
                 yield self._site("return", *self._span(value), b"None")
             case _:
                 pass
