@@ -10,6 +10,7 @@ import difflib
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +46,8 @@ def main() -> int:
             lambda text: progress.update(task, description=text),
         )
         trials: list[Trial] = []
-        with copied_tree(root) as copy, Bench(copy) as bench:
+        # Ended by hand, it reports what there is.
+        with copied_tree(root) as copy, Bench(copy) as bench, suppress(KeyboardInterrupt):
             bench.check(reach)
             for site in sample:
                 progress.update(task, description=f"{site.path}:{site.line}")
@@ -80,7 +82,7 @@ def difference(root: Path, site: Site) -> str:
 def _report(root: Path, path: Path, trials: list[Trial]) -> int:
     reasons = _equivalent()
     survivors = {trial: difference(root, trial.site) for trial in trials if not trial.found_by}
-    explained = {trial: reasons.get(_key(text)) for trial, text in survivors.items()}
+    explained = {trial: reasons.get(key_of(text)) for trial, text in survivors.items()}
     unexplained = [trial for trial, reason in explained.items() if reason is None]
     path.write_text("\n".join(_page(trials, survivors, explained)), encoding="utf-8")
     differing = len(trials) - len(survivors) + len(unexplained)
@@ -107,7 +109,7 @@ def _page(
     yield ""
 
 
-def _key(text: str) -> tuple[str, str, str]:
+def key_of(text: str) -> tuple[str, str, str]:
     """What an entry of the table of equivalent changes names: file, line before, line after."""
     lines = text.splitlines()
     before = [line[1:].strip() for line in lines[2:] if line.startswith("-")]

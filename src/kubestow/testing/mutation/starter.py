@@ -18,6 +18,7 @@ PREPARED_TOO: Final = ("prometheus_client", "pytest", "rich.console", "typer", "
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end of its input ends it
     for name in (*PREPARED, *PREPARED_TOO):
         try:
             __import__(name)
@@ -33,6 +34,7 @@ def main() -> None:
 
 def _run_tests(run: dict[str, Any]) -> None:
     os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_CPU, (run["processor_s"], run["processor_s"]))
     os.environ |= run["environment"]
     sys.path[:0] = [run["sources"]]
