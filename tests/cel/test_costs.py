@@ -73,6 +73,7 @@ def cost_of(expression: str) -> int:
         pytest.param("[[1], [2]].flatten(0)", 10 + 0 + 11, id="flatten-nothing"),
         pytest.param("l.sort()", 1 + 2 * 9 + 11, id="sort"),
         pytest.param("[s, s].distinct()", 12 + 8 + 11, id="distinct-texts"),
+        pytest.param("[s].distinct()", 11 + 2 + 11, id="distinct-of-one-text"),
         pytest.param("[s].isSorted()", 11 + 1, id="sorted-texts"),
         pytest.param("l.sum()", 1 + 3, id="sum"),
         pytest.param("[s, s].join()", 12 + 4, id="join"),

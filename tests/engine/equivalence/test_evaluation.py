@@ -263,11 +263,27 @@ def test_kept_raw_scores_are_copies() -> None:
     side.decide(cache, pod)
     record = build_record(ReusePlan(side.profile), pod, side.snapshot)
     assert record is not None
+    assert record.rejected_count == 0
     assert [kept.step.name for kept in record.varying] == ["TaintToleration"]
     for kept in record.varying:
         scores = kept.step.plugin.score(record.state, pod, nodes_of(side.snapshot))
         assert isinstance(scores, np.ndarray)
         assert not np.shares_memory(kept.raw(), scores)
+
+
+def test_rejected_nodes_are_counted_as_they_change() -> None:
+    cache, side, pod = Cache(), Side(reuses_answers=True), new_pod(1, 0)
+    for number in range(8):
+        cache.add_node(make_node(f"node-{number}", cpu="4"))
+    side.snapshot.refresh(cache)
+    record = build_record(ReusePlan(side.profile), pod, side.snapshot)
+    assert record is not None
+    blocker = PodInfo(make_pod("blocker", node="node-3", cpu="3"))
+    for change, rejected in ((cache.add_pod, 1), (lambda pod: cache.remove_pod(pod.pod), 0)):
+        change(blocker)
+        side.snapshot.refresh(cache)
+        record.catch_up()
+        assert record.rejected_count == rejected
 
 
 def test_each_plugin_that_prepares_a_record_is_timed() -> None:
