@@ -8,7 +8,7 @@ from kubestow.framework.answers import no_answer, truth_answer
 
 def test_a_method_without_result_returns_none() -> None:
     no_answer(None, "Mine", "unreserve")
-    with pytest.raises(WrongAnswerError, match='"Mine".*unreserve'):
+    with pytest.raises(WrongAnswerError, match=r'"Mine".*unreserve'):
         no_answer(False, "Mine", "unreserve")
 
 
