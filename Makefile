@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench performance docs release audit test quick conformance soak fuzz check format-check lint types imports format lock upgrade clean
+.PHONY: help demo bench performance docs release audit test quick conformance soak fuzz mutate check format-check lint types imports format lock upgrade clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -63,6 +63,9 @@ soak: $(VENV)/.installed ## Run the service under faults (SEEDS=1000, or ARGS="-
 fuzz: $(VENV)/.installed ## Run arbitrary input through every parser (INPUTS=1000000, or ARGS="--minutes 60")
 	$(BIN)/python -m kubestow.testing.fuzz $(if $(INPUTS),--inputs $(INPUTS)) $(ARGS)
 
+mutate: $(VENV)/.installed ## Change single operators and count what tests find (SAMPLE=200 SEED=1)
+	$(BIN)/python -m kubestow.testing.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 check: format-check lint types imports ## Check format, lint, types and imports
 
 format-check: $(VENV)/.installed ## Check the format
@@ -92,7 +95,7 @@ upgrade: ## Write the lock anew with the newest versions
 	$(MAKE) lock COMPILE_FLAGS=--upgrade
 
 clean: ## Remove the environment, caches and builds
-	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis .mutation build dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Names, versions and hashes only: which registry they come from is the business of each machine.

@@ -59,10 +59,64 @@ def cost_of(expression: str) -> int:
         pytest.param("cel.bind(v, x, v == v)", 1 + 3, id="bind"),
         pytest.param("cidr('10.0.0.0/8').containsIP('10.0.0.1')", 1 + 1 + 1, id="address"),
         pytest.param("format.dns1123Label().validate('a').hasValue()", 1 + 8 + 1, id="format"),
+        pytest.param("s < 'abc'", 1 + 1, id="text-order-by-the-shorter"),
+        pytest.param("x < 1", 1 + 1, id="order"),
+        pytest.param("s + 'a'", 1 + 2, id="concatenation-rounds-up"),
+        pytest.param("l == l", 2 + 1, id="list-equality"),
+        pytest.param("optional.of(s) == optional.of(s)", 2 + 2 + 1, id="optional-equality"),
+        pytest.param("x == ''", 1 + 0, id="equality-with-nothing"),
+        pytest.param("l.slice(0, 2)", 1 + 2 + 11, id="slice"),
+        pytest.param("l.slice(2, 2)", 1 + 0 + 11, id="empty-slice"),
+        pytest.param("l.reverse()", 1 + 3 + 11, id="reverse"),
+        pytest.param("[l].flatten()", 11 + 1 + 11, id="flatten"),
+        pytest.param("[l, l].flatten(2)", 12 + 4 + 11, id="flatten-by-depth"),
+        pytest.param("[[1], [2]].flatten(0)", 10 + 0 + 11, id="flatten-nothing"),
+        pytest.param("l.sort()", 1 + 2 * 9 + 11, id="sort"),
+        pytest.param("[s, s].distinct()", 12 + 8 + 11, id="distinct-texts"),
+        pytest.param("[s].distinct()", 11 + 2 + 11, id="distinct-of-one-text"),
+        pytest.param("[s].isSorted()", 11 + 1, id="sorted-texts"),
+        pytest.param("l.sum()", 1 + 3, id="sum"),
+        pytest.param("[s, s].join()", 12 + 4, id="join"),
+        pytest.param("[s, s].join('-')", 12 + 5, id="join-with-a-text"),
+        pytest.param("[].join()", 0, id="join-nothing"),
+        pytest.param("s.replace('0', '1')", 1 + 2, id="replace"),
+        pytest.param("s.contains(s)", 2 + 1, id="contains-by-both"),
+        pytest.param("s.find('[0-9]+')", 1 + 2 * 2, id="find"),
+        pytest.param("bytes(s)", 1 + 1, id="bytes"),
+        pytest.param("ip.isCanonical('10.0.0.1')", 2, id="canonical-address"),
+        pytest.param("cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')", 1 + 3 + 2, id="range-text"),
+        pytest.param("cidr('10.0.0.0/9').containsIP(ip('10.0.0.1'))", 1 + 1 + 1, id="range"),
+        pytest.param("sets.equivalent(l, l)", 2 + 1 + 18, id="equivalent-sets"),
+        pytest.param("'a' in m", 1 + 1, id="in-map"),
+        pytest.param("lists.range(0)", 0 + 11, id="empty-range"),
+        pytest.param("format.uri().validate(s).hasValue()", 1 + 1 + 552 + 1, id="uri"),
     ],
 )
 def test_costs_are_those_of_upstreams_rules(expression: str, cost: int):
     assert cost_of(expression) == cost
+
+
+@pytest.mark.parametrize(
+    ("expression", "work"),
+    [
+        pytest.param("x", 0, id="nothing"),
+        pytest.param("l + l", (3 + 3) // 2, id="lists-joined"),
+        pytest.param("l == l", 2 * 3, id="elements-compared"),
+        pytest.param("m == m", 2 + 2, id="entries-compared"),
+        pytest.param("[x] == l", 0, id="other-length"),
+        pytest.param("optional.of(x) == optional.of(1)", 2, id="optional-compared"),
+        pytest.param("dyn(l).indexOf(9)", 3, id="traversal"),
+        pytest.param("[[x]].flatten()", 2 + 2, id="flatten"),
+        pytest.param("'%s'.format([l])", 3 * 3, id="list-written"),
+        pytest.param("'%s'.format([m])", 3 + 3, id="map-written"),
+        pytest.param("'%.3f'.format([dyn(1.0)])", 3, id="digits"),
+        pytest.param("string(s)", 2 * 10, id="text-converted"),
+    ],
+)
+def test_what_costs_little_and_takes_long_is_counted_as_work(expression: str, work: int):
+    frame = Frame(VARIABLES)
+    ENVIRONMENT.compile(expression)._run(frame)
+    assert WORK_MAX - frame.work_left == work
 
 
 def nested(first: str, step: str, count: int, last: str) -> str:

@@ -11,7 +11,7 @@ from kubestow.api.node_selector import CompiledNodeSelector, compile_node_select
 from kubestow.api.pod import NodeSelector
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.nodes import nodes_of
-from kubestow.index.selector_patterns import SelectorPatterns
+from kubestow.index.selector_patterns import UNUSED_SELECTORS_MAX, SelectorPatterns
 from kubestow.testing import make_cache, make_node, make_snapshot, make_term
 from kubestow.testing.topology import make_selector
 
@@ -107,3 +107,11 @@ def test_fields_are_not_looked_at() -> None:
     patterns.position_of(selector)
     numbers = patterns.numbers(nodes_of(make_snapshot([make_node("n", labels={"zone": "a"})])))
     assert patterns.patterns[numbers[0]] == (0,)
+
+
+def test_a_new_list_is_due_with_more_unused_selectors_than_are_kept() -> None:
+    patterns = SelectorPatterns()
+    for number in range(UNUSED_SELECTORS_MAX + 2):
+        patterns.position_of(parse_label_selector(make_selector(f"app=a{number}")))
+    assert patterns.has_many_unused(1)
+    assert not patterns.has_many_unused(2)

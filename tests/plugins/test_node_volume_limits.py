@@ -500,7 +500,7 @@ def test_every_object_that_was_read_is_followed(change: ApiObject) -> None:
     assert run_filter(plugin, pod, snapshot) == {}
 
 
-def test_deleted_objects_change_the_counts() -> None:
+def test_deleted_and_new_objects_change_the_counts() -> None:
     plugin, stores = make_plugin(
         *bound("v1", "new"),
         make_csi_node("n1", {DRIVER: 2}),
@@ -515,8 +515,11 @@ def test_deleted_objects_change_the_counts() -> None:
     assert volume is not None
     stores.put(volume)
     assert run_filter(plugin, pod, snapshot) == {"n1": TOO_MANY}
-    stores.volume_attachments.remove("a")
+    attachment = stores.volume_attachments.remove("a")
     assert run_filter(plugin, pod, snapshot) == {}
+    assert attachment is not None
+    stores.put(attachment)
+    assert run_filter(plugin, pod, snapshot) == {"n1": TOO_MANY}
 
 
 def test_nothing_is_kept_of_nodes_that_are_gone() -> None:

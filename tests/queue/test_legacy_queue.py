@@ -26,6 +26,7 @@ from kubestow.framework.events import (
 )
 from kubestow.queue import Place, QueuedPod
 from kubestow.queue.legacy import SchedulingQueue120, label_1_20
+from kubestow.queue.metrics import NO_METRICS, QueueMetrics
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing import make_node, make_pod
 from kubestow.testing.clock import ManualClock
@@ -34,13 +35,14 @@ A, B = make_pod("a"), make_pod("b")
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, metrics: QueueMetrics = NO_METRICS) -> None:
         self.clock = ManualClock()
         self.known: dict[str, Pod | None] = {}
         self.queue = SchedulingQueue120(
             clock=self.clock,
             sort_key=lambda queued_pod: (-queued_pod.pod_info.priority, queued_pod.timestamp_ns),
             pod_lister=lambda _, name: self.known.get(name, make_pod(name)),
+            metrics=metrics,
         )
 
     def at(self, seconds: float) -> None:
@@ -388,3 +390,31 @@ def test_timers_flush_at_once_and_then_by_the_second() -> None:
         await asyncio.gather(timers, return_exceptions=True)
 
     run_in_virtual_time(run())
+
+
+def test_pods_are_counted_as_they_come_and_wait(metrics: Any) -> None:
+    bench = Bench(metrics)
+    bench.park()
+    assert +metrics.pending == {"unschedulable": 1}
+    bench.move()
+    assert +metrics.pending == {"backoff": 1}
+    bench.at(1)
+    bench.queue.flush_backoff_completed()
+    assert +metrics.pending == {"active": 1}
+    queued_pod = bench.pop()
+    bench.move()
+    bench.fail(queued_pod)
+    assert +metrics.pending == {"backoff": 1}
+    bench.at(3)
+    bench.queue.flush_backoff_completed()
+    bench.fail(bench.pop())
+    bench.at(60)
+    bench.move()
+    assert metrics.incoming_total == {
+        ("active", "PodAdd"): 1,
+        ("unschedulable", "ScheduleAttemptFailure"): 2,
+        ("backoff", "NodeAdd"): 1,
+        ("active", "BackoffComplete"): 2,
+        ("backoff", "ScheduleAttemptFailure"): 1,
+        ("active", "NodeAdd"): 1,
+    }

@@ -227,7 +227,7 @@ class Checker:
             case LoopKind.MAP:
                 return list_of(body)
             case LoopKind.TRANSFORM_MAP:
-                return map_of(kind.params[0] if kind.name == MAP else INT, body)
+                return map_of(variables[0], body)
             case LoopKind.TRANSFORM_ENTRIES:
                 return body if body.name == MAP else map_of(DYN, DYN)
             case LoopKind.SORT_BY:

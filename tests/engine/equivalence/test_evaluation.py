@@ -1,6 +1,7 @@
 """Reuse between pods of one shape changes no decision."""
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -32,6 +33,8 @@ from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.preparation import build_frame
 from kubestow.engine.equivalence.records import Records
 from kubestow.engine.profiles import build_profiles
+from kubestow.framework.attempt_timer import AttemptTimer
+from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.node_plugin import NodeFilter, NodeScore
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.profile import FilterStep, ScoreStep
@@ -321,11 +324,48 @@ def test_kept_raw_scores_are_copies() -> None:
     side.decide(cache, pod)
     frame = build_frame(ReusePlan(side.profile), pod, side.snapshot)
     assert frame is not None
+    assert frame.rejected_count == 0
     assert [kept.step.name for kept in frame.varying] == ["TaintToleration"]
     for kept in frame.varying:
         scores = kept.step.plugin.score(frame.state, pod, nodes_of(side.snapshot))
         assert isinstance(scores, np.ndarray)
         assert not np.shares_memory(kept.raw(), scores)
+
+
+def test_rejected_nodes_are_counted_as_they_change() -> None:
+    cache, side, pod = Cache(), Side(reuses_answers=True), new_pod(1, 0)
+    for number in range(8):
+        cache.add_node(make_node(f"node-{number}", cpu="4"))
+    side.snapshot.refresh(cache)
+    record = build_record(ReusePlan(side.profile), pod, side.snapshot)
+    assert record is not None
+    blocker = PodInfo(make_pod("blocker", node="node-3", cpu="3"))
+    for change, rejected in ((cache.add_pod, 1), (lambda pod: cache.remove_pod(pod.pod), 0)):
+        change(blocker)
+        side.snapshot.refresh(cache)
+        record.catch_up()
+        assert record.rejected_count == rejected
+
+
+def test_each_plugin_that_prepares_a_record_is_timed() -> None:
+    cache, side, pod = Cache(), Side(reuses_answers=True), new_pod(11, 1)
+    cache.add_node(new_node(1, 1))
+    side.snapshot.refresh(cache)
+    seconds, slow = count(), list[tuple[str, str]]()
+    timer = AttemptTimer(
+        lambda: float(next(seconds)),
+        budget_s=0,
+        count_slow=lambda plugin, point: slow.append((plugin, point)),
+    )
+    timer.start(pod)
+    plan = ReusePlan(side.profile)
+    assert build_record(plan, pod, side.snapshot, timer) is not None
+    reused, profile = plan.reused(pod), side.profile
+    filters = [(name, PRE_FILTER) for name, _ in profile.pre_filter_steps if name in reused]
+    scores = [(name, PRE_SCORE) for name, _ in profile.pre_score_steps if name in reused]
+    prepared = [each for each in slow if each[1] in (PRE_FILTER, PRE_SCORE)]
+    assert prepared == filters + scores
+    assert len(filters) > 1 < len(scores)
 
 
 class FilterThenScore:

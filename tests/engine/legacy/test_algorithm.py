@@ -97,12 +97,16 @@ def test_invalid_policies(document: dict[str, Any], text: str) -> None:
 
 
 def test_weights_together_must_not_overflow() -> None:
-    policy = Policy(
-        priorities=tuple(
-            PriorityPolicy(name=name, weight=WEIGHT_MAX - 1)
-            for name in ("EqualPriority", "LeastRequestedPriority")
+    def weighted(second: int) -> Policy:
+        weights = {"EqualPriority": WEIGHT_MAX - 1, "LeastRequestedPriority": second}
+        return Policy(
+            priorities=tuple(
+                PriorityPolicy(name=name, weight=weight) for name, weight in weights.items()
+            )
         )
-    )
+
+    assert len(build_algorithm(weighted(1)).priorities) == 2
+    policy = weighted(2)
     with pytest.raises(ConfigError, match="Total priority of priority functions has overflown"):
         build_algorithm(policy)
 

@@ -321,6 +321,21 @@ def test_numbers_of_vanished_values_are_given_away_again() -> None:
     assert len(column.populations) == 8
 
 
+def test_columns_that_are_forgotten_are_not_kept_up_to_date(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(domains, "VARIANTS_MAX", 1)
+    cluster = Cluster()
+    cluster.apply("put node", make_node("n1", labels={"zone": "z1", "rack": "r1", "pool": "p"}))
+    cluster.snapshot.refresh(cluster.cache)
+    counts = TopologyCounts.at(cluster.snapshot)
+    first = counts.column("zone", Eligibility(affinity=POOL))
+    assert first is counts.column("zone", Eligibility(affinity=POOL))
+    assert first.is_kept
+    second = counts.column("zone", Eligibility(keys=("rack", "zone")))
+    assert (first.is_kept, second.is_kept) == (False, True)
+
+
 def test_columns_and_tallies_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(domains, "VARIANTS_MAX", 1)
     monkeypatch.setattr(ledger, "TALLIES_MAX", 1)

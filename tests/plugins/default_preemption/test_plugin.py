@@ -268,15 +268,17 @@ class SparesNamed(DefaultPreemption):
     )
 
 
-def test_a_plugin_built_on_this_one_has_its_own_rules(make_cluster: type) -> None:
+@pytest.mark.parametrize("node_count", [pytest.param(1, id="few"), pytest.param(20, id="many")])
+def test_a_plugin_built_on_this_one_has_its_own_rules(make_cluster: type, node_count: int) -> None:
+    names = [f"n{number}" for number in range(node_count)]
     cluster = make_cluster(
-        [small("n1")],
-        [make_pod("protected", node="n1", cpu="3", priority=1)],
+        [small(name) for name in names],
+        [make_pod("protected", namespace=name, node=name, cpu="3", priority=1) for name in names],
         plugins=("NodeResourcesFit", "SparesNamed"),
         registry={**REGISTRY, "SparesNamed": SparesNamed},
     )
     decision = cluster.decide(make_pod("p", cpu="2", priority=10))
-    assert "1 No preemption victims found for incoming pod" in decision.message
+    assert f"{node_count} No preemption victims found for incoming pod" in decision.message
 
 
 class Extender:

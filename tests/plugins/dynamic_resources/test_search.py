@@ -673,6 +673,28 @@ def test_steps_of_hostile_claims(
     assert search.steps <= steps_max
 
 
+LAST = make_slice(*(make_device(f"d{n}", attributes={"last": n == 5}) for n in range(6)))
+IS_LAST = 'device.attributes["d.com"].last'
+
+
+@pytest.mark.parametrize(
+    ("request_made", "steps"),
+    [
+        pytest.param(make_request("r"), 1 + 1, id="first-device"),
+        pytest.param(make_request("r", count=3), 3 + 3, id="three-devices"),
+        pytest.param(make_request("r", IS_LAST), 1 + 6, id="last-device"),
+        pytest.param(make_request("r", mode=ALL), 6 + 6, id="all"),
+        pytest.param(choice_of("r", 1, 2), 1 + 1 + 1, id="alternative"),
+    ],
+)
+def test_choices_opened_and_devices_tried_are_steps(
+    request_made: DeviceRequest, steps: int
+) -> None:
+    search, _ = make_search([LAST], [make_claim("c", request_made)])
+    assert search.run() is not None
+    assert search.steps == steps
+
+
 def test_few_of_many_devices_take_few_steps() -> None:
     """Nothing is computed for devices behind the ones that are found."""
     slices = [make_slice(*(f"d{n:04}" for n in range(128)), pool=f"p{p:03}") for p in range(80)]

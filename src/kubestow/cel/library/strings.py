@@ -17,7 +17,6 @@ from kubestow.cel.values import (
     Value,
     is_list,
     is_map,
-    is_number,
     keys_of,
     type_name,
 )
@@ -28,6 +27,16 @@ _QUOTES: Final = {
     "\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v",
     "\\": r"\\", '"': r"\"",
 }  # fmt: skip
+_VERB_RULES: Final = {
+    "b": "only integers and bools can be formatted as binary",
+    "d": "decimal clause can only be used on integers",
+    "e": "scientific clause can only be used on doubles",
+    "f": "fixed-point clause can only be used on doubles",
+    "o": "octal clause can only be used on integers",
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists,"
+    " types, durations, and timestamps",
+    "x": "only integers, byte buffers, and strings can be formatted as hex",
+}
 _PRECISION_DIGITS_MAX: Final = 7
 _ELEMENT_WORK: Final = 3  # for each element that `%s` writes
 _VERB: Final = re.compile(r"%(?:(?P<percent>%)|(?:\.(?P<precision>[0-9]+))?(?P<verb>[a-zA-Z]))")
@@ -44,7 +53,9 @@ def _char_at(text: str, index: int) -> str:
 
 
 def _index_of(text: str, part: str, start: int = 0) -> int:
-    if not 0 <= start <= len(text):
+    if not part:
+        return start
+    if start < 0:
         raise _out_of_range(start)
     return text.find(part, start)
 
@@ -52,18 +63,21 @@ def _index_of(text: str, part: str, start: int = 0) -> int:
 def _last_index_of(text: str, part: str, start: int | None = None) -> int:
     if start is None:
         return text.rfind(part)
-    if not 0 <= start <= len(text):
+    if not part:
+        return start
+    if start < 0:
         raise _out_of_range(start)
-    return text.rfind(part, 0, start + len(part))
+    # Behind the end is no place to look back from, unlike the end of the last occurrence.
+    return -1 if start >= len(text) else text.rfind(part, 0, start + len(part))
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
+    if end is not None and start > end:
+        raise CelError(f"invalid substring range. start: {start}, end: {end}")
     last = len(text) if end is None else end
     for index in (start, last):
         if not 0 <= index <= len(text):
             raise _out_of_range(index)
-    if start > last:
-        raise CelError(f"invalid substring range. start: {start}, end: {last}")
     return text[start:last]
 
 
@@ -117,10 +131,7 @@ def _format(meter: CostMeter, template: str, args: CelList) -> str:
         meter.make(len(text))
         return text
 
-    text = _VERB.sub(replace, template)
-    if count < len(args):
-        raise CelError(f"too many arguments supplied to string.format: expected {count}")
-    return text
+    return _VERB.sub(replace, template)
 
 
 def _formatted(meter: CostMeter, verb: str, precision: str | None, value: Value) -> str:
@@ -130,8 +141,8 @@ def _formatted(meter: CostMeter, verb: str, precision: str | None, value: Value)
             return _as_text(meter, value)
         case "d" if type(value) in (int, UInt):
             return str(value)
-        case "f" | "e" if is_number(value):
-            return f"{float(value):.{digits}{verb}}"
+        case "f" | "e" if isinstance(value, float):
+            return f"{value:.{digits}{verb}}"
         case "b" if isinstance(value, int):
             return f"{int(value):b}"
         case "o" if type(value) in (int, UInt):
@@ -141,7 +152,8 @@ def _formatted(meter: CostMeter, verb: str, precision: str | None, value: Value)
         case "d" | "f" | "e" | "b" | "o":
             raise _not_formattable(verb, value)
         case _:
-            raise CelError(f'could not parse formatting clause: unrecognized clause "{verb}"')
+            rule = f'unrecognized formatting clause "{verb}"'
+            raise CelError(f"could not parse formatting clause: {rule}")
 
 
 def _precision(meter: CostMeter, text: str) -> int:
@@ -163,7 +175,8 @@ def _hexadecimal(verb: str, value: Value) -> str:
 
 
 def _not_formattable(verb: str, value: Value) -> CelError:
-    return CelError(f"error during formatting: %{verb} clause cannot be used on {type_name(value)}")
+    rule = _VERB_RULES[verb.lower()]
+    return CelError(f"error during formatting: {rule}, was given {type_name(value)}")
 
 
 def _as_text(meter: CostMeter, value: Value) -> str:

@@ -77,7 +77,6 @@ class NodeVolumeLimits:
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if not any(map(may_count, pod.pod.spec.volumes)):
             return Status.skip()
-        state.write(self.name, self._wanted_by(pod.pod))
         return None
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
@@ -118,12 +117,9 @@ class NodeVolumeLimits:
     def _wanted(self, state: CycleState, pod: PodInfo) -> Wanted:
         wanted: Wanted | None = state.get(self.name)
         if wanted is None:
-            wanted = self._wanted_by(pod.pod)
+            wanted = Wanted(partial(self._read, pod.pod))
             state.write(self.name, wanted)
         return wanted
-
-    def _wanted_by(self, pod: Pod) -> Wanted:
-        return Wanted(partial(self._read, pod))
 
     def _read(self, pod: Pod, has_csi_node: bool) -> CsiVolumes | Status:
         try:
