@@ -253,7 +253,8 @@ class Informer(Generic[T]):
             await asyncio.sleep(0)
 
     async def _pass_gate(self) -> None:
-        if self._gate is not None:
+        # Again after each wait: it may have closed before this task has had its turn.
+        while self._gate is not None and not self._gate.is_set():
             await self._gate.wait()
 
     def deliver(self, batch: Sequence[ObjectEvent[T]]) -> int:
