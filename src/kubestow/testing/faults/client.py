@@ -26,12 +26,13 @@ LOSS_UNNOTICED_S: Final = 20.0
 
 
 class Hooks(NamedTuple):
-    """What is called when the client sends a binding, when the server has confirmed it, and when
-    an event was lost."""
+    """What is called when the client sends a binding, when the server has confirmed it, when an
+    event was lost that is about this node, and when an invariant of requests does not hold."""
 
     binding_sent: Callable[[Pod, str], None]
     binding_confirmed: Callable[[Pod, str], None]
-    event_lost: Callable[[ApiObject], None]
+    event_lost: Callable[[str], None]
+    report: Callable[[str, str], None]
 
 
 class FaultyWatch:
@@ -109,7 +110,7 @@ class FaultyClient(MemoryClient):
         # Kinds of which an event was lost since the last list: their watches cannot be resumed.
         self._lossy: set[type[ApiObject]] = set()
 
-    def close_watches(self) -> None:
+    def disconnect(self) -> None:
         """The process is gone, and its connections with it."""
         for watch in self._watches:
             watch.close()
@@ -285,14 +286,10 @@ class FaultyClient(MemoryClient):
         )
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        uid = pod.metadata.uid
-        self._link.binding.add(uid)
-        try:
+        with self._link.under_way(pod.metadata.uid):
             self._hooks.binding_sent(pod, node_name)
             await self._post(super().bind(pod, node_name))
             self._hooks.binding_confirmed(pod, node_name)
-        finally:
-            self._link.binding.discard(uid)
 
     async def patch_pod_status(
         self,
@@ -324,7 +321,8 @@ class FaultyClient(MemoryClient):
     def _over_link(self, cls: type[T], watch: ObjectWatch[T]) -> FaultyWatch:
         def lost(found: ApiObject) -> None:
             self._lossy.add(cls)
-            self._hooks.event_lost(found)
+            is_pod = isinstance(found, Pod)
+            self._hooks.event_lost(found.spec.node_name if is_pod else found.metadata.name)
 
         faulty = FaultyWatch(watch, self._link, lost)
         self._watches = [known for known in self._watches if not known.is_closed]

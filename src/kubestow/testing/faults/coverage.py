@@ -77,6 +77,8 @@ def _possible() -> dict[str, tuple[State | Point, ...]]:
         possible[fault.name] = _LEADING
     possible |= dict.fromkeys(PROCESS_ACTIONS, _RUNNING)
     possible |= dict.fromkeys(POD_ACTIONS, _OF_PODS)
+    # Pods that are being placed on it, or were.
+    possible["delete_node"] = (*_STEPS[1:], State.BOUND)
     possible |= {fault.name: tuple(Point) for fault in PLUGIN_FAULTS}
     return possible
 

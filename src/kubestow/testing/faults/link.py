@@ -1,6 +1,8 @@
 """The network between one process and the API server."""
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 from kubestow.errors import UnreachableError
@@ -29,6 +31,15 @@ class Link:
 
     def mend(self) -> None:
         self._open.set()
+
+    @contextmanager
+    def under_way(self, uid: str) -> Generator[None]:
+        """While the binding of this pod is sent and answered."""
+        self.binding.add(uid)
+        try:
+            yield
+        finally:
+            self.binding.discard(uid)
 
     async def travel(self) -> None:
         """Wait as long as a message takes; a message on a cut link is lost when it is mended."""

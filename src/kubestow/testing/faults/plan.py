@@ -23,6 +23,8 @@ DURATION_S: Final = 120.0
 REPLICAS: Final = ("a", "b", "c")
 # The target of faults that do not belong to a replica.
 CLUSTER: Final = "cluster"
+# The target of faults that all replicas have.
+EVERY: Final = "every"
 # Classes of volumes: bound when a pod is placed, and at once.
 LATE, AT_ONCE = "late", "at-once"
 _APPS: Final = ("web", "db", "batch")
@@ -57,6 +59,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     has_plugin: bool = False
     extender: Literal["", "ignorable", "required"] = ""
+    uses_wire: bool = False  # HTTP as bytes, instead of calls of the API server in memory
 
 
 class PlannedAction(NamedTuple):
@@ -103,6 +106,7 @@ def make_plan(seed: int) -> Plan:
     setup = Setup(
         has_plugin=bool(rng.random() < 0.6),
         extender=("", "", "", "ignorable", "required")[rng.integers(5)],
+        uses_wire=bool(rng.random() < 0.2),
     )
     maker.cluster()
     maker.disturbances(replicas, setup)
@@ -123,7 +127,7 @@ class _Maker:
         nodes = int(rng.integers(3, 12))
         for number in range(nodes):
             self._add(0.0, "add_node", f"node-{number}", self._node())
-        for number in range(int(rng.integers(30, 120))):
+        for number in range(int(rng.integers(25, 90))):
             # Half of the pods come in bursts.
             at_s = self._time() if rng.random() < 0.5 else 10.0 * float(rng.integers(1, 10))
             name = f"pod-{number}"
@@ -177,15 +181,19 @@ class _Maker:
 
     def disturbances(self, replicas: tuple[str, ...], setup: Setup) -> None:
         rng = self._rng
-        groups: list[tuple[Fault, ...]] = [REQUEST_FAULTS, REQUEST_FAULTS, WATCH_FAULTS]
-        groups.append(PROVISION_FAULTS)
+        requests = REQUEST_FAULTS
+        if not setup.uses_wire:
+            # What a client does with the header is in its HTTP part.
+            requests = tuple(fault for fault in requests if fault is not Fault.RETRY_AFTER)
+        groups = [requests, requests, WATCH_FAULTS, PROVISION_FAULTS]
         if setup.has_plugin:
             groups.append(PLUGIN_FAULTS)
         if setup.extender:
             groups.append(EXTENDER_FAULTS)
-        for _ in range(int(rng.integers(3, 11))):
+        for _ in range(int(rng.integers(5, 15))):
             group = groups[rng.integers(len(groups))]
-            replica = replicas[rng.integers(len(replicas))]
+            # The trouble is on the way to one replica, or at the server.
+            replica = replicas[rng.integers(len(replicas))] if rng.random() < 0.6 else EVERY
             self._add(
                 self._time(),
                 "disturb",

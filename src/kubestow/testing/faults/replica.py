@@ -6,7 +6,6 @@ from typing import Final, Protocol
 
 import msgspec
 
-from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import NANOSECONDS
@@ -25,6 +24,8 @@ from kubestow.testing.faults.moments import Surroundings
 from kubestow.testing.faults.plan import Setup
 from kubestow.testing.faults.plugin import REFERENCE, surroundings
 from kubestow.testing.faults.replicas import SimulatedProcess
+from kubestow.testing.faults.wire import Wire, WireClient
+from kubestow.testing.faults.wire_server import WireServer
 
 # How long the kubelet takes to start a process that ended.
 RESTART_S: Final = 2.0
@@ -51,7 +52,9 @@ class ReplicaEvents(Protocol):
 
     def binding_confirmed(self, replica: "Replica", pod: Pod, node_name: str) -> None: ...
 
-    def event_lost(self, lost: ApiObject) -> None: ...
+    def event_lost(self, node_name: str) -> None: ...
+
+    def report(self, invariant: str, text: str) -> None: ...
 
 
 class Replica:
@@ -61,10 +64,12 @@ class Replica:
         self,
         name: str,
         cluster: MemoryCluster,
+        wire: WireServer | None,
         setup: Setup,
         around: Surroundings,
         events: ReplicaEvents,
     ) -> None:
+        """With `wire` its requests are HTTP, as bytes."""
         self.name = name
         self.faults = around.faults
         self.link = Link(around.faults)
@@ -73,6 +78,7 @@ class Replica:
         self.process: SchedulerProcess | None = None
         self.exit_codes: list[int | str] = []
         self._cluster = cluster
+        self._wire = wire
         self._options = _options(setup)
         self._around = around
         self._rng = around.faults.rng
@@ -80,12 +86,13 @@ class Replica:
             partial(events.binding_sent, self),
             partial(events.binding_confirmed, self),
             events.event_lost,
+            events.report,
         )
         self._decided = partial(events.decided, self)
         self._machine: SimulatedProcess | None = None
         self._ended: asyncio.Future[int | str] = asyncio.get_running_loop().create_future()
         self._killed: list[SimulatedProcess] = []
-        self._clients: list[FaultyClient] = []
+        self._clients: list[FaultyClient | WireClient] = []
         self._is_closed = False
 
     @property
@@ -141,14 +148,23 @@ class Replica:
 
         asyncio.get_running_loop().create_task(run())
 
-    def _client(self, timeout_s: float | None) -> FaultyClient:
-        client = FaultyClient(self._cluster, self.link, self._hooks, timeout_s=timeout_s)
+    def _client(self, timeout_s: float | None) -> FaultyClient | WireClient:
+        client = (
+            FaultyClient(self._cluster, self.link, self._hooks, timeout_s=timeout_s)
+            if self._wire is None
+            else WireClient(
+                Wire(self._wire, self.link, self._hooks),
+                self.clock,
+                self._rng,
+                timeout_s=timeout_s,
+            )
+        )
         self._clients.append(client)
         return client
 
     def _close_connections(self) -> None:
         for client in self._clients:
-            client.close_watches()
+            client.disconnect()
         self._clients.clear()
         self.link.binding.clear()
 

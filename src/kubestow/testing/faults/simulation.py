@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from kubestow.api.meta import ApiObject, JsonObject
-from kubestow.api.node import Node
+from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
@@ -31,6 +30,7 @@ from kubestow.testing.faults.moments import Moment, Moments, Reached, Surroundin
 from kubestow.testing.faults.plan import (
     AT_ONCE,
     CLUSTER,
+    EVERY,
     LATE,
     Plan,
     PlannedAction,
@@ -41,6 +41,7 @@ from kubestow.testing.faults.provisioner import FaultyVolumeController
 from kubestow.testing.faults.quiet import Quiet
 from kubestow.testing.faults.replica import Replica
 from kubestow.testing.faults.replicas import run_processes
+from kubestow.testing.faults.wire_server import WireServer
 
 # After the last fault a pod may wait for a backoff of informers, and for the flush of the queue.
 SETTLE_LIMIT_S: Final = 1200.0
@@ -55,6 +56,7 @@ HISTORY_MAX: Final = 200
 STRIKE_PAUSES_S: Final = (4.0, 20.0)
 # When pods that were bound to a node after it was deleted are deleted, too.
 COLLECT_S: Final = 20.0
+BOOKMARK_INTERVAL_S: Final = 60.0
 _NAMESPACE: Final = "default"
 
 
@@ -88,6 +90,7 @@ class FaultSimulation:
         self._clock = VirtualClock(loop)
         self.cluster = MemoryCluster(self._clock, seed=plan.seed, history_max=HISTORY_MAX)
         self.invariants = Invariants(self.cluster, self._clock)
+        self._wire = WireServer(self.cluster, self._clock) if plan.setup.uses_wire else None
         self._moments = Moments()
         self._rates = FaultRates(self._new_rng(), self._cluster_fault)
         self.replicas = {name: self._replica(name) for name in plan.replicas}
@@ -118,7 +121,7 @@ class FaultSimulation:
     def _replica(self, name: str) -> Replica:
         faults = FaultRates(self._new_rng(), partial(self._replica_fault, name))
         around = Surroundings(name, faults, self._moments)
-        return Replica(name, self.cluster, self._plan.setup, around, self)
+        return Replica(name, self.cluster, self._wire, self._plan.setup, around, self)
 
     async def run(self) -> Outcome:
         loop = asyncio.get_running_loop()
@@ -127,6 +130,7 @@ class FaultSimulation:
             FakeKubelets(self.cluster, self._clock).run(),
             FaultyVolumeController(self.cluster, self._rates).run(),
             self.invariants.watch_bindings(),
+            self._send_bookmarks(),
         )
         self._tasks = [loop.create_task(work) for work in controllers]
         await asyncio.sleep(0)
@@ -146,6 +150,11 @@ class FaultSimulation:
         outcome = self._outcome(loop.time())
         await self._close()
         return outcome
+
+    async def _send_bookmarks(self) -> None:
+        while True:
+            await asyncio.sleep(BOOKMARK_INTERVAL_S)
+            self.cluster.send_bookmarks()
 
     # --- carrying out ---
 
@@ -216,9 +225,15 @@ class FaultSimulation:
     def _disturb(self, action: PlannedAction) -> None:
         assert isinstance(action.value, Fault)
         fault = action.value
-        rates = self._rates if action.name == CLUSTER else self.replicas[action.name].faults
-        rates.set(fault, action.rate)
-        self._later(action.seconds, partial(rates.end, fault))
+        for rates in self._rates_of(action.name):
+            rates.set(fault, action.rate)
+            self._later(action.seconds, partial(rates.end, fault))
+
+    def _rates_of(self, target: str) -> list[FaultRates]:
+        if target == CLUSTER:
+            return [self._rates]
+        names = self.replicas.keys() if target == EVERY else (target,)
+        return [self.replicas[name].faults for name in names]
 
     def _kill(self, action: PlannedAction) -> None:
         self.replicas[action.name].kill()
@@ -281,12 +296,12 @@ class FaultSimulation:
     def binding_confirmed(self, replica: Replica, pod: Pod, node_name: str) -> None:
         self.invariants.binding_confirmed(replica, pod)
 
-    def event_lost(self, lost: ApiObject) -> None:
+    def event_lost(self, node_name: str) -> None:
         # Until the next list, the replica does not know what is there.
-        if isinstance(lost, Pod):
-            self.invariants.excuse(lost.spec.node_name)
-        elif isinstance(lost, Node):
-            self.invariants.excuse(lost.metadata.name)
+        self.invariants.excuse(node_name)
+
+    def report(self, invariant: str, text: str) -> None:
+        self.invariants.report(invariant, text)
 
     # --- coverage ---
 
