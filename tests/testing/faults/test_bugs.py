@@ -3,17 +3,25 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
 
 from kubestow.cache.cache import Cache
 from kubestow.cluster.election import LeaderElector
+from kubestow.cluster.http import session
 from kubestow.cluster.informer import Informer
+from kubestow.engine import bind
 from kubestow.engine.bind import Binder
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.handlers import EventHandlers
+from kubestow.errors import GoneError
+from kubestow.framework.waiting import WaitingPods
 from kubestow.plugins.default_binder import DefaultBinder
+from kubestow.plugins.volume_binding.assume_cache import AssumeCache
+from kubestow.plugins.volume_binding.binding import VolumeBinder
 from kubestow.queue.in_flight import InFlight
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.service.leadership import Leadership
@@ -22,11 +30,12 @@ from kubestow.testing.faults.simulation import run_plan
 
 # How many seeds a bug may need.
 SEEDS_MAX = 12
+_FLUSH = "flush_unschedulable_leftover"
 
 
 class Bug(NamedTuple):
     name: str
-    owner: type
+    owner: type | ModuleType
     method: str
     replacement: Callable[..., Any]
     # Seeds from here on are tried until one finds it.
@@ -97,6 +106,34 @@ def _confirms_nothing(self: Any, pod: Any) -> None:
         self._add(pod)
 
 
+async def _bound_at_once(self: Any, written: Any, pod: Any, node_name: str) -> None:
+    return None
+
+
+def _ends_the_task(error: BaseException) -> bool:
+    """A plugin may raise it, too."""
+    return isinstance(error, asyncio.CancelledError)
+
+
+def _no_patience(head: Any) -> float | None:
+    """Repeats at once."""
+    return 0.0 if head.status == 429 else None
+
+
+async def _passes_once(self: Any) -> None:
+    if self._gate is not None:
+        await self._gate.wait()
+
+
+async def _resumes_after_410(self: Any) -> None:
+    """Goes on from the newest version instead of listing again."""
+    await self._list()
+    while True:
+        with suppress(GoneError):
+            await self._follow(self._watch)
+        self._watch = await _skips_missed(self)
+
+
 BUGS = (
     Bug("a lost answer counts as a failure", DefaultBinder, "_is_bound", _never_bound, 103),
     Bug("a failed binding keeps its room", Binder, "_forget", _forgets_nothing, 4),
@@ -112,6 +149,16 @@ BUGS = (
     Bug("a lease is never lost", LeaderElector, "_renew_in_time", _always_renewed, 0),
     Bug("a paused leader goes on binding", Leadership, "wait_valid", _returns, 134),
     Bug("assumed pods are not confirmed", Cache, "add_pod", _confirms_nothing, 0),
+    Bug("a 410 is not followed by a list", Informer, "_list_and_follow", _resumes_after_410, 0),
+    Bug("events reach a cycle that waits", Informer, "_pass_gate", _passes_once, 0),
+    Bug("Retry-After is ignored", session, "retry_after_s", _no_patience, 0),
+    Bug("a late volume counts as bound", VolumeBinder, "_wait_bound", _bound_at_once, 0),
+    Bug("claims stay assumed after a failure", AssumeCache, "restore", _nothing, 0),
+    Bug("pods stay at Permit after their wait", WaitingPods, "remove", _nothing, 0),
+    Bug("a plugin cancels its binding", bind, "is_cancellation", _ends_the_task, 0),
+    Bug("deleted nodes are still chosen", EventHandlers, "node_deleted", _nothing, 0),
+    Bug("parked pods are never flushed", SchedulingQueue, _FLUSH, _nothing, 0),
+    Bug("events of ended attempts are kept", InFlight, "_drop_unneeded", _nothing, 0),
 )
 
 

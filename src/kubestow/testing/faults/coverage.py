@@ -87,6 +87,48 @@ def _possible() -> dict[str, tuple[State | Point, ...]]:
 POSSIBLE: Final[Mapping[str, tuple[State | Point, ...]]] = _possible()
 
 
+def _important() -> tuple[Met, ...]:
+    anytime = (State.STANDBY, State.QUEUED, State.PARKED, State.ASSUMED, State.BINDING)
+    wanted: dict[str, tuple[State | Point, ...]] = {
+        "BUSY": (*anytime, State.STARTING, State.PERMIT, State.PRE_BIND),
+        "RETRY_AFTER": (State.STANDBY, State.QUEUED),
+        "ERROR": (*anytime, State.STARTING, State.PERMIT, State.PRE_BIND),
+        "CONFLICT": (State.QUEUED, State.ASSUMED, State.BINDING),
+        "DROPPED": (*anytime, State.STARTING),
+        "ANSWER_LOST": (State.QUEUED, State.ASSUMED, State.BINDING),
+        "TRUNCATED": (State.STANDBY, State.QUEUED, State.ASSUMED),
+        "SLOW": (*anytime, State.PERMIT, State.PRE_BIND),
+        "SLOW_LIST": (State.STARTING,),
+        "WATCH_CLOSED": (State.STANDBY, State.QUEUED, State.ASSUMED),
+        "WATCH_CUT": (State.STANDBY, State.QUEUED, State.ASSUMED),
+        "WATCH_GONE": (State.STANDBY, State.QUEUED, State.ASSUMED),
+        "WATCH_DELAYED": anytime,
+        "WATCH_REPEATED": (State.STANDBY, State.QUEUED, State.ASSUMED),
+        "WATCH_LOST": (State.STANDBY, State.QUEUED, State.ASSUMED),
+        "EXTENDER_SLOW": (State.QUEUED, State.ASSUMED),
+        "EXTENDER_SILENT": (State.QUEUED,),
+        "EXTENDER_ERROR": (State.QUEUED,),
+        "EXTENDER_JUNK": (State.QUEUED,),
+        "PROVISION_LATE": (State.PRE_BIND, State.IDLE),
+        "PROVISION_FAILS": (State.PRE_BIND,),
+        "PROVISION_ELSEWHERE": (State.PRE_BIND,),
+        "kill": (State.STANDBY, State.QUEUED, *_STEPS[1:]),
+        "pause": (State.STANDBY, State.QUEUED, *_STEPS[1:]),
+        "cut_off": (State.STANDBY, State.QUEUED, *_STEPS[1:]),
+        "move_clock": (State.STANDBY,),
+        "delete_pod": (State.QUEUED, State.PARKED, *_STEPS[1:], State.BOUND),
+        "bind_elsewhere": (State.QUEUED, State.PARKED, *_STEPS[1:]),
+        "delete_node": (*_STEPS[1:], State.BOUND),
+        "PLUGIN_RAISES": tuple(Point),
+        "PLUGIN_JUNK": tuple(Point),
+    }
+    return tuple(Met(fault, state) for fault, states in wanted.items() for state in states)
+
+
+# What a run of some dozens of seeds has to meet.
+IMPORTANT: Final = _important()
+
+
 def never_met(met: Counter[Met]) -> list[Met]:
     """The combinations that are possible and have not been met."""
     pairs = (Met(fault, state) for fault, states in POSSIBLE.items() for state in states)

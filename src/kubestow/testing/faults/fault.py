@@ -93,7 +93,9 @@ class FaultRates:
     `met` is called with each fault that happens; of a plugin, with the point of the call too.
     """
 
-    def __init__(self, rng: np.random.Generator, met: Callable[[Fault, Point | None], None]) -> None:
+    def __init__(
+        self, rng: np.random.Generator, met: Callable[[Fault, Point | None], None]
+    ) -> None:
         self.rng: Final = rng
         self._rates: dict[Fault, float] = {}
         self._met = met

@@ -1,7 +1,8 @@
 """What must hold whatever goes wrong, while it does.
 
 No node gets more than it has by our bindings, only the holder of the lease binds, no pod is bound
-again that is known to be bound, and no node is chosen that is known to be gone.
+again that is known to be bound, or before its volumes are, and no node is chosen that is known to
+be gone.
 Not here: what must hold once it is quiet again (`quiet`).
 """
 
@@ -13,9 +14,11 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.resources import Resources
+from kubestow.api.storage import PersistentVolumeClaim
+from kubestow.api.volume_claims import is_fully_bound
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import Clock
-from kubestow.cluster.resources import NODES, PODS
+from kubestow.cluster.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
 from kubestow.engine.decision import Decision
 from kubestow.testing.faults.replica import Replica
 
@@ -76,6 +79,18 @@ class Invariants:
             self.report("one leader", text)
         if (replica.identity, pod.metadata.uid) in self._confirmed:
             self.report("no second binding", f"{replica.name} binds {name} again, to {node_name}")
+        self._check_volumes(replica, pod)
+
+    def _check_volumes(self, replica: Replica, pod: Pod) -> None:
+        for volume in pod.spec.volumes:
+            if (source := volume.persistent_volume_claim) is None:
+                continue
+            namespace, name = pod.metadata.namespace, source.claim_name
+            found = self._cluster.find(PERSISTENT_VOLUME_CLAIMS, namespace, name)
+            claim = None if found is None else found.typed
+            if not isinstance(claim, PersistentVolumeClaim) or not is_fully_bound(claim):
+                text = f"{replica.name} binds {pod.metadata.name} before its claim {name} is bound"
+                self.report("volumes first", text)
 
     def binding_confirmed(self, replica: Replica, pod: Pod) -> None:
         self._confirmed.add((replica.identity, pod.metadata.uid))

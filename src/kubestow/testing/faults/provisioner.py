@@ -37,9 +37,7 @@ class FaultyVolumeController(VolumeController):
     def _go_on(self, claim: PersistentVolumeClaim) -> None:
         self._late.discard(claim.metadata.uid)
         metadata = claim.metadata
-        stored = self._cluster.find(
-            PERSISTENT_VOLUME_CLAIMS, metadata.namespace, metadata.name
-        )
+        stored = self._cluster.find(PERSISTENT_VOLUME_CLAIMS, metadata.namespace, metadata.name)
         if stored is not None and isinstance(stored.typed, PersistentVolumeClaim):
             self._guard.run(stored, partial(self._sync_claim, stored.typed))
 

@@ -24,9 +24,7 @@ from kubestow.testing.faults.replica import Replica
 
 
 class Quiet:
-    def __init__(
-        self, cluster: MemoryCluster, report: Report, replicas: Sequence[Replica]
-    ) -> None:
+    def __init__(self, cluster: MemoryCluster, report: Report, replicas: Sequence[Replica]) -> None:
         self._cluster = cluster
         self._own_watches = 0
         self._report = report
@@ -191,7 +189,7 @@ class Quiet:
     def _objects(self, cls: type[ApiObject]) -> Iterable[ApiObject]:
         for stored in self._cluster.objects_of(self._cluster.resources.of_type(cls)):
             found = stored.typed
-            if found is not None and not (isinstance(found, Pod) and is_terminal(found)):
+            if not (isinstance(found, Pod) and is_terminal(found)):
                 yield found
 
     def _name_of(self, uid: str) -> str:

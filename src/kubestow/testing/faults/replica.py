@@ -1,7 +1,7 @@
 """One scheduler of a simulated cluster: a process that is started again whenever it ends."""
 
 import asyncio
-from functools import cache, partial
+from functools import partial
 from typing import Final, Protocol
 
 import msgspec
@@ -193,7 +193,6 @@ class Replica:
             self.process.request_stop()
 
 
-@cache
 def _options(setup: Setup) -> SchedulerOptions:
     options = parse_options(["--secure-port=0"])
     assert isinstance(options, SchedulerOptions)

@@ -61,9 +61,13 @@ def print_coverage(totals: Totals, console: Console) -> None:
     states = [state for state in State if any(state in POSSIBLE[fault] for fault in of_states)]
     console.print(_matrix("faults met states", totals.met, of_states, states))
     console.print(_matrix("faults at extension points", totals.met, sorted(of_points), list(Point)))
-    never = never_met(totals.met)
-    shown = "; ".join(f"{_words(fault)} × {state}" for fault, state in never)
-    console.print(f"never met: {shown}" if never else "every possible combination was met")
+    never: dict[str, list[str]] = {}
+    for fault, state in never_met(totals.met):
+        never.setdefault(fault, []).append(str(state))
+    for fault, missing in never.items():
+        console.print(f"never met: {_words(fault)}: {', '.join(missing)}")
+    if not never:
+        console.print("every possible combination was met")
 
 
 def _matrix(

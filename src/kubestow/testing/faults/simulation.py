@@ -51,7 +51,7 @@ QUIET_S: Final = 30.0
 # backoff.
 FLUSH_S: Final = 345.0
 # How many changes of a kind the server keeps: a list that takes long can be too old for a watch.
-HISTORY_MAX: Final = 200
+KEPT_CHANGES: Final = 200
 # How long a strike pauses a replica, or cuts it off: within its lease, or beyond.
 STRIKE_PAUSES_S: Final = (4.0, 20.0)
 # When pods that were bound to a node after it was deleted are deleted, too.
@@ -88,7 +88,7 @@ class FaultSimulation:
         self._plan = plan
         self._rng = rng
         self._clock = VirtualClock(loop)
-        self.cluster = MemoryCluster(self._clock, seed=plan.seed, history_max=HISTORY_MAX)
+        self.cluster = MemoryCluster(self._clock, seed=plan.seed, history_max=KEPT_CHANGES)
         self.invariants = Invariants(self.cluster, self._clock)
         self._wire = WireServer(self.cluster, self._clock) if plan.setup.uses_wire else None
         self._moments = Moments()

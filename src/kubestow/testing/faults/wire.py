@@ -38,7 +38,8 @@ from kubestow.testing.faults.link import Link
 from kubestow.testing.faults.wire_server import Request, WireServer, read_request
 
 SERVER: Final = "http://apiserver.example.com"
-RETRY_AFTER_S_MAX: Final = 3
+# A server that is busy asks for a pause of 1 s up to this.
+LONGEST_PAUSE_S: Final = 3
 
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _STREAM_HEAD: Final = (
@@ -196,7 +197,7 @@ class _Exchange:
         if faults.happens(Fault.BUSY):
             return failure_answer(busy)
         if faults.happens(Fault.RETRY_AFTER):
-            delay_s = 1 + int(faults.rng.integers(RETRY_AFTER_S_MAX))
+            delay_s = 1 + int(faults.rng.integers(LONGEST_PAUSE_S))
             now_s = asyncio.get_running_loop().time()
             self._wire.not_before_s[self._request] = now_s + delay_s
             return failure_answer(busy)._replace(headers={"Retry-After": str(delay_s)})

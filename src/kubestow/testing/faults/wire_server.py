@@ -61,9 +61,7 @@ class WireServer:
         self._served = cluster.served
         verbs: Final = Verbs(cluster, clock)
         self._streams = WatchStreams(cluster, clock)
-        self._subresources = Subresources(
-            cluster, clock, verbs, Authentication("", cluster, clock)
-        )
+        self._subresources = Subresources(cluster, clock, verbs, Authentication("", cluster, clock))
         self._verbs = {
             "get": verbs.get,
             "list": verbs.list,
