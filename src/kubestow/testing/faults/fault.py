@@ -59,6 +59,8 @@ WATCH_FAULTS: Final = (
     Fault.WATCH_REPEATED,
     Fault.WATCH_LOST,
 )
+# What only bytes can show.
+WIRE_FAULTS: Final = (Fault.RETRY_AFTER, Fault.TRUNCATED, Fault.SLOW_LIST)
 PLUGIN_FAULTS: Final = (Fault.PLUGIN_RAISES, Fault.PLUGIN_JUNK)
 EXTENDER_FAULTS: Final = (
     Fault.EXTENDER_SLOW,

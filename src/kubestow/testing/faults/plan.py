@@ -15,6 +15,7 @@ from kubestow.testing.faults.fault import (
     PROVISION_FAULTS,
     REQUEST_FAULTS,
     WATCH_FAULTS,
+    WIRE_FAULTS,
     Fault,
 )
 from kubestow.testing.faults.moments import Moment
@@ -186,6 +187,8 @@ class _Maker:
             # What a client does with the header is in its HTTP part.
             requests = tuple(fault for fault in requests if fault is not Fault.RETRY_AFTER)
         groups = [requests, requests, WATCH_FAULTS, PROVISION_FAULTS]
+        if setup.uses_wire:
+            groups.append(WIRE_FAULTS)
         if setup.has_plugin:
             groups.append(PLUGIN_FAULTS)
         if setup.extender:
