@@ -52,7 +52,7 @@ def _nothing(*arguments: Any, **options: Any) -> None:
     return None
 
 
-def _keeps_vanished(self: Any, items: Any) -> None:
+async def _keeps_vanished(self: Any, items: Any, undecoded: Any) -> None:
     for item in items:
         self._put(item)
 
@@ -125,7 +125,7 @@ async def _resumes_after_410(self: Any) -> None:
 BUGS = (
     Bug("a lost answer counts as a failure", DefaultBinder, "_is_bound", _never_bound, 6),
     Bug("a failed binding keeps its room", Binder, "_forget", _forgets_nothing, 0),
-    Bug("vanished objects stay after a new list", Informer, "_replace", _keeps_vanished, 0),
+    Bug("vanished objects stay after a new list", Informer, "_replace", _keeps_vanished, 1),
     Bug("a watch that broke misses events", Informer, "_watch_again", _skips_missed, 0),
     Bug("a failed pod does not go back", FailureHandler, "_requeue", _drops_failed, 0),
     Bug("attempts never end", InFlight, "done", _nothing, 0),
