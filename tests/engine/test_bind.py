@@ -623,14 +623,14 @@ def test_a_pod_in_pre_bind_can_be_cancelled(
         world, pod, undone = failing_world(make_world, *plugins)
         world.schedule()
         await asyncio.sleep(5)
-        entry = world.scheduler.binder._in_pre_bind["u1"]
+        entry = world.scheduler.binder.in_pre_bind["u1"]
         assert entry.cancel("preempted by DefaultPreemption")
         await world.settle()
         text = 'running PreBind plugin "V": preempted by DefaultPreemption'
         assert world.conditions == [("SchedulerError", text)]
         assert undone == ["unreserve"]
         assert world.place_of(pod) is Place.ERROR_BACKOFF
-        assert world.scheduler.binder._in_pre_bind == {}
+        assert world.scheduler.binder.in_pre_bind == {}
         assert world.scheduler.tasks.is_idle
 
     run(go())
@@ -646,7 +646,7 @@ def test_a_plugin_that_ends_despite_the_cancellation(make_world: type[World], ru
         world, pod, _ = failing_world(make_world, pre_binding("V", WORK, ignores_cancellation))
         world.schedule()
         await asyncio.sleep(5)
-        assert world.scheduler.binder._in_pre_bind["u1"].cancel("preempted by DefaultPreemption")
+        assert world.scheduler.binder.in_pre_bind["u1"].cancel("preempted by DefaultPreemption")
         await world.settle()
         assert world.conditions == [("SchedulerError", "preempted by DefaultPreemption")]
         assert world.place_of(pod) is Place.ERROR_BACKOFF
@@ -660,7 +660,7 @@ def test_during_bind_a_pod_is_not_in_pre_bind(make_world: type[World], run: Run)
         entries: list[Any] = []
 
         async def bind(*_: object) -> Status | None:
-            entries.append(world.scheduler.binder._in_pre_bind.get("u1"))
+            entries.append(world.scheduler.binder.in_pre_bind.get("u1"))
             return None
 
         world, _, _ = failing_world(make_world, pre_binding("V", WORK), make_plugin("B", bind=bind))

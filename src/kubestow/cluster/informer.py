@@ -95,6 +95,7 @@ class Informer(Generic[T]):
         self.cls: Final = cls
         self.store: Final = store
         self.has_synced = False
+        self.is_listing = True
         self._client = client
         self._clock = clock
         self._field_selector = field_selector
@@ -102,7 +103,6 @@ class Informer(Generic[T]):
         self._failures = failures or FailureLog(clock, host=client.host)
         self._gate = gate
         self._sleep = sleep
-        self._is_listing = True
         self._backoff = Backoff(rng, clock.monotonic_s())
         self._handlers: list[Handler[T]] = []
         self._synced = asyncio.Event()
@@ -183,7 +183,7 @@ class Informer(Generic[T]):
 
     async def _back_off(self, error: ApiError) -> None:
         delay_s = self._backoff.next_delay_s(self._clock.monotonic_s())
-        action = "list" if self._is_listing else "watch"
+        action = "list" if self.is_listing else "watch"
         self._failures.failed(
             self.cls.__name__, action, error, delay_s=delay_s, version=self._resource_version
         )
@@ -191,14 +191,14 @@ class Informer(Generic[T]):
 
     async def _list(self) -> None:
         self._end_watch()
-        self._is_listing = True
+        self.is_listing = True
         try:
             # At first any version is accepted, however old: the watch brings the rest.
             listing = await self._fetch(self._resource_version or "0")
         except GoneError:
             # Only now is it certain that the server cannot continue from our version.
             listing = await self._fetch("")
-        self._is_listing = False
+        self.is_listing = False
         self._failures.works(self.cls.__name__)
         self._watch = listing.watch
         self._list_count += 1
@@ -253,7 +253,8 @@ class Informer(Generic[T]):
             await asyncio.sleep(0)
 
     async def _pass_gate(self) -> None:
-        if self._gate is not None:
+        # Again after each wait: it may have closed before this task has had its turn.
+        while self._gate is not None and not self._gate.is_set():
             await self._gate.wait()
 
     def deliver(self, batch: Sequence[ObjectEvent[T]]) -> int:

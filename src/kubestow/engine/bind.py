@@ -93,7 +93,8 @@ class Binder:
         self._events = events
         self._writer = writer
         self._metrics = metrics
-        self._in_pre_bind = in_pre_bind
+        # By the UID of the pod.
+        self.in_pre_bind: Final = in_pre_bind
         self._looks_ahead = looks_ahead
         self._extenders = extenders
         self._may_bind = may_bind
@@ -223,7 +224,7 @@ class Binder:
 
     async def _pre_bind(self, placement: Placement) -> Status | None:
         uid = placement.pod.uid
-        entry = self._in_pre_bind[uid] = PodInPreBind(asyncio.current_task())
+        entry = self.in_pre_bind[uid] = PodInPreBind(asyncio.current_task())
         try:
             for group in pre_bind_groups(placement.profile, placement.state):
                 status = await _run_group(group, placement, entry)
@@ -233,7 +234,7 @@ class Binder:
                 return Status(Code.ERROR, error=PluginError(entry.cancel_reason or ""))
             return None
         finally:
-            self._in_pre_bind.pop(uid, None)
+            self.in_pre_bind.pop(uid, None)
 
     def _fail(self, placement: Placement, status: Status) -> None:
         """Undo everything and requeue the pod (§12.6)."""

@@ -3,17 +3,23 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
 
 from kubestow.cache.cache import Cache
 from kubestow.cluster.election import LeaderElector
+from kubestow.cluster.http import session
 from kubestow.cluster.informer import Informer
 from kubestow.engine.bind import Binder
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.handlers import EventHandlers
+from kubestow.errors import GoneError
+from kubestow.framework.waiting import WaitingPods
 from kubestow.plugins.default_binder import DefaultBinder
+from kubestow.plugins.volume_binding.binding import VolumeBinder
 from kubestow.queue.in_flight import InFlight
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.service.leadership import Leadership
@@ -22,11 +28,12 @@ from kubestow.testing.faults.simulation import run_plan
 
 # How many seeds a bug may need.
 SEEDS_MAX = 12
+_FLUSH = "flush_unschedulable_leftover"
 
 
 class Bug(NamedTuple):
     name: str
-    owner: type
+    owner: type | ModuleType
     method: str
     replacement: Callable[..., Any]
     # Seeds from here on are tried until one finds it.
@@ -45,7 +52,7 @@ def _nothing(*arguments: Any, **options: Any) -> None:
     return None
 
 
-def _keeps_vanished(self: Any, items: Any) -> None:
+async def _keeps_vanished(self: Any, items: Any, undecoded: Any) -> None:
     for item in items:
         self._put(item)
 
@@ -97,21 +104,45 @@ def _confirms_nothing(self: Any, pod: Any) -> None:
         self._add(pod)
 
 
+async def _bound_at_once(self: Any, written: Any, pod: Any, node_name: str) -> None:
+    return None
+
+
+def _no_patience(head: Any) -> float | None:
+    """Repeats at once."""
+    return 0.0 if head.status == 429 else None
+
+
+async def _resumes_after_410(self: Any) -> None:
+    """Goes on from the newest version instead of listing again."""
+    await self._list()
+    while True:
+        with suppress(GoneError):
+            await self._follow(self._watch)
+        self._watch = await _skips_missed(self)
+
+
 BUGS = (
-    Bug("a lost answer counts as a failure", DefaultBinder, "_is_bound", _never_bound, 103),
-    Bug("a failed binding keeps its room", Binder, "_forget", _forgets_nothing, 4),
-    Bug("vanished objects stay after a new list", Informer, "_replace", _keeps_vanished, 0),
-    Bug("a watch that broke misses events", Informer, "_watch_again", _skips_missed, 4),
+    Bug("a lost answer counts as a failure", DefaultBinder, "_is_bound", _never_bound, 6),
+    Bug("a failed binding keeps its room", Binder, "_forget", _forgets_nothing, 0),
+    Bug("vanished objects stay after a new list", Informer, "_replace", _keeps_vanished, 1),
+    Bug("a watch that broke misses events", Informer, "_watch_again", _skips_missed, 0),
     Bug("a failed pod does not go back", FailureHandler, "_requeue", _drops_failed, 0),
     Bug("attempts never end", InFlight, "done", _nothing, 0),
-    Bug("backoffs never end", SchedulingQueue, "flush_backoff_completed", _nothing, 4),
-    Bug("a new node wakes no pod", EventHandlers, "node_added", _adds_silently, 40),
+    Bug("backoffs never end", SchedulingQueue, "flush_backoff_completed", _nothing, 1),
+    Bug("a new node wakes no pod", EventHandlers, "node_added", _adds_silently, 6),
     Bug("a deleted pod wakes no pod", EventHandlers, "_cache_delete", _deletes_silently, 0),
-    Bug("unseen deletions are ignored", EventHandlers, "pod_deleted_unseen", _nothing, 0),
+    Bug("unseen deletions are ignored", EventHandlers, "pod_deleted_unseen", _nothing, 1),
     Bug("bound pods stay in the queue", EventHandlers, "pod_updated", _ignores_assignment, 45),
     Bug("a lease is never lost", LeaderElector, "_renew_in_time", _always_renewed, 0),
-    Bug("a paused leader goes on binding", Leadership, "wait_valid", _returns, 134),
+    Bug("a paused leader goes on binding", Leadership, "wait_valid", _returns, 4),
     Bug("assumed pods are not confirmed", Cache, "add_pod", _confirms_nothing, 0),
+    Bug("a 410 is not followed by a list", Informer, "_list_and_follow", _resumes_after_410, 1),
+    Bug("Retry-After is ignored", session, "retry_after_s", _no_patience, 1),
+    Bug("a late volume counts as bound", VolumeBinder, "_wait_bound", _bound_at_once, 4),
+    Bug("pods stay at Permit after their wait", WaitingPods, "remove", _nothing, 0),
+    Bug("parked pods are never flushed", SchedulingQueue, _FLUSH, _nothing, 0),
+    Bug("events of ended attempts are kept", InFlight, "_drop_unneeded", _nothing, 0),
 )
 
 

@@ -87,10 +87,12 @@ class ApiSession:
         silence: SilenceLimits | None = None,
         observer: RequestObserver | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        dial: Callable[[], Awaitable[Connection]] | None = None,
     ) -> None:
         """ConfigError if the certificates given cannot be used.
 
-        `timeout_s` limits one request; without it only silence does.
+        `timeout_s` limits one request; without it only silence does. `dial` makes connections, by
+        default to the server of the configuration.
         """
         self._clock = clock
         self._timeout_s = timeout_s
@@ -104,7 +106,7 @@ class ApiSession:
         dialer = Dialer(config.server, self._tls, config.proxy)
         dialer.check()
         self._pool = ConnectionPool(
-            dialer.dial, clock, connections_max=connections_max, silence=silence
+            dial or dialer.dial, clock, connections_max=connections_max, silence=silence
         )
         self._rate_limit = RateLimit(clock, qps=qps, burst=burst, sleep=sleep)
         self._target = _target(config.server, dialer)

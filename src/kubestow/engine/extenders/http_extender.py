@@ -27,7 +27,7 @@ from kubestow.engine.extenders.codec import (
     encode_nodes_request,
     encode_preempt_request,
 )
-from kubestow.engine.extenders.post import OK, post_json
+from kubestow.engine.extenders.post import OK, Post, post_json
 from kubestow.errors import ConfigError, ExtenderError
 from kubestow.framework.extender import MetaVictims, Victims
 
@@ -77,6 +77,8 @@ class HttpExtender:
         self._environ = environ
         self._answer_bytes_max = answer_bytes_max
         self._wait = wait
+        # A simulation replaces it: the network is not in virtual time.
+        self.post: Post = post_json
         self._managed = frozenset(resource.name for resource in config.managed_resources)
         self._tls = TlsContexts(_tls_settings(config))
         if config.url_prefix.startswith("https:"):
@@ -146,7 +148,7 @@ class HttpExtender:
         except ConfigError as error:
             raise ExtenderError(f'Post "{url}": {error}') from error
         answer = self._wait(
-            post_json(
+            self.post(
                 url,
                 body,
                 timeout_s=self._config.timeout_s,

@@ -9,7 +9,7 @@ import ssl
 import threading
 from concurrent.futures import Future
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from kubestow.cluster.http.dial import Dialer
@@ -26,6 +26,21 @@ class PostResponse(NamedTuple):
 
     code: int
     body: bytes
+
+
+class Post(Protocol):
+    """`post_json`, or what a simulation has in its place."""
+
+    def __call__(
+        self,
+        url: str,
+        body: bytes,
+        *,
+        timeout_s: float,
+        body_bytes_max: int,
+        tls: TlsContexts,
+        proxy: Proxy | None,
+    ) -> "Future[PostResponse]": ...
 
 
 def post_json(

@@ -5,22 +5,25 @@ the shortest plan that still does.
 """
 
 import argparse
+import json
 import logging
 import multiprocessing
 import sys
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from kubestow.clock import SystemClock
 from kubestow.testing.faults.plan import Plan, make_plan
+from kubestow.testing.faults.report import Totals, print_counts, print_coverage
 from kubestow.testing.faults.shrink import shrink
 from kubestow.testing.faults.simulation import Outcome, run_plan
+
+# Wide enough for the states in one row.
+TABLE_WIDTH = 160
 
 
 class SeedResult(NamedTuple):
@@ -33,7 +36,17 @@ def main() -> int:
     logging.disable(logging.CRITICAL)
     if arguments.seed is not None:
         return _run_one(arguments.seed, shrinks=arguments.shrink)
-    return _run_many(arguments.first, arguments.seeds, arguments.minutes, arguments.processes)
+    numbers = range(arguments.first, arguments.first + arguments.seeds)
+    totals = _run_many(
+        numbers if arguments.minutes is None else _for_minutes(arguments.first, arguments.minutes),
+        total=None if arguments.minutes is not None else arguments.seeds,
+        processes=arguments.processes,
+    )
+    if arguments.output == "json":
+        print(json.dumps(totals.as_document(), indent=2))
+    else:
+        _print(totals, has_coverage=arguments.coverage)
+    return 1 if totals.broken else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--first", type=int, default=0, help="the first seed (0)")
     parser.add_argument("--minutes", type=float, help="run seeds for so long, instead of --seeds")
     parser.add_argument("--processes", type=int, default=None, help="at a time (one per core)")
+    parser.add_argument("--coverage", action="store_true", help="which faults met which states")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="(text)")
     parser.add_argument("--seed", type=int, help="run this seed only and print its plan")
     parser.add_argument("--shrink", action="store_true", help="with --seed: the shortest plan")
     return parser
@@ -61,7 +76,7 @@ def _run_one(seed: int, *, shrinks: bool) -> int:
         invariant = outcome.broken[0].invariant
         plan = shrink(plan, lambda shorter: _breaks(shorter, invariant), tried=_show_length)
         outcome = run_plan(plan)
-    print(f"seed {seed}, replicas {', '.join(plan.replicas)}")
+    print(f"seed {seed}, replicas {', '.join(plan.replicas)}, {plan.setup}")
     for action in plan.actions:
         print(f"  {action}")
     print(f"{outcome.bound_count} pods bound, {outcome.pending_count} pending")
@@ -81,31 +96,29 @@ def _show_length(plan: Plan) -> None:
 # --- many seeds ---
 
 
-def _run_many(first: int, seeds: int, minutes: float | None, processes: int | None) -> int:
-    numbers = range(first, first + seeds) if minutes is None else _for_minutes(first, minutes)
-    broken: list[SeedResult] = []
-    counts: Counter[str] = Counter()
-    exits: Counter[str] = Counter()
-    done = 0
+def _run_many(numbers: Iterable[int], *, total: int | None, processes: int | None) -> Totals:
+    totals = Totals()
     columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with (
         multiprocessing.Pool(processes) as pool,
         Progress(*columns, console=Console(stderr=True), transient=True) as progress,
     ):
-        task = progress.add_task("", total=None if minutes is not None else seeds)
-        for result in pool.imap(_run_seed, numbers):
-            done += 1
+        task = progress.add_task("", total=total)
+        for seed, outcome in pool.imap(_run_seed, numbers):
             progress.advance(task)
-            counts.update(result.outcome.faults)
-            exits.update(result.outcome.exits)
-            if result.outcome.broken:
-                broken.append(result)
-    _print_counts(done, counts, exits)
-    for seed, outcome in broken:
-        print(f"seed {seed}: {outcome.broken[0]}")
+            totals.add(seed, outcome)
+    return totals
+
+
+def _print(totals: Totals, *, has_coverage: bool) -> None:
+    console = Console(width=TABLE_WIDTH)
+    print_counts(totals, console)
+    if has_coverage:
+        print_coverage(totals, console)
+    for seed, broken in totals.broken.items():
+        print(f"seed {seed}: {broken[0]}")
         print(f"  python -m kubestow.testing.faults --seed {seed} --shrink")
-    print(f"{done} seeds, {len(broken)} break an invariant")
-    return 1 if broken else 0
+    print(f"{totals.seed_count} seeds, {len(totals.broken)} break an invariant")
 
 
 def _run_seed(seed: int) -> SeedResult:
@@ -120,15 +133,6 @@ def _for_minutes(first: int, minutes: float) -> Iterator[int]:
         if clock.monotonic_s() > deadline_s:
             return
         yield seed
-
-
-def _print_counts(done: int, counts: Counter[str], exits: Counter[str]) -> None:
-    table = Table("what happened", "times", title=f"{done} seeds")
-    for name, times in sorted(counts.items()):
-        table.add_row(name.replace("_", " ").lower(), str(times))
-    for name, times in sorted(exits.items()):
-        table.add_row(f"process ended: {name}", str(times))
-    Console(width=110).print(table)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,8 @@
-"""The connection of one process to the API server, on which faults happen."""
+"""A client of the API server in memory, whose requests and watches go over a faulty link."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from enum import StrEnum
-from typing import Any, Final, TypeVar
-
-import numpy as np
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kubestow.api.coordination import Event
 from kubestow.api.meta import ApiObject, Condition, JsonObject
@@ -15,122 +12,87 @@ from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cluster.client import Listing, ObjectEvent, ObjectWatch, PatchType
 from kubestow.cluster.resources import Subresource
 from kubestow.errors import ApiError, ConflictError, GoneError, UnreachableError
+from kubestow.testing.faults.fault import Fault
+from kubestow.testing.faults.link import Link
 
 T = TypeVar("T", bound=ApiObject)
 R = TypeVar("R")
 
-# How long a request or an answer travels without any fault.
-LATENCY_S: Final = 0.002
-SLOW_S: Final = 3.0
+# A slow list has this many pages and takes this long, or up to four times as long.
+SLOW_LIST_PAGES: Final = 4
+SLOW_LIST_S: Final = 12.0
+# How long a watch goes on after it has lost an event, at most.
+LOSS_UNNOTICED_S: Final = 20.0
 
 
-class Fault(StrEnum):
-    """What can happen to a request, an answer or a watch."""
+class Hooks(NamedTuple):
+    """What is called when the client sends a binding, when the server has confirmed it, when an
+    event was lost that is about this node, and when an invariant of requests does not hold."""
 
-    BUSY = "429"
-    ERROR = "500"
-    CONFLICT = "409"
-    DROPPED = "connection closed before the request arrived"
-    ANSWER_LOST = "answer lost after the write"
-    SLOW = "slow answers"
-    WATCH_CLOSED = "watch closed"
-    WATCH_CUT = "watch cut in the middle of a batch"
-    WATCH_GONE = "410 on a watch"
-    WATCH_DELAYED = "watch delayed"
-    WATCH_REPEATED = "watch events repeated"
-
-
-REQUEST_FAULTS: Final = (
-    Fault.BUSY,
-    Fault.ERROR,
-    Fault.CONFLICT,
-    Fault.DROPPED,
-    Fault.ANSWER_LOST,
-    Fault.SLOW,
-)
-
-
-class Link:
-    """The network between one process and the server: which faults happen, how often."""
-
-    def __init__(self, name: str, rng: np.random.Generator) -> None:
-        self.name = name
-        self.rates: dict[Fault, float] = {}
-        # Fault → how often it happened.
-        self.counts: dict[Fault, int] = {}
-        self._rng = rng
-        self._open = asyncio.Event()
-        self._open.set()
-
-    @property
-    def is_cut(self) -> bool:
-        return not self._open.is_set()
-
-    def cut(self) -> None:
-        """Nothing arrives until `mend`."""
-        self._open.clear()
-
-    def mend(self) -> None:
-        self._open.set()
-
-    def happens(self, fault: Fault) -> bool:
-        rate = self.rates.get(fault, 0.0)
-        if not rate or self._rng.random() >= rate:
-            return False
-        self.counts[fault] = self.counts.get(fault, 0) + 1
-        return True
-
-    async def travel(self) -> None:
-        """Wait as long as a message takes; a message on a cut link is lost when it is mended."""
-        delay_s = LATENCY_S * (0.5 + self._rng.random())
-        if self.happens(Fault.SLOW):
-            delay_s += SLOW_S * self._rng.random()
-        await asyncio.sleep(delay_s)
-        if self.is_cut:
-            await self._open.wait()
-            raise UnreachableError("connection reset by peer")
-
-    async def watch_travels(self) -> None:
-        """Events are not lost, since the informer repeats its watch; they wait."""
-        delay_s = LATENCY_S * (0.5 + self._rng.random())
-        if self.happens(Fault.WATCH_DELAYED):
-            delay_s += SLOW_S * self._rng.random()
-        await asyncio.sleep(delay_s)
-        await self._open.wait()
+    binding_sent: Callable[[Pod, str], None]
+    binding_confirmed: Callable[[Pod, str], None]
+    event_lost: Callable[[str], None]
+    report: Callable[[str, str], None]
 
 
 class FaultyWatch:
-    """A watch over a link."""
+    """A watch over a link.
 
-    def __init__(self, watch: ObjectWatch[Any], link: Link) -> None:
+    An API server loses an event only together with its history (it was restored from a backup, a
+    cache of it started anew). So a watch that has lost one ends with 410, and cannot be resumed.
+    """
+
+    def __init__(self, watch: ObjectWatch[Any], link: Link, lost: Callable[[Any], None]) -> None:
+        """`lost` is called with the object of an event that does not arrive."""
         self._watch = watch
         self._link = link
+        self._lost = lost
         self._is_broken = False
+        self._has_expired = False
 
     @property
     def is_closed(self) -> bool:
         return self._is_broken or self._watch.is_closed
 
     async def next_batch(self) -> Sequence[ObjectEvent[Any]]:
-        if self._is_broken:
-            return []
-        batch = list(await self._watch.next_batch())
-        await self._link.watch_travels()
-        if self._link.happens(Fault.WATCH_GONE):
+        while not self._is_broken:
+            batch = list(await self._watch.next_batch())
+            await self._link.watch_travels()
+            batch = self._disturbed(batch)
+            if batch or self.is_closed:
+                return batch
+        return []
+
+    def _disturbed(self, batch: list[ObjectEvent[Any]]) -> list[ObjectEvent[Any]]:
+        """What arrives of a batch."""
+        faults = self._link.faults
+        if self._has_expired or faults.happens(Fault.WATCH_GONE):
             self.close()
             raise GoneError("too old resource version")
-        if self._link.happens(Fault.WATCH_CLOSED):
+        if faults.happens(Fault.WATCH_CLOSED):
             self.close()
             return []
-        if self._link.happens(Fault.WATCH_CUT):
+        if faults.happens(Fault.WATCH_CUT):
             self.close()
             return batch[: len(batch) // 2]
-        if self._link.happens(Fault.WATCH_REPEATED):
+        if faults.happens(Fault.WATCH_REPEATED):
             return [event for event in batch for _ in range(2)]
+        if batch and faults.happens(Fault.WATCH_LOST):
+            self._lose(batch)
         return batch
 
     def close(self) -> None:
         self._is_broken = True
+        self._watch.close()
+
+    def _lose(self, batch: list[ObjectEvent[Any]]) -> None:
+        rng = self._link.faults.rng
+        self._lost(batch.pop(int(rng.integers(len(batch)))).object)
+        delay_s = LOSS_UNNOTICED_S * float(rng.random())
+        asyncio.get_running_loop().call_later(delay_s, self._expire)
+
+    def _expire(self) -> None:
+        self._has_expired = True
         self._watch.close()
 
 
@@ -138,55 +100,62 @@ class FaultyClient(MemoryClient):
     """A client whose requests go over a link."""
 
     def __init__(
-        self,
-        cluster: MemoryCluster,
-        link: Link,
-        on_bind: Callable[[Pod, str], None],
-        *,
-        timeout_s: float | None = None,
+        self, cluster: MemoryCluster, link: Link, hooks: Hooks, *, timeout_s: float | None = None
     ) -> None:
-        """`on_bind` is called when a binding is sent."""
         super().__init__(cluster)
         self._link = link
-        self._on_bind = on_bind
+        self._hooks = hooks
         self._timeout_s = timeout_s
         self._watches: list[FaultyWatch] = []
+        # Kinds of which an event was lost since the last list: their watches cannot be resumed.
+        self._lossy: set[type[ApiObject]] = set()
 
-    def close_watches(self) -> None:
+    def disconnect(self) -> None:
         """The process is gone, and its connections with it."""
         for watch in self._watches:
             watch.close()
 
     async def _read(self, request: Coroutine[Any, Any, R]) -> R:
-        return await self._request(request, is_write=False)
+        return await self._request(request, is_write=False, is_decoded=True)
 
     async def _write(self, request: Coroutine[Any, Any, R]) -> R:
-        return await self._request(request, is_write=True)
+        return await self._request(request, is_write=True, is_decoded=True)
 
-    async def _request(self, request: Coroutine[Any, Any, R], *, is_write: bool) -> R:
+    async def _post(self, request: Coroutine[Any, Any, R]) -> R:
+        """A write whose answer is not decoded."""
+        return await self._request(request, is_write=True, is_decoded=False)
+
+    async def _request(
+        self, request: Coroutine[Any, Any, R], *, is_write: bool, is_decoded: bool
+    ) -> R:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._send(request, is_write=is_write)
+                return await self._send(request, is_write=is_write, is_decoded=is_decoded)
         except TimeoutError as error:
             raise UnreachableError("no answer in time") from error
 
-    async def _send(self, request: Coroutine[Any, Any, R], *, is_write: bool) -> R:
+    async def _send(
+        self, request: Coroutine[Any, Any, R], *, is_write: bool, is_decoded: bool
+    ) -> R:
         link = self._link
+        faults = link.faults
         try:
             await link.travel()
-            if link.happens(Fault.DROPPED):
+            if faults.happens(Fault.DROPPED):
                 raise UnreachableError("connection reset by peer")
-            if link.happens(Fault.BUSY):
+            if faults.happens(Fault.BUSY):
                 raise ApiError("too many requests", code=429, reason="TooManyRequests")
-            if link.happens(Fault.ERROR):
+            if faults.happens(Fault.ERROR):
                 raise ApiError("internal error")
-            if is_write and link.happens(Fault.CONFLICT):
+            if is_write and faults.happens(Fault.CONFLICT):
                 raise ConflictError("the object has been modified")
             result = await request
         finally:
             request.close()
-        if is_write and link.happens(Fault.ANSWER_LOST):
+        if is_write and faults.happens(Fault.ANSWER_LOST):
             raise UnreachableError("connection reset by peer")
+        if is_decoded and faults.happens(Fault.TRUNCATED):
+            raise ApiError("the answer of the server is not JSON: input data was truncated")
         await link.travel()
         return result
 
@@ -220,15 +189,30 @@ class FaultyClient(MemoryClient):
         label_selector: str = "",
         resource_version: str = "",
     ) -> Listing[T]:
-        listing = await self._read(
-            super().list_and_watch(
-                cls,
-                field_selector=field_selector,
-                label_selector=label_selector,
-                resource_version=resource_version,
+        select = {"field_selector": field_selector, "label_selector": label_selector}
+
+        async def list_first() -> Listing[T]:
+            listing = await super(FaultyClient, self).list_and_watch(
+                cls, resource_version=resource_version, **select
             )
-        )
-        return listing._replace(watch=self._over_link(listing.watch))
+            return listing._replace(watch=self._over_link(cls, listing.watch))
+
+        listing = await self._opened(list_first(), lambda listing: listing.watch)
+        if self._link.faults.happens(Fault.SLOW_LIST):
+            listing.watch.close()
+            await self._await_pages()
+            # The version of the first page may be too old by now.
+            watch = await super().watch(cls, resource_version=listing.resource_version, **select)
+            listing = listing._replace(watch=self._over_link(cls, watch))
+        self._lossy.discard(cls)
+        return listing
+
+    async def _await_pages(self) -> None:
+        """The pages of a list come one after the other, all as of the version of the first."""
+        page_s = SLOW_LIST_S * (1 + 3 * self._link.faults.rng.random()) / SLOW_LIST_PAGES
+        for _ in range(SLOW_LIST_PAGES):
+            await asyncio.sleep(page_s)
+            await self._link.travel()
 
     async def watch(
         self,
@@ -239,16 +223,39 @@ class FaultyClient(MemoryClient):
         field_selector: str = "",
         label_selector: str = "",
     ) -> ObjectWatch[T]:
-        watch = await self._read(
-            super().watch(
+        async def open_first() -> FaultyWatch:
+            watch = await super(FaultyClient, self).watch(
                 cls,
                 resource_version=resource_version,
                 namespace=namespace,
                 field_selector=field_selector,
                 label_selector=label_selector,
             )
-        )
-        return self._over_link(watch)
+            return self._over_link(cls, watch)
+
+        watch = await self._opened(open_first(), lambda watch: watch)
+        if cls in self._lossy:
+            watch.close()
+            raise GoneError("too old resource version")
+        return watch
+
+    async def _opened(
+        self, request: Coroutine[Any, Any, R], watch_of: Callable[[R], ObjectWatch[Any]]
+    ) -> R:
+        """The answer to a request that opens a watch, which is closed if the answer is lost."""
+        opened: list[R] = []
+
+        async def note() -> R:
+            opened.append(await request)
+            return opened[0]
+
+        try:
+            return await self._read(note())
+        except BaseException:
+            request.close()
+            for answer in opened:
+                watch_of(answer).close()
+            raise
 
     async def create(self, new: T) -> T:
         return await self._write(super().create(new))
@@ -276,13 +283,15 @@ class FaultyClient(MemoryClient):
         uid: str = "",
         grace_period_s: int | None = None,
     ) -> None:
-        await self._write(
+        await self._post(
             super().delete(cls, namespace, name, uid=uid, grace_period_s=grace_period_s)
         )
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        self._on_bind(pod, node_name)
-        await self._write(super().bind(pod, node_name))
+        with self._link.under_way(pod.metadata.uid):
+            self._hooks.binding_sent(pod, node_name)
+            await self._post(super().bind(pod, node_name))
+            self._hooks.binding_confirmed(pod, node_name)
 
     async def patch_pod_status(
         self,
@@ -291,17 +300,17 @@ class FaultyClient(MemoryClient):
         condition: Condition | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
-        await self._write(
+        await self._post(
             super().patch_pod_status(
                 pod, condition=condition, nominated_node_name=nominated_node_name
             )
         )
 
     async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
-        await self._write(super().delete_pod(pod, same_uid=same_uid))
+        await self._post(super().delete_pod(pod, same_uid=same_uid))
 
     async def create_event(self, event: Event) -> None:
-        await self._write(super().create_event(event))
+        await self._post(super().create_event(event))
 
     async def create_document(self, path: str, document: JsonObject) -> JsonObject:
         """An event about the lease: travels, and is not kept."""
@@ -311,8 +320,13 @@ class FaultyClient(MemoryClient):
     async def get_document(self, path: str) -> JsonObject:
         raise UnreachableError("no reviews here")
 
-    def _over_link(self, watch: ObjectWatch[T]) -> FaultyWatch:
-        faulty = FaultyWatch(watch, self._link)
+    def _over_link(self, cls: type[T], watch: ObjectWatch[T]) -> FaultyWatch:
+        def lost(found: ApiObject) -> None:
+            self._lossy.add(cls)
+            is_pod = isinstance(found, Pod)
+            self._hooks.event_lost(found.spec.node_name if is_pod else found.metadata.name)
+
+        faulty = FaultyWatch(watch, self._link, lost)
         self._watches = [known for known in self._watches if not known.is_closed]
         self._watches.append(faulty)
         return faulty

@@ -2,6 +2,7 @@
 
 from kubestow.api.meta import JsonObject
 from kubestow.testing.faults.plan import PlannedNode, PlannedPod
+from kubestow.testing.faults.plugin import HOLD_ANNOTATION, PREPARE_ANNOTATION
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -16,14 +17,24 @@ def node_document(name: str, shape: PlannedNode) -> JsonObject:
     }
 
 
-def claim_document(name: str) -> JsonObject:
+def class_document(name: str, binding_mode: str) -> JsonObject:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": "example.com/disks",
+        "volumeBindingMode": binding_mode,
+    }
+
+
+def claim_document(name: str, class_name: str) -> JsonObject:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": name, "namespace": "default"},
         "spec": {
             "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "late",
+            "storageClassName": class_name,
             "resources": {"requests": {"storage": "1Gi"}},
         },
     }
@@ -54,12 +65,20 @@ def pod_document(name: str, shape: PlannedPod) -> JsonObject:
         ]
     if shape.is_gated:
         spec["schedulingGates"] = [{"name": "example.com/hold"}]
-    if shape.has_volume:
+    if shape.volume_class:
         claim: JsonObject = {"claimName": name}
         spec["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "labels": {"app": shape.app}},
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"app": shape.app},
+            "annotations": {
+                HOLD_ANNOTATION: str(shape.hold_s),
+                PREPARE_ANNOTATION: str(shape.prepare_s),
+            },
+        },
         "spec": spec,
     }

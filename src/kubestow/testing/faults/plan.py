@@ -4,17 +4,33 @@ Every action is complete by itself and does nothing if what it names is not ther
 plan can be left out, and the rest is still a plan.
 """
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from kubestow.testing.faults.client import Fault
+from kubestow.testing.faults.fault import (
+    EXTENDER_FAULTS,
+    PLUGIN_FAULTS,
+    PROVISION_FAULTS,
+    REQUEST_FAULTS,
+    WATCH_FAULTS,
+    WIRE_FAULTS,
+    Fault,
+)
+from kubestow.testing.faults.moments import Moment
 
 DURATION_S: Final = 120.0
 REPLICAS: Final = ("a", "b", "c")
+# The target of faults that do not belong to a replica.
+CLUSTER: Final = "cluster"
+# The target of faults that all replicas have.
+EVERY: Final = "every"
+# Classes of volumes: bound when a pod is placed, and at once.
+LATE, AT_ONCE = "late", "at-once"
 _APPS: Final = ("web", "db", "batch")
 _ZONES: Final = ("z1", "z2", "z3")
+_STRIKES: Final = ("delete_pod", "delete_node", "bind_elsewhere", "kill", "pause", "cut_off")
 
 
 class PlannedPod(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,8 +43,10 @@ class PlannedPod(msgspec.Struct, frozen=True, kw_only=True):
     is_apart: bool = False  # not on a node with a pod of the same app
     is_spread: bool = False
     is_gated: bool = False
-    has_volume: bool = False
+    volume_class: str = ""
     grace_s: int = 0
+    hold_s: float = 0.0  # at Permit
+    prepare_s: float = 0.0  # in PreBind
 
 
 class PlannedNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +55,19 @@ class PlannedNode(msgspec.Struct, frozen=True, kw_only=True):
     zone: str
 
 
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """How the schedulers of a run are configured."""
+
+    has_plugin: bool = False
+    extender: Literal["", "ignorable", "required"] = ""
+    uses_wire: bool = False  # HTTP as bytes, instead of calls of the API server in memory
+
+
 class PlannedAction(NamedTuple):
-    """One thing that happens: `what` names a method of the simulation."""
+    """One thing that happens: `what` names a method of the simulation.
+
+    A strike happens when a replica reaches the moment that it names, `seconds` later.
+    """
 
     at_s: float
     what: str
@@ -62,6 +91,7 @@ class Plan(NamedTuple):
     seed: int
     replicas: tuple[str, ...]
     actions: tuple[PlannedAction, ...]
+    setup: Setup = Setup()
 
     def without(self, left_out: set[int]) -> "Plan":
         """The same without these actions, by their position."""
@@ -74,9 +104,16 @@ def make_plan(seed: int) -> Plan:
     rng = np.random.default_rng(seed)
     maker = _Maker(rng)
     replicas = REPLICAS[: 1 + int(rng.integers(3))]
+    setup = Setup(
+        has_plugin=bool(rng.random() < 0.6),
+        extender=("", "", "", "ignorable", "required")[rng.integers(5)],
+        uses_wire=bool(rng.random() < 0.2),
+    )
     maker.cluster()
-    maker.disturbances(replicas)
-    return Plan(seed, replicas, tuple(sorted(maker.actions, key=lambda action: action.at_s)))
+    maker.disturbances(replicas, setup)
+    maker.strikes(setup)
+    actions = tuple(sorted(maker.actions, key=lambda action: action.at_s))
+    return Plan(seed, replicas, actions, setup)
 
 
 class _Maker:
@@ -91,7 +128,7 @@ class _Maker:
         nodes = int(rng.integers(3, 12))
         for number in range(nodes):
             self._add(0.0, "add_node", f"node-{number}", self._node())
-        for number in range(int(rng.integers(30, 120))):
+        for number in range(int(rng.integers(25, 90))):
             # Half of the pods come in bursts.
             at_s = self._time() if rng.random() < 0.5 else 10.0 * float(rng.integers(1, 10))
             name = f"pod-{number}"
@@ -135,21 +172,36 @@ class _Maker:
             is_apart=bool(rng.random() < 0.1),
             is_spread=bool(rng.random() < 0.15),
             is_gated=bool(rng.random() < 0.08),
-            has_volume=bool(rng.random() < 0.12),
+            volume_class=str(rng.choice([LATE, LATE, AT_ONCE])) if rng.random() < 0.18 else "",
             grace_s=int(rng.choice([0, 0, 2, 10])),
+            hold_s=round(4.0 * float(rng.random()), 1) if rng.random() < 0.2 else 0.0,
+            prepare_s=round(2.0 * float(rng.random()), 1) if rng.random() < 0.2 else 0.0,
         )
 
     # --- what goes wrong ---
 
-    def disturbances(self, replicas: tuple[str, ...]) -> None:
+    def disturbances(self, replicas: tuple[str, ...], setup: Setup) -> None:
         rng = self._rng
-        for _ in range(int(rng.integers(2, 9))):
-            fault = list(Fault)[rng.integers(len(Fault))]
+        requests = REQUEST_FAULTS
+        if not setup.uses_wire:
+            # What a client does with the header is in its HTTP part.
+            requests = tuple(fault for fault in requests if fault is not Fault.RETRY_AFTER)
+        groups = [requests, requests, WATCH_FAULTS, PROVISION_FAULTS]
+        if setup.uses_wire:
+            groups.append(WIRE_FAULTS)
+        if setup.has_plugin:
+            groups.append(PLUGIN_FAULTS)
+        if setup.extender:
+            groups.append(EXTENDER_FAULTS)
+        for _ in range(int(rng.integers(5, 15))):
+            group = groups[rng.integers(len(groups))]
+            # The trouble is on the way to one replica, or at the server.
+            replica = replicas[rng.integers(len(replicas))] if rng.random() < 0.6 else EVERY
             self._add(
                 self._time(),
                 "disturb",
-                replicas[rng.integers(len(replicas))],
-                fault,
+                CLUSTER if group is PROVISION_FAULTS else replica,
+                group[rng.integers(len(group))],
                 seconds=2.0 + 30.0 * float(rng.random()),
                 rate=float(rng.choice([0.05, 0.2, 0.5])),
             )
@@ -161,6 +213,17 @@ class _Maker:
         if rng.random() < 0.3:
             seconds = float(rng.choice([-3600.0, -5.0, 5.0, 3600.0]))
             self._add(self._time(), "move_clock", replicas[rng.integers(len(replicas))], seconds)
+
+    def strikes(self, setup: Setup) -> None:
+        """What happens exactly when a pod is at a certain step."""
+        rng = self._rng
+        # Only the plugin reports the other moments.
+        moments = list(Moment) if setup.has_plugin else [Moment.BIND]
+        for _ in range(int(rng.integers(0, 6))):
+            what = _STRIKES[rng.integers(len(_STRIKES))]
+            delay_s = 0.006 * float(rng.random()) if rng.random() < 0.7 else 0.0
+            moment = moments[rng.integers(len(moments))]
+            self._add(self._time(), "strike", moment, what, seconds=delay_s)
 
     def _time(self) -> float:
         return round(float(self._rng.random()) * DURATION_S, 3)

@@ -1,21 +1,31 @@
 """One scheduler of a simulated cluster: a process that is started again whenever it ends."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
-import numpy as np
+import msgspec
 
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import NANOSECONDS
+from kubestow.config.profile import PluginRef
+from kubestow.engine.decision import Decision
+from kubestow.engine.extenders import HttpExtender
 from kubestow.service.connections import Connections
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.run import SchedulerProcess
 from kubestow.simulator.virtual_time import VirtualClock
-from kubestow.testing.faults.client import FaultyClient, Link
+from kubestow.testing.faults.client import FaultyClient, Hooks
+from kubestow.testing.faults.extender import SimulatedExtender, extender_config
+from kubestow.testing.faults.link import Link
+from kubestow.testing.faults.moments import Surroundings
+from kubestow.testing.faults.plan import Setup
+from kubestow.testing.faults.plugin import REFERENCE, surroundings
 from kubestow.testing.faults.replicas import SimulatedProcess
+from kubestow.testing.faults.wire import Wire, WireClient
+from kubestow.testing.faults.wire_server import WireServer
 
 # How long the kubelet takes to start a process that ended.
 RESTART_S: Final = 2.0
@@ -33,6 +43,20 @@ class MovedClock(VirtualClock):
         self.offset_ns += round(seconds * NANOSECONDS)
 
 
+class ReplicaEvents(Protocol):
+    """What a simulation learns from its replicas."""
+
+    def decided(self, replica: "Replica", decision: Decision) -> None: ...
+
+    def binding_sent(self, replica: "Replica", pod: Pod, node_name: str) -> None: ...
+
+    def binding_confirmed(self, replica: "Replica", pod: Pod, node_name: str) -> None: ...
+
+    def event_lost(self, node_name: str) -> None: ...
+
+    def report(self, invariant: str, text: str) -> None: ...
+
+
 class Replica:
     """A place where a scheduler runs, with its link to the API server."""
 
@@ -40,27 +64,36 @@ class Replica:
         self,
         name: str,
         cluster: MemoryCluster,
-        rng: np.random.Generator,
-        on_bind: "Callable[[Replica, Pod, str], None]",
+        wire: WireServer | None,
+        setup: Setup,
+        around: Surroundings,
+        events: ReplicaEvents,
     ) -> None:
+        """With `wire` its requests are HTTP, as bytes."""
         self.name = name
-        self.link = Link(name, rng)
+        self.faults = around.faults
+        self.link = Link(around.faults)
         self.clock = MovedClock(asyncio.get_running_loop())
+        self.extender = SimulatedExtender(around.faults)
         self.process: SchedulerProcess | None = None
         self.exit_codes: list[int | str] = []
         self._cluster = cluster
-        self._rng = rng
-        self._on_bind = on_bind
+        self._wire = wire
+        self._options = _options(setup)
+        self._around = around
+        self._rng = around.faults.rng
+        self._hooks = Hooks(
+            partial(events.binding_sent, self),
+            partial(events.binding_confirmed, self),
+            events.event_lost,
+            events.report,
+        )
+        self._decided = partial(events.decided, self)
         self._machine: SimulatedProcess | None = None
         self._ended: asyncio.Future[int | str] = asyncio.get_running_loop().create_future()
         self._killed: list[SimulatedProcess] = []
-        self._clients: list[FaultyClient] = []
+        self._clients: list[FaultyClient | WireClient] = []
         self._is_closed = False
-
-    @property
-    def is_up(self) -> bool:
-        """Whether the process runs: not being started again, not paused."""
-        return self._machine is not None and self._machine.is_running
 
     @property
     def identity(self) -> str:
@@ -89,17 +122,21 @@ class Replica:
 
     def _start(self, ended: "asyncio.Future[int | str]") -> None:
         """Build the process and let it run; called in its own context."""
-        options = parse_options(["--secure-port=0"])
-        assert isinstance(options, SchedulerOptions)
+        surroundings.set(self._around)
         main, events, election = (self._client(timeout_s) for timeout_s in (None, None, 5.0))
         process = self.process = SchedulerProcess(
-            options,
+            self._options,
             Connections(main=main, events=events, election=election, lease_events=election),
-            ProcessMetrics(options, self.clock, self._rng),
+            ProcessMetrics(self._options, self.clock, self._rng),
             self.clock,
             self._rng,
             hostname=self.name,
         )
+        process.scheduler.listeners = (lambda decision, _: self._decided(decision),)
+        if process.scheduler.extenders is not None:
+            for extender in process.scheduler.extenders.extenders:
+                assert isinstance(extender, HttpExtender)
+                extender.post = self.extender.post
 
         async def run() -> None:
             try:
@@ -111,20 +148,25 @@ class Replica:
 
         asyncio.get_running_loop().create_task(run())
 
-    def _client(self, timeout_s: float | None) -> FaultyClient:
-        client = FaultyClient(
-            self._cluster,
-            self.link,
-            lambda pod, node_name: self._on_bind(self, pod, node_name),
-            timeout_s=timeout_s,
+    def _client(self, timeout_s: float | None) -> FaultyClient | WireClient:
+        client = (
+            FaultyClient(self._cluster, self.link, self._hooks, timeout_s=timeout_s)
+            if self._wire is None
+            else WireClient(
+                Wire(self._wire, self.link, self._hooks),
+                self.clock,
+                self._rng,
+                timeout_s=timeout_s,
+            )
         )
         self._clients.append(client)
         return client
 
     def _close_connections(self) -> None:
         for client in self._clients:
-            client.close_watches()
+            client.disconnect()
         self._clients.clear()
+        self.link.binding.clear()
 
     # --- what happens to it ---
 
@@ -149,3 +191,21 @@ class Replica:
             machine.bury()
         if self.process is not None:
             self.process.request_stop()
+
+
+def _options(setup: Setup) -> SchedulerOptions:
+    options = parse_options(["--secure-port=0"])
+    assert isinstance(options, SchedulerOptions)
+    config = options.config
+    if setup.has_plugin:
+        (profile,) = config.profiles
+        plugins = profile.plugins
+        points = plugins.multi_point
+        points = msgspec.structs.replace(points, enabled=(*points.enabled, PluginRef(REFERENCE)))
+        plugins = msgspec.structs.replace(plugins, multi_point=points)
+        profile = msgspec.structs.replace(profile, plugins=plugins)
+        config = msgspec.structs.replace(config, profiles=(profile,))
+    if setup.extender:
+        extender = extender_config(is_ignorable=setup.extender == "ignorable")
+        config = msgspec.structs.replace(config, extenders=(extender,))
+    return msgspec.structs.replace(options, config=config)

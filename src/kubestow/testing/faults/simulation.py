@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,25 +12,51 @@ import numpy as np
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.cluster.resources import PODS
+from kubestow.cluster.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
+from kubestow.engine.decision import Decision
 from kubestow.errors import ApiError
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.virtual_time import VirtualClock
-from kubestow.simulator.volume_controller import VolumeController
-from kubestow.testing.faults.client import Fault
-from kubestow.testing.faults.documents import claim_document, node_document, pod_document
-from kubestow.testing.faults.invariants import Broken, Invariants, fitting_pods
-from kubestow.testing.faults.plan import Plan, PlannedAction, PlannedNode, PlannedPod
+from kubestow.testing.faults.coverage import PROCESS_ACTIONS, Met, State, pod_states, replica_states
+from kubestow.testing.faults.documents import (
+    claim_document,
+    class_document,
+    node_document,
+    pod_document,
+)
+from kubestow.testing.faults.fault import Fault, FaultRates, Point
+from kubestow.testing.faults.invariants import Broken, Invariants
+from kubestow.testing.faults.moments import Moment, Moments, Reached, Surroundings
+from kubestow.testing.faults.plan import (
+    AT_ONCE,
+    CLUSTER,
+    EVERY,
+    LATE,
+    Plan,
+    PlannedAction,
+    PlannedNode,
+    PlannedPod,
+)
+from kubestow.testing.faults.provisioner import FaultyVolumeController
+from kubestow.testing.faults.quiet import Quiet
 from kubestow.testing.faults.replica import Replica
 from kubestow.testing.faults.replicas import run_processes
+from kubestow.testing.faults.wire_server import WireServer
 
 # After the last fault a pod may wait for a backoff of informers, and for the flush of the queue.
 SETTLE_LIMIT_S: Final = 1200.0
 # It is quiet when nothing was placed for longer than any backoff of a pod.
 QUIET_S: Final = 30.0
-# After this time every parked pod was tried again: after 5 minutes, looked for every 30 s.
-FLUSH_S: Final = 335.0
+# After this time every parked pod was tried again: after 5 minutes, looked for every 30 s, and a
+# backoff.
+FLUSH_S: Final = 345.0
+# How many changes of a kind the server keeps: a list that takes long can be too old for a watch.
+KEPT_CHANGES: Final = 200
+# How long a strike pauses a replica, or cuts it off: within its lease, or beyond.
+STRIKE_PAUSES_S: Final = (4.0, 20.0)
+# When pods that were bound to a node after it was deleted are deleted, too.
+COLLECT_S: Final = 20.0
+BOOKMARK_INTERVAL_S: Final = 60.0
 _NAMESPACE: Final = "default"
 
 
@@ -40,6 +67,7 @@ class Outcome(NamedTuple):
     bound_count: int
     pending_count: int
     faults: Counter[str]
+    met: Counter[Met]
     exits: Counter[str]
     duration_s: float
 
@@ -58,19 +86,16 @@ class FaultSimulation:
         loop = asyncio.get_running_loop()
         rng = np.random.default_rng([plan.seed, 1])
         self._plan = plan
+        self._rng = rng
         self._clock = VirtualClock(loop)
-        self.cluster = MemoryCluster(self._clock, seed=plan.seed)
-        self._client = MemoryClient(self.cluster)
+        self.cluster = MemoryCluster(self._clock, seed=plan.seed, history_max=KEPT_CHANGES)
         self.invariants = Invariants(self.cluster, self._clock)
-        self.replicas = {
-            name: Replica(
-                name,
-                self.cluster,
-                np.random.default_rng(rng.integers(2**63)),
-                self.invariants.binding_sent,
-            )
-            for name in plan.replicas
-        }
+        self._wire = WireServer(self.cluster, self._clock) if plan.setup.uses_wire else None
+        self._moments = Moments()
+        self._rates = FaultRates(self._new_rng(), self._cluster_fault)
+        self.replicas = {name: self._replica(name) for name in plan.replicas}
+        self._quiet = Quiet(self.cluster, self.invariants.report, tuple(self.replicas.values()))
+        self._met: Counter[Met] = Counter()
         self._faults: Counter[str] = Counter()
         self._actions: dict[str, Callable[[PlannedAction], None]] = {
             "add_node": self._add_node,
@@ -86,37 +111,58 @@ class FaultSimulation:
             "pause": self._pause,
             "cut_off": self._cut_off,
             "move_clock": self._move_clock,
+            "strike": self._strike,
         }
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _new_rng(self) -> np.random.Generator:
+        return np.random.default_rng(self._rng.integers(2**63))
+
+    def _replica(self, name: str) -> Replica:
+        faults = FaultRates(self._new_rng(), partial(self._replica_fault, name))
+        around = Surroundings(name, faults, self._moments)
+        return Replica(name, self.cluster, self._wire, self._plan.setup, around, self)
 
     async def run(self) -> Outcome:
         loop = asyncio.get_running_loop()
         self._load_classes()
         controllers = (
-            FakeKubelets(self.cluster, self._clock),
-            VolumeController(self.cluster),
-            *self.replicas.values(),
+            FakeKubelets(self.cluster, self._clock).run(),
+            FaultyVolumeController(self.cluster, self._rates).run(),
+            self.invariants.watch_bindings(),
+            self._send_bookmarks(),
         )
-        self._tasks = [loop.create_task(part.run()) for part in controllers]
-        self._tasks.append(loop.create_task(self.invariants.watch_bindings()))
+        self._tasks = [loop.create_task(work) for work in controllers]
+        await asyncio.sleep(0)
+        self._quiet.note_own_watches()
+        self._tasks += [loop.create_task(each.run()) for each in self.replicas.values()]
         for action in self._plan.actions:
             await asyncio.sleep(max(action.at_s - loop.time(), 0))
             self._do(action)
         await self._calm_down()
         settled = await self._settle()
-        if settled and self._only_flush_helps():
-            self._faults["waited for the flush"] += 1
+        if settled and (attempts := self._quiet.attempts()):
+            self._quiet.judge_forgotten(is_before_flush=True)
             await asyncio.sleep(FLUSH_S)
             settled = await self._settle()
-        self.invariants.judge_end(self.replicas.values(), has_settled=settled)
+            self._quiet.judge_attempts(attempts)
+        self._quiet.judge(has_settled=settled)
         outcome = self._outcome(loop.time())
         await self._close()
         return outcome
+
+    async def _send_bookmarks(self) -> None:
+        while True:
+            await asyncio.sleep(BOOKMARK_INTERVAL_S)
+            self.cluster.send_bookmarks()
 
     # --- carrying out ---
 
     def _do(self, action: PlannedAction) -> None:
         self._faults[action.what] += 1
+        if action.what in PROCESS_ACTIONS:
+            replica = self.replicas[action.name]
+            self._note(action.what, replica_states(replica.process, replica.link))
         with suppress(ApiError):  # What it names is not there, or is there already.
             self._actions[action.what](action)
 
@@ -125,11 +171,20 @@ class FaultSimulation:
         self.cluster.load([node_document(action.name, action.value)])
 
     def _delete_node(self, action: PlannedAction) -> None:
-        nodes = self.cluster.resources.of_kind("v1", "Node")
-        self.cluster.delete(nodes, "", action.name)
-        for pod in self._pods_on(action.name):
-            # As the collector of pods of lost nodes does.
-            self.cluster.delete(PODS, _NAMESPACE, pod, grace_period_s=0)
+        self._remove_node(action.name)
+
+    def _remove_node(self, name: str) -> None:
+        self._note_pods("delete_node", self._pods_meant_for(name))
+        self.cluster.delete(NODES, "", name)
+        self._collect_pods(name)
+        # Bindings that were under way arrive later.
+        self._later(COLLECT_S, partial(self._collect_pods, name))
+
+    def _collect_pods(self, node_name: str) -> None:
+        """Delete the pods of a node that is gone, as the controller for that does."""
+        if self.cluster.find(NODES, "", node_name) is None:
+            for pod in self._pods_on(node_name):
+                self.cluster.delete(PODS, _NAMESPACE, pod, grace_period_s=0)
 
     def _cordon_node(self, action: PlannedAction) -> None:
         self._patch_node(action.name, {"spec": {"unschedulable": True}})
@@ -139,15 +194,18 @@ class FaultSimulation:
 
     def _add_pod(self, action: PlannedAction) -> None:
         assert isinstance(action.value, PlannedPod)
-        if action.value.has_volume:
-            claim = claim_document(action.name)
-            claims = self.cluster.resources.of_kind("v1", "PersistentVolumeClaim")
+        if class_name := action.value.volume_class:
+            claims = PERSISTENT_VOLUME_CLAIMS
             if self.cluster.find(claims, _NAMESPACE, action.name) is None:
-                self.cluster.load([claim])
+                self.cluster.load([claim_document(action.name, class_name)])
         self.cluster.load([pod_document(action.name, action.value)])
 
     def _delete_pod(self, action: PlannedAction) -> None:
-        self.cluster.delete(PODS, _NAMESPACE, action.name)
+        self._remove_pod(action.name)
+
+    def _remove_pod(self, name: str) -> None:
+        self._note_pods("delete_pod", self._pods_named(name))
+        self.cluster.delete(PODS, _NAMESPACE, name)
 
     def _ungate_pod(self, action: PlannedAction) -> None:
         patch: JsonObject = {"spec": {"schedulingGates": None}}
@@ -155,16 +213,27 @@ class FaultSimulation:
 
     def _bind_elsewhere(self, action: PlannedAction) -> None:
         assert isinstance(action.value, str)
-        self.invariants.excuse(action.value)
-        self.cluster.bind(_NAMESPACE, action.name, action.value)
+        self._place_elsewhere(action.name, action.value)
+
+    def _place_elsewhere(self, name: str, node_name: str) -> None:
+        self._note_pods("bind_elsewhere", self._pods_named(name))
+        self.invariants.excuse(node_name)
+        self.cluster.bind(_NAMESPACE, name, node_name)
 
     # --- disturbing ---
 
     def _disturb(self, action: PlannedAction) -> None:
         assert isinstance(action.value, Fault)
-        link, fault = self.replicas[action.name].link, action.value
-        link.rates[fault] = action.rate
-        self._later(action.seconds, lambda: link.rates.pop(fault, None))
+        fault = action.value
+        for rates in self._rates_of(action.name):
+            rates.set(fault, action.rate)
+            self._later(action.seconds, partial(rates.end, fault))
+
+    def _rates_of(self, target: str) -> list[FaultRates]:
+        if target == CLUSTER:
+            return [self._rates]
+        names = self.replicas.keys() if target == EVERY else (target,)
+        return [self.replicas[name].faults for name in names]
 
     def _kill(self, action: PlannedAction) -> None:
         self.replicas[action.name].kill()
@@ -183,16 +252,92 @@ class FaultSimulation:
         assert isinstance(action.value, float)
         self.replicas[action.name].clock.move(action.value)
 
+    def _strike(self, action: PlannedAction) -> None:
+        assert isinstance(action.value, str)
+        what, delay_s = action.value, action.seconds
+        self._moments.arm(
+            Moment(action.name),
+            lambda reached: self._later(delay_s, partial(self._hit, what, reached)),
+        )
+
+    def _hit(self, what: str, reached: Reached) -> None:
+        """Do something to the pod, the node or the replica that has reached a moment."""
+        replica = self.replicas[reached.replica]
+        pod_name, node_name = reached.pod.metadata.name, reached.node_name
+        pause_s = STRIKE_PAUSES_S[int(self._rng.integers(len(STRIKE_PAUSES_S)))]
+        by_name: dict[str, Callable[[], object]] = {
+            "delete_pod": partial(self._remove_pod, pod_name),
+            "delete_node": partial(self._remove_node, node_name),
+            "bind_elsewhere": partial(self._place_elsewhere, pod_name, self._some_node()),
+            "kill": partial(self._do, PlannedAction(0, "kill", replica.name)),
+            "pause": partial(self._do, PlannedAction(0, "pause", replica.name, None, pause_s)),
+            "cut_off": partial(self._do, PlannedAction(0, "cut_off", replica.name, None, pause_s)),
+        }
+        self._faults[f"{what} at a moment"] += 1
+        with suppress(ApiError):  # It is gone, or is placed already.
+            by_name[what]()
+
+    def _some_node(self) -> str:
+        names = [stored.name for stored in self.cluster.objects_of(NODES)]
+        return names[int(self._rng.integers(len(names)))] if names else "none"
+
     def _later(self, seconds: float, call: Callable[[], object]) -> None:
         asyncio.get_running_loop().call_later(seconds, call)
+
+    # --- what replicas report ---
+
+    def decided(self, replica: Replica, decision: Decision) -> None:
+        self.invariants.decided(replica, decision)
+
+    def binding_sent(self, replica: Replica, pod: Pod, node_name: str) -> None:
+        self.invariants.binding_sent(replica, pod, node_name)
+        self._moments.reach(Moment.BIND, Reached(replica.name, pod, node_name))
+
+    def binding_confirmed(self, replica: Replica, pod: Pod, node_name: str) -> None:
+        self.invariants.binding_confirmed(replica, pod)
+
+    def event_lost(self, node_name: str) -> None:
+        # Until the next list, the replica does not know what is there.
+        self.invariants.excuse(node_name)
+
+    def report(self, invariant: str, text: str) -> None:
+        self.invariants.report(invariant, text)
+
+    # --- coverage ---
+
+    def _replica_fault(self, name: str, fault: Fault, point: Point | None) -> None:
+        self._faults[fault.name] += 1
+        if point is not None:
+            self._met[Met(fault.name, point)] += 1
+            return
+        replica = self.replicas[name]
+        self._note(fault.name, replica_states(replica.process, replica.link))
+
+    def _cluster_fault(self, fault: Fault, point: Point | None) -> None:
+        self._faults[fault.name] += 1
+        leader = self._leader()
+        if leader is not None:
+            self._note(fault.name, replica_states(leader.process, leader.link))
+
+    def _note_pods(self, what: str, pods: Iterable[Pod]) -> None:
+        leader = self._leader()
+        if leader is not None and leader.process is not None:
+            self._note(what, pod_states(leader.process, leader.link, pods))
+
+    def _note(self, what: str, states: Iterable[State]) -> None:
+        self._met.update(Met(what, state) for state in states)
+
+    def _leader(self) -> Replica | None:
+        return next((each for each in self.replicas.values() if each.is_leading), None)
 
     # --- the end ---
 
     async def _calm_down(self) -> None:
         """End all faults."""
+        self._moments.disarm()
+        self._rates.end_all()
         for replica in self.replicas.values():
-            self._faults.update({fault.name: count for fault, count in replica.link.counts.items()})
-            replica.link.rates.clear()
+            replica.faults.end_all()
             replica.link.mend()
             replica.resume()
 
@@ -205,17 +350,11 @@ class FaultSimulation:
         while loop.time() < deadline_s:
             await asyncio.sleep(1.0)
             now = {(pod.metadata.uid, pod.spec.node_name) for pod in self._pods()}
-            if now != placed or not self.invariants.is_quiet(self.replicas.values()):
+            if now != placed or not self._quiet.is_reached():
                 placed, since_s = now, loop.time()
             elif loop.time() - since_s >= QUIET_S:
                 return True
         return False
-
-    def _only_flush_helps(self) -> bool:
-        """Whether some pods fit though they wait, all of them such as upstream forgets."""
-        processes = [replica.process for replica in self.replicas.values() if replica.is_leading]
-        found = [pod for process in processes if process for pod in fitting_pods(process.scheduler)]
-        return bool(found) and all(pod.waits_for_flush for pod in found)
 
     async def _close(self) -> None:
         for replica in self.replicas.values():
@@ -232,6 +371,7 @@ class FaultSimulation:
             bound_count=sum(1 for pod in pods if pod.spec.node_name),
             pending_count=sum(1 for pod in pods if not pod.spec.node_name),
             faults=self._faults,
+            met=self._met,
             exits=exits,
             duration_s=duration_s,
         )
@@ -239,20 +379,11 @@ class FaultSimulation:
     # --- the cluster ---
 
     def _load_classes(self) -> None:
-        self.cluster.load(
-            [
-                {
-                    "apiVersion": "storage.k8s.io/v1",
-                    "kind": "StorageClass",
-                    "metadata": {"name": "late"},
-                    "provisioner": "example.com/disks",
-                    "volumeBindingMode": "WaitForFirstConsumer",
-                }
-            ]
-        )
+        modes = {LATE: "WaitForFirstConsumer", AT_ONCE: "Immediate"}
+        self.cluster.load([class_document(name, mode) for name, mode in modes.items()])
 
     def _patch_node(self, name: str, patch: JsonObject) -> None:
-        self.cluster.patch(self.cluster.resources.of_kind("v1", "Node"), "", name, patch, "merge")
+        self.cluster.patch(NODES, "", name, patch, "merge")
 
     def _pods(self) -> list[Pod]:
         pods = (stored.typed for stored in self.cluster.objects_of(PODS))
@@ -260,3 +391,14 @@ class FaultSimulation:
 
     def _pods_on(self, node_name: str) -> list[str]:
         return [pod.metadata.name for pod in self._pods() if pod.spec.node_name == node_name]
+
+    def _pods_named(self, name: str) -> list[Pod]:
+        return [pod for pod in self._pods() if pod.metadata.name == name]
+
+    def _pods_meant_for(self, node_name: str) -> list[Pod]:
+        """The pods that the leader counts on a node."""
+        leader = self._leader()
+        if leader is None or leader.process is None:
+            return []
+        info = leader.process.scheduler.cache.nodes.get(node_name)
+        return [] if info is None else [pod.pod for pod in info.pods]
