@@ -11,7 +11,6 @@ from kubestow.api.node import Node
 from kubestow.api.node_selector import PreferredTerms, RequiredNodeAffinity, compile_node_selector
 from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IdArray
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.node_match import (
@@ -21,6 +20,7 @@ from kubestow.index.node_match import (
     preferred_score,
 )
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
+from kubestow.index.tracked import LabelColumn, LabelColumns
 from kubestow.testing import make_node, make_node_affinity, make_pod, make_snapshot, make_term
 
 KEYS = ["zone", "disk", "size"]
@@ -140,16 +140,38 @@ def _identity(node: Node) -> tuple[dict[str, str], str]:
 
 
 def test_no_label_is_read_once_no_node_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-    label_ids = Nodes.label_ids
-
-    def counted(nodes: Nodes, key: str) -> IdArray:
-        read.append(key)
-        return label_ids(nodes, key)
-
-    monkeypatch.setattr(Nodes, "label_ids", counted)
-    nodes = nodes_of(make_snapshot([make_node("n0", labels={"a": "1"}), make_node("n1")]))
+    read = _count_columns(monkeypatch)
+    nodes = nodes_of(
+        make_snapshot(
+            [
+                make_node("n0", labels={"a": "1"}),
+                make_node("n1", labels={"b": "1"}),
+                make_node("n2", labels={"c": "1"}),
+            ]
+        )
+    )
     wanted = {"a": "1", "b": "1", "c": "1"}
     required = PodInfo(make_pod(node_selector=wanted)).required_node_affinity
     assert not matches_required(nodes, required).any()
     assert read == ["a", "b"]
+
+
+def test_a_label_that_no_node_has_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = _count_columns(monkeypatch)
+    nodes = nodes_of(make_snapshot([make_node("n0", labels={"a": "1"}), make_node("n1")]))
+    required = PodInfo(make_pod(node_selector={"a": "1", "b": "1"})).required_node_affinity
+    assert not matches_required(nodes, required).any()
+    assert read == []
+
+
+def _count_columns(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The keys whose columns are read from now on."""
+    read: list[str] = []
+    column = LabelColumns.column
+
+    def counted(columns: LabelColumns, key: str) -> LabelColumn:
+        read.append(key)
+        return column(columns, key)
+
+    monkeypatch.setattr(LabelColumns, "column", counted)
+    return read

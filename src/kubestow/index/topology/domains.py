@@ -28,6 +28,7 @@ from kubestow.api.node_selector import ANY_NODE, RequiredNodeAffinity
 from kubestow.api.pod import Toleration
 from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.cache.change_log import Depends
+from kubestow.index.label_keys import LabelKeys
 from kubestow.index.node_match import matches_required
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import untolerated
@@ -63,11 +64,12 @@ class Eligibility(msgspec.Struct, frozen=True, cache_hash=True):
         return nodes.tracked(("eligible", self), Depends.NODE, self._admits)
 
     def _admits(self, nodes: Nodes) -> BoolArray:
+        present = nodes.snapshot.derived(LabelKeys).present()
+        if any(key not in present for key in self.keys):
+            return np.zeros(len(nodes), np.bool_)
         mask = np.ones(len(nodes), np.bool_)
         for key in self.keys:
             mask &= nodes.label_ids(key) != 0
-            if not mask.any():
-                return mask
         if not self.affinity.is_any:
             mask &= matches_required(nodes, self.affinity)
         if self.tolerations is not None:

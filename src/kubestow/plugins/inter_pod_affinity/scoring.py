@@ -52,6 +52,8 @@ class ExistingTerms:
     ) -> Iterable[tuple[DomainColumn, DomainSums]]:
         """Per topology key with matching terms: the key's domains, and the sum of the weights."""
         for key in counts.terms.topology_keys(*_SCORING_KINDS):
+            if not counts.has_key(key):
+                continue
             hits = self._tally(self._hits, key, pod, namespace_labels, counts)
             if not hits.weights:
                 continue
@@ -88,6 +90,8 @@ def domain_scores(
     """
     scores: list[DomainScores] = []
     for key, pull, hits in preferred:
+        if not counts.has_key(key):
+            continue  # No node is in a domain of it.
         column = counts.column(key)
         if counts.pods(hits).sums(column).total:
             scores.append(DomainScores(column, counts.pods(pull).sums(column).values))
