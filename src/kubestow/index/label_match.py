@@ -10,7 +10,7 @@ import numpy as np
 
 from kubestow.api.labels import Requirement
 from kubestow.arrays import BoolArray, IdArray, IntArray
-from kubestow.index.label_keys import LabelKeys
+from kubestow.index.present import LabelKeys
 from kubestow.index.nodes import Nodes
 from kubestow.index.tracked import LabelColumn, LabelColumns
 

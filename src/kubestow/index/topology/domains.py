@@ -28,7 +28,7 @@ from kubestow.api.node_selector import ANY_NODE, RequiredNodeAffinity
 from kubestow.api.pod import Toleration
 from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.cache.change_log import Depends
-from kubestow.index.label_keys import LabelKeys
+from kubestow.index.present import LabelKeys
 from kubestow.index.node_match import matches_required
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import untolerated

@@ -26,6 +26,9 @@ T = TypeVar("T")
 # How many tallies a ledger keeps: making one again costs a pass over the rows.
 TALLIES_MAX: Final = 1024
 
+# A change that needs more weights than this drops all tallies: each is made again when it is read.
+WEIGHED_AT_ONCE_MAX: Final = 16_384
+
 # How many tallies a new one is compared with, to copy the counts of an equal one.
 TWINS_COMPARED: Final = 8
 
@@ -98,6 +101,11 @@ class Ledger(Generic[T]):
         if before == now:
             return
         page.amounts = dict(now)
+        new_count = sum(item not in self._holders for item in now)
+        if new_count * len(self._tallies) > WEIGHED_AT_ONCE_MAX:
+            # A pod with thousands of terms: cheaper to count again what is still read.
+            while self._tallies:
+                self._drop_oldest()
         for item, amount in now.items():
             change = amount - before.get(item, 0)
             if change:
