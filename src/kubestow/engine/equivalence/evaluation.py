@@ -13,7 +13,7 @@ from kubestow.engine.equivalence.record import (
     override,
 )
 from kubestow.engine.evaluation import PlainEvaluation
-from kubestow.errors import BudgetSpentError
+from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.diagnosis import PASSED
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
@@ -55,7 +55,7 @@ class ReusingEvaluation:
         if not self._is_fresh:
             try:
                 self._record.catch_up()
-            except BudgetSpentError:
+            except (BudgetSpentError, SetAsideError):
                 self._record.has_failed = True  # As below, but asking again would take longer.
                 raise
             except BaseException as error:  # A fault in one plugin must not stop the scheduler.

@@ -16,7 +16,7 @@ from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
-from kubestow.errors import BudgetSpentError
+from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.faults import fault_error
@@ -67,7 +67,7 @@ class Records:
             record = self._record(profile, pod)
             if record is not None:
                 return ReusingEvaluation(record, pod)
-        except BudgetSpentError:
+        except (BudgetSpentError, SetAsideError):
             raise  # Asking every plugin would only take longer.
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
             # It occurs again when every plugin is asked, which reports it; unless it is in a

@@ -1,5 +1,5 @@
 from kubestow.testing.hostile.run import HostileRun
-from kubestow.testing.hostile.objects import CASES
+from kubestow.testing.hostile.cases import ALL_CASES as CASES
 import sys, argparse, logging
 p = argparse.ArgumentParser()
 p.add_argument("--nodes", type=int, default=5000)

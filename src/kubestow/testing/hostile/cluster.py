@@ -25,7 +25,8 @@ from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.clock import SystemClock
 from kubestow.cluster.resources import NAMESPACES, NODES, PODS
 from kubestow.errors import NotFoundError
-from kubestow.testing.hostile.objects import Case, find_case
+from kubestow.testing.hostile.cases import find_case
+from kubestow.testing.hostile.objects import Case
 
 CANARY: Final = "canary-"
 CANARIES_PER_S: Final = 20

@@ -31,21 +31,24 @@ class Case(NamedTuple):
         return round(self.size_max * scale) if scale >= 1 else max(1, int(self.size_max * scale))
 
 
+Maker = Callable[[int], Iterable[Manifest]]
+
+
+def adder(cases: list[Case]) -> Callable[[int], Callable[[Maker], Maker]]:
+    """A decorator `@case(size_max)` that adds a function of the size to the cases, by its name."""
+
+    def case(size_max: int) -> Callable[[Maker], Maker]:
+        def add(make: Maker) -> Maker:
+            cases.append(Case(make.__name__.replace("_", " "), size_max, make))
+            return make
+
+        return add
+
+    return case
+
+
 CASES: Final[list[Case]] = []
-
-
-def find_case(name: str) -> Case:
-    return next(case for case in (NOTHING, *CASES) if case.name == name)
-
-
-def case(size_max: int) -> Callable[[Callable[[int], Iterable[Manifest]]], Any]:
-    """Adds a function of the size to the cases, under its name."""
-
-    def add(make: Callable[[int], Iterable[Manifest]]) -> Callable[[int], Iterable[Manifest]]:
-        CASES.append(Case(make.__name__.replace("_", " "), size_max, make))
-        return make
-
-    return add
+case = adder(CASES)
 
 
 def pod(name: str = "hostile", *, container: Any = None, **spec: Any) -> Manifest:
