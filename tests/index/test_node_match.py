@@ -1,6 +1,7 @@
 """Node selectors over all nodes agree with the same selectors on one node, also after changes."""
 
 from collections.abc import Callable
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,7 +10,12 @@ from hypothesis import strategies as st
 
 from kubestow.api.node import Node
 from kubestow.api.node_selector import PreferredTerms, RequiredNodeAffinity, compile_node_selector
-from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubestow.api.pod import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
@@ -60,6 +66,9 @@ selectors = st.lists(terms, max_size=3).map(
 )
 
 
+@pytest.mark.parametrize(
+    "terms_max", [pytest.param(16, id="each-term"), pytest.param(0, id="all-terms-together")]
+)
 @given(
     labels=st.lists(label_maps, max_size=6),
     changes=st.lists(st.tuples(st.integers(0, 5), label_maps), max_size=3),
@@ -67,6 +76,7 @@ selectors = st.lists(terms, max_size=3).map(
     equalities=label_maps,
 )
 def test_masks_equal_one_node_at_a_time(
+    terms_max: int,
     labels: list[dict[str, str]],
     changes: list[tuple[int, dict[str, str]]],
     selector: NodeSelector,
@@ -77,6 +87,13 @@ def test_masks_equal_one_node_at_a_time(
     )
     required = RequiredNodeAffinity.of(pod)
     compiled = compile_node_selector(selector)
+    preferred = PreferredTerms.of(
+        [
+            PreferredSchedulingTerm(weight=1 << index, preference=term)
+            for index, term in enumerate(selector.node_selector_terms)
+            if not compile_node_selector(NodeSelector(node_selector_terms=(term,))).errors
+        ]
+    )
     cache, snapshot = Cache(), Snapshot()
     for number, each in enumerate(labels):
         cache.add_node(make_node(f"n{number}", labels=each))
@@ -87,10 +104,15 @@ def test_masks_equal_one_node_at_a_time(
             cache.update_node(cache.node(name).node, make_node(name, labels=each))
         snapshot.refresh(cache)
         nodes = nodes_of(snapshot)
+        with patch("kubestow.index.node_match.TERMS_BY_THEMSELVES_MAX", terms_max):
+            mask, scores = matches_selector(nodes, compiled), preferred_score(nodes, preferred)
+        assert scores.tolist() == [
+            preferred.score(*_identity(node)) for node in nodes.node_objects()
+        ]
         assert matches_required(nodes, required).tolist() == [
             required.matches(*_identity(node)) for node in nodes.node_objects()
         ]
-        assert matches_selector(nodes, compiled).tolist() == [
+        assert mask.tolist() == [
             compiled.matches(*_identity(node)) for node in nodes.node_objects()
         ]
 

@@ -23,18 +23,22 @@ _SHAPES: Final[WeakValueDictionary[tuple[object, ...], "PodShape"]] = WeakValueD
 class PodShape:
     """Interned: equal shapes are one object, as long as a reference to it exists."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        """`size_bytes`: of the spec, as JSON."""
+        self.size_bytes: Final = size_bytes
 
     @staticmethod
     def of(pod: Pod) -> "PodShape":
         key = _key(pod)
         shape = _SHAPES.get(key)
         if shape is None:
-            shape = _SHAPES[key] = PodShape()
+            shape = _SHAPES[key] = PodShape(len(key[0]))
         return shape
 
 
-def _key(pod: Pod) -> tuple[object, ...]:
+def _key(pod: Pod) -> tuple[bytes, *tuple[object, ...]]:
     meta, spec, status = pod.metadata, pod.spec, pod.status
     owner = controller_of(pod)
     # Image volumes are the only ones read without a claim or a disk. Which claims and disks a pod
@@ -56,11 +60,11 @@ def _key(pod: Pod) -> tuple[object, ...]:
             )
         )
     return (
+        _ENCODER.encode(bare),
         meta.namespace,
         frozenset(meta.labels.items()),
         None if owner is None else (owner.api_version, owner.kind, owner.name),
         spec.node_name,
-        _ENCODER.encode(bare),
         resized,
         any(map(is_storage, spec.volumes)),
     )

@@ -10,8 +10,8 @@ import numpy as np
 
 from kubestow.api.labels import Requirement
 from kubestow.arrays import BoolArray, IdArray, IntArray
-from kubestow.index.present import LabelKeys
 from kubestow.index.nodes import Nodes
+from kubestow.index.present import LabelKeys
 from kubestow.index.tracked import LabelColumn, LabelColumns
 
 

@@ -26,8 +26,11 @@ from kubestow.cache.change_log import Depends
 from kubestow.index.label_match import LabelView
 from kubestow.index.nodes import Nodes
 
-# Up to this many terms each is kept by itself, since others have it too; more are kept as one.
-TERMS_BY_THEMSELVES_MAX: Final = 8
+# Up to this many terms the mask of each is kept, since other pods have it too. Beyond these numbers
+# masks are computed for every attempt: their keys alone may take megabytes.
+TERMS_BY_THEMSELVES_MAX: Final = 16
+REQUIREMENTS_KEPT_MAX: Final = 64
+VALUES_KEPT_MAX: Final = 1_024
 
 
 def matches_required(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
@@ -45,9 +48,7 @@ def matches_selector(nodes: Nodes, selector: CompiledNodeSelector) -> BoolArray:
     """bool[node]: which nodes match at least one term. Read-only for the caller."""
     terms = selector.terms
     if len(terms) > TERMS_BY_THEMSELVES_MAX:
-        return nodes.tracked(
-            ("node selector", selector), Depends.NODE, lambda nodes: _any_term(nodes, terms)
-        )
+        return _any_term(nodes, terms)
     if len(terms) == 1:
         return matches_term(nodes, terms[0])
     mask = np.zeros(len(nodes), np.bool_)
@@ -60,10 +61,7 @@ def preferred_score(nodes: Nodes, preferred: PreferredTerms) -> IntArray:
     """int64[node]: the sum of the weights of the terms each node matches."""
     terms = preferred.terms
     if len(terms) > TERMS_BY_THEMSELVES_MAX:
-        scores: IntArray = nodes.tracked(
-            ("node scores", preferred), Depends.NODE, lambda nodes: _sum_of_terms(nodes, terms)
-        )
-        return scores.copy()
+        return _sum_of_terms(nodes, terms)
     scores = np.zeros(len(nodes), np.int64)
     for entry in terms:
         scores += entry.weight * matches_term(nodes, entry.term)
@@ -86,6 +84,10 @@ def labels_match(nodes: Nodes, requirements: tuple[Requirement, ...]) -> BoolArr
         left = view.reduced(requirements)
         return np.zeros(len(nodes), np.bool_) if left is None else view.all_match(left)
 
+    if len(requirements) > REQUIREMENTS_KEPT_MAX or any(
+        len(requirement.values) > VALUES_KEPT_MAX for requirement in requirements
+    ):
+        return compute(nodes)
     return nodes.tracked(("node labels", requirements), Depends.NODE, compute)
 
 

@@ -38,6 +38,10 @@ _NUMBERS_MAX: Final = 16_000_000
 _NUMBERS_PER_NODE: Final = 6
 _NUMBERS_PER_RECORD: Final = 2_000
 _SHAPES_MIN: Final = 4
+# What shapes larger than `_SIZE_FREE_BYTES` may have together. A pod of a megabyte takes many times
+# that in compiled form, and every pod may have another shape.
+_LARGE_BYTES_MAX: Final = 4 * 1024 * 1024
+_SIZE_FREE_BYTES: Final = 64 * 1024
 
 # Up to this many nodes, making a record costs little more than asking every plugin once.
 _NODES_FEW: Final = 8192
@@ -59,6 +63,7 @@ class Records:
         self._timer = timer
         self._plans: dict[str, ReusePlan] = {}
         self._records: OrderedDict[tuple[str, PodShape], Record | None] = OrderedDict()
+        self._large_bytes = 0
         self._credit = _CREDIT_MAX
 
     def evaluation(self, profile: Profile, pod: PodInfo) -> Evaluation:
@@ -111,11 +116,24 @@ class Records:
         return plan
 
     def _keep(self, key: tuple[str, PodShape], record: Record | None) -> None:
+        if key not in self._records:
+            self._large_bytes += _large_bytes(key)
         self._records[key] = record
         self._records.move_to_end(key)
         numbers = _NUMBERS_PER_RECORD + _NUMBERS_PER_NODE * len(self._snapshot)
         while len(self._records) > max(_NUMBERS_MAX // numbers, _SHAPES_MIN):
-            self._records.popitem(last=False)
+            self._drop_oldest()
+        while self._large_bytes > _LARGE_BYTES_MAX:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        key, _ = self._records.popitem(last=False)
+        self._large_bytes -= _large_bytes(key)
+
+
+def _large_bytes(key: tuple[str, PodShape]) -> int:
+    _, shape = key
+    return max(shape.size_bytes - _SIZE_FREE_BYTES, 0)
 
 
 def build_record(

@@ -16,8 +16,8 @@ from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.follow import Follower, Sources
-from kubestow.index.present import LabelKeys
 from kubestow.index.nodes import nodes_of
+from kubestow.index.present import LabelKeys
 from kubestow.index.topology.domains import (
     EVERY_NODE,
     DomainColumn,

@@ -28,9 +28,9 @@ from kubestow.api.node_selector import ANY_NODE, RequiredNodeAffinity
 from kubestow.api.pod import Toleration
 from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.cache.change_log import Depends
-from kubestow.index.present import LabelKeys
 from kubestow.index.node_match import matches_required
 from kubestow.index.nodes import Nodes
+from kubestow.index.present import LabelKeys
 from kubestow.index.taint_match import untolerated
 
 # Not IdArray: NumPy would widen narrower numbers in every gather.
@@ -42,6 +42,9 @@ _FIRST_FREE: Final = 2
 
 # Per key. The least recently used is dropped; making one again costs a pass over the nodes.
 VARIANTS_MAX: Final = 128
+
+# The mask of an eligibility with more keys is not kept: the keys alone may take megabytes.
+KEYS_KEPT_MAX: Final = 64
 
 
 # The hash is kept: a pod may have thousands of keys, and looks up each of its constraints.
@@ -60,7 +63,9 @@ class Eligibility(msgspec.Struct, frozen=True, cache_hash=True):
 
     def admits(self, nodes: Nodes) -> BoolArray:
         """bool[node]: whether the node counts, in any domain. Read-only for the caller."""
-        # Kept: with many constraints on many keys each of them reads the same mask.
+        if len(self.keys) > KEYS_KEPT_MAX:
+            return self._admits(nodes)
+        # Kept: with several constraints on several keys each of them reads the same mask.
         return nodes.tracked(("eligible", self), Depends.NODE, self._admits)
 
     def _admits(self, nodes: Nodes) -> BoolArray:
@@ -235,7 +240,12 @@ class TopologyKey:
         if self._is_plain(eligibility):
             return self.every_node
         column = self._variants.get(eligibility)
-        if column is None:
+        if column is None and len(eligibility.keys) > KEYS_KEPT_MAX:
+            column = DomainColumn(
+                self._eligible(eligibility, nodes, self.every_node.ids), self._capacity
+            )
+            column.is_kept = False
+        elif column is None:
             ids = self._eligible(eligibility, nodes, self.every_node.ids)
             column = self._variants[eligibility] = DomainColumn(ids, self._capacity)
             if len(self._variants) > VARIANTS_MAX:

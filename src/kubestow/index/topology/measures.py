@@ -41,6 +41,10 @@ class InAll:
         return int(self._table.weigh(pod_class) == len(sets))
 
     @property
+    def size(self) -> int:
+        return len(self.sets)
+
+    @property
     def anchor(self) -> Anchor | None:
         return next(filter(None, (anchor_of(pods.selector) for pods in self.sets)), None)
 
@@ -70,6 +74,10 @@ class WeightedSets:
         return self._table.weigh(pod_class)
 
     @property
+    def size(self) -> int:
+        return len(self.entries)
+
+    @property
     def anchor(self) -> Anchor | None:
         anchors = {anchor_of(pods.selector) for pods, _ in self.entries}
         return anchors.pop() if len(anchors) == 1 else None
@@ -92,6 +100,11 @@ class Measure(Protocol[T_contra]):
         ...
 
     def __hash__(self) -> int: ...
+
+    @property
+    def size(self) -> int:
+        """How many sets of pods it has."""
+        ...
 
 
 class Pull(NamedTuple):
@@ -119,7 +132,7 @@ class Pull(NamedTuple):
 class Exposure:
     """Counts the terms of one topology key that select a pod of this class."""
 
-    __slots__ = ("_hash", "_namespace_labels", "_pull", "_topology_key", "pod_class")
+    __slots__ = ("_hash", "_namespace_labels", "_pull", "_topology_key", "pod_class", "size")
 
     def __init__(
         self,
@@ -134,6 +147,7 @@ class Exposure:
         self._topology_key = topology_key
         self._pull = pull
         self._hash = hash((pod_class, topology_key, pull))
+        self.size: Final = 1
 
     def weigh(self, owned: OwnedTerm, /) -> int:
         term = owned.term

@@ -134,10 +134,7 @@ def node_affinity_terms_on_one_key(size: int) -> Iterator[Manifest]:
 @case(10_000)
 def node_affinity_terms_on_many_keys(size: int) -> Iterator[Manifest]:
     yield _required(
-        [
-            {"matchExpressions": [_expression(f"key-{number}", "In", "a")]}
-            for number in range(size)
-        ]
+        [{"matchExpressions": [_expression(f"key-{number}", "In", "a")]} for number in range(size)]
     )
 
 
@@ -411,7 +408,9 @@ def volumes_without_claims(size: int) -> Iterator[Manifest]:
 
 @case(12_000)
 def volumes_of_one_claim(size: int) -> Iterator[Manifest]:
-    volumes = [{**volume, "persistentVolumeClaim": {"claimName": "one"}} for volume in _claims(size)]
+    volumes = [
+        {**volume, "persistentVolumeClaim": {"claimName": "one"}} for volume in _claims(size)
+    ]
     yield _claim("one")
     yield pod(volumes=volumes)
 
@@ -541,9 +540,7 @@ def disruption_budget_selector(size: int) -> Iterator[Manifest]:
         "spec": {"minAvailable": 1, "selector": selector},
     }
     yield Manifest("poddisruptionbudgets.policy", document)
-    yield pod(
-        priority=1000, container={"resources": {"requests": {"cpu": "33"}}}
-    )
+    yield pod(priority=1000, container={"resources": {"requests": {"cpu": "33"}}})
 
 
 # --- None ---------------------------------------------------------------------------------------

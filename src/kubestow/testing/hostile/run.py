@@ -49,16 +49,17 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 class HostileRun:
     """Runs cases in one scheduler. `watch_s`: how long retries of each case are observed."""
 
-    def __init__(self, *, nodes: int, watch_s: float, limit_s: float = 60.0) -> None:
+    def __init__(
+        self, *, nodes: int, watch_s: float, attempt_budget_s: float = 10.0, limit_s: float = 120.0
+    ) -> None:
         self._clock: Clock = SystemClock()
         self._selector = TimedSelector(self._clock)
         self._nodes = nodes
         self._watch_s = watch_s
         self._limit_s = limit_s
+        self._attempt_budget_s = attempt_budget_s
 
-    def run(
-        self, cases: Sequence[Case], scale: float, report: Callable[[Measured], None]
-    ) -> None:
+    def run(self, cases: Sequence[Case], scale: float, report: Callable[[Measured], None]) -> None:
         """Report each case as soon as it is measured, the ordinary pods by themselves first."""
         with asyncio.Runner(
             loop_factory=lambda: asyncio.SelectorEventLoop(self._selector)
@@ -76,9 +77,7 @@ class HostileRun:
         finally:
             await asyncio.to_thread(cluster.close)
 
-    async def _measure(
-        self, cluster: ClusterProcess, case: Case, size: int
-    ) -> Measured:
+    async def _measure(self, cluster: ClusterProcess, case: Case, size: int) -> Measured:
         await asyncio.to_thread(cluster.read)
         self._selector.reset()
         started_s = self._clock.monotonic_s()
@@ -118,6 +117,7 @@ class HostileRun:
             "--kube-api-qps=-1",
             f"--master=http://127.0.0.1:{port}",
             f"--leader-elect-retry-period={RENEWAL_S}s",
+            f"--attempt-budget={self._attempt_budget_s}s",
         )
         options = parse_options(flags)
         assert isinstance(options, SchedulerOptions)

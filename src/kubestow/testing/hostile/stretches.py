@@ -26,9 +26,7 @@ class TimedSelector(selectors.DefaultSelector):
         """Forget what was measured. For any thread: the turn under way counts as a whole."""
         self.total_cpu_s = self.longest_cpu_s = self.longest_wall_s = 0.0
 
-    def select(
-        self, timeout: float | None = None
-    ) -> list[tuple[selectors.SelectorKey, int]]:
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         cpu_s = time.thread_time() - self._cpu_s
         self.total_cpu_s += cpu_s
         self.longest_cpu_s = max(self.longest_cpu_s, cpu_s)
