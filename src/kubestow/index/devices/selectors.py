@@ -26,8 +26,8 @@ PROGRAMS_MAX: Final = 1024
 # Expressions whose answers are kept with each device; beyond it, all are evaluated again. Any claim
 # may have a different one.
 MATCHES_MAX: Final = 64
-# The same for expressions that cost more than `SHARE_AT_ONCE`. Each took some hundredths of a second
-# at least, so this many are many minutes of work for one device.
+# The same for expressions that cost more than `SHARE_AT_ONCE`. Each takes a hundredth of a second or
+# more, and the next attempt needs all answers of the one before.
 COSTLY_MATCHES_MAX: Final = 1024
 SHARE_AT_ONCE: Final = 1 / 32
 INCLUDES_MAX: Final = 48  # values of a list that `includes` looks at, as upstream
@@ -122,7 +122,7 @@ def _evaluate_at_once(
 def _evaluate(
     expression: str, published: PublishedDevice, share: float = 1.0
 ) -> bool | SelectorFailure:
-    """The answer; CostError if it needs more than this share of the limit, and the share is not 1."""
+    """The answer; CostError if the share is below 1 and not enough."""
     program = _program(expression)
     if isinstance(program, CompileError):
         return SelectorFailure(f"CEL compile error: {program}")
