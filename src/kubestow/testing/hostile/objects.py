@@ -540,7 +540,11 @@ def disruption_budget_selector(size: int) -> Iterator[Manifest]:
         "spec": {"minAvailable": 1, "selector": selector},
     }
     yield Manifest("poddisruptionbudgets.policy", document)
-    yield pod(priority=1000, container={"resources": {"requests": {"cpu": "33"}}})
+    yield Manifest(
+        "priorityclasses.scheduling.k8s.io", {"metadata": {"name": "hostile"}, "value": 1000}
+    )
+    requests = {"requests": {"cpu": "33"}}
+    yield pod(priorityClassName="hostile", container={"resources": requests})
 
 
 # --- None ---------------------------------------------------------------------------------------
