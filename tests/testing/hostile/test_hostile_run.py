@@ -5,6 +5,10 @@ import pytest
 from kubestow.testing.hostile.cases import ALL_CASES
 from kubestow.testing.hostile.run import STRETCH_S_MAX, HostileRun, Measured
 
+# Smaller than in docs/reliability.md, so that a busy machine does not fail the test. What costs the
+# product of nodes and terms still does.
+NODES = 1_000
+SCALE = 0.4
 # The lease is lost after this time.
 RENEW_DEADLINE_MS = 10_000
 
@@ -12,8 +16,8 @@ RENEW_DEADLINE_MS = 10_000
 @pytest.mark.slow
 def test_no_hostile_object_holds_up_the_loop() -> None:
     measured: list[Measured] = []
-    run = HostileRun(nodes=400, watch_s=0.0, attempt_budget_s=1.0)
-    run.run(ALL_CASES, 1.0, measured.append)
+    run = HostileRun(nodes=NODES, watch_s=0.0, attempt_budget_s=1.0)
+    run.run(ALL_CASES, SCALE, measured.append)
     assert [result.name for result in measured] == ["nothing", *(case.name for case in ALL_CASES)]
     # CPU time: other work on the machine does not count.
     slow = {
