@@ -24,7 +24,7 @@
 """
 
 from concurrent.futures import Future
-from typing import Literal
+from typing import Any, Literal
 
 UnreachableCause = Literal["refused", "broken off", "other"]
 
@@ -127,7 +127,7 @@ class SetAsideError(KubestowError):
     awaited    work in another thread after which it can go on, or None
     """
 
-    def __init__(self, spent_s: float, awaited: "Future[object] | None" = None) -> None:
+    def __init__(self, spent_s: float, awaited: "Future[Any] | None" = None) -> None:
         super().__init__("the attempt was set aside")
         self.spent_s = spent_s
         self.awaited = awaited

@@ -28,7 +28,7 @@ class _Part(NamedTuple):
     queued_pod: QueuedPod
     pause_s: float
     spent_s: float
-    awaited: Future[object] | None
+    awaited: Future[Any] | None
 
 
 class SetAside:

@@ -18,7 +18,7 @@ Reserve and Permit are never interrupted: they have begun to change something.
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.errors import BudgetSpentError, SetAsideError
@@ -109,7 +109,7 @@ class AttemptTimer:
         if now_s > self._started_s + self._slice_s:
             raise SetAsideError(self._taken_s(now_s))
 
-    def wait_for(self, awaited: "Future[object]") -> NoReturn:
+    def wait_for(self, awaited: "Future[Any]") -> NoReturn:
         """Set the attempt aside until the work has ended."""
         now_s = self._now_s()
         if now_s > self._deadline_s:
@@ -156,7 +156,7 @@ class NoTimer:
 
     def may_interrupt(self) -> None: ...
 
-    def wait_for(self, awaited: "Future[object]") -> NoReturn:
+    def wait_for(self, awaited: "Future[Any]") -> NoReturn:
         raise AssertionError("this attempt cannot wait")
 
 

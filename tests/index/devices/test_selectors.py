@@ -1,7 +1,7 @@
 """Devices seen through expressions (spec 08 B8)."""
 
 from concurrent.futures import Future
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -182,14 +182,14 @@ def costly(number: int) -> str:
 
 
 class WaitsError(Exception):
-    def __init__(self, awaited: "Future[object]") -> None:
+    def __init__(self, awaited: "Future[Any]") -> None:
         self.awaited = awaited
 
 
 class Waits:
     may_wait = True
 
-    def wait_for(self, awaited: "Future[object]") -> NoReturn:
+    def wait_for(self, awaited: "Future[Any]") -> NoReturn:
         raise WaitsError(awaited)
 
 

@@ -9,7 +9,7 @@ ones; so what is cached on a device is forgotten together with it.
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kubestow.api.device import Device, ResourceSlice
 from kubestow.cache.objects import ObjectStore
@@ -37,7 +37,7 @@ class PublishedDevice:
         # These three belong to `selectors`, which limits how many expressions it keeps.
         self.cel_value: Value | CelError | None = None
         self.matches: dict[str, bool | Exception] = {}
-        self.costly_matches: dict[str, bool | Exception | Future[bool | Exception]] = {}
+        self.costly_matches: dict[str, bool | Exception | Future[Any]] = {}
 
     def __str__(self) -> str:
         return "/".join(self.id)

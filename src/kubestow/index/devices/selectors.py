@@ -10,7 +10,7 @@ other pods are served meanwhile.
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from typing import Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from kubestow.api.device import DeviceAttribute
 from kubestow.cel import CelError, CompileError, Environment, Program, Value
@@ -70,7 +70,7 @@ class Waiter(Protocol):
     @property
     def may_wait(self) -> bool: ...
 
-    def wait_for(self, awaited: "Future[object]", /) -> NoReturn: ...
+    def wait_for(self, awaited: "Future[Any]", /) -> NoReturn: ...
 
 
 def selects(expression: str, published: PublishedDevice, waiter: Waiter | None = None) -> bool:

@@ -119,7 +119,7 @@ class _Cluster:
                 if verb == "close":
                     return
                 try:
-                    pipe.send(getattr(self, f"_{verb}")(content))
+                    pipe.send(self._answer(verb, content))
                 except Exception as error:  # Raised again by the process that asked.
                     pipe.send(error)
         finally:
@@ -130,14 +130,26 @@ class _Cluster:
 
     # --- requests ---
 
-    def _create(self, case: tuple[str, int]) -> None:
-        name, size = case
+    def _answer(self, verb: str, content: Any) -> Any:
+        match verb:
+            case "create":
+                return self._create(*content)
+            case "remove":
+                return self._remove()
+            case "settled":
+                return all(map(self._is_settled, self._hostile))
+            case "read":
+                return self._read()
+            case _:
+                raise ValueError(verb)
+
+    def _create(self, name: str, size: int) -> None:
         for resource_name, document in find_case(name).make(size):
             resource = self._store.resources.named(resource_name)
             stored = self._store.create(resource, document)
             self._hostile.append((resource_name, *stored.key))
 
-    def _remove(self, _: None) -> None:
+    def _remove(self) -> None:
         for resource_name, namespace, name in reversed(self._hostile):
             resource = self._store.resources.named(resource_name)
             try:
@@ -146,7 +158,7 @@ class _Cluster:
                 continue
         self._hostile.clear()
 
-    def _read(self, _: None) -> Seen:
+    def _read(self) -> Seen:
         now_s = self._clock.monotonic_s()
         # What still waits counts with the time until now.
         waiting_s = [now_s - created_s for created_s in self._created_s.values()]
@@ -159,9 +171,6 @@ class _Cluster:
         self._longest_s = self._lease_longest_s = 0.0
         self._canary_count = 0
         return seen
-
-    def _settled(self, _: None) -> bool:
-        return all(map(self._is_settled, self._hostile))
 
     def _is_settled(self, key: tuple[str, str, str]) -> bool:
         resource_name, namespace, name = key
