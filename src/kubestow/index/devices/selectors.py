@@ -26,7 +26,7 @@ PROGRAMS_MAX: Final = 1024
 # Expressions whose answers are kept with each device; beyond it, all are evaluated again. Any claim
 # may have a different one.
 MATCHES_MAX: Final = 64
-# The same for expressions that cost more than `SHARE_AT_ONCE`. Each takes a hundredth of a second or
+# The same for expressions that cost more than `SHARE_AT_ONCE`. Each takes 10 ms or
 # more, and the next attempt needs all answers of the one before.
 COSTLY_MATCHES_MAX: Final = 1024
 SHARE_AT_ONCE: Final = 1 / 32
