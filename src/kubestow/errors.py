@@ -14,6 +14,7 @@
     ├── PluginError           a plugin could not do its work; becomes a status of code Error
     │   ├── WrongAnswerError  a plugin returned something its method may not return
     │   └── BudgetSpentError  an attempt took longer than its budget
+    ├── SetAsideError         no error: an attempt is interrupted for other pods, and goes on later
     ├── ExtenderError         an extender gave no response, an unreadable one, or an error
     ├── CacheError            an operation the cache refuses, with the text of the specification
     │   └── CacheCorruptedError   cache and cluster contradict each other: the process must end
@@ -22,7 +23,8 @@
 "This pod fits nowhere" is no exception but a `Status` or a `Decision`.
 """
 
-from typing import Literal
+from concurrent.futures import Future
+from typing import Any, Literal
 
 UnreachableCause = Literal["refused", "broken off", "other"]
 
@@ -116,6 +118,19 @@ class WrongAnswerError(PluginError):
 
 class BudgetSpentError(PluginError):
     """An attempt took longer than its budget; the message names the slowest plugin call."""
+
+
+class SetAsideError(KubestowError):
+    """Interrupts an attempt that takes long; it is repeated after other pods were served.
+
+    spent_s    what the attempt has taken so far
+    awaited    work in another thread after which it can go on, or None
+    """
+
+    def __init__(self, spent_s: float, awaited: "Future[Any] | None" = None) -> None:
+        super().__init__("the attempt was set aside")
+        self.spent_s = spent_s
+        self.awaited = awaited
 
 
 class ExtenderError(KubestowError):

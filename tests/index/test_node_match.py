@@ -1,6 +1,7 @@
 """Node selectors over all nodes agree with the same selectors on one node, also after changes."""
 
 from collections.abc import Callable
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,9 +10,13 @@ from hypothesis import strategies as st
 
 from kubestow.api.node import Node
 from kubestow.api.node_selector import PreferredTerms, RequiredNodeAffinity, compile_node_selector
-from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubestow.api.pod import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IdArray
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.node_match import (
@@ -21,6 +26,7 @@ from kubestow.index.node_match import (
     preferred_score,
 )
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
+from kubestow.index.tracked import LabelColumn, LabelColumns
 from kubestow.testing import make_node, make_node_affinity, make_pod, make_snapshot, make_term
 
 KEYS = ["zone", "disk", "size"]
@@ -60,6 +66,9 @@ selectors = st.lists(terms, max_size=3).map(
 )
 
 
+@pytest.mark.parametrize(
+    "terms_max", [pytest.param(16, id="each-term"), pytest.param(0, id="all-terms-together")]
+)
 @given(
     labels=st.lists(label_maps, max_size=6),
     changes=st.lists(st.tuples(st.integers(0, 5), label_maps), max_size=3),
@@ -67,6 +76,7 @@ selectors = st.lists(terms, max_size=3).map(
     equalities=label_maps,
 )
 def test_masks_equal_one_node_at_a_time(
+    terms_max: int,
     labels: list[dict[str, str]],
     changes: list[tuple[int, dict[str, str]]],
     selector: NodeSelector,
@@ -77,6 +87,13 @@ def test_masks_equal_one_node_at_a_time(
     )
     required = RequiredNodeAffinity.of(pod)
     compiled = compile_node_selector(selector)
+    preferred = PreferredTerms.of(
+        [
+            PreferredSchedulingTerm(weight=1 << index, preference=term)
+            for index, term in enumerate(selector.node_selector_terms)
+            if not compile_node_selector(NodeSelector(node_selector_terms=(term,))).errors
+        ]
+    )
     cache, snapshot = Cache(), Snapshot()
     for number, each in enumerate(labels):
         cache.add_node(make_node(f"n{number}", labels=each))
@@ -87,10 +104,15 @@ def test_masks_equal_one_node_at_a_time(
             cache.update_node(cache.node(name).node, make_node(name, labels=each))
         snapshot.refresh(cache)
         nodes = nodes_of(snapshot)
+        with patch("kubestow.index.node_match.TERMS_BY_THEMSELVES_MAX", terms_max):
+            mask, scores = matches_selector(nodes, compiled), preferred_score(nodes, preferred)
+        assert scores.tolist() == [
+            preferred.score(*_identity(node)) for node in nodes.node_objects()
+        ]
         assert matches_required(nodes, required).tolist() == [
             required.matches(*_identity(node)) for node in nodes.node_objects()
         ]
-        assert matches_selector(nodes, compiled).tolist() == [
+        assert mask.tolist() == [
             compiled.matches(*_identity(node)) for node in nodes.node_objects()
         ]
 
@@ -140,16 +162,38 @@ def _identity(node: Node) -> tuple[dict[str, str], str]:
 
 
 def test_no_label_is_read_once_no_node_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-    label_ids = Nodes.label_ids
-
-    def counted(nodes: Nodes, key: str) -> IdArray:
-        read.append(key)
-        return label_ids(nodes, key)
-
-    monkeypatch.setattr(Nodes, "label_ids", counted)
-    nodes = nodes_of(make_snapshot([make_node("n0", labels={"a": "1"}), make_node("n1")]))
+    read = _count_columns(monkeypatch)
+    nodes = nodes_of(
+        make_snapshot(
+            [
+                make_node("n0", labels={"a": "1"}),
+                make_node("n1", labels={"b": "1"}),
+                make_node("n2", labels={"c": "1"}),
+            ]
+        )
+    )
     wanted = {"a": "1", "b": "1", "c": "1"}
     required = PodInfo(make_pod(node_selector=wanted)).required_node_affinity
     assert not matches_required(nodes, required).any()
     assert read == ["a", "b"]
+
+
+def test_a_label_that_no_node_has_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = _count_columns(monkeypatch)
+    nodes = nodes_of(make_snapshot([make_node("n0", labels={"a": "1"}), make_node("n1")]))
+    required = PodInfo(make_pod(node_selector={"a": "1", "b": "1"})).required_node_affinity
+    assert not matches_required(nodes, required).any()
+    assert read == []
+
+
+def _count_columns(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The keys whose columns are read from now on."""
+    read: list[str] = []
+    column = LabelColumns.column
+
+    def counted(columns: LabelColumns, key: str) -> LabelColumn:
+        read.append(key)
+        return column(columns, key)
+
+    monkeypatch.setattr(LabelColumns, "column", counted)
+    return read

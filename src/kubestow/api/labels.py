@@ -29,6 +29,8 @@ INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
 _CACHED_SELECTORS_MAX: Final = 16_384
+# Selectors with more labels and values than this are not kept: one may take megabytes.
+_KEPT_SIZE_MAX: Final = 256
 
 _NAME_PATTERN: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE_PATTERN: Final = f"({_NAME_PATTERN})?"
@@ -179,14 +181,17 @@ def parse_label_selector(selector: LabelSelector | None) -> Selector:
         return NOTHING
     if not selector.match_labels and not selector.match_expressions:
         return EVERYTHING
-    return _parse_parts(tuple(selector.match_labels.items()), selector.match_expressions)
+    parts = tuple(selector.match_labels.items()), selector.match_expressions
+    return (_parse_parts.__wrapped__ if _is_large(*parts) else _parse_parts)(*parts)
 
 
 def selector_from_map(labels: Mapping[str, str] | None) -> Selector:
     """An AND of equalities with no check of their syntax, as Services and controllers have it."""
     if not labels:
         return EVERYTHING
-    return _selector_from_pairs(tuple(labels.items()))
+    pairs = tuple(labels.items())
+    is_large = len(pairs) > _KEPT_SIZE_MAX
+    return (_selector_from_pairs.__wrapped__ if is_large else _selector_from_pairs)(pairs)
 
 
 def equality(key: str, value: str) -> Requirement:
@@ -259,6 +264,14 @@ def join_errors(errors: Iterable[str]) -> str:
     """Several errors as one text: equal ones once, brackets only around two or more."""
     distinct = tuple(dict.fromkeys(errors))
     return f"[{', '.join(distinct)}]" if len(distinct) > 1 else "".join(distinct)
+
+
+def _is_large(
+    match_labels: tuple[tuple[str, str], ...],
+    match_expressions: tuple[LabelSelectorRequirement, ...],
+) -> bool:
+    size = len(match_labels) + len(match_expressions)
+    return size + sum(len(each.values or ()) for each in match_expressions) > _KEPT_SIZE_MAX
 
 
 @lru_cache(_CACHED_SELECTORS_MAX)

@@ -37,6 +37,9 @@ FieldOperator = Literal["In", "NotIn"]
 NAME_FIELD: Final = "metadata.name"
 
 _CACHED_MAX: Final = 4_096
+# Selectors with more requirements and values than this are not kept: one may take megabytes, and
+# is shared by few pods.
+_KEPT_SIZE_MAX: Final = 256
 _LABEL_OPERATORS: Final = '"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
 _FIELD_OPERATORS: Final = '"In", "NotIn"'
 
@@ -100,7 +103,11 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True, cache_hash=True, gc=Fals
         selector = None if node_affinity is None else node_affinity.required
         if selector is None and not pod.spec.node_selector:
             return ANY_NODE
-        return _required(tuple((pod.spec.node_selector or {}).items()), selector)
+        equalities = tuple((pod.spec.node_selector or {}).items())
+        terms = () if selector is None else selector.node_selector_terms
+        if len(equalities) > _KEPT_SIZE_MAX or _are_large(terms):
+            return _required.__wrapped__(equalities, selector)
+        return _required(equalities, selector)
 
     @property
     def is_any(self) -> bool:
@@ -144,6 +151,8 @@ class PreferredTerms(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     @classmethod
     def of(cls, terms: Sequence[PreferredSchedulingTerm], *, path: str = "") -> "PreferredTerms":
         """Compile the terms; raise SelectorError if one with an effect is invalid."""
+        if _are_large([entry.preference for entry in terms]):
+            return _preferred.__wrapped__(tuple(terms), path)
         return _preferred(tuple(terms), path)
 
     def score(self, labels: Mapping[str, str], name: str) -> int:
@@ -161,7 +170,8 @@ def compile_node_selector(
 
     `path` leads to the selector inside its object and opens every error text.
     """
-    compiled = _compile(selector, path)
+    is_large = _are_large(selector.node_selector_terms)
+    compiled = (_compile.__wrapped__ if is_large else _compile)(selector, path)
     if strict and compiled.errors:
         raise SelectorError(*compiled.errors)
     return compiled
@@ -207,6 +217,16 @@ def _preferred(terms: tuple[PreferredSchedulingTerm, ...], path: str) -> Preferr
     if errors:
         raise SelectorError(*errors)
     return PreferredTerms(tuple(entries))
+
+
+def _are_large(terms: Sequence[NodeSelectorTerm]) -> bool:
+    size = 0
+    for term in terms:
+        for requirement in (*term.match_expressions, *term.match_fields):
+            size += 1 + len(requirement.values or ())
+            if size > _KEPT_SIZE_MAX:
+                return True
+    return False
 
 
 def _is_empty(term: NodeSelectorTerm) -> bool:

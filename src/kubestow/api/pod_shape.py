@@ -54,7 +54,11 @@ Amount = int | tuple[int, int | None]
 class PodFrame:
     """Interned: equal frames are one object, as long as a reference to it exists."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        """`size_bytes`: of its text."""
+        self.size_bytes: Final = size_bytes
 
 
 class PodShape:
@@ -75,7 +79,7 @@ class PodShape:
         if shape is None:
             frame = _FRAMES.get(text)
             if frame is None:
-                frame = _FRAMES[text] = PodFrame()
+                frame = _FRAMES[text] = PodFrame(len(text))
             shape = _SHAPES[text, amounts] = PodShape(frame, amounts)
         return shape
 

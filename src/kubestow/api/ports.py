@@ -77,6 +77,17 @@ class UsedPorts:
             return False
         return ip == ANY_IP or ip in ips or ANY_IP in ips
 
+    def overlaps(self, wanted: "UsedPorts") -> bool:
+        """Whether one of these ports is in use for a pod that requests them."""
+        first, second = self._ips, wanted._ips
+        if len(first) > len(second):
+            first, second = second, first
+        for key, ips in first.items():
+            others = second.get(key)
+            if others and (ANY_IP in ips or ANY_IP in others or not ips.isdisjoint(others)):
+                return True
+        return False
+
     def copy(self) -> "UsedPorts":
         clone = UsedPorts()
         clone._ips = {key: set(ips) for key, ips in self._ips.items()}

@@ -24,10 +24,15 @@ class Program:
         self.result_type = result_type
         self._run = run
 
-    def evaluate(self, variables: Mapping[str, Value]) -> Value:
-        """The value of the expression; raises CelError if it has none."""
+    def evaluate(self, variables: Mapping[str, Value], share: float = 1.0) -> Value:
+        """The value of the expression; raises CelError if it has none.
+
+        With a `share` below 1 it may spend that much of the limits; CostError if it needs more.
+        """
+        frame = Frame(variables)
+        frame.limit(share)
         try:
-            return self._run(Frame(variables))
+            return self._run(frame)
         except RecursionError as error:
             raise CelError("expression is nested too deeply") from error
 

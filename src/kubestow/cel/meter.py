@@ -30,6 +30,11 @@ class CostMeter:
         self.cost_left = COST_MAX
         self.work_left = WORK_MAX
 
+    def limit(self, share: float) -> None:
+        """Leave this share of both."""
+        self.cost_left = int(self.cost_left * share)
+        self.work_left = int(self.work_left * share)
+
     def charge(self, cost: int) -> None:
         self.cost_left -= cost
         if self.cost_left < 0:

@@ -25,7 +25,7 @@ from kubestow.engine.equivalence.verdicts import FallBackToPlain
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.select_host import HostSelector, PreorderSelector
-from kubestow.errors import BudgetSpentError, PluginError
+from kubestow.errors import BudgetSpentError, PluginError, SetAsideError
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.diagnosis import PASSED, UNKNOWN, decode_status
 from kubestow.framework.handle import Nominator
@@ -89,12 +89,26 @@ class Decider:
         self._extenders = extenders
         self.next_start_index = 0
 
-    def decide(self, profile: Profile, pod: PodInfo, meter: CycleMeter = NO_METER) -> Decision:
-        """Choose a node for the pod; the caller has refreshed the snapshot."""
+    def decide(
+        self,
+        profile: Profile,
+        pod: PodInfo,
+        meter: CycleMeter = NO_METER,
+        earlier_s: float = 0.0,
+    ) -> Decision:
+        """Choose a node for the pod; the caller has refreshed the snapshot.
+
+        Raises SetAsideError if the attempt takes long and can go on later; `earlier_s` is then what
+        it had taken.
+        """
         if self._timer is not None:
-            self._timer.start(pod)
+            self._timer.start(pod, earlier_s)
+        start_index = self.next_start_index
         try:
             return self._decide_by_records(profile, pod, meter)
+        except SetAsideError:
+            self.next_start_index = start_index
+            raise
         except BudgetSpentError as error:
             decision = Decision(pod, profile.name, self._snapshot.names)
             return decision.fail(Status.from_error(error), CLEAR_NOMINATION)

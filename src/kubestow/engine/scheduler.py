@@ -25,9 +25,10 @@ from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.engine.set_aside import SetAside
 from kubestow.engine.tasks import BackgroundTasks
 from kubestow.engine.waiting_cycle import WaitingCycles
-from kubestow.errors import CacheError
+from kubestow.errors import CacheError, SetAsideError
 from kubestow.framework.faults import attempt_fault
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import PERMIT, RESERVE, UNRESERVE, CycleMeter
@@ -61,6 +62,7 @@ class _Attempt(NamedTuple):
     profile: Profile
     queued_pod: QueuedPod
     meter: CycleMeter
+    earlier_s: float  # what it took before it was set aside
 
 
 @dataclass(kw_only=True, eq=False)
@@ -86,6 +88,9 @@ class Scheduler:
     listeners: Sequence[DecisionListener] = ()
     cycles: WaitingCycles | None = None  # None: extenders block the loop
     extenders: ExtenderChain | None = None
+
+    def __post_init__(self) -> None:
+        self._set_aside = SetAside(self._resume, self.tasks.spawn)
 
     async def run(self) -> None:
         """Schedule until the queue is closed."""
@@ -119,24 +124,48 @@ class Scheduler:
             and extenders.is_interested(queued_pod.pod)
         )
 
-    def schedule_one(self, queued_pod: QueuedPod) -> Decision | None:
-        """One scheduling cycle; None if the pod was skipped."""
-        attempt = self._begin(queued_pod)
+    def schedule_one(self, queued_pod: QueuedPod, earlier_s: float = 0.0) -> Decision | None:
+        """One scheduling cycle; None if the pod was skipped, or set aside for a while."""
+        attempt = self._begin(queued_pod, earlier_s)
         if attempt is None:
             return None
-        return self._conclude(attempt, self._decide(attempt))
+        try:
+            decision = self._decide(attempt)
+        except SetAsideError as error:
+            self._set_aside.add(queued_pod, earlier_s, error)
+            return None
+        return self._conclude(attempt, decision)
 
-    async def _schedule_waiting(self, queued_pod: QueuedPod) -> Decision | None:
+    async def _schedule_waiting(
+        self, queued_pod: QueuedPod, earlier_s: float = 0.0
+    ) -> Decision | None:
         """The same; the loop goes on while the cycle waits for extenders."""
-        attempt = self._begin(queued_pod)
+        attempt = self._begin(queued_pod, earlier_s)
         if attempt is None:
             return None
         assert self.cycles is not None
-        with self.snapshot.held(self.cache):
-            decision = await self.cycles.run(lambda: self._decide(attempt))
+        try:
+            with self.snapshot.held(self.cache):
+                decision = await self.cycles.run(lambda: self._decide(attempt))
+        except SetAsideError as error:
+            self._set_aside.add(queued_pod, earlier_s, error)
+            return None
         return self._conclude(attempt, decision)
 
-    def _begin(self, queued_pod: QueuedPod) -> "_Attempt | None":
+    async def _resume(self, queued_pod: QueuedPod, earlier_s: float) -> None:
+        """Try again what was set aside; the pod has been in flight all the time."""
+        if self.cycles is not None:
+            await self.cycles.are_idle.wait()
+        metadata = queued_pod.pod.metadata
+        known = self.objects.pods.get(metadata.namespace, metadata.name)
+        if known is None or known.metadata.uid != metadata.uid or known.spec.node_name:
+            self.queue.done(queued_pod.uid)
+        elif self._may_wait(queued_pod):
+            await self._schedule_waiting(queued_pod, earlier_s)
+        else:
+            self.schedule_one(queued_pod, earlier_s)
+
+    def _begin(self, queued_pod: QueuedPod, earlier_s: float = 0.0) -> "_Attempt | None":
         profile = self.profiles.get(queued_pod.scheduler_name)
         if profile is None:
             log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
@@ -144,10 +173,10 @@ class Scheduler:
             self.queue.done(queued_pod.uid)
             return None
         meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
-        return _Attempt(profile, queued_pod, meter)
+        return _Attempt(profile, queued_pod, meter, earlier_s)
 
     def _conclude(self, attempt: "_Attempt", decision: Decision) -> Decision:
-        profile, queued_pod, meter = attempt
+        profile, queued_pod, meter, _ = attempt
         meter.algorithm_ended()
         self.metrics.decided(decision)
         for listener in self.listeners:
@@ -174,14 +203,16 @@ class Scheduler:
             return False  # Spec 04 §3: a pod without UID is not skipped.
 
     def _decide(self, attempt: "_Attempt") -> Decision:
-        profile, queued_pod, meter = attempt
+        profile, queued_pod, meter, earlier_s = attempt
         try:
             self.snapshot.refresh(self.cache)
         except CacheError as error:
             decision = Decision(queued_pod.pod_info, profile.name, self.snapshot.names)
             return decision.fail(Status.from_error(error), CLEAR_NOMINATION)
         try:
-            return self.decider.decide(profile, queued_pod.pod_info, meter)
+            return self.decider.decide(profile, queued_pod.pod_info, meter, earlier_s)
+        except SetAsideError:
+            raise
         except BaseException as error:
             # Deciding changes nothing but what is derived from the snapshot. If the process ended
             # here, the same pod would end it again after every restart.

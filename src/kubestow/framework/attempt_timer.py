@@ -8,16 +8,20 @@ The time is read after each plugin call, and after each node in plugins that are
 own. A single call that never returns cannot be ended from here: the service's
 watchdog reports it.
 
+A plugin whose work is kept from attempt to attempt lets it be interrupted (`may_interrupt`): the
+attempt is then set aside after a short time, other pods are served, and it is made again.
+
 One timer serves all attempts of a scheduler, since there is one at a time. Evictions (PostFilter),
 Reserve and Permit are never interrupted: they have begun to change something.
 """
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from concurrent.futures import Future
+from typing import Any, Final, NoReturn
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.errors import BudgetSpentError
+from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.metrics import (
     FILTER,
     NORMALIZE,
@@ -32,6 +36,8 @@ log = logging.getLogger(__name__)
 
 # A plugin call that takes longer is logged and counted.
 SLOW_CALL_S: Final = 0.1
+# An attempt that takes longer is set aside where a plugin allows it.
+SLICE_S: Final = 0.1
 # Where an attempt may be ended: nothing has been changed yet.
 _PURE_POINTS: Final = frozenset((PRE_FILTER, FILTER, PRE_SCORE, SCORE, NORMALIZE))
 
@@ -43,9 +49,12 @@ class AttemptTimer:
         *,
         budget_s: float,
         count_slow: Callable[[str, str], None],
+        slice_s: float = SLICE_S,
     ) -> None:
         """`budget_s` 0 is none. `count_slow` is called with plugin and extension point."""
         self._now_s = now_s
+        self._slice_s = slice_s
+        self._earlier_s = 0.0  # taken by earlier parts of the same attempt
         self._budget_s = budget_s
         self._count_slow = count_slow
         self._pod: PodInfo | None = None
@@ -53,12 +62,13 @@ class AttemptTimer:
         self._deadline_s = float("inf")
         self._slowest = ("", "", 0.0)  # plugin, extension point, seconds
 
-    def start(self, pod: PodInfo) -> None:
-        """An attempt begins."""
+    def start(self, pod: PodInfo, earlier_s: float = 0.0) -> None:
+        """An attempt begins; one that was set aside has taken some time before."""
         self._pod = pod
+        self._earlier_s = earlier_s
         self._started_s = self._last_s = self._now_s()
         if self._budget_s:
-            self._deadline_s = self._started_s + self._budget_s
+            self._deadline_s = self._started_s + self._budget_s - earlier_s
         self._slowest = ("", "", 0.0)
 
     def resume(self) -> None:
@@ -87,6 +97,28 @@ class AttemptTimer:
             self._last_s = now_s
             raise BudgetSpentError(self._text(now_s))
 
+    @property
+    def may_wait(self) -> bool:
+        return True
+
+    def may_interrupt(self) -> None:
+        """Called between pieces of work that are kept. Raises SetAsideError, BudgetSpentError."""
+        now_s = self._now_s()
+        if now_s > self._deadline_s:
+            raise BudgetSpentError(self._text(now_s))
+        if now_s > self._started_s + self._slice_s:
+            raise SetAsideError(self._taken_s(now_s))
+
+    def wait_for(self, awaited: "Future[Any]") -> NoReturn:
+        """Set the attempt aside until the work has ended."""
+        now_s = self._now_s()
+        if now_s > self._deadline_s:
+            raise BudgetSpentError(self._text(now_s))
+        raise SetAsideError(self._taken_s(now_s), awaited)
+
+    def _taken_s(self, now_s: float) -> float:
+        return self._earlier_s + now_s - self._started_s
+
     def _note_slow(self, plugin: str, point: str, taken_s: float) -> None:
         if taken_s > self._slowest[2]:
             self._slowest = (plugin, point, taken_s)
@@ -105,7 +137,7 @@ class AttemptTimer:
         plugin, point, taken_s = self._slowest
         slowest = f'; the slowest call was {point} of plugin "{plugin}", {taken_s:.1f}s'
         return (
-            f"the attempt took {now_s - self._started_s:.1f}s, its budget is {self._budget_s:g}s "
+            f"the attempt took {self._taken_s(now_s):.1f}s, its budget is {self._budget_s:g}s "
             f"(--attempt-budget){slowest if plugin else ''}"
         )
 
@@ -116,6 +148,16 @@ class NoTimer:
     def resume(self) -> None: ...
 
     def check(self, plugin: str, point: str) -> None: ...
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether an attempt may be set aside until some work has ended."""
+        return False
+
+    def may_interrupt(self) -> None: ...
+
+    def wait_for(self, awaited: "Future[Any]") -> NoReturn:
+        raise AssertionError("this attempt cannot wait")
 
 
 NO_TIMER: Final = NoTimer()

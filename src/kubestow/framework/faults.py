@@ -16,7 +16,7 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Final, NamedTuple
 
-from kubestow.errors import PluginError, WrongAnswerError
+from kubestow.errors import PluginError, SetAsideError, WrongAnswerError
 from kubestow.framework.status import Status
 from kubestow.logs import FIELDS
 
@@ -99,8 +99,8 @@ def attempt_fault(error: BaseException, cycle: str, faults: FaultLog = _FAULTS) 
 
 
 def pass_on_exit(error: BaseException) -> None:
-    """Raise KeyboardInterrupt and SystemExit again: they end the process, also from a plugin."""
-    if isinstance(error, KeyboardInterrupt | SystemExit):
+    """Raise again what ends the process, also from a plugin, and what sets the attempt aside."""
+    if isinstance(error, KeyboardInterrupt | SystemExit | SetAsideError):
         raise error
 
 

@@ -6,6 +6,9 @@ controller, and different selectors with a term in common, share it. Names are c
 not kept: every pod of a DaemonSet names another node.
 """
 
+from collections.abc import Sequence
+from typing import Final
+
 import numpy as np
 
 from kubestow.api.labels import Requirement
@@ -16,11 +19,18 @@ from kubestow.api.node_selector import (
     FieldRequirement,
     PreferredTerms,
     RequiredNodeAffinity,
+    WeightedNodeTerm,
 )
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
-from kubestow.index.distinct import per_distinct
+from kubestow.index.label_match import LabelView
 from kubestow.index.nodes import Nodes
+
+# Up to this many terms the mask of each is kept, since other pods have it too. Beyond these numbers
+# masks are computed for every attempt: their keys alone may take megabytes.
+TERMS_BY_THEMSELVES_MAX: Final = 16
+REQUIREMENTS_KEPT_MAX: Final = 64
+VALUES_KEPT_MAX: Final = 1_024
 
 
 def matches_required(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
@@ -36,18 +46,24 @@ def matches_required(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
 
 def matches_selector(nodes: Nodes, selector: CompiledNodeSelector) -> BoolArray:
     """bool[node]: which nodes match at least one term. Read-only for the caller."""
-    if len(selector.terms) == 1:
-        return matches_term(nodes, selector.terms[0])
+    terms = selector.terms
+    if len(terms) > TERMS_BY_THEMSELVES_MAX:
+        return _any_term(nodes, terms)
+    if len(terms) == 1:
+        return matches_term(nodes, terms[0])
     mask = np.zeros(len(nodes), np.bool_)
-    for term in selector.terms:
+    for term in terms:
         mask |= matches_term(nodes, term)
     return mask
 
 
 def preferred_score(nodes: Nodes, preferred: PreferredTerms) -> IntArray:
     """int64[node]: the sum of the weights of the terms each node matches."""
+    terms = preferred.terms
+    if len(terms) > TERMS_BY_THEMSELVES_MAX:
+        return _sum_of_terms(nodes, terms)
     scores = np.zeros(len(nodes), np.int64)
-    for entry in preferred.terms:
+    for entry in terms:
         scores += entry.weight * matches_term(nodes, entry.term)
     return scores
 
@@ -55,9 +71,7 @@ def preferred_score(nodes: Nodes, preferred: PreferredTerms) -> IntArray:
 def matches_term(nodes: Nodes, term: CompiledTerm) -> BoolArray:
     """bool[node]: which nodes satisfy every requirement of the term. Read-only for the caller."""
     mask = labels_match(nodes, term.labels)
-    for field in term.fields:
-        mask = mask & _field_matches(nodes, field)
-    return mask
+    return mask & _fields_match(nodes, term.fields) if term.fields else mask
 
 
 def labels_match(nodes: Nodes, requirements: tuple[Requirement, ...]) -> BoolArray:
@@ -66,15 +80,67 @@ def labels_match(nodes: Nodes, requirements: tuple[Requirement, ...]) -> BoolArr
         return np.ones(len(nodes), np.bool_)
 
     def compute(nodes: Nodes) -> BoolArray:
-        mask = _requirement_matches(nodes, requirements[0])
-        for requirement in requirements[1:]:
-            # A pod may name thousands of keys; the first read of each is a pass over all nodes.
-            if not mask.any():
-                break
-            mask &= _requirement_matches(nodes, requirement)
-        return mask
+        view = LabelView(nodes)
+        left = view.reduced(requirements)
+        return np.zeros(len(nodes), np.bool_) if left is None else view.all_match(left)
 
+    if len(requirements) > REQUIREMENTS_KEPT_MAX or any(
+        len(requirement.values) > VALUES_KEPT_MAX for requirement in requirements
+    ):
+        return compute(nodes)
     return nodes.tracked(("node labels", requirements), Depends.NODE, compute)
+
+
+# --- Very many terms ----------------------------------------------------------------------------
+
+
+def _any_term(nodes: Nodes, terms: Sequence[CompiledTerm]) -> BoolArray:
+    view = LabelView(nodes)
+    mask = np.zeros(len(nodes), np.bool_)
+    by_key: dict[str, list[Requirement]] = {}
+    others: list[tuple[list[Requirement], CompiledTerm]] = []
+    for term in terms:
+        left = view.reduced(term.labels)
+        if left is None:
+            continue
+        if len(left) == 1 and not term.fields:
+            by_key.setdefault(left[0].key, []).append(left[0])
+        else:
+            others.append((left, term))
+    for key, requirements in by_key.items():
+        mask |= view.any_matches(key, requirements)
+    for left, term in others:
+        if mask.all():
+            break
+        mask |= _term_matches(nodes, view, left, term)
+    return mask
+
+
+def _sum_of_terms(nodes: Nodes, terms: Sequence[WeightedNodeTerm]) -> IntArray:
+    view = LabelView(nodes)
+    scores = np.zeros(len(nodes), np.int64)
+    by_key: dict[str, list[tuple[Requirement, int]]] = {}
+    for entry in terms:
+        left = view.reduced(entry.term.labels)
+        if left is None:
+            continue
+        if len(left) == 1 and not entry.term.fields:
+            by_key.setdefault(left[0].key, []).append((left[0], entry.weight))
+        else:
+            scores += entry.weight * _term_matches(nodes, view, left, entry.term)
+    for key, weighted in by_key.items():
+        scores += view.sum_of_weights(key, weighted)
+    return scores
+
+
+def _term_matches(
+    nodes: Nodes, view: LabelView, left: Sequence[Requirement], term: CompiledTerm
+) -> BoolArray:
+    mask = view.all_match(left)
+    return mask & _fields_match(nodes, term.fields) if term.fields else mask
+
+
+# --- Names --------------------------------------------------------------------------------------
 
 
 def name_matches(nodes: Nodes, name: str) -> BoolArray:
@@ -87,15 +153,25 @@ def name_matches(nodes: Nodes, name: str) -> BoolArray:
     return nodes.rows == row
 
 
-def _requirement_matches(nodes: Nodes, requirement: Requirement) -> BoolArray:
-    ids = nodes.label_ids(requirement.key)
-    values = nodes.label_values(requirement.key)
-    return per_distinct(ids, values, requirement.matches_value, np.bool_)
-
-
-def _field_matches(nodes: Nodes, field: FieldRequirement) -> BoolArray:
-    if field.key != NAME_FIELD:
-        # Any other field reads as empty on every node.
-        return np.full(len(nodes), field.matches_name(""), np.bool_)
-    named = name_matches(nodes, field.value)
-    return named if field.operator == "In" else ~named
+def _fields_match(nodes: Nodes, fields: Sequence[FieldRequirement]) -> BoolArray:
+    """bool[node]: which nodes' fields satisfy all requirements."""
+    excluded: set[str] = set()
+    names: set[str] = set()
+    for field in fields:
+        if field.key != NAME_FIELD:
+            # Any other field reads as empty on every node.
+            if not field.matches_name(""):
+                return np.zeros(len(nodes), np.bool_)
+        elif field.operator == "In":
+            names.add(field.value)
+        else:
+            excluded.add(field.value)
+    if len(names) > 1 or names & excluded:
+        return np.zeros(len(nodes), np.bool_)
+    if names:
+        return name_matches(nodes, names.pop())
+    snapshot = nodes.snapshot
+    mask = np.ones(len(snapshot), np.bool_)
+    rows = [snapshot.row_of(name) for name in excluded]
+    mask[[row for row in rows if row is not None]] = False
+    return mask[nodes.rows]

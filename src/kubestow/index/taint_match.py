@@ -21,6 +21,8 @@ Tolerations = tuple[Toleration, ...]
 
 _HARD: Final = "untolerated taints"
 _SOFT: Final = "untolerated soft taints"
+# The answer for more tolerations than this is not kept: the key alone may take megabytes.
+TOLERATIONS_KEPT_MAX: Final = 256
 
 
 def untolerated(
@@ -63,4 +65,6 @@ def _per_taint_list(
     def compute(nodes: Nodes) -> IntArray:
         return per_distinct(nodes.taint_set, nodes.taint_lists, rule, np.int64)
 
+    if len(key[1]) > TOLERATIONS_KEPT_MAX:
+        return compute(nodes)
     return nodes.tracked(key, Depends.NODE, compute)

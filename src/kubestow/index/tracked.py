@@ -6,13 +6,14 @@ first read; later reads compute only the changed rows again, by the same functio
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from kubestow.arrays import ALL_ROWS, IdArray, Rows, pick
+from kubestow.api.labels import Requirement, parse_int64
+from kubestow.arrays import ALL_ROWS, BoolArray, IdArray, IntArray, Rows, pick
 from kubestow.cache.change_log import ChangeLog, Depends
 from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
@@ -111,6 +112,8 @@ class LabelColumn:
         self._snapshot = snapshot
         self._numbers: dict[str | None, int] = {None: 0}
         self.values: list[str | None] = [None]
+        # For each value: whether it is a number, and which. Made when a requirement compares it.
+        self._numeric: tuple[BoolArray, IntArray] | None = None
         self._ids = Tracked[np.int32](snapshot.log, Depends.NODE, self._compute)
 
     @property
@@ -123,6 +126,69 @@ class LabelColumn:
 
     def id_of(self, value: str) -> int | None:
         return self._numbers.get(value)
+
+    def matching(self, requirement: Requirement) -> BoolArray:
+        """bool[value]: which of the `values` satisfy the requirement on this label."""
+        return self.matching_any((requirement,))
+
+    def matching_any(self, requirements: Iterable[Requirement]) -> BoolArray:
+        """bool[value]: which of the `values` satisfy one of these requirements on this label."""
+        mask = np.zeros(len(self.values), np.bool_)
+        # Values that every NotIn excludes.
+        excluded: frozenset[str] | None = None
+        for requirement in requirements:
+            match requirement.operator:
+                case "In":
+                    mask[self._ids_of(requirement.values)] = True
+                case "NotIn":
+                    values = requirement.values
+                    excluded = values if excluded is None else excluded & values
+                case "Exists":
+                    mask[1:] = True
+                case "DoesNotExist":
+                    mask[0] = True
+                case "Gt":
+                    is_number, numbers = self._as_numbers()
+                    mask |= is_number & (numbers > requirement.threshold)
+                case "Lt":
+                    is_number, numbers = self._as_numbers()
+                    mask |= is_number & (numbers < requirement.threshold)
+        if excluded is not None:
+            allowed = np.ones(len(self.values), np.bool_)
+            allowed[self._ids_of(excluded)] = False
+            mask |= allowed
+        return mask
+
+    def weights(self, weighted: Iterable[tuple[Requirement, int]]) -> IntArray:
+        """int64[value]: the sum of the weights of those requirements that the value satisfies."""
+        sums = np.zeros(len(self.values), np.int64)
+        of_all = 0
+        for requirement, weight in weighted:
+            if requirement.operator == "In":
+                sums[self._ids_of(requirement.values)] += weight
+            elif requirement.operator == "NotIn":
+                of_all += weight
+                sums[self._ids_of(requirement.values)] -= weight
+            else:
+                sums += weight * self.matching(requirement)
+        return sums + of_all
+
+    def _ids_of(self, values: frozenset[str]) -> list[int]:
+        """The numbers of those values that some node has."""
+        if len(values) > len(self.values):
+            return [number for number, value in enumerate(self.values) if value in values]
+        numbers = self._numbers
+        return [numbers[value] for value in values if value in numbers]
+
+    def _as_numbers(self) -> "tuple[BoolArray, IntArray]":
+        numeric = self._numeric
+        if numeric is None or len(numeric[0]) != len(self.values):
+            found = [None if value is None else parse_int64(value) for value in self.values]
+            numeric = self._numeric = (
+                np.array([number is not None for number in found], np.bool_),
+                np.array([number or 0 for number in found], np.int64),
+            )
+        return numeric
 
     def _compute(self, rows: Rows) -> IdArray:
         key = self._key

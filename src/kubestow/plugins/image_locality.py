@@ -18,6 +18,7 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.index.nodes import Nodes
+from kubestow.index.present import ImageNames
 
 _MEBIBYTE: Final = 1024 * 1024
 _SUM_MIN: Final = 23 * _MEBIBYTE
@@ -34,7 +35,10 @@ class ImageLocality:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
         sums: IntArray | None = None
+        present = nodes.snapshot.derived(ImageNames).present()
         for image in pod_images(pod.pod):
+            if image not in present:
+                continue
             scaled = _scaled_sizes(nodes, image)
             if scaled is not None:
                 sums = scaled if sums is None else sums + scaled

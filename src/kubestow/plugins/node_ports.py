@@ -20,6 +20,8 @@ from kubestow.index.nodes import Nodes
 
 _TAKEN: Final = Status.unschedulable("node(s) didn't have free ports for the requested pod ports")
 _PRE_FILTER: Final = "PreFilterNodePorts"
+# Up to this many ports each has an array of its own, since other pods request it too.
+PORTS_BY_THEMSELVES_MAX: Final = 8
 
 
 class NodePorts:
@@ -45,6 +47,10 @@ class NodePorts:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         wanted = wanted_ports(state)
+        if len(wanted) > PORTS_BY_THEMSELVES_MAX:
+            ports = UsedPorts(wanted)
+            used = [info.used_ports.overlaps(ports) for info in nodes.infos()]
+            return np.array(used, np.int64) if any(used) else None
         taken = _is_taken(nodes, wanted[0])
         for port in wanted[1:]:
             taken = taken | _is_taken(nodes, port)
@@ -74,6 +80,8 @@ def _is_taken(nodes: Nodes, port: HostPort) -> BoolArray:
 def _hint_for_deleted_pod(pod: Pod, old: Pod, new: Pod | None) -> Hint:
     if not old.spec.node_name and not old.status.nominated_node_name:
         return Hint.SKIP
-    freed = UsedPorts(host_ports(old))
-    is_wanted = any(freed.conflicts(port) for port in host_ports(pod))
+    freed = host_ports(old)
+    if not freed:
+        return Hint.SKIP
+    is_wanted = UsedPorts(freed).overlaps(UsedPorts(host_ports(pod)))
     return Hint.QUEUE if is_wanted else Hint.SKIP

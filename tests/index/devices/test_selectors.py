@@ -1,10 +1,18 @@
 """Devices seen through expressions (spec 08 B8)."""
 
+from concurrent.futures import Future
+from typing import Any, NoReturn
+
 import pytest
 
 from kubestow.api.device import Device, DeviceAttribute
 from kubestow.index.devices.inventory import PublishedDevice, PublishedSlice
-from kubestow.index.devices.selectors import MATCHES_MAX, SelectorFailure, selects
+from kubestow.index.devices.selectors import (
+    COSTLY_MATCHES_MAX,
+    MATCHES_MAX,
+    SelectorFailure,
+    selects,
+)
 from kubestow.testing.devices import make_device, make_slice
 
 DEVICE = make_device(
@@ -162,3 +170,65 @@ def test_answers_are_kept_with_the_device_up_to_a_limit() -> None:
     for number in range(MATCHES_MAX + 5):
         assert selects(f'device.driver == "d.com" || {number} > 0', published)
         assert len(published.matches) <= MATCHES_MAX
+
+
+# --- expressions that take long ---
+
+
+def costly(number: int) -> str:
+    """About a tenth of the limit."""
+    values = "[0,1,2,3,4,5,6,7,8,9]"
+    return f"{values}.all(a, {values}.all(b, {values}.all(c, {values}.all(d, a + {number} > 0))))"
+
+
+class WaitsError(Exception):
+    def __init__(self, awaited: "Future[Any]") -> None:
+        self.awaited = awaited
+
+
+class Waits:
+    may_wait = True
+
+    def wait_for(self, awaited: "Future[Any]") -> NoReturn:
+        raise WaitsError(awaited)
+
+
+def test_a_costly_expression_is_evaluated_beside_the_attempt() -> None:
+    device = publish(DEVICE)
+    with pytest.raises(WaitsError) as raised:
+        selects(costly(1), device, Waits())
+    raised.value.awaited.result()
+    assert selects(costly(1), device, Waits())
+    assert device.costly_matches == {costly(1): True}
+
+
+def test_a_cheap_expression_is_evaluated_at_once() -> None:
+    device = publish(DEVICE)
+    assert selects('device.driver == "d.com"', device, Waits())
+    assert not device.costly_matches
+
+
+def test_an_attempt_that_cannot_wait_evaluates_at_once() -> None:
+    device = publish(DEVICE)
+    assert selects(costly(1), device)
+    assert not device.costly_matches
+
+
+def test_the_limit_of_the_cost_counts_for_costly_expressions() -> None:
+    values = "[0,1,2,3,4,5,6,7,8,9]"
+    over = f"{values}.all(x, {costly(1)} && {costly(2)})"
+    device = publish(DEVICE)
+    with pytest.raises(WaitsError) as raised:
+        selects(over, device, Waits())
+    raised.value.awaited.result()
+    with pytest.raises(SelectorFailure, match="actual cost limit exceeded"):
+        selects(over, device, Waits())
+
+
+def test_costly_answers_are_kept_up_to_a_limit() -> None:
+    device = publish(DEVICE)
+    device.costly_matches |= {f"expression {number}": True for number in range(COSTLY_MATCHES_MAX)}
+    with pytest.raises(WaitsError) as raised:
+        selects(costly(1), device, Waits())
+    raised.value.awaited.result()
+    assert [*device.costly_matches] == [costly(1)]

@@ -130,7 +130,7 @@ BUGS = (
     Bug("a failed pod does not go back", FailureHandler, "_requeue", _drops_failed, 0),
     Bug("attempts never end", InFlight, "done", _nothing, 0),
     Bug("backoffs never end", SchedulingQueue, "flush_backoff_completed", _nothing, 1),
-    Bug("a new node wakes no pod", EventHandlers, "node_added", _adds_silently, 6),
+    Bug("a new node wakes no pod", EventHandlers, "node_added", _adds_silently, 31),
     Bug("a deleted pod wakes no pod", EventHandlers, "_cache_delete", _deletes_silently, 0),
     Bug("unseen deletions are ignored", EventHandlers, "pod_deleted_unseen", _nothing, 1),
     Bug("bound pods stay in the queue", EventHandlers, "pod_updated", _ignores_assignment, 45),

@@ -5,7 +5,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from kubestow.testing.faults.coverage import IMPORTANT, POSSIBLE, Met, State, never_met
+from kubestow.testing.faults.coverage import IMPORTANT, POSSIBLE, Met, PodState, never_met
 from kubestow.testing.faults.fault import Fault, Point
 from kubestow.testing.faults.invariants import Broken
 from kubestow.testing.faults.report import Totals, print_coverage
@@ -45,16 +45,16 @@ def test_what_is_important_is_possible() -> None:
 
 
 def test_what_was_not_met_is_named() -> None:
-    met = Met("kill", State.PERMIT)
+    met = Met("kill", PodState.PERMIT)
     never = never_met(Counter([met]))
     assert met not in never
-    assert Met("kill", State.BINDING) in never
+    assert Met("kill", PodState.BINDING) in never
     # Nothing happens to a process that is not there.
-    assert Met("kill", State.DOWN) not in never
+    assert Met("kill", PodState.DOWN) not in never
     lines = shown(totals_of(met)).splitlines()
     (named,) = (line for line in lines if line.startswith("never met: kill:"))
-    assert State.BINDING in named
-    assert State.PERMIT not in named
+    assert PodState.BINDING in named
+    assert PodState.PERMIT not in named
 
 
 def test_nothing_is_named_when_all_was_met() -> None:

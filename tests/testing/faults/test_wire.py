@@ -11,7 +11,7 @@ from kubestow.api.node import Node
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.errors import ApiError, UnreachableError
 from kubestow.simulator.virtual_time import VirtualClock
-from kubestow.testing.faults.client import LOSS_UNNOTICED_S, SLOW_LIST_S, Hooks
+from kubestow.testing.faults.client import LOSS_UNNOTICED_S, SLOW_LIST_S, ClientHooks
 from kubestow.testing.faults.documents import node_document
 from kubestow.testing.faults.fault import Fault, FaultRates
 from kubestow.testing.faults.link import Link
@@ -35,7 +35,7 @@ class World:
         self.reports: list[tuple[str, str]] = []
         rng = np.random.default_rng(0)
         self.faults = FaultRates(rng, lambda fault, _: self.happened.append(fault))
-        hooks = Hooks(
+        hooks = ClientHooks(
             binding_sent=lambda pod, node_name: None,
             binding_confirmed=lambda pod, node_name: None,
             event_lost=self.lost.append,

@@ -2,7 +2,13 @@
 
 from typing import Any
 
-from kubestow.testing.mutation.reach import KnownTest, Record, forget, instrumented, ran_statements
+from kubestow.testing.mutation.reach import (
+    KnownTest,
+    ReachFile,
+    forget,
+    instrumented,
+    ran_statements,
+)
 
 SOURCE = '''"""Why."""
 
@@ -52,7 +58,7 @@ def test_tests_run_again_after_they_or_what_they_run_changed() -> None:
     ]
 
     def kept_after(*, source: str = "1", test: str = "1") -> list[str]:
-        record = Record(dict(sources), dict(test_files), {each.name: each for each in tests})
+        record = ReachFile(dict(sources), dict(test_files), {each.name: each for each in tests})
         now = {"tests/test_a.py": test, "tests/test_b.py": "1"}
         forget(record, sources | {"src/b.py": source}, now)
         assert sorted(record.test_files) == sorted(each.file for each in record.tests.values())

@@ -9,7 +9,7 @@ from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
 from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, override
 from kubestow.engine.evaluation import PlainEvaluation
-from kubestow.errors import BudgetSpentError
+from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.diagnosis import PASSED
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
@@ -59,7 +59,7 @@ class ReusingEvaluation:
         if not self._is_fresh:
             try:
                 self._kept.catch_up()
-            except BudgetSpentError:
+            except (BudgetSpentError, SetAsideError):
                 self._frame.has_failed = True  # As below, but asking again would take longer.
                 raise
             except BaseException as error:  # A fault in one plugin must not stop the scheduler.

@@ -22,7 +22,7 @@ from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.preparation import build_frame, build_record
 from kubestow.engine.equivalence.record import Record
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
-from kubestow.errors import BudgetSpentError
+from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.faults import fault_error
 from kubestow.framework.profile import Profile
@@ -40,6 +40,8 @@ _FRAME_NODE_BYTES: Final = 10
 _RECORD_NODE_BYTES: Final = 24
 _OBJECT_BYTES: Final = 16 << 10
 _KEPT_MIN: Final = 4
+# Nothing is kept for larger specs: compiled they take many times that, and any pod may have one.
+_LARGE_BYTES: Final = 64 << 10
 
 # An array operation costs as much as this many more rows.
 _OVERHEAD_ROWS: Final = 1024
@@ -87,6 +89,8 @@ class Records:
         """The cheapest way to evaluate this pod now."""
         self._current = None
         try:
+            if pod.shape.frame.size_bytes > _LARGE_BYTES:
+                return PlainEvaluation(profile, pod, self._snapshot)
             plan = self._plan(profile)
             key = profile.name, plan.frame_of(pod)
             account = self._account(self._frames, key, _FRAME_NODE_BYTES)
@@ -95,7 +99,7 @@ class Records:
             if frame is not None:
                 record = self._record(frame, (key, pod.shape.amounts), pod, account)
                 return ReusingEvaluation(frame, record, pod, plan.unconcerned(pod))
-        except BudgetSpentError:
+        except (BudgetSpentError, SetAsideError):
             raise  # Asking every plugin would only take longer.
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
             # It occurs again when every plugin is asked, which reports it; unless it is in a

@@ -8,7 +8,8 @@ ones; so what is cached on a device is forgotten together with it.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from kubestow.api.device import Device, ResourceSlice
 from kubestow.cache.objects import ObjectStore
@@ -24,7 +25,7 @@ K = TypeVar("K")
 class PublishedDevice:
     """One device, with what was computed for it."""
 
-    __slots__ = ("cel_value", "device", "id", "matches", "of", "pool", "reach")
+    __slots__ = ("cel_value", "costly_matches", "device", "id", "matches", "of", "pool", "reach")
 
     def __init__(self, device: Device, of: "PublishedSlice") -> None:
         self.device = device
@@ -33,9 +34,10 @@ class PublishedDevice:
         self.id: DeviceId = (*of.pool, device.name)
         # Only used with per-device node selection.
         self.reach = Reach(device.node_name, device.all_nodes, device.node_selector)
-        # These two belong to `selectors`, which limits how many expressions it keeps.
+        # These three belong to `selectors`, which limits how many expressions it keeps.
         self.cel_value: Value | CelError | None = None
         self.matches: dict[str, bool | Exception] = {}
+        self.costly_matches: dict[str, bool | Exception | Future[Any]] = {}
 
     def __str__(self) -> str:
         return "/".join(self.id)

@@ -2,16 +2,21 @@
 
 Compiling is expensive and expressions are few, so programs are kept. An answer depends on the
 expression and the device alone, so it is kept with the device, errors included.
+
+An expression may take a second, within the limit that upstream sets. Where the attempt can be set
+aside (`Waiter`), one that costs more than a small share of the limit is evaluated in a thread, and
+other pods are served meanwhile.
 """
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final, NoReturn, Protocol
 
 from kubestow.api.device import DeviceAttribute
 from kubestow.cel import CelError, CompileError, Environment, Program, Value
 from kubestow.cel.functions import metered, method
 from kubestow.cel.library.semvers import Semver, parse_semver
-from kubestow.cel.meter import CostMeter
+from kubestow.cel.meter import CostError, CostMeter
 from kubestow.cel.operators import contains
 from kubestow.cel.static_types import BOOL, DYN, QUANTITY, STRING, A, Type, list_of, map_of
 from kubestow.cel.values import CelList, CelMap, DefaultMap, equal, type_name
@@ -21,6 +26,10 @@ PROGRAMS_MAX: Final = 1024
 # Expressions whose answers are kept with each device; beyond it, all are evaluated again. Any claim
 # may have a different one.
 MATCHES_MAX: Final = 64
+# The same for expressions that cost more than `SHARE_AT_ONCE`. Each takes 10 ms or
+# more, and the next attempt needs all answers of the one before.
+COSTLY_MATCHES_MAX: Final = 1024
+SHARE_AT_ONCE: Final = 1 / 32
 INCLUDES_MAX: Final = 48  # values of a list that `includes` looks at, as upstream
 
 
@@ -55,28 +64,81 @@ class SelectorFailure(Exception):
     """An expression gave no answer for a device; the text has the stage and the reason."""
 
 
-def selects(expression: str, published: PublishedDevice) -> bool:
-    """Whether the expression is true for the device; raises SelectorFailure."""
+class Waiter(Protocol):
+    """What an attempt can do about work that takes long (`framework.attempt_timer`)."""
+
+    @property
+    def may_wait(self) -> bool: ...
+
+    def wait_for(self, awaited: "Future[Any]", /) -> NoReturn: ...
+
+
+def selects(expression: str, published: PublishedDevice, waiter: Waiter | None = None) -> bool:
+    """Whether the expression is true for the device; raises SelectorFailure.
+
+    With a waiter that may wait, an expensive expression raises what sets the attempt aside.
+    """
     matches = published.matches
     answer = matches.get(expression)
+    if answer is None and published.costly_matches:
+        answer = _costly_answer(expression, published, waiter)
     if answer is None:
+        answer = _evaluate_at_once(expression, published, waiter)
         if len(matches) >= MATCHES_MAX:
             matches.clear()
-        answer = matches[expression] = _evaluate(expression, published)
+        matches[expression] = answer
     if isinstance(answer, bool):
         return answer
     raise answer
 
 
-def _evaluate(expression: str, published: PublishedDevice) -> bool | SelectorFailure:
+def _costly_answer(
+    expression: str, published: PublishedDevice, waiter: Waiter | None
+) -> bool | Exception | None:
+    costly = published.costly_matches
+    answer = costly.get(expression)
+    if isinstance(answer, Future):
+        if not answer.done() and waiter is not None and waiter.may_wait:
+            waiter.wait_for(answer)
+        answer = costly[expression] = answer.result()
+    return answer
+
+
+def _evaluate_at_once(
+    expression: str, published: PublishedDevice, waiter: Waiter | None
+) -> bool | SelectorFailure:
+    if waiter is None or not waiter.may_wait:
+        return _evaluate(expression, published)
+    try:
+        return _evaluate(expression, published, SHARE_AT_ONCE)
+    except CostError:
+        if len(published.costly_matches) >= COSTLY_MATCHES_MAX:
+            published.costly_matches.clear()
+        future = _thread().submit(_evaluate, expression, published)
+        published.costly_matches[expression] = future
+        waiter.wait_for(future)
+
+
+def _evaluate(
+    expression: str, published: PublishedDevice, share: float = 1.0
+) -> bool | SelectorFailure:
+    """The answer; CostError if the share is below 1 and not enough."""
     program = _program(expression)
     if isinstance(program, CompileError):
         return SelectorFailure(f"CEL compile error: {program}")
     try:
-        result = program.evaluate({"device": cel_value(published)})
+        result = program.evaluate({"device": cel_value(published)}, share)
         return result if isinstance(result, bool) else _not_bool(result)
     except CelError as error:
+        if isinstance(error, CostError) and share < 1:
+            raise
         return SelectorFailure(f"CEL runtime error: {error}")
+
+
+@lru_cache(1)
+def _thread() -> ThreadPoolExecutor:
+    # One: more would share the same interpreter lock, and delay the scheduler more.
+    return ThreadPoolExecutor(1, thread_name_prefix="expressions")
 
 
 @lru_cache(PROGRAMS_MAX)

@@ -17,6 +17,7 @@ from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import nodes_of
+from kubestow.index.present import LabelKeys
 from kubestow.index.topology.domains import (
     EVERY_NODE,
     DomainColumn,
@@ -28,6 +29,7 @@ from kubestow.index.topology.ledger import PodLedger, Tally, TermLedger
 from kubestow.index.topology.measures import Measure
 
 _NO_NODE: Final = Node()
+_NO_KEY: Final = ""  # no label has this key
 
 # How many topology keys are kept; the least recently used is dropped with all its columns. Any pod
 # may name a key, and clusters use few.
@@ -42,6 +44,7 @@ class TopologyCounts(Follower):
         self._snapshot = snapshot
         # The Node objects as last read: many updates of a node change neither labels nor taints.
         self._nodes: list[Node] = list(snapshot.nodes)
+        self._label_keys = snapshot.derived(LabelKeys)
         self._keys: OrderedDict[str, TopologyKey] = OrderedDict()
         self._pods = PodLedger(_class_counts)
         self._live_pods = PodLedger(_live_class_counts)
@@ -59,6 +62,10 @@ class TopologyCounts(Follower):
         """The rows' domains of a topology key, as far as rows are eligible."""
         snapshot = self._snapshot
         topology = self._keys.get(key)
+        if topology is None and not self.has_key(key):
+            # All keys that no node has divide the nodes in the same way: into no domain.
+            key = _NO_KEY
+            topology = self._keys.get(key)
         if topology is None:
             topology = self._keys[key] = TopologyKey(key, snapshot.nodes)
             if len(self._keys) > KEYS_MAX:
@@ -69,6 +76,10 @@ class TopologyCounts(Follower):
         if eligibility is EVERY_NODE:
             return topology.every_node
         return topology.column(eligibility, nodes_of(snapshot))
+
+    def has_key(self, key: str) -> bool:
+        """Whether some node has the label."""
+        return key in self._label_keys.present()
 
     def pods(self, measure: Measure[PodClass]) -> Tally[PodClass]:
         """All pods that the measure counts, terminating ones too."""

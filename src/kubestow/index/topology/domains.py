@@ -30,6 +30,7 @@ from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.cache.change_log import Depends
 from kubestow.index.node_match import matches_required
 from kubestow.index.nodes import Nodes
+from kubestow.index.present import LabelKeys
 from kubestow.index.taint_match import untolerated
 
 # Not IdArray: NumPy would widen narrower numbers in every gather.
@@ -41,6 +42,9 @@ _FIRST_FREE: Final = 2
 
 # Per key. The least recently used is dropped; making one again costs a pass over the nodes.
 VARIANTS_MAX: Final = 128
+
+# The mask of an eligibility with more keys is not kept: the keys alone may take megabytes.
+KEYS_KEPT_MAX: Final = 256
 
 
 # The hash is kept: a pod may have thousands of keys, and looks up each of its constraints.
@@ -59,15 +63,18 @@ class Eligibility(msgspec.Struct, frozen=True, cache_hash=True):
 
     def admits(self, nodes: Nodes) -> BoolArray:
         """bool[node]: whether the node counts, in any domain. Read-only for the caller."""
-        # Kept: with many constraints on many keys each of them reads the same mask.
+        if len(self.keys) > KEYS_KEPT_MAX:
+            return self._admits(nodes)
+        # Kept: with several constraints on several keys each of them reads the same mask.
         return nodes.tracked(("eligible", self), Depends.NODE, self._admits)
 
     def _admits(self, nodes: Nodes) -> BoolArray:
+        present = nodes.snapshot.derived(LabelKeys).present()
+        if any(key not in present for key in self.keys):
+            return np.zeros(len(nodes), np.bool_)
         mask = np.ones(len(nodes), np.bool_)
         for key in self.keys:
             mask &= nodes.label_ids(key) != 0
-            if not mask.any():
-                return mask
         if not self.affinity.is_any:
             mask &= matches_required(nodes, self.affinity)
         if self.tolerations is not None:
@@ -233,7 +240,12 @@ class TopologyKey:
         if self._is_plain(eligibility):
             return self.every_node
         column = self._variants.get(eligibility)
-        if column is None:
+        if column is None and len(eligibility.keys) > KEYS_KEPT_MAX:
+            column = DomainColumn(
+                self._eligible(eligibility, nodes, self.every_node.ids), self._capacity
+            )
+            column.is_kept = False
+        elif column is None:
             ids = self._eligible(eligibility, nodes, self.every_node.ids)
             column = self._variants[eligibility] = DomainColumn(ids, self._capacity)
             if len(self._variants) > VARIANTS_MAX:

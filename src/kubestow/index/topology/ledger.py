@@ -25,6 +25,11 @@ T = TypeVar("T")
 
 # How many tallies a ledger keeps: making one again costs a pass over the rows.
 TALLIES_MAX: Final = 1024
+# And how many sets of pods their measures may have together: one pod may name thousands.
+SETS_MAX: Final = 16_384
+
+# A change that needs more weights than this drops all tallies: each is made again when it is read.
+WEIGHED_AT_ONCE_MAX: Final = 16_384
 
 # How many tallies a new one is compared with, to start from the counts of a similar one.
 SIMILAR_COMPARED: Final = 8
@@ -65,6 +70,7 @@ class Ledger(Generic[T]):
         self._holders: dict[T, dict[Page[T], None]] = {}
         self._tallies: OrderedDict[Measure[T], Tally[T]] = OrderedDict()
         self._tallies_of: dict[T, list[Tally[T]]] = {}
+        self._size = 0  # the sets of all measures
 
     def __contains__(self, item: T) -> bool:
         return item in self._holders
@@ -87,7 +93,10 @@ class Ledger(Generic[T]):
         if tally.weights:
             tally.rows = self._counted(tally, self._similar(tally))
         self._on_new_tally(tally)
-        if len(self._tallies) > TALLIES_MAX:
+        self._size += measure.size
+        while len(self._tallies) > TALLIES_MAX or (
+            self._size > SETS_MAX and len(self._tallies) > 1
+        ):
             self._drop_oldest()
         return tally
 
@@ -100,6 +109,11 @@ class Ledger(Generic[T]):
         if before == now:
             return
         page.amounts = dict(now)
+        new_count = sum(item not in self._holders for item in now)
+        if new_count * len(self._tallies) > WEIGHED_AT_ONCE_MAX:
+            # A pod with thousands of terms: cheaper to count again what is still read.
+            while self._tallies:
+                self._drop_oldest()
         for item, amount in now.items():
             change = amount - before.get(item, 0)
             if change:
@@ -241,7 +255,8 @@ class Ledger(Generic[T]):
         return rows
 
     def _drop_oldest(self) -> None:
-        _, tally = self._tallies.popitem(last=False)
+        measure, tally = self._tallies.popitem(last=False)
+        self._size -= measure.size
         for item in tally.weights:
             self._tallies_of[item].remove(tally)
         tally.detach()

@@ -12,6 +12,10 @@ import msgspec
 from kubestow.api.labels import Selector
 from kubestow.api.pod_info import AffinityTerm, PodClass
 from kubestow.cache.owned_terms import OwnedTerm
+from kubestow.index.topology.pod_sets import PodSet, WeightTable
+
+# Up to this many sets a pod is compared with each.
+SETS_BY_THEMSELVES_MAX: Final = 16
 
 T_contra = TypeVar("T_contra", contravariant=True)
 
@@ -19,43 +23,71 @@ T_contra = TypeVar("T_contra", contravariant=True)
 Anchor = tuple[str, str]
 
 
-class PodSet(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
-    """The pods of these namespaces (None: of any) that the selector matches."""
-
-    namespaces: frozenset[str] | None
-    selector: Selector
-
-    def has(self, pod_class: PodClass) -> bool:
-        return (
-            self.namespaces is None or pod_class.namespace in self.namespaces
-        ) and self.selector.matches(pod_class.labels)
-
-
-class InAll(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+class InAll:
     """Counts the pods that are in every one of the sets; without sets, none."""
 
-    sets: tuple[PodSet, ...]
+    __slots__ = ("_hash", "_table", "sets")
+
+    def __init__(self, sets: tuple[PodSet, ...]) -> None:
+        self.sets: Final = sets
+        self._hash = hash(sets)
+        self._table: WeightTable | None = None
 
     def weigh(self, pod_class: PodClass, /) -> int:
-        return int(bool(self.sets) and all(pods.has(pod_class) for pods in self.sets))
+        sets = self.sets
+        if len(sets) <= SETS_BY_THEMSELVES_MAX:
+            return int(bool(sets) and all(pods.has(pod_class) for pods in sets))
+        if self._table is None:
+            self._table = WeightTable((pods, 1) for pods in sets)
+        return int(self._table.weigh(pod_class) == len(sets))
+
+    @property
+    def size(self) -> int:
+        return len(self.sets)
 
     @property
     def anchor(self) -> Anchor | None:
         return next(filter(None, (anchor_of(pods.selector) for pods in self.sets)), None)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InAll) and self.sets == other.sets
 
-class WeightedSets(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class WeightedSets:
     """Counts each pod once for every set it is in, times the weight of the set."""
 
-    entries: tuple[tuple[PodSet, int], ...]
+    __slots__ = ("_hash", "_table", "entries")
+
+    def __init__(self, entries: tuple[tuple[PodSet, int], ...]) -> None:
+        self.entries: Final = entries
+        self._hash = hash(entries)
+        self._table: WeightTable | None = None
 
     def weigh(self, pod_class: PodClass, /) -> int:
-        return sum(weight for pods, weight in self.entries if pods.has(pod_class))
+        entries = self.entries
+        if len(entries) <= SETS_BY_THEMSELVES_MAX:
+            return sum(weight for pods, weight in entries if pods.has(pod_class))
+        if self._table is None:
+            self._table = WeightTable(entries)
+        return self._table.weigh(pod_class)
+
+    @property
+    def size(self) -> int:
+        return len(self.entries)
 
     @property
     def anchor(self) -> Anchor | None:
         anchors = {anchor_of(pods.selector) for pods, _ in self.entries}
         return anchors.pop() if len(anchors) == 1 else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WeightedSets) and self.entries == other.entries
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 NO_PODS: Final = InAll(())
@@ -69,6 +101,11 @@ class Measure(Protocol[T_contra]):
         ...
 
     def __hash__(self) -> int: ...
+
+    @property
+    def size(self) -> int:
+        """How many sets of pods it has."""
+        ...
 
 
 class Pull(NamedTuple):
@@ -102,6 +139,10 @@ class Exposure(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     selecting: frozenset[AffinityTerm]
     topology_key: str
     pull: Pull
+
+    @property
+    def size(self) -> int:
+        return len(self.selecting)
 
     def weigh(self, owned: OwnedTerm, /) -> int:
         if owned.term.topology_key != self.topology_key or owned.term not in self.selecting:

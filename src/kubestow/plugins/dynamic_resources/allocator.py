@@ -6,6 +6,7 @@ from typing import Final
 from kubestow.api.node import Node
 from kubestow.clock import Clock
 from kubestow.index.devices import KnownDevices
+from kubestow.index.devices.selectors import Waiter
 from kubestow.plugins.dynamic_resources.features import Features
 from kubestow.plugins.dynamic_resources.pools import PoolCache
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan
@@ -42,7 +43,7 @@ class DeviceAllocator:
         return 0 < self._timeout_s < TIMEOUT_S_MIN
 
     def allocate(
-        self, node: Node, plans: Sequence[ClaimPlan]
+        self, node: Node, plans: Sequence[ClaimPlan], waiter: Waiter | None = None
     ) -> tuple[ClaimAllocation, ...] | None:
         """The allocation of each claim on the node, None if there is none.
 
@@ -58,6 +59,7 @@ class DeviceAllocator:
             self._features,
             self._time_out if self.never_finishes else check_time,
             check_time,
+            waiter,
         ).run()
         if choices is not None:
             return tuple(

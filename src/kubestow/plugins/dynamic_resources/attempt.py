@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 from kubestow.api.device import AllocationResult, ResourceClaim
 from kubestow.api.node_selector import CompiledNodeSelector
+from kubestow.framework.attempt_timer import NO_TIMER, AttemptTimer, NoTimer
 from kubestow.framework.plugin import StatusCodes
 from kubestow.plugins.dynamic_resources.extended_resources import Mappings
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan
@@ -73,6 +74,7 @@ class Attempt:
         "selectors",
         "special",
         "special_uid",
+        "timer",
         "unallocated",
         "unavailable",
     )
@@ -95,6 +97,8 @@ class Attempt:
         self.demands: dict[tuple[str, ...], DeviceDemand] = {}
         # The search took too long on some node, which ends the attempt.
         self.has_timed_out = False
+        # Lets the attempt be interrupted: what is found out about nodes and devices is kept.
+        self.timer: AttemptTimer | NoTimer = NO_TIMER
         # Numbers of errors; rejections have fixed ones.
         self.codes = StatusCodes()
 

@@ -15,6 +15,7 @@ from kubestow.errors import PluginError
 from kubestow.index.devices.allocated import AllocatedDevices, Consumed
 from kubestow.index.devices.inventory import PublishedDevice
 from kubestow.index.devices.node_match import NodeSelectionError
+from kubestow.index.devices.selectors import Waiter
 from kubestow.plugins.dynamic_resources.constraints import ConstraintCheck
 from kubestow.plugins.dynamic_resources.consumable import Amounts, amounts_taken, is_enough
 from kubestow.plugins.dynamic_resources.counters import PoolCounters
@@ -45,10 +46,12 @@ class Fitness:
         reaches: Reaches,
         features: Features,
         check_time: Callable[[], None],
+        waiter: Waiter | None = None,
     ) -> None:
         self.allocated = allocated
         self.features = features
         self._check_time = check_time
+        self._waiter = waiter
         self._reaches = reaches
         self._by_plan: dict[RequestPlan, _Known] = {}
         self._by_profile: dict[Hashable, _Known] = {}
@@ -109,7 +112,7 @@ class Fitness:
     def _selects(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         if published.device.binding_conditions and not self.features.binding_conditions:
             return False
-        if not plan.selects(published, self._check_time):
+        if not plan.selects(published, self._check_time, self._waiter):
             return False
         try:
             return not published.of.per_device or self._reaches(published)

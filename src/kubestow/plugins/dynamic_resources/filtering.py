@@ -93,6 +93,7 @@ class DeviceFilter:
         if self._allocator.never_finishes:
             missing = slots.tolist()  # Every search times out, also where an answer is known.
         for slot in missing:
+            attempt.timer.may_interrupt()
             outcome = self._search(attempt, pod, self._known.slots.node(slot))
             if isinstance(outcome, Found):
                 claims = self._demand(attempt, pod, outcome.served).claims
@@ -125,7 +126,7 @@ class DeviceFilter:
             served = found
         try:
             demand = self._demand(attempt, pod, served)
-            allocations = self._allocator.allocate(node, demand.plans)
+            allocations = self._allocator.allocate(node, demand.plans, attempt.timer)
         except TimedOut:
             # Where no search ever finishes none takes long, and some end in other errors first.
             attempt.has_timed_out = not self._allocator.never_finishes

@@ -119,6 +119,7 @@ class DynamicResources:
         attempt: Attempt = state.read(self.name)
         if not attempt.claims:
             return None
+        attempt.timer = state.timer
         return self._filter.codes(attempt, pod.pod, nodes)
 
     def filter_status(self, state: CycleState, code: int) -> Status:

@@ -19,7 +19,7 @@ from kubestow.api.meta import object_ref
 from kubestow.api.quantity import Quantity
 from kubestow.errors import PluginError
 from kubestow.index.devices.inventory import PublishedDevice
-from kubestow.index.devices.selectors import SelectorFailure, selects
+from kubestow.index.devices.selectors import SelectorFailure, Waiter, selects
 
 FindClass = Callable[[str], DeviceClass | None]
 
@@ -98,15 +98,17 @@ class RequestPlan:
     def error(self, text: str) -> PluginError:
         return PluginError(f"claim {self.claim_name}, request {self.name}: {text}")
 
-    def selects(self, published: PublishedDevice, check_time: Callable[[], None]) -> bool:
+    def selects(
+        self, published: PublishedDevice, check_time: Callable[[], None], waiter: Waiter | None
+    ) -> bool:
         """Whether class and request both select the device; raises PluginError if one fails.
 
-        `check_time` is called before every expression: one may take half a second.
+        `check_time` is called before every expression: without a waiter one may take a second.
         """
         for place, expression in self.selectors:
             check_time()
             try:
-                if not selects(expression, published):
+                if not selects(expression, published, waiter):
                     return False
             except SelectorFailure as failure:
                 raise PluginError(f"{place}: {failure}") from failure

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubestow.index.devices.allocated import AllocatedDevices
+from kubestow.index.devices.selectors import Waiter
 from kubestow.plugins.dynamic_resources.draft import Fitness, Reaches
 from kubestow.plugins.dynamic_resources.features import Features
 from kubestow.plugins.dynamic_resources.pools import NodePools
@@ -38,13 +39,14 @@ class Search:
         features: Features,
         deadline: Deadline,
         check_time: Deadline | None = None,
+        waiter: Waiter | None = None,
     ) -> None:
         """`check_time` is for preparations, which end in other errors before the deadline counts;
-        without it, that is `deadline`."""
+        without it, that is `deadline`. `waiter` is for expensive expressions."""
         self.steps = 0
         self._claims = claims
         self._pools = pools
-        self._fitness = Fitness(allocated, reaches, features, check_time or deadline)
+        self._fitness = Fitness(allocated, reaches, features, check_time or deadline, waiter)
         self._deadline = deadline
 
     def run(self) -> Sequence[Choice] | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -11,10 +11,12 @@ from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.domains import ABSENT
+from kubestow.index.topology.domains import ABSENT, DomainColumn
 from kubestow.index.topology.measures import Exposure, Pull
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.inter_pod_affinity.terms import RequiredTerms
+
+K = TypeVar("K")
 
 FAR: Final = 1
 NEAR: Final = 2
@@ -30,8 +32,8 @@ _FORBIDS: Final = Pull(required_anti_affinity=1)
 class FilterState:
     """The three counts of an attempt, per topology key.
 
-    near       pods that match all affinity terms of the incoming pod, by key of these terms
-    apart      matches of its anti-affinity terms
+    near       pods that match all affinity terms of the incoming pod, by column of their keys
+    apart      matches of its anti-affinity terms, by key; without keys that no node has
     forbidden  anti-affinity terms of other pods that select it
     """
 
@@ -56,7 +58,7 @@ class FilterState:
     @property
     def is_idle(self) -> bool:
         """Whether no node can be excluded: neither by the pod's terms nor by those of others."""
-        return not self._near and not self._apart and not self._forbidden
+        return not self._near and not self._terms.apart and not self._forbidden
 
     def codes(self, nodes: Nodes) -> IntArray | None:
         """int64[node]: the first rule each node breaks; None if no node breaks any."""
@@ -79,9 +81,10 @@ class FilterState:
             for counts in self._near.values():
                 counts.add(row, amount)
         for key, measure in self._terms.apart:
-            amount = measure.weigh(pod_class) * sign
-            if amount:
-                self._apart[key].add(row, amount)
+            counts = self._apart.get(key)
+            amount = 0 if counts is None else measure.weigh(pod_class) * sign
+            if counts is not None and amount:
+                counts.add(row, amount)
         if other.has_required_anti_affinity:
             self._add_forbidden(other, row, sign)
 
@@ -126,17 +129,20 @@ class FilterState:
             self._forbidden[key].add(row, sign)
 
 
-def _near_counts(terms: RequiredTerms, counts: TopologyCounts) -> dict[str, DomainCounts]:
+def _near_counts(terms: RequiredTerms, counts: TopologyCounts) -> dict[DomainColumn, DomainCounts]:
     if not terms.near_keys:
         return {}
     tally = counts.pods(terms.near)
-    columns = {key: counts.column(key) for key in terms.near_keys}
-    return {key: DomainCounts(tally.sums(column).values, column) for key, column in columns.items()}
+    # Keys that no node has share their column.
+    columns = dict.fromkeys(map(counts.column, terms.near_keys))
+    return {column: DomainCounts(tally.sums(column).values, column) for column in columns}
 
 
 def _apart_counts(terms: RequiredTerms, counts: TopologyCounts) -> dict[str, DomainCounts]:
     apart: dict[str, DomainCounts] = {}
     for key, measure in terms.apart:
+        if not counts.has_key(key):
+            continue  # No node is in a domain of it.
         column = counts.column(key)
         apart[key] = DomainCounts(counts.pods(measure).sums(column).values, column)
     return apart
@@ -151,6 +157,8 @@ def _forbidden_counts(
     if not selecting:
         return forbidden
     for key in terms.topology_keys("RequiredAntiAffinity"):
+        if not counts.has_key(key):
+            continue
         tally = terms.tally(Exposure(selecting, key, _FORBIDS))
         if tally.weights:
             column = counts.column(key)
@@ -171,5 +179,5 @@ def _any(masks: Iterable[BoolArray]) -> BoolArray:
     return reduce(np.logical_or, masks)
 
 
-def _clones(counts: dict[str, DomainCounts]) -> dict[str, DomainCounts]:
+def _clones(counts: dict[K, DomainCounts]) -> dict[K, DomainCounts]:
     return {key: domain_counts.clone() for key, domain_counts in counts.items()}

@@ -55,6 +55,8 @@ class ExistingTerms:
         if not selecting:
             return
         for key in terms.topology_keys(*_SCORING_KINDS):
+            if not counts.has_key(key):
+                continue
             hits = terms.tally(Exposure(selecting, key, self._hits))
             if not hits.weights:
                 continue
@@ -77,6 +79,8 @@ def domain_scores(
     """
     scores: list[DomainScores] = []
     for key, pull, hits in preferred:
+        if not counts.has_key(key):
+            continue  # No node is in a domain of it.
         column = counts.column(key)
         if counts.pods(hits).sums(column).total:
             scores.append(DomainScores(column, counts.pods(pull).sums(column).values))

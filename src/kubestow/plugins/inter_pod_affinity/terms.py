@@ -14,8 +14,9 @@ from kubestow.api.workload import Namespace
 from kubestow.cache.objects import ObjectStore
 from kubestow.index.topology.measures import InAll, PodSet, WeightedSets
 
-# Enough for the terms of all controllers with pods in the queue; beyond it, all are dropped.
-RESOLVED_MAX: Final = 4096
+# How many terms are kept: enough for all controllers with pods in the queue; beyond it, all are
+# dropped.
+RESOLVED_MAX: Final = 16_384
 
 
 class RequiredTerms(NamedTuple):
@@ -48,6 +49,7 @@ class TermResolver:
     def __init__(self, namespaces: ObjectStore[Namespace]) -> None:
         self._namespaces = namespaces
         self._version = -1
+        self._term_count = 0
         self._names: dict[Selector, frozenset[str]] = {}
         self._required: dict[tuple[tuple[AffinityTerm, ...], ...], RequiredTerms] = {}
         self._preferred: dict[
@@ -60,6 +62,7 @@ class TermResolver:
         resolved = self._required.get(key)
         if resolved is None:
             near, apart = key
+            self._term_count += 1 + len(near) + len(apart)
             resolved = self._required[key] = RequiredTerms(
                 near=InAll(tuple(self._pods(term) for term in near)),
                 near_keys=tuple(dict.fromkeys(term.topology_key for term in near)),
@@ -73,6 +76,7 @@ class TermResolver:
         resolved = self._preferred.get(key)
         if resolved is None:
             near, apart = key
+            self._term_count += 1 + len(near) + len(apart)
             weighted = [
                 *((entry.term, entry.weight) for entry in near),
                 *((entry.term, -entry.weight) for entry in apart),
@@ -109,9 +113,10 @@ class TermResolver:
         return names
 
     def _forget_outdated(self) -> None:
-        is_full = len(self._required) + len(self._preferred) > RESOLVED_MAX
+        is_full = self._term_count > RESOLVED_MAX
         if self._version != self._namespaces.version or is_full:
             self._version = self._namespaces.version
+            self._term_count = 0
             self._names.clear()
             self._required.clear()
             self._preferred.clear()

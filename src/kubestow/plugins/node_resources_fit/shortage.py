@@ -96,8 +96,16 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
         codes = is_full * np.int64(TOO_MANY_PODS)
     if len(request.demands) > len(request.scalars):
         codes = _add_basic_shortages(codes, request.basic, nodes)
+    lacking = 0
     for demand in request.scalars:
-        codes = _add_shortage(codes, demand, nodes)
+        column = nodes.resource_column(demand.name)
+        if column is not None:
+            codes = _add_shortage(codes, demand, column, nodes)
+        elif not demand.by_devices and demand.amount > 0:
+            # No node and no pod has it: it is short on every node, whatever is evicted.
+            lacking |= 1 << demand.bit | UNRESOLVABLE
+    if lacking:
+        codes = np.full(len(nodes), lacking, np.int64) if codes is None else codes | lacking
     return codes
 
 
@@ -143,14 +151,11 @@ def _add_basic_shortages(codes: IntArray | None, basic: IntArray, nodes: Nodes) 
     return codes
 
 
-def _add_shortage(codes: IntArray | None, demand: Demand, nodes: Nodes) -> IntArray | None:
-    column = nodes.resource_column(demand.name)
-    if column is None:  # No node and no pod has it.
-        allocatable = free = np.zeros(len(nodes), np.int64)
-    else:
-        allocatable = nodes.allocatable(column)
-        free = allocatable - nodes.requested(column)
-    is_short: BoolArray = free < demand.amount
+def _add_shortage(
+    codes: IntArray | None, demand: Demand, column: int, nodes: Nodes
+) -> IntArray | None:
+    allocatable = nodes.allocatable(column)
+    is_short: BoolArray = allocatable - nodes.requested(column) < demand.amount
     if demand.by_devices:
         is_short &= allocatable != 0
     if not is_short.any():

@@ -1,6 +1,6 @@
 """Which nodes would make the spread of pods too uneven (spec 06 §6.3.5, §6.3.6)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -109,9 +109,20 @@ def filter_state(
         pod, topology_keys(constraints), comparison_operators=comparison_operators
     )
     return FilterState(
-        (_hard_constraint(pod, constraint, eligibilities, counts) for constraint in constraints),
+        (
+            _hard_constraint(pod, constraint, eligibilities, counts)
+            for constraint in _decisive(constraints, counts)
+        ),
         pod.namespace,
     )
+
+
+def _decisive(constraints: Sequence[Constraint], counts: TopologyCounts) -> Iterator[Constraint]:
+    """The constraints up to the first on a key that no node has: it fails on every node."""
+    for constraint in constraints:
+        yield constraint
+        if not counts.has_key(constraint.topology_key):
+            return
 
 
 def _hard_constraint(

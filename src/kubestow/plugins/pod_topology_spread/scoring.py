@@ -63,7 +63,8 @@ def score_state(
 ) -> ScoreState:
     """`nodes` are the feasible ones: sizes come from them, counts from all nodes."""
     names = topology_keys(constraints)
-    keys = tuple(counts.column(name) for name in names) if requires_all_keys else ()
+    # Keys that no node has share their column.
+    keys = tuple(dict.fromkeys(map(counts.column, names))) if requires_all_keys else ()
     ignored = _lacking(keys, nodes.rows)
     preparer = _Preparer(
         pod,
@@ -73,14 +74,23 @@ def score_state(
         ignored=ignored,
         comparison_operators=comparison_operators,
     )
-    return ScoreState(tuple(map(preparer.prepare, constraints)), keys, nodes.rows, ignored)
+    # On a key that no node has, a constraint costs nothing anywhere.
+    prepared = tuple(
+        preparer.prepare(constraint)
+        for constraint in constraints
+        if counts.has_key(constraint.topology_key)
+    )
+    return ScoreState(prepared, keys, nodes.rows, ignored)
 
 
 def raw_scores(state: ScoreState, nodes: Nodes) -> IntArray:
     """int64[node]: the higher, the more uneven; 0 for ignored nodes."""
     rows = nodes.rows
     # Summed in the order of the constraints: doubles have another sum in another order.
-    scores = _rounded(reduce(np.add, (_costs_at(each, rows) for each in state.constraints)))
+    if state.constraints:
+        scores = _rounded(reduce(np.add, (_costs_at(each, rows) for each in state.constraints)))
+    else:
+        scores = np.zeros(len(nodes), np.int64)
     ignored = state.ignored if rows is state.rows else _lacking(state.keys, rows)
     if ignored is not None:
         scores[ignored] = 0

@@ -25,7 +25,7 @@ SLOW_LIST_S: Final = 12.0
 LOSS_UNNOTICED_S: Final = 20.0
 
 
-class Hooks(NamedTuple):
+class ClientHooks(NamedTuple):
     """What is called when the client sends a binding, when the server has confirmed it, when an
     event was lost that is about this node, and when an invariant of requests does not hold."""
 
@@ -100,7 +100,12 @@ class FaultyClient(MemoryClient):
     """A client whose requests go over a link."""
 
     def __init__(
-        self, cluster: MemoryCluster, link: Link, hooks: Hooks, *, timeout_s: float | None = None
+        self,
+        cluster: MemoryCluster,
+        link: Link,
+        hooks: ClientHooks,
+        *,
+        timeout_s: float | None = None,
     ) -> None:
         super().__init__(cluster)
         self._link = link

@@ -26,7 +26,7 @@ from kubestow.testing.faults.fault import (
 from kubestow.testing.faults.link import Link
 
 
-class State(StrEnum):
+class PodState(StrEnum):
     """What a replica is doing, or what a pod is waiting for."""
 
     DOWN = "no process"
@@ -48,77 +48,83 @@ class Met(NamedTuple):
     """A fault, or an action of a plan, by its name, and the state that it met."""
 
     fault: str
-    state: State | Point
+    state: PodState | Point
 
 
 _STEPS: Final = (
-    State.IN_CYCLE,
-    State.ASSUMED,
-    State.PERMIT,
-    State.PRE_BIND,
-    State.BINDING,
+    PodState.IN_CYCLE,
+    PodState.ASSUMED,
+    PodState.PERMIT,
+    PodState.PRE_BIND,
+    PodState.BINDING,
 )
-_LEADING: Final = (State.RELISTING, State.IDLE, State.QUEUED, State.PARKED, *_STEPS)
-_RUNNING: Final = (State.STARTING, State.STANDBY, *_LEADING)
-_OF_PODS: Final = (State.QUEUED, State.PARKED, *_STEPS, State.BOUND)
+_LEADING: Final = (PodState.RELISTING, PodState.IDLE, PodState.QUEUED, PodState.PARKED, *_STEPS)
+_RUNNING: Final = (PodState.STARTING, PodState.STANDBY, *_LEADING)
+_OF_PODS: Final = (PodState.QUEUED, PodState.PARKED, *_STEPS, PodState.BOUND)
 
 # What can happen to a replica, a pod and a node, besides faults.
 PROCESS_ACTIONS: Final = ("kill", "pause", "cut_off", "move_clock")
 POD_ACTIONS: Final = ("delete_pod", "bind_elsewhere", "delete_node")
 
 
-def _possible() -> dict[str, tuple[State | Point, ...]]:
-    possible: dict[str, tuple[State | Point, ...]] = {}
+def _possible() -> dict[str, tuple[PodState | Point, ...]]:
+    possible: dict[str, tuple[PodState | Point, ...]] = {}
     for fault in (*REQUEST_FAULTS, *WATCH_FAULTS):
         possible[fault.name] = _RUNNING
     for fault in EXTENDER_FAULTS:
-        possible[fault.name] = (State.RELISTING, State.QUEUED, State.PARKED, *_STEPS)
+        possible[fault.name] = (PodState.RELISTING, PodState.QUEUED, PodState.PARKED, *_STEPS)
     for fault in PROVISION_FAULTS:
         possible[fault.name] = _LEADING
     possible |= dict.fromkeys(PROCESS_ACTIONS, _RUNNING)
     possible |= dict.fromkeys(POD_ACTIONS, _OF_PODS)
     # Pods that are being placed on it, or were.
-    possible["delete_node"] = (*_STEPS[1:], State.BOUND)
+    possible["delete_node"] = (*_STEPS[1:], PodState.BOUND)
     possible |= {fault.name: tuple(Point) for fault in PLUGIN_FAULTS}
     return possible
 
 
 # Fault → the states in which it can happen.
-POSSIBLE: Final[Mapping[str, tuple[State | Point, ...]]] = _possible()
+POSSIBLE: Final[Mapping[str, tuple[PodState | Point, ...]]] = _possible()
 
 
 def _important() -> tuple[Met, ...]:
-    anytime = (State.STANDBY, State.QUEUED, State.PARKED, State.ASSUMED, State.BINDING)
-    wanted: dict[str, tuple[State | Point, ...]] = {
-        "BUSY": (*anytime, State.STARTING, State.PERMIT, State.PRE_BIND),
-        "RETRY_AFTER": (State.STANDBY, State.QUEUED),
-        "ERROR": (*anytime, State.STARTING, State.PERMIT, State.PRE_BIND),
-        "CONFLICT": (State.QUEUED, State.ASSUMED, State.BINDING),
-        "DROPPED": (*anytime, State.STARTING),
-        "ANSWER_LOST": (State.QUEUED, State.ASSUMED, State.BINDING),
-        "TRUNCATED": (State.STANDBY, State.QUEUED, State.ASSUMED),
-        "SLOW": (*anytime, State.PERMIT, State.PRE_BIND),
-        "SLOW_LIST": (State.STARTING,),
-        "WATCH_CLOSED": (State.STANDBY, State.QUEUED, State.ASSUMED),
-        "WATCH_CUT": (State.STANDBY, State.QUEUED, State.ASSUMED),
-        "WATCH_GONE": (State.STANDBY, State.QUEUED, State.ASSUMED),
+    anytime = (
+        PodState.STANDBY,
+        PodState.QUEUED,
+        PodState.PARKED,
+        PodState.ASSUMED,
+        PodState.BINDING,
+    )
+    wanted: dict[str, tuple[PodState | Point, ...]] = {
+        "BUSY": (*anytime, PodState.STARTING, PodState.PERMIT, PodState.PRE_BIND),
+        "RETRY_AFTER": (PodState.STANDBY, PodState.QUEUED),
+        "ERROR": (*anytime, PodState.STARTING, PodState.PERMIT, PodState.PRE_BIND),
+        "CONFLICT": (PodState.QUEUED, PodState.ASSUMED, PodState.BINDING),
+        "DROPPED": (*anytime, PodState.STARTING),
+        "ANSWER_LOST": (PodState.QUEUED, PodState.ASSUMED, PodState.BINDING),
+        "TRUNCATED": (PodState.STANDBY, PodState.QUEUED, PodState.ASSUMED),
+        "SLOW": (*anytime, PodState.PERMIT, PodState.PRE_BIND),
+        "SLOW_LIST": (PodState.STARTING,),
+        "WATCH_CLOSED": (PodState.STANDBY, PodState.QUEUED, PodState.ASSUMED),
+        "WATCH_CUT": (PodState.STANDBY, PodState.QUEUED, PodState.ASSUMED),
+        "WATCH_GONE": (PodState.STANDBY, PodState.QUEUED, PodState.ASSUMED),
         "WATCH_DELAYED": anytime,
-        "WATCH_REPEATED": (State.STANDBY, State.QUEUED, State.ASSUMED),
-        "WATCH_LOST": (State.STANDBY, State.QUEUED, State.ASSUMED),
-        "EXTENDER_SLOW": (State.QUEUED, State.ASSUMED),
-        "EXTENDER_SILENT": (State.QUEUED,),
-        "EXTENDER_ERROR": (State.QUEUED,),
-        "EXTENDER_JUNK": (State.QUEUED,),
-        "PROVISION_LATE": (State.PRE_BIND, State.IDLE),
-        "PROVISION_FAILS": (State.PRE_BIND,),
-        "PROVISION_ELSEWHERE": (State.PRE_BIND,),
-        "kill": (State.STANDBY, State.QUEUED, *_STEPS[1:]),
-        "pause": (State.STANDBY, State.QUEUED, *_STEPS[1:]),
-        "cut_off": (State.STANDBY, State.QUEUED, *_STEPS[1:]),
-        "move_clock": (State.STANDBY,),
-        "delete_pod": (State.QUEUED, State.PARKED, *_STEPS[1:], State.BOUND),
-        "bind_elsewhere": (State.QUEUED, State.PARKED, *_STEPS[1:]),
-        "delete_node": (*_STEPS[1:], State.BOUND),
+        "WATCH_REPEATED": (PodState.STANDBY, PodState.QUEUED, PodState.ASSUMED),
+        "WATCH_LOST": (PodState.STANDBY, PodState.QUEUED, PodState.ASSUMED),
+        "EXTENDER_SLOW": (PodState.QUEUED, PodState.ASSUMED),
+        "EXTENDER_SILENT": (PodState.QUEUED,),
+        "EXTENDER_ERROR": (PodState.QUEUED,),
+        "EXTENDER_JUNK": (PodState.QUEUED,),
+        "PROVISION_LATE": (PodState.PRE_BIND, PodState.IDLE),
+        "PROVISION_FAILS": (PodState.PRE_BIND,),
+        "PROVISION_ELSEWHERE": (PodState.PRE_BIND,),
+        "kill": (PodState.STANDBY, PodState.QUEUED, *_STEPS[1:]),
+        "pause": (PodState.STANDBY, PodState.QUEUED, *_STEPS[1:]),
+        "cut_off": (PodState.STANDBY, PodState.QUEUED, *_STEPS[1:]),
+        "move_clock": (PodState.STANDBY,),
+        "delete_pod": (PodState.QUEUED, PodState.PARKED, *_STEPS[1:], PodState.BOUND),
+        "bind_elsewhere": (PodState.QUEUED, PodState.PARKED, *_STEPS[1:]),
+        "delete_node": (*_STEPS[1:], PodState.BOUND),
         "PLUGIN_RAISES": tuple(Point),
         "PLUGIN_JUNK": tuple(Point),
     }
@@ -135,46 +141,46 @@ def never_met(met: Counter[Met]) -> list[Met]:
     return [pair for pair in pairs if not met[pair]]
 
 
-def replica_states(process: SchedulerProcess | None, link: Link) -> set[State]:
+def replica_states(process: SchedulerProcess | None, link: Link) -> set[PodState]:
     """What a replica is doing now."""
     if process is None:
-        return {State.DOWN}
+        return {PodState.DOWN}
     if not process.has_synced:
-        return {State.STARTING}
-    states: set[State] = set()
+        return {PodState.STARTING}
+    states: set[PodState] = set()
     if any(informer.is_listing for informer in process.watcher.informers):
-        states.add(State.RELISTING)
+        states.add(PodState.RELISTING)
     if not process.is_active:
-        return states | {State.STANDBY}
+        return states | {PodState.STANDBY}
     scheduler = process.scheduler
     queue = scheduler.queue.statistics()
     is_cycling = scheduler.cycles is not None and not scheduler.cycles.are_idle.is_set()
     busy = (
-        (State.QUEUED, queue.active or queue.backoff or queue.error_backoff),
-        (State.IN_CYCLE, is_cycling),
-        (State.ASSUMED, scheduler.cache.statistics().assumed_pods),
-        (State.PERMIT, any(True for _ in scheduler.waiting_pods)),
-        (State.PRE_BIND, scheduler.binder.in_pre_bind),
-        (State.BINDING, link.binding),
+        (PodState.QUEUED, queue.active or queue.backoff or queue.error_backoff),
+        (PodState.IN_CYCLE, is_cycling),
+        (PodState.ASSUMED, scheduler.cache.statistics().assumed_pods),
+        (PodState.PERMIT, any(True for _ in scheduler.waiting_pods)),
+        (PodState.PRE_BIND, scheduler.binder.in_pre_bind),
+        (PodState.BINDING, link.binding),
     )
-    doing = {state for state, is_so in busy if is_so} or {State.IDLE}
+    doing = {state for state, is_so in busy if is_so} or {PodState.IDLE}
     if queue.unschedulable or queue.gated:
-        doing.add(State.PARKED)
+        doing.add(PodState.PARKED)
     return states | doing
 
 
 _OF_PLACES: Final = {
-    Place.ACTIVE: State.QUEUED,
-    Place.BACKOFF: State.QUEUED,
-    Place.ERROR_BACKOFF: State.QUEUED,
-    Place.UNSCHEDULABLE: State.PARKED,
-    Place.GATED: State.PARKED,
+    Place.ACTIVE: PodState.QUEUED,
+    Place.BACKOFF: PodState.QUEUED,
+    Place.ERROR_BACKOFF: PodState.QUEUED,
+    Place.UNSCHEDULABLE: PodState.PARKED,
+    Place.GATED: PodState.PARKED,
 }
 
 
-def pod_states(process: SchedulerProcess, link: Link, pods: Iterable[Pod]) -> set[State]:
+def pod_states(process: SchedulerProcess, link: Link, pods: Iterable[Pod]) -> set[PodState]:
     """Where these pods are, at the scheduler that leads."""
-    states: set[State] = set()
+    states: set[PodState] = set()
     scheduler = process.scheduler
     assert isinstance(scheduler.queue, SchedulingQueue)
     for pod in pods:
@@ -184,17 +190,17 @@ def pod_states(process: SchedulerProcess, link: Link, pods: Iterable[Pod]) -> se
         if place in _OF_PLACES:
             states.add(_OF_PLACES[place])
         elif place is Place.IN_FLIGHT and not is_assumed:
-            states.add(State.IN_CYCLE)
+            states.add(PodState.IN_CYCLE)
         if is_assumed:
-            states.add(State.ASSUMED)
+            states.add(PodState.ASSUMED)
         elif pod.spec.node_name:
-            states.add(State.BOUND)
+            states.add(PodState.BOUND)
         if scheduler.waiting_pods.get(uid) is not None:
-            states.add(State.PERMIT)
+            states.add(PodState.PERMIT)
         if uid in scheduler.binder.in_pre_bind:
-            states.add(State.PRE_BIND)
+            states.add(PodState.PRE_BIND)
         if uid in link.binding:
-            states.add(State.BINDING)
+            states.add(PodState.BINDING)
     return states
 
 

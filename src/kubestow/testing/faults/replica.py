@@ -17,7 +17,7 @@ from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.run import SchedulerProcess
 from kubestow.simulator.virtual_time import VirtualClock
-from kubestow.testing.faults.client import FaultyClient, Hooks
+from kubestow.testing.faults.client import ClientHooks, FaultyClient
 from kubestow.testing.faults.extender import SimulatedExtender, extender_config
 from kubestow.testing.faults.link import Link
 from kubestow.testing.faults.moments import Surroundings
@@ -82,7 +82,7 @@ class Replica:
         self._options = _options(setup)
         self._around = around
         self._rng = around.faults.rng
-        self._hooks = Hooks(
+        self._hooks = ClientHooks(
             partial(events.binding_sent, self),
             partial(events.binding_confirmed, self),
             events.event_lost,

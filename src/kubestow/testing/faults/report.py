@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kubestow.api.meta import JsonObject
-from kubestow.testing.faults.coverage import POSSIBLE, Met, State, never_met
+from kubestow.testing.faults.coverage import POSSIBLE, Met, PodState, never_met
 from kubestow.testing.faults.fault import Point
 from kubestow.testing.faults.invariants import Broken
 from kubestow.testing.faults.simulation import Outcome
@@ -58,7 +58,7 @@ def print_coverage(totals: Totals, console: Console) -> None:
     """Which faults met which states; 0 was possible, a dot is not."""
     of_points = {fault for fault, states in POSSIBLE.items() if Point.FILTER in states}
     of_states = [fault for fault in POSSIBLE if fault not in of_points]
-    states = [state for state in State if any(state in POSSIBLE[fault] for fault in of_states)]
+    states = [state for state in PodState if any(state in POSSIBLE[fault] for fault in of_states)]
     console.print(_matrix("faults met states", totals.met, of_states, states))
     console.print(_matrix("faults at extension points", totals.met, sorted(of_points), list(Point)))
     never: dict[str, list[str]] = {}
@@ -71,7 +71,7 @@ def print_coverage(totals: Totals, console: Console) -> None:
 
 
 def _matrix(
-    title: str, met: Counter[Met], faults: Iterable[str], states: Sequence[State | Point]
+    title: str, met: Counter[Met], faults: Iterable[str], states: Sequence[PodState | Point]
 ) -> Table:
     table = Table("fault", *(str(state) for state in states), title=title, padding=(0, 0))
     for fault in faults:

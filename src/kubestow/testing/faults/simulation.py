@@ -17,7 +17,13 @@ from kubestow.engine.decision import Decision
 from kubestow.errors import ApiError
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.virtual_time import VirtualClock
-from kubestow.testing.faults.coverage import PROCESS_ACTIONS, Met, State, pod_states, replica_states
+from kubestow.testing.faults.coverage import (
+    PROCESS_ACTIONS,
+    Met,
+    PodState,
+    pod_states,
+    replica_states,
+)
 from kubestow.testing.faults.documents import (
     claim_document,
     class_document,
@@ -324,7 +330,7 @@ class FaultSimulation:
         if leader is not None and leader.process is not None:
             self._note(what, pod_states(leader.process, leader.link, pods))
 
-    def _note(self, what: str, states: Iterable[State]) -> None:
+    def _note(self, what: str, states: Iterable[PodState]) -> None:
         self._met.update(Met(what, state) for state in states)
 
     def _leader(self) -> Replica | None:

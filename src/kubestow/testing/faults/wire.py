@@ -31,7 +31,7 @@ from kubestow.testing.faults.client import (
     LOSS_UNNOTICED_S,
     SLOW_LIST_PAGES,
     SLOW_LIST_S,
-    Hooks,
+    ClientHooks,
 )
 from kubestow.testing.faults.fault import Fault
 from kubestow.testing.faults.link import Link
@@ -73,7 +73,7 @@ class WireClient(HttpClient):
 class Wire:
     """The connections of one client."""
 
-    def __init__(self, server: WireServer, link: Link, hooks: Hooks) -> None:
+    def __init__(self, server: WireServer, link: Link, hooks: ClientHooks) -> None:
         self.server: Final = server
         self.link: Final = link
         self.hooks: Final = hooks

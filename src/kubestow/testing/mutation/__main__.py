@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from kubestow.testing.mutation.copies import copied_tree
 from kubestow.testing.mutation.reach import load_reach
 from kubestow.testing.mutation.sites import PACKAGE, Site, compiles, sites_of
-from kubestow.testing.mutation.trial import STAGE_S_MAX, Bench, Trial
+from kubestow.testing.mutation.trial import STAGE_LIMIT_S, Trial, TrialRunner
 
 PACKAGES: Final = ("api", "queue", "cache", "engine", "framework", "plugins", "cel", "index")
 FOUND_SHARE_MIN: Final = 0.9
@@ -47,7 +47,7 @@ def main() -> int:
         )
         trials: list[Trial] = []
         # Ended by hand, it reports what there is.
-        with copied_tree(root) as copy, Bench(copy) as bench, suppress(KeyboardInterrupt):
+        with copied_tree(root) as copy, TrialRunner(copy) as bench, suppress(KeyboardInterrupt):
             bench.check(reach)
             for site in sample:
                 progress.update(task, description=f"{site.path}:{site.line}")
@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         "--packages", default=",".join(PACKAGES), help=f"which are changed ({','.join(PACKAGES)})"
     )
     parser.add_argument(
-        "--limit", type=float, default=STAGE_S_MAX, help="seconds of tests of each step (60)"
+        "--limit", type=float, default=STAGE_LIMIT_S, help="seconds of tests of each step (60)"
     )
     return parser
 

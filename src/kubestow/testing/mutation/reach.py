@@ -49,7 +49,7 @@ class KnownTest(NamedTuple):
         return self.name.partition("::")[0]
 
 
-class Record(msgspec.Struct):
+class ReachFile(msgspec.Struct):
     """What is kept. A digest is that of a file at the time its tests ran."""
 
     sources: dict[str, str] = {}
@@ -57,7 +57,7 @@ class Record(msgspec.Struct):
     tests: dict[str, KnownTest] = {}
 
 
-class Reach:
+class TestReach:
     """Answers which tests run a statement."""
 
     def __init__(self, tests: list[KnownTest]) -> None:
@@ -89,13 +89,13 @@ class Reach:
 
 def load_reach(
     root: Path, packages: tuple[str, ...], kept: Path, progress: Callable[[str], None]
-) -> Reach:
+) -> TestReach:
     """Read what is kept of the tests, and run those that changed or whose sources did."""
     sources = {_name(root, path): _digest(path) for path in _sources(root, packages)}
     test_files = {_name(root, path): _digest(path) for path in _test_files(root)}
-    record = Record()
+    record = ReachFile()
     if kept.exists():
-        record = msgspec.json.decode(kept.read_bytes(), type=Record)
+        record = msgspec.json.decode(kept.read_bytes(), type=ReachFile)
     forget(record, sources, test_files)
     record.sources = sources
     stale = [name for name in test_files if name not in record.test_files]
@@ -108,10 +108,10 @@ def load_reach(
                 record.tests |= _recorded(copy, members, statements)
                 record.test_files |= {name: test_files[name] for name in members}
                 kept.write_bytes(msgspec.json.encode(record))
-    return Reach(list(record.tests.values()))
+    return TestReach(list(record.tests.values()))
 
 
-def forget(record: Record, sources: dict[str, str], test_files: dict[str, str]) -> None:
+def forget(record: ReachFile, sources: dict[str, str], test_files: dict[str, str]) -> None:
     """Drop the tests of files that changed or are gone, or that ran a source that did."""
     changed = {name for name, digest in record.sources.items() if sources.get(name) != digest}
     stale = {name for name, digest in record.test_files.items() if test_files.get(name) != digest}

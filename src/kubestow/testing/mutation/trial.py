@@ -20,10 +20,10 @@ import pytest
 
 from kubestow.testing.mutation.chooser import TESTS_VARIABLE
 from kubestow.testing.mutation.copies import searched
-from kubestow.testing.mutation.reach import KnownTest, Reach
+from kubestow.testing.mutation.reach import KnownTest, TestReach
 from kubestow.testing.mutation.sites import PACKAGE, Site
 
-STAGE_S_MAX: Final = 60.0  # of tests that run for one change, by the time they took before
+STAGE_LIMIT_S: Final = 60.0  # of tests that run for one change, by the time they took before
 _START_S: Final = 40  # processor time for imports and collection, generously
 _SLOWER: Final = 4  # a changed program may take longer without being endless
 _WALL: Final = 6  # real time for each second of processor time
@@ -44,7 +44,7 @@ class Trial(NamedTuple):
     test_count: int  # tests that could have run
 
 
-class Bench:
+class TrialRunner:
     """A copy of the repository in which changes are tried, one at a time."""
 
     def __init__(self, copy: Path) -> None:
@@ -58,24 +58,26 @@ class Bench:
             text=True,
         )
 
-    def __enter__(self) -> "Bench":
+    def __enter__(self) -> "TrialRunner":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._starter.communicate()
 
-    def check(self, reach: Reach) -> None:
+    def check(self, reach: TestReach) -> None:
         """Raises RuntimeError if a test fails although nothing is changed."""
         shortest = min(reach.all_tests(), key=lambda test: test.seconds)
         if failure := self._first_failure([shortest]):
             output = (self._copy / "output.txt").read_text(errors="replace")
             raise RuntimeError(f"unchanged sources: {shortest.name} failed: {failure}\n{output}")
 
-    def run_trial(self, site: Site, reach: Reach, stage_s_max: float = STAGE_S_MAX) -> Trial:
+    def run_trial(
+        self, site: Site, reach: TestReach, stage_limit_s: float = STAGE_LIMIT_S
+    ) -> Trial:
         """Change the copy, run tests, and change it back."""
         path = self._copy / site.path
         source = path.read_bytes()
-        stages = list(stages_of(site, reach, stage_s_max))
+        stages = list(stages_of(site, reach, stage_limit_s))
         count = sum(map(len, stages))
         _write(path, site.applied(source))
         try:
@@ -121,7 +123,7 @@ def _write(path: Path, source: bytes) -> None:
     Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
-def stages_of(site: Site, reach: Reach, seconds_max: float) -> Iterator[list[KnownTest]]:
+def stages_of(site: Site, reach: TestReach, seconds_max: float) -> Iterator[list[KnownTest]]:
     """The tests in two steps, since most changes are found by the first."""
     tests = reach.tests_of((site.path, site.line))
     inner = site.path.removeprefix(f"{PACKAGE}/")

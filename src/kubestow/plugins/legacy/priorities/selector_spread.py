@@ -43,6 +43,10 @@ class InAny(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     namespace: str
     selectors: frozenset[Selector]
 
+    @property
+    def size(self) -> int:
+        return len(self.selectors)
+
     def weigh(self, pod_class: PodClass, /) -> int:
         return int(
             pod_class.namespace == self.namespace

@@ -1,0 +1,87 @@
+"""Sets of pods, and very many of them at once.
+
+A pod may have thousands of affinity terms, and each class of pods is compared with all of them.
+Most selectors read one label: what all of these come to for a pod follows from the values of its
+labels, by one look-up per label key.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kubestow.api.labels import Requirement, Selector
+from kubestow.api.pod_info import PodClass
+
+
+class PodSet(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """The pods of these namespaces (None: of any) that the selector matches."""
+
+    namespaces: frozenset[str] | None
+    selector: Selector
+
+    def has(self, pod_class: PodClass) -> bool:
+        return (
+            self.namespaces is None or pod_class.namespace in self.namespaces
+        ) and self.selector.matches(pod_class.labels)
+
+
+class WeightTable:
+    """The weights of very many sets, to be summed over those that a pod is in."""
+
+    __slots__ = ("_by_namespaces", "_others")
+
+    def __init__(self, entries: Iterable[tuple[PodSet, int]]) -> None:
+        self._by_namespaces: dict[frozenset[str] | None, dict[str, _ValueWeights]] = {}
+        self._others: list[tuple[PodSet, int]] = []
+        for pods, weight in entries:
+            requirements = pods.selector.requirements
+            if len(requirements) != 1 or pods.selector.is_nothing:
+                self._others.append((pods, weight))
+                continue
+            by_key = self._by_namespaces.setdefault(pods.namespaces, {})
+            by_key.setdefault(requirements[0].key, _ValueWeights()).add(requirements[0], weight)
+
+    def weigh(self, pod_class: PodClass) -> int:
+        total = sum(weight for pods, weight in self._others if pods.has(pod_class))
+        for namespaces, by_key in self._by_namespaces.items():
+            if namespaces is None or pod_class.namespace in namespaces:
+                total += _sum(by_key, pod_class.labels)
+        return total
+
+
+class _ValueWeights:
+    """The weights of requirements on one label, by its value."""
+
+    __slots__ = ("_absent", "_by_value", "_present")
+
+    def __init__(self) -> None:
+        self._absent = self._present = 0
+        self._by_value: dict[str, int] = {}  # in addition to `_present`
+
+    def add(self, requirement: Requirement, weight: int) -> None:
+        match requirement.operator:
+            case "In":
+                self._add_values(requirement, weight)
+            case "NotIn":
+                self._absent += weight
+                self._present += weight
+                self._add_values(requirement, -weight)
+            case "Exists":
+                self._present += weight
+            case "DoesNotExist":
+                self._absent += weight
+            case "Gt" | "Lt":
+                raise AssertionError(f"not an operator of pod selectors: {requirement}")
+
+    def of(self, value: str | None) -> int:
+        if value is None:
+            return self._absent
+        return self._present + self._by_value.get(value, 0)
+
+    def _add_values(self, requirement: Requirement, weight: int) -> None:
+        for value in requirement.values:
+            self._by_value[value] = self._by_value.get(value, 0) + weight
+
+
+def _sum(by_key: Mapping[str, _ValueWeights], labels: Mapping[str, str]) -> int:
+    return sum(weights.of(labels.get(key)) for key, weights in by_key.items())

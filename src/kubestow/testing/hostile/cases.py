@@ -1,0 +1,10 @@
+"""All hostile cases, by name."""
+
+from kubestow.testing.hostile import devices
+from kubestow.testing.hostile.objects import CASES, NOTHING, Case
+
+ALL_CASES = (*CASES, *devices.CASES)
+
+
+def find_case(name: str) -> Case:
+    return next(case for case in (NOTHING, *ALL_CASES) if case.name == name)

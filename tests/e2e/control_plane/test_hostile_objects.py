@@ -1,0 +1,33 @@
+"""A real API server accepts the objects that `kubestow.testing.hostile` is about, at full size."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from kubestow.cluster.resources import default_resources
+from kubestow.testing.hostile.cases import ALL_CASES
+from kubestow.testing.hostile.objects import Case
+
+# Of each kind; the others are equal but for their names.
+CREATED_MAX = 3
+# These are too deep for a dict; test_deep_objects has them.
+DEEP = ("managed fields nested", "opaque parameters nested")
+
+
+@pytest.mark.parametrize("case", [case for case in ALL_CASES if case.name not in DEEP], ids=str)
+def test_the_objects_are_accepted(run: Any, case: Case) -> None:
+    async def main(bench: Any) -> None:
+        resources, created = default_resources(), Counter[str]()
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-0"}}
+        await bench.create(node)
+        for resource_name, document in case.make(case.size_max):
+            created[resource_name] += 1
+            if created[resource_name] > CREATED_MAX:
+                continue
+            resource = resources.named(resource_name)
+            await bench.create(
+                {"apiVersion": resource.api_version, "kind": resource.kind, **document}
+            )
+
+    run(main)
