@@ -4,6 +4,7 @@ import pytest
 
 from kubestow.api.device import ResourceSlice
 from kubestow.api.pod import NodeSelector
+from kubestow.cache.numbering import NUMBERED_SPARE
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
 from kubestow.index.devices.inventory import DeviceInventory
@@ -185,9 +186,9 @@ def test_pools_are_kept_until_slices_or_labels_change() -> None:
     assert cache.of(NODE) is not pools
 
 
-def test_pools_are_kept_for_a_limited_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubestow.plugins.dynamic_resources.pools.NODES_MAX", 3)
+def test_pools_are_kept_for_a_limited_number_of_nodes() -> None:
+    """Nodes of autoscaled clusters come and go with ever new names."""
     cache = PoolCache(DeviceInventory(ObjectStore[ResourceSlice](), NodeSlots()))
-    for number in range(10):
+    for number in range(3 * NUMBERED_SPARE):
         cache.of(make_node(f"n{number}"))
-        assert len(cache._kept) <= 4
+        assert len(cache._kept) <= NUMBERED_SPARE + 1

@@ -4,9 +4,9 @@ A pool is usable only as a whole: while its driver replaces slices its devices a
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from kubestow.api.node import Node
+from kubestow.cache.numbering import numbered_max
 from kubestow.errors import PluginError
 from kubestow.index.devices.go_text import device_text
 from kubestow.index.devices.inventory import (
@@ -19,8 +19,6 @@ from kubestow.index.devices.node_match import NodeSelectionError
 
 # Counter set → counter → amount, in nano-units.
 Counters = dict[str, dict[str, int]]
-
-NODES_MAX: Final = 100_000  # nodes for which the pools are kept
 
 
 class Pool:
@@ -87,7 +85,7 @@ class PoolCache:
             ):
                 return pools
         pools = node_pools(self._inventory, node, partitionable=self._partitionable)
-        if len(self._kept) > NODES_MAX:
+        if len(self._kept) > numbered_max(self._inventory.node_count):
             self._kept.clear()  # drops deleted nodes; the others are soon added again
         self._kept[name] = stamp, node, pools
         return pools
