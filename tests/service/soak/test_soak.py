@@ -26,8 +26,8 @@ def soaked(seconds: float) -> SoakReport:
 
 @pytest.mark.slow
 def test_pods_are_bound_while_everything_changes() -> None:
-    report = soaked(30)
-    assert 580 <= report.created <= 600
+    report = soaked(20)
+    assert 380 <= report.created <= 400
     assert report.bound > 0.9 * report.created
     assert report.latency.count == report.bound
     assert report.evicted > 0
@@ -39,12 +39,12 @@ def test_pods_are_bound_while_everything_changes() -> None:
     for kept in report.kept:
         for name, container in kept.containers.items():
             assert container.limit is None or container.size <= container.limit, name
-    assert report.lease_lateness.count >= 12
+    assert report.lease_lateness.count >= 8
     assert report.lease_lateness.max_ms < 1000
     assert [sample.created for sample in report.samples] == sorted(
         sample.created for sample in report.samples
     )
-    assert 30 <= len(report.samples) <= 32
+    assert 20 <= len(report.samples) <= 22
     assert sum(sample.latency.count for sample in report.samples) <= report.bound
     # Far too short to judge anything.
     assert not report.is_judged

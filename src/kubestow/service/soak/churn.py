@@ -80,11 +80,11 @@ class Churn:
         while True:
             due = int((self._clock.monotonic_s() - started_s) * self._pods_per_s)
             while self.created_count < due:
-                self._step()
+                self.step()
                 await asyncio.sleep(0)
             await asyncio.sleep(TICK_S)
 
-    def _step(self) -> None:
+    def step(self) -> None:
         if self.created_count % PODS_PER_NAMESPACE == 0:
             self._add_namespace()
         self._add_pod()

@@ -1,7 +1,6 @@
 """A pod that is being put together, and the objects that come and go with it."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +12,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 
 
 class Draft:
-    """`word` is in no object that was made before; `nodes` are the names of the present nodes."""
+    """`word` is in no object that was made before."""
 
     def __init__(
         self, number: int, namespace: str, rng: np.random.Generator, nodes: Sequence[str]
@@ -23,7 +22,8 @@ class Draft:
         self.word = f"x{number}"
         self.namespace = namespace
         self.rng = rng
-        self.nodes = nodes
+        # Some node: the one that all parts of this pod name.
+        self.node = nodes[int(rng.integers(len(nodes)))]
         self.labels: dict[str, str] = {}
         self.requests: dict[str, str] = {}
         self.container: JsonObject = {"name": "main", "image": "app"}
@@ -38,11 +38,6 @@ class Draft:
     def selector(self) -> JsonObject:
         """Matches this pod and no other."""
         return {"matchLabels": {"word": self.word}}
-
-    @cached_property
-    def node(self) -> str:
-        """Some node: the one that all parts of this pod name."""
-        return self.nodes[int(self.rng.integers(len(self.nodes)))]
 
     def add_volume(self, **source: Any) -> None:
         volumes: list[JsonObject] = self.spec.setdefault("volumes", [])

@@ -46,7 +46,7 @@ from kubestow.simulator.volume_controller import VolumeController
 SAMPLES: Final = 720
 SAMPLE_S_MIN: Final = 1.0
 # Everything that is kept is looked through each time this many samples were taken.
-SAMPLES_PER_KEPT: Final = 10
+SAMPLES_PER_KEPT: Final = 15
 # Changes that the API server keeps of each resource: few, so that it soon holds no more of them.
 HISTORY: Final = 1_024
 STOP_S: Final = 0.5
@@ -99,12 +99,12 @@ class Soak:
             )
             service: asyncio.Task[Any] = asyncio.create_task(process.run())
             await process.watcher.wait_synced()
+            churn = asyncio.create_task(self._churn.run())
             period_s = process.config.leader_election.retry_period.seconds
             parts: list[asyncio.Task[Any]] = [
                 asyncio.create_task(part)
                 for part in (
                     *(controller.run() for controller in self._controllers),
-                    self._churn.run(),
                     self._measures.beat(self._measures.stalls),
                     self._measures.follow_pods(self._cluster, self._churn),
                     self._control.run(self._measures.beat(self._measures.control_stalls)),
@@ -114,14 +114,19 @@ class Soak:
             ]
             try:
                 # The last part ends by itself; each of the others only by a fault.
-                done, _ = await asyncio.wait([*parts, service], return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(
+                    [churn, service, *parts], return_when=asyncio.FIRST_COMPLETED
+                )
                 for task in done:
                     task.result()
             finally:
+                # The controllers last: bindings under way wait for them.
+                churn.cancel()
                 process.request_stop()
+                await asyncio.gather(churn, service, return_exceptions=True)
                 for task in parts:
                     task.cancel()
-                await asyncio.gather(*parts, service, return_exceptions=True)
+                await asyncio.gather(*parts, return_exceptions=True)
         return self._report(seconds)
 
     @asynccontextmanager
