@@ -10,7 +10,7 @@ from kubestow.service.soak.draft import HOSTNAME, ZONE
 
 ZONES: Final = 4
 DEVICES: Final = 8
-# Every second node has one: there are fewer than pods that request one.
+# The nodes of one zone have one each: fewer than the pods that request one.
 SEAT: Final = "example.com/seat"
 # A resource that one node has alone, by the name of the node.
 CHIP: Final = "{}.example.com/chip"
@@ -51,7 +51,7 @@ def node_documents(number: int) -> list[JsonObject]:
         "memory": f"{(64 << 30) + number}",
         "ephemeral-storage": "100Gi",
         "pods": "110",
-        SEAT: str(number % 2),
+        SEAT: "1" if number % ZONES == 0 else "0",
         CHIP.format(name): "64",
     }
     labels = {
