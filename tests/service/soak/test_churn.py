@@ -9,16 +9,16 @@ import pytest
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.service.soak.churn import HOPELESS_MAX, PODS_PER_NODE, Churn
-from kubestow.service.soak.draft import Draft
 from kubestow.service.soak.nodes import COMMON, node_documents
+from kubestow.service.soak.pod_draft import PodDraft
 from kubestow.service.soak.unseen import HINDRANCES, TRAITS, fill_unseen
 from kubestow.testing import ManualClock
 
 NODE_COUNT = 3
 
 
-def draft(number: int) -> Draft:
-    return Draft(number, "default", np.random.default_rng(number), ["node-0"])
+def draft(number: int) -> PodDraft:
+    return PodDraft(number, "default", np.random.default_rng(number), ["node-0"])
 
 
 def churning(steps: int) -> tuple[MemoryCluster, Churn]:
@@ -31,7 +31,7 @@ def churning(steps: int) -> tuple[MemoryCluster, Churn]:
 
 
 @pytest.mark.parametrize("trait", [*TRAITS, *HINDRANCES], ids=lambda trait: trait.__name__)
-def test_the_api_server_accepts_pods_of_every_trait(trait: Callable[[Draft], None]) -> None:
+def test_the_api_server_accepts_pods_of_every_trait(trait: Callable[[PodDraft], None]) -> None:
     cluster = MemoryCluster(ManualClock())
     cluster.load([*COMMON, *node_documents(0)])
     for number in range(2):
@@ -56,7 +56,7 @@ def values_in(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("trait", TRAITS, ids=lambda trait: trait.__name__)
-def test_every_trait_brings_new_values(trait: Callable[[Draft], None]) -> None:
+def test_every_trait_brings_new_values(trait: Callable[[PodDraft], None]) -> None:
     def texts(number: int) -> set[str]:
         made = draft(number)
         before = set(values_in(made.document()))

@@ -85,7 +85,7 @@ class PodsOfNode:
         self._priority = 0
         # Only the number of the table: a node that is not asked about for long would keep the table
         # of that time, which is as large as the cluster.
-        self._budgets = NO_BUDGETS
+        self._budgets: int = NO_BUDGETS
 
     def below(self, priority: int, budgets: BudgetTable | None, now_ns: int) -> Evictable:
         """The pods of lower priority. `budgets` None means that the cluster has none."""

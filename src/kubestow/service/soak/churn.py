@@ -22,9 +22,9 @@ from kubestow.clock import Clock
 from kubestow.cluster.documents import value_at
 from kubestow.cluster.resources import EVENTS, NAMESPACES, NODES, PODS, Subresource
 from kubestow.errors import NotFoundError
-from kubestow.service.soak.draft import Draft
 from kubestow.service.soak.familiar import fill_familiar
 from kubestow.service.soak.nodes import COMMON, image_change, node_change, node_documents
+from kubestow.service.soak.pod_draft import PodDraft
 from kubestow.service.soak.unseen import fill_unseen
 
 PODS_PER_NODE: Final = 20
@@ -100,7 +100,7 @@ class Churn:
     def _add_pod(self) -> None:
         is_unseen = self._rng.random() < UNSEEN_SHARE
         namespace = self._namespace if is_unseen else "default"
-        draft = Draft(self.created_count, namespace, self._rng, self._nodes)
+        draft = PodDraft(self.created_count, namespace, self._rng, self._nodes)
         (fill_unseen if is_unseen else fill_familiar)(draft)
         self.created_count += 1
         if not draft.is_hopeless:

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from kubestow.service.soak.draft import HOSTNAME, ZONE, Draft
+from kubestow.service.soak.pod_draft import HOSTNAME, ZONE, PodDraft
 
 APPS: Final = 20
 
 
-def fill_familiar(draft: Draft) -> None:
+def fill_familiar(draft: PodDraft) -> None:
     number = int(draft.rng.integers(APPS))
     app = f"app-{number}"
     selector = {"matchLabels": {"app": app}}

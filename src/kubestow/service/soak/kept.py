@@ -10,15 +10,14 @@ or as a limit allows. The oldest ones are chosen, which hold the most if they gr
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from types import FunctionType, MethodType
-from typing import Any, Final, NamedTuple, Protocol, TypeGuard
+from typing import Any, Final, NamedTuple, Protocol, TypeGuard, cast
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import msgspec
-import numpy as np
 
 # Entries of a larger container that are visited.
 VISITED: Final = 16
@@ -58,7 +57,7 @@ def sizes(roots: Iterable[object]) -> dict[str, Size]:
         if id(value) in visited:
             continue
         visited[id(value)] = value
-        if isinstance(value, (*_TABLES, *_LISTS)):
+        if is_container(value):
             entries, containers = found.get(name, (0, 0))
             found[name] = Size(entries + len(value), containers + 1)
         waiting.extend(_parts(name, value))
@@ -77,7 +76,7 @@ def module_tables() -> Iterator[tuple[str, Any]]:
             if is_cached_function(value):
                 if value.__module__ != module_name:
                     continue  # imported from there
-            elif not isinstance(value, (*_TABLES, *_LISTS)):
+            elif not is_container(value):
                 continue
             yielded.add(id(value))
             yield f"{module_name.removeprefix(_PACKAGE)}.{name}", value
@@ -88,28 +87,30 @@ def is_cached_function(value: object) -> TypeGuard[CachedFunction]:
     return hasattr(value, "cache_info") and not isinstance(value, type)
 
 
+def is_container(value: object) -> TypeGuard[Collection[Any]]:
+    """Whether it can grow."""
+    return isinstance(value, (*_TABLES, *_LISTS))
+
+
 def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """What is visited after this value."""
-    match value:
-        case tuple():
-            yield from ((name, part) for part in value)
-        case dict() | WeakValueDictionary():
-            yield from ((name, part) for part in list(islice(value.values(), VISITED)))
-        case list() | set() | deque():
-            yield from ((name, part) for part in list(islice(value, VISITED)))
-        case MethodType():
-            yield name, value.__self__
-        case FunctionType():
-            for cell in value.__closure__ or ():
-                yield name, cell.cell_contents
-        case partial():
-            yield from ((name, part) for part in (value.func, *value.args))
-        case _ if _is_ours(value):
-            cls = type(value)
-            short = f"{cls.__module__.removeprefix(_PACKAGE)}.{cls.__qualname__}"
-            yield from ((f"{short}.{attribute}", part) for attribute, part in _attributes(value))
-        case _:
-            pass
+    if is_container(value):
+        entries = value.values() if isinstance(value, Mapping) else value
+        yield from (
+            (name, entry) for entry in list(islice(cast("Iterable[Any]", entries), VISITED))
+        )
+    elif isinstance(value, tuple):
+        yield from ((name, part) for part in cast("tuple[Any, ...]", value))
+    elif isinstance(value, MethodType):
+        yield name, value.__self__
+    elif isinstance(value, FunctionType):
+        yield from ((name, cell.cell_contents) for cell in value.__closure__ or ())
+    elif isinstance(value, partial):
+        yield from ((name, part) for part in (value.func, *value.args))
+    elif _is_ours(value):
+        cls = cast("type[Any]", type(value))
+        short = f"{cls.__module__.removeprefix(_PACKAGE)}.{cls.__qualname__}"
+        yield from ((f"{short}.{attribute}", part) for attribute, part in _attributes(value))
 
 
 def _is_ours(value: object) -> bool:
@@ -118,12 +119,10 @@ def _is_ours(value: object) -> bool:
     return cls.__module__.startswith(_PACKAGE) and not isinstance(value, (type, msgspec.Struct))
 
 
-def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+def _attributes(value: object) -> Iterator[tuple[str, Any]]:
     own: Mapping[str, Any] = getattr(value, "__dict__", {})
     yield from own.items()
     for cls in type(value).__mro__:
-        slots = cls.__dict__.get("__slots__", ())
+        slots: str | Iterable[str] = cls.__dict__.get("__slots__", ())
         for slot in (slots,) if isinstance(slots, str) else slots:
-            part = getattr(value, slot, None)
-            if part is not None and not isinstance(part, np.ndarray):
-                yield slot, part
+            yield slot, getattr(value, slot, None)

@@ -6,7 +6,7 @@ Names, labels, topology keys, taints, images, resources, drivers and devices are
 from typing import Final
 
 from kubestow.api.meta import JsonObject
-from kubestow.service.soak.draft import HOSTNAME, ZONE
+from kubestow.service.soak.pod_draft import HOSTNAME, ZONE
 
 ZONES: Final = 4
 DEVICES: Final = 8
@@ -87,7 +87,7 @@ def image_change(number: int) -> JsonObject:
 
 
 def _drivers(node: str) -> JsonObject:
-    drivers = [
+    drivers: list[JsonObject] = [
         {"name": f"{driver}.csi.example", "nodeID": node, "topologyKeys": [ZONE]}
         for driver in ("late", node)
     ]

@@ -62,7 +62,8 @@ def write_plot(report: SoakReport, path: Path) -> None:
     # Any: Matplotlib need not be installed where types are checked.
     figure: Any = importlib.import_module(_LIBRARY).Figure(figsize=(9, 12), layout="constrained")
     minutes = [sample.second / 60 for sample in report.samples]
-    for axes, (title, lines) in zip(figure.subplots(len(_PARTS), sharex=True), _PARTS, strict=True):
+    parts: Any = figure.subplots(len(_PARTS), sharex=True)
+    for axes, (title, lines) in zip(parts, _PARTS, strict=True):
         axes.set_title(title, loc="left", fontsize="medium")
         for label, value in lines:
             axes.plot(minutes, [value(sample) for sample in report.samples], label=label, lw=1)
@@ -70,5 +71,5 @@ def write_plot(report: SoakReport, path: Path) -> None:
         axes.grid(alpha=0.3)
         if len(lines) > 1:
             axes.legend(loc="upper right", fontsize="small")
-    axes.set_xlabel(f"minutes; {report.created} pods on {report.nodes} nodes")
+    parts[-1].set_xlabel(f"minutes; {report.created} pods on {report.nodes} nodes")
     figure.savefig(path, format=path.suffix.removeprefix("."))

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from kubestow.api.meta import JsonObject
-from kubestow.service.soak.draft import HOSTNAME, ZONE, Draft
 from kubestow.service.soak.nodes import CHIP, DEVICE_CLASS, LATE_CLASS, SEAT, rack_key
+from kubestow.service.soak.pod_draft import HOSTNAME, ZONE, PodDraft
 
 TRAITS_PER_POD: Final = 2
 HOPELESS_SHARE: Final = 0.05
@@ -18,7 +18,7 @@ PRIORITIES: Final = 1_000_000
 _STORAGE: Final = {"resources": {"requests": {"storage": "1Gi"}}}
 
 
-def fill_unseen(draft: Draft) -> None:
+def fill_unseen(draft: PodDraft) -> None:
     _fill_basics(draft)
     for index in draft.rng.choice(len(TRAITS), TRAITS_PER_POD, replace=False).tolist():
         TRAITS[index](draft)
@@ -27,7 +27,7 @@ def fill_unseen(draft: Draft) -> None:
         HINDRANCES[int(draft.rng.integers(len(HINDRANCES)))](draft)
 
 
-def _fill_basics(draft: Draft) -> None:
+def _fill_basics(draft: PodDraft) -> None:
     draft.labels |= {"word": draft.word, f"label-{draft.word}": draft.word}
     draft.container |= {"name": f"c-{draft.word}", "image": f"registry.example/{draft.word}:v1"}
     # Amounts that no other pod spells like this.
@@ -41,7 +41,7 @@ def _fill_basics(draft: Draft) -> None:
 # --- Nodes: affinity, tolerations, amounts, ports ---
 
 
-def _node_affinity(draft: Draft) -> None:
+def _node_affinity(draft: PodDraft) -> None:
     word = draft.word
     draft.add_affinity(
         "nodeAffinity",
@@ -62,28 +62,28 @@ def _node_affinity(draft: Draft) -> None:
     affinity["requiredDuringSchedulingIgnoredDuringExecution"] = required
 
 
-def _node_selector(draft: Draft) -> None:
+def _node_selector(draft: PodDraft) -> None:
     draft.spec["nodeSelector"] = {HOSTNAME: draft.node}
 
 
-def _tolerations(draft: Draft) -> None:
+def _tolerations(draft: PodDraft) -> None:
     draft.spec["tolerations"] = [
         {"key": f"taint-{draft.word}", "operator": "Exists", "effect": "NoSchedule"},
         {"key": "soft", "operator": "Equal", "value": draft.word, "effect": "PreferNoSchedule"},
     ]
 
 
-def _chip(draft: Draft) -> None:
+def _chip(draft: PodDraft) -> None:
     """A resource that one node has alone."""
     draft.requests[CHIP.format(draft.node)] = "1"
 
 
-def _host_ports(draft: Draft) -> None:
+def _host_ports(draft: PodDraft) -> None:
     port = draft.number % 60_000 + 1024
     draft.container["ports"] = [{"containerPort": port, "hostPort": port}]
 
 
-def _more_containers(draft: Draft) -> None:
+def _more_containers(draft: PodDraft) -> None:
     requests = {"cpu": f"0.05{draft.number:08}"}
     more = {"image": f"registry.example/init-{draft.word}", "resources": {"requests": requests}}
     draft.spec["initContainers"] = [
@@ -95,7 +95,7 @@ def _more_containers(draft: Draft) -> None:
 # --- Other pods: affinity and spreading ---
 
 
-def _anti_affinity(draft: Draft) -> None:
+def _anti_affinity(draft: PodDraft) -> None:
     expression = {"key": f"other-{draft.word}", "operator": "In", "values": [draft.word, "y"]}
     draft.add_affinity(
         "podAntiAffinity",
@@ -105,7 +105,7 @@ def _anti_affinity(draft: Draft) -> None:
     )
 
 
-def _own_affinity(draft: Draft) -> None:
+def _own_affinity(draft: PodDraft) -> None:
     """Required, and met by the pod itself, as for the first pod of an application."""
     draft.add_affinity(
         "podAffinity",
@@ -118,7 +118,7 @@ def _own_affinity(draft: Draft) -> None:
     )
 
 
-def _preferred_affinity(draft: Draft) -> None:
+def _preferred_affinity(draft: PodDraft) -> None:
     rack = rack_key(draft.node)
     namespaces = {"matchLabels": {f"team-{draft.word}": "true"}}
     terms: list[JsonObject] = [
@@ -138,7 +138,7 @@ def _preferred_affinity(draft: Draft) -> None:
     draft.add_affinity("podAntiAffinity", "preferred", weighted[1])
 
 
-def _hard_spread(draft: Draft) -> None:
+def _hard_spread(draft: PodDraft) -> None:
     draft.spec["topologySpreadConstraints"] = [
         {
             "maxSkew": draft.number % 5 + 1,
@@ -151,7 +151,7 @@ def _hard_spread(draft: Draft) -> None:
     ]
 
 
-def _soft_spread(draft: Draft) -> None:
+def _soft_spread(draft: PodDraft) -> None:
     expression = {"key": f"spread-{draft.word}", "operator": "Exists"}
     keys = rack_key(draft.node), f"topology-{draft.word}"
     draft.spec["topologySpreadConstraints"] = [
@@ -168,18 +168,18 @@ def _soft_spread(draft: Draft) -> None:
 # --- Volumes ---
 
 
-def _add_volume_claim(draft: Draft, class_name: str) -> None:
+def _add_volume_claim(draft: PodDraft, class_name: str) -> None:
     spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": class_name, **_STORAGE}
     name = draft.add_companion("v1", "PersistentVolumeClaim", spec=spec)
     draft.add_volume(persistentVolumeClaim={"claimName": name})
 
 
-def _late_claim(draft: Draft) -> None:
+def _late_claim(draft: PodDraft) -> None:
     """A volume is made when the pod has a node."""
     _add_volume_claim(draft, LATE_CLASS)
 
 
-def _new_class(draft: Draft) -> None:
+def _new_class(draft: PodDraft) -> None:
     """A class of its own, with what its driver can still provide."""
     driver = f"{draft.word}.csi.example"
     class_name = draft.add_companion(
@@ -206,7 +206,7 @@ def _new_class(draft: Draft) -> None:
     _add_volume_claim(draft, class_name)
 
 
-def _static_volume(draft: Draft) -> None:
+def _static_volume(draft: PodDraft) -> None:
     """A volume that waits for a claim of its class."""
     class_name = draft.add_companion(
         "storage.k8s.io/v1",
@@ -232,17 +232,17 @@ def _static_volume(draft: Draft) -> None:
     _add_volume_claim(draft, class_name)
 
 
-def _absent(draft: Draft) -> JsonObject:
+def _absent(draft: PodDraft) -> JsonObject:
     """A requirement that all nodes meet."""
     return {"key": f"absent-{draft.word}", "operator": "DoesNotExist"}
 
 
-def _ephemeral_claim(draft: Draft) -> None:
+def _ephemeral_claim(draft: PodDraft) -> None:
     spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": LATE_CLASS, **_STORAGE}
     draft.add_volume(ephemeral={"volumeClaimTemplate": {"spec": spec}})
 
 
-def _disks(draft: Draft) -> None:
+def _disks(draft: PodDraft) -> None:
     draft.add_volume(gcePersistentDisk={"pdName": f"disk-{draft.word}"})
     draft.add_volume(csi={"driver": f"{draft.word}.csi.example"})
     draft.add_volume(configMap={"name": f"settings-{draft.word}"})
@@ -251,28 +251,28 @@ def _disks(draft: Draft) -> None:
 # --- Devices ---
 
 
-def _own_devices(draft: Draft) -> JsonObject:
+def _own_devices(draft: PodDraft) -> JsonObject:
     """An expression of its own, which all devices match."""
     return {"cel": {"expression": f'device.driver != "{draft.word}.example"'}}
 
 
-def _device_request(draft: Draft) -> JsonObject:
+def _device_request(draft: PodDraft) -> JsonObject:
     exactly = {"deviceClassName": DEVICE_CLASS, "selectors": [_own_devices(draft)]}
     return {"devices": {"requests": [{"name": f"request-{draft.word}", "exactly": exactly}]}}
 
 
-def _device_claim(draft: Draft) -> None:
+def _device_claim(draft: PodDraft) -> None:
     name = draft.add_companion("resource.k8s.io/v1", "ResourceClaim", spec=_device_request(draft))
     draft.add_claim(resourceClaimName=name)
 
 
-def _device_template(draft: Draft) -> None:
+def _device_template(draft: PodDraft) -> None:
     template = {"spec": _device_request(draft)}
     name = draft.add_companion("resource.k8s.io/v1", "ResourceClaimTemplate", spec=template)
     draft.add_claim(resourceClaimTemplateName=name)
 
 
-def _device_resource(draft: Draft) -> None:
+def _device_resource(draft: PodDraft) -> None:
     """Devices of a class of its own, requested as a resource."""
     resource = f"{draft.word}.example.com/device"
     spec = {"selectors": [_own_devices(draft)], "extendedResourceName": resource}
@@ -283,7 +283,7 @@ def _device_resource(draft: Draft) -> None:
 # --- Owners, services, budgets, priorities ---
 
 
-def _owner(draft: Draft) -> None:
+def _owner(draft: PodDraft) -> None:
     container = {"name": "main", "image": draft.word}
     template = {"metadata": {"labels": draft.labels}, "spec": {"containers": [container]}}
     spec = {"replicas": 0, "selector": draft.selector, "template": template}
@@ -292,23 +292,23 @@ def _owner(draft: Draft) -> None:
     draft.owners.append({**owner, "name": name, "uid": f"uid-{draft.word}"})
 
 
-def _service(draft: Draft) -> None:
+def _service(draft: PodDraft) -> None:
     spec = {"selector": {"word": draft.word}, "ports": [{"port": 80}]}
     draft.add_companion("v1", "Service", spec=spec)
 
 
-def _budget(draft: Draft) -> None:
+def _budget(draft: PodDraft) -> None:
     spec = {"minAvailable": 1, "selector": draft.selector}
     draft.add_companion("policy/v1", "PodDisruptionBudget", spec=spec)
 
 
-def _seat(draft: Draft) -> None:
+def _seat(draft: PodDraft) -> None:
     """There are fewer seats than pods for them: the more important one evicts another."""
     draft.requests[SEAT] = "1"
     draft.spec["priority"] = int(draft.rng.integers(PRIORITIES))
 
 
-TRAITS: Final[tuple[Callable[[Draft], None], ...]] = (
+TRAITS: Final[tuple[Callable[[PodDraft], None], ...]] = (
     _node_affinity,
     _node_selector,
     _tolerations,
@@ -338,37 +338,37 @@ TRAITS: Final[tuple[Callable[[Draft], None], ...]] = (
 # --- What no pod can be placed with ---
 
 
-def _missing_label(draft: Draft) -> None:
+def _missing_label(draft: PodDraft) -> None:
     draft.spec["nodeSelector"] = {f"missing-{draft.word}": "true"}
 
 
-def _missing_resource(draft: Draft) -> None:
+def _missing_resource(draft: PodDraft) -> None:
     draft.requests[f"{draft.word}.example.com/missing"] = "1"
 
 
-def _missing_claim(draft: Draft) -> None:
+def _missing_claim(draft: PodDraft) -> None:
     draft.add_volume(persistentVolumeClaim={"claimName": f"missing-{draft.word}"})
 
 
-def _missing_device(draft: Draft) -> None:
+def _missing_device(draft: PodDraft) -> None:
     draft.add_claim(resourceClaimName=f"missing-{draft.word}")
 
 
-def _missing_neighbour(draft: Draft) -> None:
+def _missing_neighbour(draft: PodDraft) -> None:
     selector = {"matchLabels": {f"missing-{draft.word}": "true"}}
     term = {"labelSelector": selector, "topologyKey": ZONE}
     draft.add_affinity("podAffinity", "required", term)
 
 
-def _gate(draft: Draft) -> None:
+def _gate(draft: PodDraft) -> None:
     draft.spec["schedulingGates"] = [{"name": f"{draft.word}.example.com/gate"}]
 
 
-def _other_scheduler(draft: Draft) -> None:
+def _other_scheduler(draft: PodDraft) -> None:
     draft.spec["schedulerName"] = f"scheduler-{draft.word}"
 
 
-HINDRANCES: Final[tuple[Callable[[Draft], None], ...]] = (
+HINDRANCES: Final[tuple[Callable[[PodDraft], None], ...]] = (
     _missing_label,
     _missing_resource,
     _missing_claim,

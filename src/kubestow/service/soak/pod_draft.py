@@ -11,7 +11,7 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
 
 
-class Draft:
+class PodDraft:
     """`word` is in no object that was made before."""
 
     def __init__(
