@@ -95,10 +95,10 @@ def is_container(value: object) -> TypeGuard[Collection[Any]]:
 def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """What is visited after this value."""
     if is_container(value):
-        entries = value.values() if isinstance(value, Mapping) else value
-        yield from (
-            (name, entry) for entry in list(islice(cast("Iterable[Any]", entries), VISITED))
-        )
+        is_table = isinstance(value, Mapping)
+        entries = cast("Mapping[Any, Any]", value).values() if is_table else value
+        # As a list at once: another thread may change the container.
+        yield from ((name, entry) for entry in list(islice(entries, VISITED)))
     elif isinstance(value, tuple):
         yield from ((name, part) for part in cast("tuple[Any, ...]", value))
     elif isinstance(value, MethodType):
