@@ -191,4 +191,19 @@ def test_pools_are_kept_for_a_limited_number_of_nodes() -> None:
     cache = PoolCache(DeviceInventory(ObjectStore[ResourceSlice](), NodeSlots()))
     for number in range(3 * NUMBERED_SPARE):
         cache.of(make_node(f"n{number}"))
-        assert len(cache._kept) <= NUMBERED_SPARE + 1
+        assert len(cache._kept) <= 2 * NUMBERED_SPARE + 64
+
+
+def test_devices_of_deleted_nodes_are_forgotten() -> None:
+    store = ObjectStore[ResourceSlice]()
+    cache = PoolCache(DeviceInventory(store, NodeSlots()))
+    staying = make_node("staying")
+    store.put(make_slice("staying", node="staying", pool="staying"))
+    for number in range(500):
+        name = f"n{number}"
+        store.put(make_slice(name, node=name, pool=name))
+        assert names(cache.of(make_node(name))) == [name]
+        pools = cache.of(staying)
+        store.remove(name)
+        assert len(cache._kept) <= 70
+        assert cache.of(staying) is pools
