@@ -1,5 +1,7 @@
 """Reuse between pods of one shape changes no decision."""
 
+import gc
+import weakref
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, ClassVar, cast

@@ -22,7 +22,7 @@ from kubestow.index.topology.ledger import TALLIES_MAX
 from kubestow.index.tracked import LABEL_COLUMNS_MAX, TRACKED_MAX
 from kubestow.plugins.dynamic_resources.answers import CLAIM_SETS_MAX
 from kubestow.plugins.inter_pod_affinity.terms import RESOLVED_MAX
-from kubestow.plugins.pod_topology_spread.constraints import SELECTORS_MAX
+from kubestow.plugins.pod_topology_spread.default_selectors import SELECTORS_MAX
 
 
 def limits(*, nodes: int, history: int) -> Mapping[str, int]:
@@ -53,5 +53,5 @@ def limits(*, nodes: int, history: int) -> Mapping[str, int]:
         "plugins.dynamic_resources.answers.AnswerBook._answers": CLAIM_SETS_MAX,
         "plugins.inter_pod_affinity.terms.TermResolver._preferred": RESOLVED_MAX,
         "plugins.inter_pod_affinity.terms.TermResolver._required": RESOLVED_MAX,
-        "plugins.pod_topology_spread.constraints.DefaultSelectors._kept": SELECTORS_MAX,
+        "plugins.pod_topology_spread.default_selectors.DefaultSelectors._kept": SELECTORS_MAX,
     }
