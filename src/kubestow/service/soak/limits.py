@@ -53,5 +53,5 @@ def limits(*, nodes: int, history: int) -> Mapping[str, int]:
         "plugins.dynamic_resources.answers.AnswerBook._answers": CLAIM_SETS_MAX,
         "plugins.inter_pod_affinity.terms.TermResolver._preferred": RESOLVED_MAX,
         "plugins.inter_pod_affinity.terms.TermResolver._required": RESOLVED_MAX,
-        "plugins.pod_topology_spread.default_selectors.DefaultSelectors._kept": SELECTORS_MAX,
+        "plugins.pod_topology_spread.default_selectors.NamespaceServices._selectors": SELECTORS_MAX,
     }
