@@ -1,5 +1,7 @@
 """Arrays that catch up equal arrays computed from scratch, and compute only changed rows."""
 
+import gc
+import weakref
 from array import array
 from typing import Any
 
@@ -11,7 +13,10 @@ from hypothesis import strategies as st
 
 from kubestow.arrays import ALL_ROWS, IntArray, Rows
 from kubestow.cache.change_log import REORDERS_KEPT, ChangeLog, Depends
-from kubestow.index.tracked import Tracked
+from kubestow.index.nodes import nodes_of
+from kubestow.index.selector_patterns import SelectorPatterns
+from kubestow.index.tracked import LabelColumn, Tracked
+from kubestow.testing import make_node, make_snapshot
 
 
 class Truth:
@@ -205,3 +210,20 @@ def test_computing_over_all_rows_gives_an_array_of_its_own() -> None:
     tracked = Tracked[np.int64](log, Depends.PODS, truth.compute)
     assert tracked.values() is tracked.values()
     assert not np.shares_memory(tracked.values(), truth.values[ALL_ROWS])
+
+
+def test_an_array_does_not_keep_its_owner() -> None:
+    """What is dropped is freed at once, without the garbage collector."""
+    snapshot = make_snapshot([make_node("n0", labels={"a": "b"})])
+    column = LabelColumn(snapshot, "a")
+    assert column.ids.tolist() == [1]
+    patterns = SelectorPatterns()
+    patterns.position_of(None)
+    assert patterns.numbers(nodes_of(snapshot)).tolist() == [0]
+    kept = weakref.ref(column), weakref.ref(patterns)
+    gc.disable()
+    try:
+        del column, patterns
+        assert [reference() for reference in kept] == [None, None]
+    finally:
+        gc.enable()

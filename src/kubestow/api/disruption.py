@@ -6,12 +6,17 @@ choosing the victims (`plugins`), evicting through the API, which does enforce b
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Final, NamedTuple
 
 from kubestow.api.labels import NOTHING, Selector, SelectorError, parse_label_selector
 from kubestow.api.meta import LabelSelector
 from kubestow.api.pod_info import PodClass, PodInfo
 from kubestow.api.workload import PodDisruptionBudget
+
+# In place of a table's number.
+NO_BUDGETS: Final = 0
+_NUMBERS: Final = count(NO_BUDGETS + 1)
 
 # Pod classes for which the covering budgets are kept; beyond it, all are looked up again.
 COVERED_MAX: Final = 16_384
@@ -32,6 +37,8 @@ class BudgetTable:
     """
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        # No other table has it.
+        self.number: Final = next(_NUMBERS)
         self._budgets: dict[str, list[_Budget]] = defaultdict(list)
         self._covering: dict[PodClass, tuple[_Budget, ...]] = {}
         for number, budget in enumerate(budgets):

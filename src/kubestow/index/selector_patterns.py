@@ -19,7 +19,7 @@ from kubestow.arrays import IntArray, Rows
 from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.nodes import Nodes, nodes_of
-from kubestow.index.tracked import LabelColumns, Tracked
+from kubestow.index.tracked import LabelColumns, Tracked, by_owner
 
 Labels = Mapping[str, str]
 # Positions of the selectors that match, ascending.
@@ -103,12 +103,11 @@ class SelectorPatterns:
     def _follow(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._added.clear()
-        self._array = Tracked[np.int64](
-            snapshot.log, Depends.NODE, lambda rows: self._compute(snapshot, rows)
-        )
+        self._array = Tracked[np.int64](snapshot.log, Depends.NODE, by_owner(self._compute))
 
-    def _compute(self, snapshot: Snapshot, rows: Rows) -> IntArray:
-        nodes = nodes_of(snapshot, rows).node_objects()
+    def _compute(self, rows: Rows) -> IntArray:
+        assert self._snapshot is not None
+        nodes = nodes_of(self._snapshot, rows).node_objects()
         return np.array(
             [self._number(self.pattern_of(node.metadata.labels)) for node in nodes], np.int64
         )

@@ -8,6 +8,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, Generic, TypeVar
+from weakref import WeakMethod
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,22 @@ class Tracked(Follower, Generic[A]):
             self.recompute(np.array(list(dict.fromkeys(rows)), np.intp))
 
 
+def by_owner(method: Callable[[Rows], npt.NDArray[A]]) -> Callable[[Rows], npt.NDArray[A]]:
+    """`compute` for an array that the object of this method owns.
+
+    The array does not refer to its owner: two objects that refer to each other are freed by the
+    garbage collector alone, which rarely looks at objects that have lived for long.
+    """
+    reference = WeakMethod(method)
+
+    def compute(rows: Rows) -> npt.NDArray[A]:
+        owned_by = reference()
+        assert owned_by is not None, "an array outlived its owner"
+        return owned_by(rows)
+
+    return compute
+
+
 def are_most(rows: "array[int]", row_count: int) -> bool:
     """Whether enough rows changed that computing all of them is faster."""
     return len(rows) * 2 > row_count
@@ -114,7 +131,7 @@ class LabelColumn:
         self.values: list[str | None] = [None]
         # For each value: whether it is a number, and which. Made when a requirement compares it.
         self._numeric: tuple[BoolArray, IntArray] | None = None
-        self._ids = Tracked[np.int32](snapshot.log, Depends.NODE, self._compute)
+        self._ids = Tracked[np.int32](snapshot.log, Depends.NODE, by_owner(self._compute))
 
     @property
     def ids(self) -> IdArray:

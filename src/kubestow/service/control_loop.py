@@ -37,6 +37,10 @@ class ControlLoop(Protocol):
         """Called on the control loop: run work on the scheduler's loop."""
         ...
 
+    def post(self, function: Callable[[], None]) -> None:
+        """Called on the control loop: call a function on the scheduler's loop."""
+        ...
+
     def stall(self) -> str | None:
         """What the scheduler's loop is stuck in; None while it moves."""
         ...
@@ -50,6 +54,9 @@ class SharedLoop:
 
     async def run_on_scheduler(self, work: Coroutine[Any, Any, T]) -> T:
         return await work
+
+    def post(self, function: Callable[[], None]) -> None:
+        function()
 
     def stall(self) -> str | None:
         return None  # A loop that can be asked moves.
@@ -81,7 +88,6 @@ class ControlThread:
         asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def post(self, function: Callable[[], None]) -> None:
-        """Called on the control loop: call a function on the scheduler's loop."""
         self._scheduler.call_soon_threadsafe(function)
 
     def close(self) -> None:

@@ -1,5 +1,7 @@
 """Reuse between pods of one shape changes no decision."""
 
+import gc
+import weakref
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, ClassVar, cast
@@ -556,6 +558,24 @@ def test_records_of_small_clusters_are_limited(monkeypatch: pytest.MonkeyPatch) 
             kept.looked_at(1)
     assert 4 <= len(kept._records) <= 10
     assert 4 <= len(kept._frames) <= 10
+
+
+def test_dropped_records_are_freed_at_once() -> None:
+    """Records live long: the garbage collector would look at them after many hours."""
+    cache, side = Cache(), Side(reuses_answers=True)
+    cache.add_node(new_node(0, 0))
+    side.snapshot.refresh(cache)
+    pod = PodInfo(make_pod("p", cpu="1"))
+    frame = build_frame(ReusePlan(side.profile), pod, side.snapshot)
+    assert frame is not None
+    record = build_record(frame, pod)
+    kept = weakref.ref(frame), weakref.ref(record)
+    gc.disable()
+    try:
+        del frame, record
+        assert [reference() for reference in kept] == [None, None]
+    finally:
+        gc.enable()
 
 
 class PrefersLabelled:

@@ -1,5 +1,6 @@
 """Which pods may be evicted from a node, and in which order they are reprieved."""
 
+import weakref
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -103,3 +104,12 @@ def test_sums_of_lower_pods() -> None:
     )
     assert lower_sums(nodes_of(snapshot), 5).tolist() == [[2, 0], [1000, 0], [1024, 0], [7, 0]]
     assert lower_scalar_sums(nodes_of(snapshot), 5, "x/gpu").tolist() == [3, 0]
+
+
+def test_an_answer_does_not_keep_the_budgets_it_is_based_on() -> None:
+    node = node_with(PODS)
+    budgets = BudgetTable([])
+    assert names(node.below(1, budgets, NOW_NS)) == ["low"]
+    kept = weakref.ref(budgets)
+    del budgets
+    assert kept() is None

@@ -1,5 +1,7 @@
 """The kept results of trials are what trying every node again would give."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -41,6 +43,7 @@ from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES
 from kubestow.plugins.default_preemption.filters import FilterTable
 from kubestow.plugins.default_preemption.many_nodes import ManyNodes
 from kubestow.plugins.default_preemption.one_node import OneNode
+from kubestow.plugins.default_preemption.reduced_nodes import PodSlots
 from kubestow.plugins.default_preemption.trial_records import (
     RecordedTrials,
     TrialRecord,
@@ -459,6 +462,43 @@ def test_small_clusters_do_not_keep_records_without_end(monkeypatch: pytest.Monk
     for number in range(50):
         searches.check(make_pod("p", priority=3, cpu="2", node_selector={"job": str(number)}), None)
     assert 4 <= len(searches.records._records) <= 10
+
+
+def test_budgets_of_earlier_times_are_not_kept() -> None:
+    """Every change of a budget makes a new table, which knows all budgets and many pods."""
+    cluster = SmallCluster(
+        [make_node("n0", cpu="4"), make_node("n1", cpu="4")],
+        [make_pod(f"v{row}", node=f"n{row}", cpu="4", priority=0) for row in range(2)],
+        plugins=PLUGINS,
+    )
+    searches = Searches(cluster)
+    tables: list[weakref.ref[BudgetTable]] = []
+    for number in range(3):
+        cluster.objects.put(budget(f"app-{number}", 1))
+        # Each pod has a shape of its own, and each search stops at another node.
+        searches.check(make_pod("p", priority=3 + number, cpu=f"{number + 1}"), 1)
+        inputs = searches.inputs(make_pod("q", priority=3, cpu="2"))
+        tables.append(weakref.ref(inputs.budgets))
+        del inputs
+        gc.collect()
+        assert [table() is not None for table in tables] == [False] * number + [True]
+
+
+def test_numbers_of_all_pods_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit counts numbers for each node. Those of its pods would be many times as many."""
+    monkeypatch.setattr(trial_records, "_FEW", 0)
+    searches = Searches(
+        SmallCluster(
+            [make_node("n0", cpu="4"), make_node("n1", cpu="4")],
+            [make_pod(f"v{row}", node=f"n{row}", cpu="4", priority=0) for row in range(2)],
+            plugins=PLUGINS,
+        )
+    )
+    searches.check(PREEMPTORS[0], None)
+    gc.collect()
+    (record,) = searches.records._records.values()
+    assert [pod.name for pod in record.victims_of(1)] == ["v1"]
+    assert not [one for one in gc.get_objects() if isinstance(one, PodSlots)]
 
 
 def test_a_filter_that_counts_other_pods_keeps_nothing() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from kubestow.api.device import ResourceSlice
 from kubestow.api.pod import NodeSelector
+from kubestow.cache.numbering import NUMBERED_SPARE
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
 from kubestow.index.devices.inventory import DeviceInventory
@@ -185,9 +186,24 @@ def test_pools_are_kept_until_slices_or_labels_change() -> None:
     assert cache.of(NODE) is not pools
 
 
-def test_pools_are_kept_for_a_limited_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubestow.plugins.dynamic_resources.pools.NODES_MAX", 3)
+def test_pools_are_kept_for_a_limited_number_of_nodes() -> None:
+    """Nodes of autoscaled clusters come and go with ever new names."""
     cache = PoolCache(DeviceInventory(ObjectStore[ResourceSlice](), NodeSlots()))
-    for number in range(10):
+    for number in range(3 * NUMBERED_SPARE):
         cache.of(make_node(f"n{number}"))
-        assert len(cache._kept) <= 4
+        assert len(cache._kept) <= 2 * NUMBERED_SPARE + 64
+
+
+def test_devices_of_deleted_nodes_are_forgotten() -> None:
+    store = ObjectStore[ResourceSlice]()
+    cache = PoolCache(DeviceInventory(store, NodeSlots()))
+    staying = make_node("staying")
+    store.put(make_slice("staying", node="staying", pool="staying"))
+    for number in range(500):
+        name = f"n{number}"
+        store.put(make_slice(name, name=name, node=name, pool=name))
+        assert names(cache.of(make_node(name))) == [name]
+        pools = cache.of(staying)
+        assert store.remove(name) is not None
+        assert len(cache._kept) <= 70
+        assert cache.of(staying) is pools

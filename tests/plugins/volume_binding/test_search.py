@@ -369,13 +369,36 @@ def test_selectors_of_objects_that_are_gone_are_forgotten() -> None:
     """Drivers report capacity, and local disks come, with a selector for each node."""
     stores = ClusterObjects()
     volumes_by_class = VolumesByClass(AssumeCache(stores.persistent_volumes, "persistentvolumes"))
-    volumes = volumes_by_class.of_class("fast")
-    capacities = StorageCapacities(stores.csi_storage_capacities).of_class("fast")
+    capacities_by_class = StorageCapacities(stores.csi_storage_capacities)
     for number in range(2 * UNUSED_SELECTORS_MAX + 10):
         stores.put(
             make_volume("pv", class_name="fast", terms=[make_term(f"host In h{number}")]),
             make_capacity("cap", class_name="fast", topology=make_selector(f"host=h{number}")),
         )
+        volumes = volumes_by_class.of_class("fast")
+        capacities = capacities_by_class.of_class("fast")
         assert len(volumes.patterns) <= UNUSED_SELECTORS_MAX + 2
         assert len(capacities._patterns) <= UNUSED_SELECTORS_MAX + 2
     assert len(volumes.groups) == len(capacities._objects) == 1
+
+
+def test_classes_that_are_out_of_use_are_forgotten() -> None:
+    """Every claim may name a class of its own."""
+    stores = ClusterObjects()
+    volumes = VolumesByClass(AssumeCache(stores.persistent_volumes, "persistentvolumes"))
+    capacities = StorageCapacities(stores.csi_storage_capacities)
+    for number in range(10):
+        name = f"class-{number}"
+        assert volumes.of_class(name) is volumes.of_class("another")
+        assert capacities.of_class(name) is capacities.of_class("another")
+        stores.put(
+            make_volume("pv", class_name=name),
+            make_capacity("cap", class_name=name, topology=make_selector("host=h")),
+        )
+        # Each object has another class now than before.
+        assert len(volumes.of_class(name).groups) == 1
+        assert list(volumes._classes) == list(capacities._classes) == [name]
+    stores.persistent_volumes.remove("pv")
+    stores.csi_storage_capacities.remove("drivers", "cap")
+    assert not volumes._classes
+    assert not capacities._classes

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.testing.mutation.reach import KnownTest, TestReach
+from kubestow.testing.mutation.reach import KnownTest, ReachMap
 from kubestow.testing.mutation.sites import Site, sites_in
 from kubestow.testing.mutation.trial import TrialRunner, stages_of
 
@@ -25,7 +25,7 @@ def test_tests_nearby_run_first_then_recorded_decisions_then_short_ones() -> Non
         "tests/engine/test_bind.py::e": 0.2,
         "tests/service/test_run.py::f": 90.0,
     }
-    reach = TestReach([a_test(name, seconds) for name, seconds in reversed(names.items())])
+    reach = ReachMap([a_test(name, seconds) for name, seconds in reversed(names.items())])
     site = Site("src/kubestow/queue/moves.py", 2, "constant", 0, 0, b"")
     near, others = stages_of(site, reach, 60.0)
     assert [test.name for test in near + others] == list(names)[:-1]
@@ -33,7 +33,7 @@ def test_tests_nearby_run_first_then_recorded_decisions_then_short_ones() -> Non
 
 def test_what_only_an_import_runs_needs_any_test_of_the_file_or_any_at_all() -> None:
     other = KnownTest("tests/api/test_pod.py::b", 0.1, {})
-    reach = TestReach([a_test("tests/queue/test_moves.py::a"), other])
+    reach = ReachMap([a_test("tests/queue/test_moves.py::a"), other])
     assert [test.name[-1] for test in reach.tests_of(("src/kubestow/queue/moves.py", 1))] == ["a"]
     assert len(reach.tests_of(("src/kubestow/api/pod.py", 1))) == 2
 
@@ -52,7 +52,7 @@ def test_a_change_is_found_or_survives(tmp_path: Path, argument: int, found_by: 
         f"def test_it():\n    assert positive({argument}) is {argument > 0}\n"
     )
     (site,) = (site for site in sites_in(PATH, SOURCE) if site.kind == "comparison")
-    reach = TestReach([KnownTest("tests/test_numbers.py::test_it", 0.1, {PATH: [2]})])
+    reach = ReachMap([KnownTest("tests/test_numbers.py::test_it", 0.1, {PATH: [2]})])
     with TrialRunner(tmp_path) as bench:
         assert bench.run_trial(site, reach).found_by == found_by
     assert (tmp_path / PATH).read_bytes() == SOURCE

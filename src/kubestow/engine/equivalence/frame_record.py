@@ -82,7 +82,9 @@ class FrameRecord(Follower):
         kept_scores = [step for step in kept_scores if step.name not in state.skip_score]
         self._scores = [step for step in kept_scores if step.normalizer is None]
         self._normalized = [
-            NormalizedScore(step, self, pod) for step in kept_scores if step.normalizer is not None
+            NormalizedScore(step, snapshot, state, pod)
+            for step in kept_scores
+            if step.normalizer is not None
         ]
         largest = sum(step.weight for step in self._scores) * MAX_NODE_SCORE
         self._score_type = np.int32 if largest <= _LARGEST_NARROW_SUM else np.int64
@@ -196,9 +198,14 @@ class NormalizedScore:
     """A raw score of all nodes. Most are zero on all of them: then no array is kept, since
     normalising gives a constant."""
 
-    def __init__(self, step: ScoreStep, frame: "FrameRecord", pod: PodInfo) -> None:
+    def __init__(
+        self, step: ScoreStep, snapshot: Snapshot, state: CycleState, pod: PodInfo
+    ) -> None:
         self.step = step
-        self._frame = frame
+        # Not the frame's record, which owns this: objects that refer to each other are freed by
+        # the garbage collector alone, and that rarely looks at what has lived for long.
+        self._snapshot = snapshot
+        self._state = state
         self._pod = pod
         self._raw: IntArray | None = None
 
@@ -222,9 +229,9 @@ class NormalizedScore:
         """The weighted score of every node if it is known to be the same, else None."""
         if self._raw is not None:
             return None
-        zero = normalize_of(self.step, self._frame.state, self._pod, np.zeros(1, np.int64))
+        zero = normalize_of(self.step, self._state, self._pod, np.zeros(1, np.int64))
         return int(checked(zero)[0]) * self.step.weight
 
     def _compute(self, rows: Rows) -> IntArray:
-        nodes = nodes_of(self._frame.snapshot, rows)
-        return score_of(self.step, self._frame.state, self._pod, nodes)
+        nodes = nodes_of(self._snapshot, rows)
+        return score_of(self.step, self._state, self._pod, nodes)

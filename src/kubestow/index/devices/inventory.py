@@ -107,6 +107,11 @@ class DeviceInventory:
     def __iter__(self) -> Iterator[PublishedSlice]:
         return iter(self._slices.values())
 
+    @property
+    def node_count(self) -> int:
+        """How many nodes were asked about: those of the cluster, and some that are gone."""
+        return len(self._slots)
+
     def candidates(self, node_name: str) -> Iterator[PublishedSlice]:
         """The slices that may have devices for the node: its own, and those of no node."""
         yield from self._local.get(node_name, {}).values()

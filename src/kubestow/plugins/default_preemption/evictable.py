@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from kubestow.api.disruption import BudgetTable
+from kubestow.api.disruption import NO_BUDGETS, BudgetTable
 from kubestow.api.importance import by_importance, start_time_ns
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
@@ -83,7 +83,9 @@ class PodsOfNode:
         # The last result, and its arguments.
         self._kept: Evictable | None = None
         self._priority = 0
-        self._budgets: BudgetTable | None = None
+        # Only the number of the table: a node that is not asked about for long would keep the table
+        # of that time, which is as large as the cluster.
+        self._budgets: int = NO_BUDGETS
 
     def below(self, priority: int, budgets: BudgetTable | None, now_ns: int) -> Evictable:
         """The pods of lower priority. `budgets` None means that the cluster has none."""
@@ -92,11 +94,12 @@ class PodsOfNode:
             lower = [pod for pod in self._info.pods if pod.priority < priority]
             return _split(Evictable.of(by_importance(lower, now_ns)), budgets)
         kept = self._kept
-        if kept is None or priority != self._priority or budgets is not self._budgets:
+        table = NO_BUDGETS if budgets is None else budgets.number
+        if kept is None or priority != self._priority or table != self._budgets:
             first = bisect_right(self._steps, -priority)
             lower = Evictable(ranked.pods[first:], ranked.values[first:])
             kept = self._kept = _split(lower, budgets)
-            self._priority, self._budgets = priority, budgets
+            self._priority, self._budgets = priority, table
         return kept
 
     def _rank(self) -> Evictable:

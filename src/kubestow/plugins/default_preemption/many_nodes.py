@@ -86,7 +86,7 @@ class ManyNodes:
             for position in fitting[~has_victims].tolist():
                 name = inputs.snapshot.names[rows[position]]
                 codes[position] = statuses.code_of(no_victim_needed(name))
-        return TrialResults(codes, ranks, victims.of_row)
+        return TrialResults(codes, ranks, victims.without_values().of_row)
 
 
 class _Victims(NamedTuple):
@@ -97,11 +97,10 @@ class _Victims(NamedTuple):
     mask: BoolArray
     now_ns: int
 
-    def of_row(self, row: int) -> Sequence[PodInfo]:
-        position = int((self.rows == row).argmax())
-        pods = self.slots.of_nodes[position].pods
-        victims = [pods[slot] for slot in self.mask[:, position].nonzero()[0].tolist()]
-        return by_importance(victims, self.now_ns)
+    def without_values(self) -> "_VictimPods":
+        """Only what is kept: the numbers of all pods would take most of the memory of a record."""
+        pods = [evictable.pods for evictable in self.slots.of_nodes]
+        return _VictimPods(self.rows, pods, self.mask, self.now_ns)
 
     def ranks(self) -> IntArray:
         """int64[criterion, node], as `Candidate.ranks` has them."""
@@ -124,6 +123,19 @@ class _Victims(NamedTuple):
         ranks[PRIORITY_SUM] = (priorities * mask).sum(axis=0) + PRIORITY_SHIFT * ranks[VICTIM_COUNT]
         ranks[YOUNGEST] = -earliest
         return ranks
+
+
+class _VictimPods(NamedTuple):
+    rows: IntpArray
+    pods: Sequence[Sequence[PodInfo]]
+    mask: BoolArray
+    now_ns: int
+
+    def of_row(self, row: int) -> Sequence[PodInfo]:
+        position = int((self.rows == row).argmax())
+        pods = self.pods[position]
+        victims = [pods[slot] for slot in self.mask[:, position].nonzero()[0].tolist()]
+        return by_importance(victims, self.now_ns)
 
 
 def _reprieve(inputs: TrialInputs, rows: IntpArray, runner: FilterRunner) -> _Victims:

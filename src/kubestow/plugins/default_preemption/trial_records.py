@@ -68,12 +68,18 @@ class TrialRecords:
 
     def __init__(self) -> None:
         self._records: OrderedDict[tuple[Hashable, int], TrialRecord] = OrderedDict()
+        self._budgets: BudgetTable | None = None
 
     def evaluator(self, inputs: TrialInputs) -> Evaluator:
         """The cheapest way to try nodes for this pod."""
         parts = _parts_of(inputs)
         if parts is None:
             return ManyNodes(inputs)
+        if inputs.budgets is not self._budgets:
+            # None of the records is valid any more. Each would keep the budgets of its time, and
+            # which pods they cover, until a pod of its shape comes again.
+            self._records.clear()
+            self._budgets = inputs.budgets
         key = (parts.shape_of(inputs.pod), inputs.pod.priority)
         record = self._records.get(key)
         if record is None or not record.is_valid(inputs, parts):
@@ -131,7 +137,6 @@ class TrialRecord(Follower):
     def __init__(self, inputs: TrialInputs, parts: _Parts) -> None:
         super().__init__(inputs.snapshot.log, Depends.PODS)
         self._snapshot: Snapshot = inputs.snapshot
-        self._budgets: BudgetTable | None = inputs.budgets
         self._filters = parts.reused_names
         self._now_ns = inputs.now_ns
         # Whether a filter failed on some node, rather than reject it.
@@ -146,7 +151,6 @@ class TrialRecord(Follower):
     def is_valid(self, inputs: TrialInputs, parts: _Parts) -> bool:
         return (
             parts.reused_names == self._filters
-            and inputs.budgets is self._budgets
             and inputs.snapshot is self._snapshot
             # Error texts are unbounded, so a record that has some is dropped.
             and not self._has_faults

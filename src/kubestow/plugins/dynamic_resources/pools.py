@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubestow.api.node import Node
+from kubestow.cache.numbering import numbered_max
 from kubestow.errors import PluginError
 from kubestow.index.devices.go_text import device_text
 from kubestow.index.devices.inventory import (
@@ -20,7 +21,9 @@ from kubestow.index.devices.node_match import NodeSelectionError
 # Counter set → counter → amount, in nano-units.
 Counters = dict[str, dict[str, int]]
 
-NODES_MAX: Final = 100_000  # nodes for which the pools are kept
+
+# Nodes for which pools are kept, beyond twice those of the last time outdated ones were dropped.
+_SPARE: Final = 64
 
 
 class Pool:
@@ -74,6 +77,8 @@ class PoolCache:
         self._inventory = inventory
         self._partitionable = partitionable
         self._kept: dict[str, tuple[tuple[int, int], Node, NodePools]] = {}
+        # How many there may be before outdated ones are dropped.
+        self._kept_max = _SPARE
 
     def of(self, node: Node) -> NodePools:
         """The pools the node can reach; raises PluginError if a node selector does not parse."""
@@ -87,10 +92,19 @@ class PoolCache:
             ):
                 return pools
         pools = node_pools(self._inventory, node, partitionable=self._partitionable)
-        if len(self._kept) > NODES_MAX:
-            self._kept.clear()  # drops deleted nodes; the others are soon added again
+        if len(self._kept) >= self._kept_max:
+            self._drop_outdated()
         self._kept[name] = stamp, node, pools
         return pools
+
+    def _drop_outdated(self) -> None:
+        """Drop what is kept of deleted nodes: their devices would stay in memory with it."""
+        stamp_of = self._inventory.stamp_of
+        self._kept = {name: kept for name, kept in self._kept.items() if kept[0] == stamp_of(name)}
+        # A deleted node that never had a slice of its own is not outdated by this.
+        if len(self._kept) > numbered_max(self._inventory.node_count):
+            self._kept.clear()
+        self._kept_max = 2 * len(self._kept) + _SPARE
 
 
 def node_pools(inventory: DeviceInventory, node: Node, *, partitionable: bool = True) -> NodePools:

@@ -34,6 +34,10 @@ class ClassCapacities:
         self._limits: IntArray = np.zeros(0, np.int64)
         self._stale: set[int] = set()
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._objects
+
     def largest(self, nodes: Nodes) -> IntArray:
         """int64[node]: the size of the largest volume that can be provisioned on each node."""
         numbers = self._patterns.numbers(nodes)
@@ -111,17 +115,17 @@ class StorageCapacities:
     """What is reported for all classes, following the store."""
 
     def __init__(self, store: ObjectStore[CSIStorageCapacity]) -> None:
+        # Only classes for which something is reported.
         self._classes: dict[str, ClassCapacities] = {}
+        self._none = ClassCapacities()
         self._places: dict[tuple[str, str], _Place] = {}
         for capacity in store.list():
             self._after_change(None, capacity)
         store.subscribe(self._after_change)
 
     def of_class(self, class_name: str) -> ClassCapacities:
-        capacities = self._classes.get(class_name)
-        if capacities is None:
-            capacities = self._classes[class_name] = ClassCapacities()
-        return capacities
+        """What is reported for a class. Valid until an object changes."""
+        return self._classes.get(class_name, self._none)
 
     def _after_change(self, old: CSIStorageCapacity | None, new: CSIStorageCapacity | None) -> None:
         if old is not None:
@@ -130,8 +134,15 @@ class StorageCapacities:
                 place.capacities.remove(place)
         selector = None if new is None else _topology_of(new)
         if new is not None and selector is not None:
-            place = self.of_class(new.storage_class_name).add(new, selector)
+            capacities = self._classes.get(new.storage_class_name)
+            if capacities is None:
+                capacities = self._classes[new.storage_class_name] = ClassCapacities()
+            place = capacities.add(new, selector)
             self._places[place.key] = place
+        if old is not None:
+            capacities = self._classes.get(old.storage_class_name)
+            if capacities is not None and capacities.is_empty:
+                del self._classes[old.storage_class_name]
 
 
 def limit_of(capacity: CSIStorageCapacity) -> Quantity | None:

@@ -187,24 +187,35 @@ class VolumesByClass:
     """The volumes of all classes, following an assume cache."""
 
     def __init__(self, cache: AssumeCache[PersistentVolume]) -> None:
+        # Only classes with volumes: users may give every claim a class of its own.
         self._classes: dict[str, ClassVolumes] = {}
+        self._none = ClassVolumes()
         self._places: dict[str, _Place] = {}
         for volume in cache.shown_objects():
             self._after_change(volume.metadata, volume)
         cache.watch(self._after_change)
 
     def of_class(self, class_name: str) -> ClassVolumes:
-        volumes = self._classes.get(class_name)
-        if volumes is None:
-            volumes = self._classes[class_name] = ClassVolumes()
-        return volumes
+        """The volumes of a class. Valid until a volume changes."""
+        return self._classes.get(class_name, self._none)
 
     def _after_change(self, meta: ObjectMeta, volume: PersistentVolume | None) -> None:
-        place = self._places.pop(meta.name, None)
-        if place is not None:
-            place.volumes.remove(place)
+        old = self._places.pop(meta.name, None)
+        if old is not None:
+            old.volumes.remove(old)
         if volume is not None:
-            self._places[meta.name] = self.of_class(volume_class(volume)).add(volume)
+            class_name = volume_class(volume)
+            volumes = self._classes.get(class_name)
+            if volumes is None:
+                volumes = self._classes[class_name] = ClassVolumes()
+            self._places[meta.name] = volumes.add(volume)
+        if old is not None:
+            self._drop_if_empty(volume_class(old.volume))
+
+    def _drop_if_empty(self, class_name: str) -> None:
+        volumes = self._classes.get(class_name)
+        if volumes is not None and not volumes.groups and not volumes.claimed:
+            del self._classes[class_name]
 
 
 def rank_of(volume: PersistentVolume) -> tuple[int, str]:

@@ -140,9 +140,18 @@ def bench(
         typer.Option(
             metavar="SECONDS|DURATION",
             help="Instead of measuring speed, run the whole service this long (600 or 10m) while "
-            "pods and nodes come and go: memory, stalls, latency. Exit code 1 if memory grows.",
+            "pods, nodes and all other objects come and go: memory, stalls, latency. Exit code 1 "
+            "if something grows. --pods is how many pods are created in all.",
         ),
     ] = "",
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --soak: draw what was measured into this .svg or .png (needs the extra "
+            "charts).",
+        ),
+    ] = None,
     http: Annotated[
         bool, typer.Option("--http", help="With --soak: the scheduler uses the API over HTTP.")
     ] = False,
@@ -158,9 +167,12 @@ def bench(
     if soak:
         if output is BenchFormat.PERF_JSON:
             raise InputError("-o: a soak is printed as table or json")
-        raise typer.Exit(run_soak(soak, nodes=nodes, over_http=http, output=output))
-    if http:
-        raise InputError("--http: needs --soak")
+        raise typer.Exit(
+            run_soak(soak, nodes=nodes, pods=pods, over_http=http, output=output, plot=plot)
+        )
+    for flag, is_given in (("--http", http), ("--plot", plot is not None)):
+        if is_given:
+            raise InputError(f"{flag}: needs --soak")
     if simulate and check:
         raise InputError("--check: compares decisions, which --simulate does not time alone")
     _require_writable(profile)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -9,27 +10,58 @@ import msgspec
 from kubestow.api.duration import parse_duration
 from kubestow.clock import NANOSECONDS, SystemClock
 from kubestow.errors import InputError
+from kubestow.service.commands.run import event_loop_factory
+from kubestow.service.control_loop import ControlThread
 from kubestow.service.output import Table, stderr, stdout
-from kubestow.service.soak.soak import Soak, SoakReport, table_rows
+from kubestow.service.soak.plot import require_plotting, write_plot
+from kubestow.service.soak.report import SoakReport, curves, table_rows
+from kubestow.service.soak.soak import Soak
 
 NODES: Final = 200
 PODS_PER_S: Final = 100
 
 
-def run_soak(text: str, *, nodes: int | None, over_http: bool, output: str) -> int:
-    """Run a soak and print it; the exit code."""
+def run_soak(
+    text: str,
+    *,
+    nodes: int | None,
+    pods: int | None,
+    over_http: bool,
+    output: str,
+    plot: Path | None,
+) -> int:
+    """Run a soak and print it; the exit code. `pods` are created in all."""
     seconds = soak_seconds(text)
+    if plot is not None:
+        require_plotting(plot)
+    pods_per_s = PODS_PER_S if pods is None else pods / seconds
     if output == "table":
-        stderr().print(f"running for {seconds:.0f} s, {PODS_PER_S} new pods a second")
-    soak = Soak(SystemClock(), nodes=nodes or NODES, pods_per_s=PODS_PER_S, over_http=over_http)
-    report = asyncio.run(soak.run(seconds))
+        stderr().print(f"running for {seconds:.0f} s, {pods_per_s:.3g} new pods a second")
+    with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
+        report = runner.run(_soak(seconds, nodes or NODES, pods_per_s, over_http=over_http))
     if output == "json":
         sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
     else:
         _print_tables(report)
-    if report.is_growing:
-        stderr().print("memory grows steadily: something is kept without a limit")
-    return 1 if report.is_growing else 0
+    if plot is not None:
+        write_plot(report, plot)
+        stderr().print(f"wrote {plot}")
+    if not report.is_growing:
+        return 0
+    for name in report.growing:
+        stderr().print(f"{name} grows and has no limit")
+    stderr().print("memory grows steadily: something is kept without a limit")
+    return 1
+
+
+async def _soak(seconds: float, nodes: int, pods_per_s: float, *, over_http: bool) -> SoakReport:
+    clock = SystemClock()
+    control = ControlThread(clock)
+    try:
+        soak = Soak(clock, nodes=nodes, pods_per_s=pods_per_s, over_http=over_http, control=control)
+        return await soak.run(seconds)
+    finally:
+        control.close()
 
 
 def soak_seconds(text: str) -> float:
@@ -49,7 +81,17 @@ def _print_tables(report: SoakReport) -> None:
         table.add(*row)
     table.print(is_cut=False)
     stdout().print()
-    kept = Table("KEPT", "SIZE", "LIMIT", right=("SIZE", "LIMIT"))
-    for one in report.containers:
-        kept.add(one.name, str(one.size), "" if one.limit is None else str(one.limit))
+    over_time = Table("OVER TIME", "", "FROM, TO")
+    for row in curves(report):
+        over_time.add(*row)
+    over_time.print(is_cut=False)
+    stdout().print()
+    kept = Table(
+        "KEPT", "AT HALF TIME", "AT THE END", "LIMIT", right=("AT HALF TIME", "AT THE END")
+    )
+    half, last = report.kept[len(report.kept) // 2], report.kept[-1]
+    for name, size in sorted(last.containers.items()):
+        before = half.containers.get(name)
+        limit = "" if size.limit is None else str(size.limit)
+        kept.add(name, "" if before is None else str(before.size), str(size.size), limit)
     kept.print(is_cut=False)

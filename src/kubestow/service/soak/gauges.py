@@ -3,42 +3,28 @@
 The limits are those of docs/caches.md.
 """
 
+import asyncio
+import os
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final
 
 import msgspec
 
-from kubestow.cluster.events import BUFFER_MAX
-from kubestow.index.tracked import LABEL_COLUMNS_MAX, TRACKED_MAX, LabelColumns, TrackedArrays
-from kubestow.service.run import SchedulerProcess
+from kubestow.service.soak.kept import is_cached_function, module_tables, sizes
 
 _MEMORY: Final = Path("/proc/self/statm")
+_FILES: Final = Path("/proc/self/fd")
 _MIB: Final = 1024 * 1024
 
 
 class KeptSize(msgspec.Struct, frozen=True):
     """How full something is that is kept."""
 
-    name: str
     size: int
-    limit: int | None  # None: as large as the cluster, or as the work in progress
-
-
-class _CacheInfo(NamedTuple):
-    hits: int
-    misses: int
-    maxsize: int | None
-    currsize: int
-
-
-@runtime_checkable
-class _Cached(Protocol):
-    """A function whose answers `functools` keeps."""
-
-    def cache_info(self) -> _CacheInfo: ...
+    limit: int | None = None  # None: as large as the cluster, or as the work in progress
 
 
 def rss_mib() -> float:
@@ -50,33 +36,35 @@ def rss_mib() -> float:
     return pages * resource.getpagesize() / _MIB
 
 
-def containers(process: SchedulerProcess) -> list[KeptSize]:
-    """Everything that is kept by one scheduler and by the functions it calls."""
-    scheduler, recorder = process.scheduler, process.recorder.statistics()
-    cache, queue = scheduler.cache.statistics(), scheduler.queue.statistics()
-    found = [
-        KeptSize("cache: nodes", cache.nodes, None),
-        KeptSize("cache: pods", cache.pods, None),
-        KeptSize("cache: assumed pods", cache.assumed_pods, None),
-        KeptSize("queue: in-flight events", queue.in_flight_events, None),
-        KeptSize("queue: nominated pods", queue.nominated, None),
-        KeptSize("events to be sent", recorder.waiting_count, BUFFER_MAX),
-        KeptSize("event series", recorder.series_count, None),
-        KeptSize("tracked arrays", len(scheduler.snapshot.derived(TrackedArrays)), TRACKED_MAX),
-        KeptSize("label columns", len(scheduler.snapshot.derived(LabelColumns)), LABEL_COLUMNS_MAX),
-    ]
-    return [*found, *_cached_functions()]
+class Containers:
+    """Everything that is kept by some objects, by modules and by the event loop."""
 
+    def __init__(self, roots: Sequence[object], limits: Mapping[str, int]) -> None:
+        """`limits` are those of one container each, by name."""
+        self._roots = roots
+        self._limits = limits
+        self._module_count = 0
+        self._tables: list[tuple[str, Any]] = []
 
-def _cached_functions() -> Iterator[KeptSize]:
-    for module_name, module in sorted(sys.modules.items()):
-        if not module_name.startswith("kubestow."):
-            continue
-        for name, value in sorted(vars(module).items()):
-            if isinstance(value, type) or not isinstance(value, _Cached):
-                continue
-            if value.__module__ != module_name:
-                continue  # imported from there
-            info = value.cache_info()
-            short = module_name.removeprefix("kubestow.")
-            yield KeptSize(f"{short}.{name}", info.currsize, info.maxsize)
+    def sizes(self) -> dict[str, KeptSize]:
+        """The present sizes, by name."""
+        found: dict[str, KeptSize] = {}
+        for name, size in sizes(self._roots).items():
+            limit = self._limits.get(name)
+            found[name] = KeptSize(size.entries, None if limit is None else limit * size.containers)
+        for name, table in self._module_tables():
+            if is_cached_function(table):
+                info = table.cache_info()
+                found[name] = KeptSize(info.currsize, info.maxsize)
+            else:
+                found[name] = KeptSize(len(table))
+        found["tasks of the event loop"] = KeptSize(len(asyncio.all_tasks()))
+        if _FILES.is_dir():
+            found["open files"] = KeptSize(len(os.listdir(_FILES)))
+        return found
+
+    def _module_tables(self) -> list[tuple[str, Any]]:
+        if len(sys.modules) != self._module_count:
+            self._module_count = len(sys.modules)
+            self._tables = list(module_tables())
+        return self._tables

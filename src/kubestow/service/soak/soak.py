@@ -1,88 +1,89 @@
 """One soak: the service and the embedded API server in one process, in real time.
 
-With `over_http` the scheduler talks to the API server by its socket, else by function calls. Memory
-is that of the whole process, so growth of either part shows.
+    scheduler's loop   scheduler, churn, controllers, API server
+    control loop       the lease, and the API server that stores it
+
+With `over_http` the scheduler talks to both servers by their sockets, else by function calls.
+Memory is that of the whole process, so growth of any part shows.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
 from kubestow import collector
-from kubestow.api.coordination import Lease
-from kubestow.api.pod import Pod
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.clock import Clock
 from kubestow.cluster.resources import NAMESPACES
 from kubestow.service.connections import Connections, connect
+from kubestow.service.control_loop import ControlLoop, SharedLoop
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.run import SchedulerProcess
 from kubestow.service.soak.churn import Churn
-from kubestow.service.soak.gauges import KeptSize, containers, rss_mib
-from kubestow.service.soak.spread import Percentiles, Spread
+from kubestow.service.soak.gauges import Containers, rss_mib
+from kubestow.service.soak.limits import limits
+from kubestow.service.soak.measures import Measures
+from kubestow.service.soak.report import (
+    KeptSample,
+    Sample,
+    SoakReport,
+    grown,
+    growth,
+    without_constants,
+)
+from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
+from kubestow.simulator.kubelets import FakeKubelets
+from kubestow.simulator.resource_claim_controller import ResourceClaimController
+from kubestow.simulator.volume_controller import VolumeController
 
-# Every sample; the second half of a run is judged.
-SAMPLE_S: Final = 1.0
-# How often the loop is checked for stalls.
-BEAT_S: Final = 0.01
-# Memory that grows by more than this for each 1,000 pods created does not settle: a pod that is
-# never forgotten takes several KiB.
-GROWTH_MIB_MAX: Final = 1.0
-# The history of the embedded API server and the caches by shape are full after this many pods, and
-# those that the cluster holds. Before that, growth says nothing.
-FILLING_PODS: Final = 8_000
-
-
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    second: float
-    created: int
-    rss_mib: float
-    queued: int
-
-
-class SoakReport(msgspec.Struct, frozen=True, kw_only=True):
-    seconds: float
-    over_http: bool
-    nodes: int
-    created: int
-    bound: int
-    # Of the second half; None if that has fewer than `judged_from` pods before it.
-    growth_mib_per_1000_pods: float | None
-    judged_from: int
-    stalls: Percentiles
-    lease_lateness: Percentiles
-    latency: Percentiles  # from the creation of a pod to its binding
-    queue_depth_max: int
-    containers: Sequence[KeptSize]
-    samples: Sequence[Sample]
-
-    @property
-    def is_growing(self) -> bool:
-        growth = self.growth_mib_per_1000_pods
-        return growth is not None and growth > GROWTH_MIB_MAX
+# At most this many samples, however long the run; and one a second at most.
+SAMPLES: Final = 720
+SAMPLE_S_MIN: Final = 1.0
+# Everything that is kept is looked through each time this many samples were taken.
+SAMPLES_PER_KEPT: Final = 15
+# Changes that the API server keeps of each resource: few, so that it soon holds no more of them.
+HISTORY: Final = 1_024
+STOP_S: Final = 0.5
 
 
 class Soak:
+    """Made inside a running event loop."""
+
     def __init__(
-        self, clock: Clock, *, nodes: int, pods_per_s: int, over_http: bool, seed: int = 0
+        self,
+        clock: Clock,
+        *,
+        nodes: int,
+        pods_per_s: float,
+        over_http: bool,
+        control: ControlLoop | None = None,
+        seed: int = 0,
     ) -> None:
         self._clock = clock
         self._rng = np.random.default_rng(seed)
         self._nodes = nodes
+        self._pods_per_s = pods_per_s
         self._over_http = over_http
-        self._cluster = MemoryCluster(clock)
-        self._cluster.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
+        self._control = control or SharedLoop()
+        self._cluster = MemoryCluster(clock, history_max=HISTORY)
+        self._leases = MemoryCluster(clock, history_max=HISTORY)
+        self._leases.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
         self._churn = Churn(self._cluster, clock, self._rng, nodes=nodes, pods_per_s=pods_per_s)
-        self._stalls, self._leases, self._latency = Spread(), Spread(), Spread()
-        self._bound_count = 0
+        self._measures = Measures(clock)
+        self._controllers = (
+            FakeKubelets(self._cluster, clock, starts_pods=False, stop_s=STOP_S),
+            VolumeController(self._cluster),
+            EphemeralVolumeController(self._cluster),
+            ResourceClaimController(self._cluster),
+        )
         self.samples: list[Sample] = []
+        self.kept: list[KeptSample] = []
 
     async def run(self, seconds: float) -> SoakReport:
         async with self._connections() as (options, connections, metrics):
@@ -93,162 +94,136 @@ class Soak:
                 self._clock,
                 self._rng,
                 hostname="soak",
+                control=self._control,
                 on_synced=collector.settle,
             )
             service: asyncio.Task[Any] = asyncio.create_task(process.run())
             await process.watcher.wait_synced()
+            churn = asyncio.create_task(self._churn.run())
+            period_s = process.config.leader_election.retry_period.seconds
             parts: list[asyncio.Task[Any]] = [
                 asyncio.create_task(part)
                 for part in (
-                    self._churn.run(),
-                    self._beat(),
-                    self._follow_pods(),
-                    self._follow_lease(process.config.leader_election.retry_period.seconds),
-                    self._sample(process, seconds),
+                    *(controller.run() for controller in self._controllers),
+                    self._measures.beat(self._measures.stalls),
+                    self._measures.follow_pods(self._cluster, self._churn),
+                    self._control.run(self._measures.beat(self._measures.control_stalls)),
+                    self._control.run(self._measures.follow_lease(self._leases, period_s)),
+                    self._sample(process, metrics, seconds),
                 )
             ]
             try:
                 # The last part ends by itself; each of the others only by a fault.
-                done, _ = await asyncio.wait([*parts, service], return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(
+                    [churn, service, *parts], return_when=asyncio.FIRST_COMPLETED
+                )
                 for task in done:
                     task.result()
-                kept = containers(process)
             finally:
+                # The controllers last: bindings under way wait for them.
+                churn.cancel()
                 process.request_stop()
+                await asyncio.gather(churn, service, return_exceptions=True)
                 for task in parts:
                     task.cancel()
-                await asyncio.gather(*parts, service, return_exceptions=True)
-        return self._report(seconds, kept)
+                await asyncio.gather(*parts, return_exceptions=True)
+        return self._report(seconds)
 
     @asynccontextmanager
     async def _connections(
         self,
     ) -> AsyncGenerator[tuple[SchedulerOptions, Connections, ProcessMetrics], None]:
         flags = ["--secure-port=0", "--kube-api-qps=-1"]
-        server: ApiServer | None = None
-        if self._over_http:
-            server = ApiServer(self._cluster, self._clock)
-            flags.append(f"--master=http://127.0.0.1:{await server.start()}")
-        options = parse_options(flags)
-        assert isinstance(options, SchedulerOptions)
-        metrics = ProcessMetrics(options, self._clock, self._rng)
+        if not self._over_http:
+            options = _parsed(flags)
+            main, leases = MemoryClient(self._cluster), MemoryClient(self._leases)
+            metrics = ProcessMetrics(options, self._clock, self._rng)
+            yield options, Connections(main=main, events=main, election=leases), metrics
+            return
+        server = ApiServer(self._cluster, self._clock)
+        lease_server = ApiServer(self._leases, self._clock)
         try:
-            if server is not None:
-                connections = connect(
-                    options, metrics.requests, self._clock, self._rng, post=_call_here
-                )
-                yield options, connections, metrics
-            else:
-                client = MemoryClient(self._cluster)
-                yield options, Connections(main=client, events=client, election=client), metrics
-        finally:
-            if server is not None:
-                await server.close()
-
-    # --- what is measured ---
-
-    async def _beat(self) -> None:
-        while True:
-            due_s = self._clock.monotonic_s() + BEAT_S
-            await asyncio.sleep(BEAT_S)
-            self._stalls.add(max(self._clock.monotonic_s() - due_s, 0.0))
-
-    async def _follow_pods(self) -> None:
-        listing = await MemoryClient(self._cluster).list_and_watch(Pod)
-        while batch := await listing.watch.next_batch():
-            now_s = self._clock.monotonic_s()
-            for event in batch:
-                if event.type != "MODIFIED" or not event.object.spec.node_name:
-                    continue
-                created_s = self._churn.created_s.pop(event.object.metadata.name, None)
-                if created_s is not None:
-                    self._latency.add(now_s - created_s)
-                    self._bound_count += 1
-
-    async def _follow_lease(self, period_s: float) -> None:
-        """How much later than its period each renewal is."""
-        listing = await MemoryClient(self._cluster).list_and_watch(Lease)
-        last_s: float | None = None
-        while await listing.watch.next_batch():
-            now_s = self._clock.monotonic_s()
-            if last_s is not None:
-                self._leases.add(max(now_s - last_s - period_s, 0.0))
-            last_s = now_s
-
-    async def _sample(self, process: SchedulerProcess, seconds: float) -> None:
-        started_s = self._clock.monotonic_s()
-        while (second := self._clock.monotonic_s() - started_s) < seconds:
-            queue = process.scheduler.queue.statistics()
-            self.samples.append(
-                Sample(
-                    second=round(second, 1),
-                    created=self._churn.created_count,
-                    rss_mib=round(rss_mib(), 1),
-                    queued=queue.active + queue.backoff + queue.error_backoff,
-                )
+            options = _parsed([*flags, _master(await server.start())])
+            lease_options = _parsed(
+                [*flags, _master(await self._control.run(lease_server.start()))]
             )
-            await asyncio.sleep(min(SAMPLE_S, seconds - second))
+            metrics = ProcessMetrics(options, self._clock, self._rng)
+            main, leases = (
+                connect(each, metrics.requests, self._clock, self._rng, post=self._control.post)
+                for each in (options, lease_options)
+            )
+            yield (
+                options,
+                main._replace(election=leases.election, lease_events=leases.lease_events),
+                metrics,
+            )
+        finally:
+            await self._control.run(lease_server.close())
+            await server.close()
 
-    def _report(self, seconds: float, kept: Sequence[KeptSize]) -> SoakReport:
-        judged_from = self._churn.live_max + FILLING_PODS
+    async def _sample(
+        self, process: SchedulerProcess, metrics: ProcessMetrics, seconds: float
+    ) -> None:
+        roots = (process, metrics, self._cluster, *self._controllers)
+        containers = Containers(roots, limits(nodes=self._nodes, history=HISTORY))
+        started_s = self._clock.monotonic_s()
+        interval_s = max(SAMPLE_S_MIN, seconds / SAMPLES)
+        while (second := round(self._clock.monotonic_s() - started_s, 3)) < seconds:
+            self.samples.append(self._one_sample(process, second))
+            if len(self.samples) % SAMPLES_PER_KEPT == 1:
+                self._look_through(containers, second)
+            await asyncio.sleep(min(interval_s, seconds - second))
+        self._look_through(containers, second)
+
+    def _one_sample(self, process: SchedulerProcess, second: float) -> Sample:
+        queue, measures = process.scheduler.queue.statistics(), self._measures
+        return Sample(
+            second=second,
+            created=self._churn.created_count,
+            bound=measures.bound_count,
+            rss_mib=round(rss_mib(), 1),
+            queued=queue.active + queue.backoff + queue.error_backoff,
+            parked=queue.unschedulable + queue.gated,
+            latency=measures.latency.end_interval(),
+            stalls=measures.stalls.end_interval(),
+            control_stalls=measures.control_stalls.end_interval(),
+            lease_lateness=measures.lease_lateness.end_interval(),
+        )
+
+    def _look_through(self, containers: Containers, second: float) -> None:
+        self._measures.is_disturbed = True
+        self.kept.append(KeptSample(second=second, containers=containers.sizes()))
+
+    def _report(self, seconds: float) -> SoakReport:
+        measures = self._measures
+        kept = without_constants(self.kept)
+        still = dict(grown(kept))
         return SoakReport(
             seconds=seconds,
             over_http=self._over_http,
             nodes=self._nodes,
+            pods_per_s=self._pods_per_s,
             created=self._churn.created_count,
-            bound=self._bound_count,
-            growth_mib_per_1000_pods=growth(self.samples, judged_from),
-            judged_from=judged_from,
-            stalls=self._stalls.percentiles(),
-            lease_lateness=self._leases.percentiles(),
-            latency=self._latency.percentiles(),
-            queue_depth_max=max((sample.queued for sample in self.samples), default=0),
-            containers=kept,
+            bound=measures.bound_count,
+            evicted=measures.evicted_count,
+            growth_mib_per_1000_pods=growth(self.samples),
+            filling=[name for name, kept in still.items() if kept.limit is not None],
+            growing=[name for name, kept in still.items() if kept.limit is None],
+            latency=measures.latency.percentiles(),
+            stalls=measures.stalls.percentiles(),
+            control_stalls=measures.control_stalls.percentiles(),
+            lease_lateness=measures.lease_lateness.percentiles(),
+            queue_depth_max=max(sample.queued for sample in self.samples),
             samples=self.samples,
+            kept=kept,
         )
 
 
-def growth(samples: Sequence[Sample], judged_from: int) -> float | None:
-    """MiB for each 1,000 pods: the slope of a line through the second half.
-
-    None if fewer pods than `judged_from` were created before that.
-    """
-    half = samples[len(samples) // 2 :]
-    if half[0].created < judged_from:
-        return None
-    created = np.array([sample.created for sample in half], float)
-    memory = np.array([sample.rss_mib for sample in half])
-    if len(half) < 2 or created[0] == created[-1]:
-        return 0.0
-    slope: Any = np.polyfit(created, memory, 1)[0]
-    return round(float(slope) * 1000, 3)
+def _parsed(flags: list[str]) -> SchedulerOptions:
+    options = parse_options(flags)
+    assert isinstance(options, SchedulerOptions)
+    return options
 
 
-def table_rows(report: SoakReport) -> Iterator[tuple[str, str]]:
-    """The report without its samples and containers, as names and values."""
-    first, last = report.samples[0], report.samples[-1]
-    growing = report.growth_mib_per_1000_pods
-    yield "pods created", f"{report.created} in {report.seconds:.0f} s on {report.nodes} nodes"
-    yield "pods bound", str(report.bound)
-    yield "memory", f"{first.rss_mib:.0f} MiB at the start, {last.rss_mib:.0f} MiB at the end"
-    yield (
-        "growth in the second half",
-        f"too short to say: needs {2 * report.judged_from} pods"
-        if growing is None
-        else f"{growing:.3f} MiB for each 1,000 pods (at most {GROWTH_MIB_MAX})",
-    )
-    for name, spread in (
-        ("creation to binding", report.latency),
-        ("stalls of the event loop", report.stalls),
-        ("lateness of the lease", report.lease_lateness),
-    ):
-        yield (
-            name,
-            f"p50 {spread.p50_ms:.1f} ms, p99 {spread.p99_ms:.1f} ms, max {spread.max_ms:.1f} ms",
-        )
-    yield "queue depth", f"at most {report.queue_depth_max}"
-
-
-def _call_here(function: Callable[[], None]) -> None:
-    """The lease and the scheduler share the loop here."""
-    function()
+def _master(port: int) -> str:
+    return f"--master=http://127.0.0.1:{port}"

@@ -57,7 +57,7 @@ class ReachFile(msgspec.Struct):
     tests: dict[str, KnownTest] = {}
 
 
-class TestReach:
+class ReachMap:
     """Answers which tests run a statement."""
 
     def __init__(self, tests: list[KnownTest]) -> None:
@@ -89,7 +89,7 @@ class TestReach:
 
 def load_reach(
     root: Path, packages: tuple[str, ...], kept: Path, progress: Callable[[str], None]
-) -> TestReach:
+) -> ReachMap:
     """Read what is kept of the tests, and run those that changed or whose sources did."""
     sources = {_name(root, path): _digest(path) for path in _sources(root, packages)}
     test_files = {_name(root, path): _digest(path) for path in _test_files(root)}
@@ -108,7 +108,7 @@ def load_reach(
                 record.tests |= _recorded(copy, members, statements)
                 record.test_files |= {name: test_files[name] for name in members}
                 kept.write_bytes(msgspec.json.encode(record))
-    return TestReach(list(record.tests.values()))
+    return ReachMap(list(record.tests.values()))
 
 
 def forget(record: ReachFile, sources: dict[str, str], test_files: dict[str, str]) -> None:

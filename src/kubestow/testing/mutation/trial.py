@@ -20,7 +20,7 @@ import pytest
 
 from kubestow.testing.mutation.chooser import TESTS_VARIABLE
 from kubestow.testing.mutation.copies import searched
-from kubestow.testing.mutation.reach import KnownTest, TestReach
+from kubestow.testing.mutation.reach import KnownTest, ReachMap
 from kubestow.testing.mutation.sites import PACKAGE, Site
 
 STAGE_LIMIT_S: Final = 60.0  # of tests that run for one change, by the time they took before
@@ -64,7 +64,7 @@ class TrialRunner:
     def __exit__(self, *_: object) -> None:
         self._starter.communicate()
 
-    def check(self, reach: TestReach) -> None:
+    def check(self, reach: ReachMap) -> None:
         """Raises RuntimeError if a test fails although nothing is changed."""
         shortest = min(reach.all_tests(), key=lambda test: test.seconds)
         if failure := self._first_failure([shortest]):
@@ -72,7 +72,7 @@ class TrialRunner:
             raise RuntimeError(f"unchanged sources: {shortest.name} failed: {failure}\n{output}")
 
     def run_trial(
-        self, site: Site, reach: TestReach, stage_limit_s: float = STAGE_LIMIT_S
+        self, site: Site, reach: ReachMap, stage_limit_s: float = STAGE_LIMIT_S
     ) -> Trial:
         """Change the copy, run tests, and change it back."""
         path = self._copy / site.path
@@ -123,7 +123,7 @@ def _write(path: Path, source: bytes) -> None:
     Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
-def stages_of(site: Site, reach: TestReach, seconds_max: float) -> Iterator[list[KnownTest]]:
+def stages_of(site: Site, reach: ReachMap, seconds_max: float) -> Iterator[list[KnownTest]]:
     """The tests in two steps, since most changes are found by the first."""
     tests = reach.tests_of((site.path, site.line))
     inner = site.path.removeprefix(f"{PACKAGE}/")
