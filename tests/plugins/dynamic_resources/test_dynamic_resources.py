@@ -296,7 +296,7 @@ def test_one_node_that_times_out_ends_the_attempt() -> None:
     lab = Lab(make_claim("c", make_request()))
     searched: list[str] = []
 
-    def time_out(node: Node, plans: object) -> None:
+    def time_out(node: Node, *given: object) -> None:
         searched.append(node.metadata.name)
         raise TimedOut
 
