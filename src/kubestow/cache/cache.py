@@ -24,6 +24,7 @@ from kubestow.api.meta import object_ref
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
+from kubestow.cache.groups import Groups
 from kubestow.cache.images import ImageStates
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.node_tree import NodeTree
@@ -53,7 +54,9 @@ class Cache:
     generation; only nodes with a Node object are in `node_tree`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, groups: Groups | None = None) -> None:
+        """`groups` follows the pods of groups; None where pods are scheduled one by one."""
+        self.groups = groups
         self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         # The recency list: the entry that changed last is at the end.
@@ -105,6 +108,8 @@ class Cache:
             raise CacheError(f"pod {self._describe(pod.pod)} is in the cache, so can't be assumed")
         self._add(pod)
         self._assumed.add(key)
+        if self.groups is not None:
+            self.groups.assume(pod.pod)
 
     def forget_pod(self, pod: Pod) -> None:
         """Undo `assume_pod`; no effect on a pod that is not in the cache."""
@@ -121,13 +126,15 @@ class Cache:
         if key not in self._assumed:
             raise CacheError(f"pod {self._describe(pod)} wasn't assumed so cannot be forgotten")
         self._remove(cached.pod)
+        if self.groups is not None:
+            self.groups.forget(cached.pod)
 
     def add_pod(self, pod: PodInfo) -> None:
         """The API server shows the pod on a node: a new pod, or an assumed one confirmed."""
         key = self._key(pod.pod)
         cached = self._pods.get(key)
         if cached is None:
-            self._add(pod)
+            self._add_member(pod)
             return
         if key not in self._assumed:
             raise CacheError(f"pod {self._describe(pod.pod)} was already in added state")
@@ -140,12 +147,12 @@ class Cache:
                 pod.pod.spec.node_name,
             )
         try:
-            self._remove(assumed)
+            self._remove_member(assumed)
         except CacheError as error:
             # Spec 03 §3.1, notes: logged only, and the pod stays assumed.
             log.error("Error occurred while updating pod: %s", error)
             return
-        self._add(pod)
+        self._add_member(pod)
 
     def update_pod(self, old: Pod, new: PodInfo) -> None:
         key = self._key(old)
@@ -162,8 +169,8 @@ class Cache:
                 "corrupted and can badly affect scheduling decisions: "
                 + _contradiction(cached.pod, new.pod)
             )
-        self._remove(old)
-        self._add(new)
+        self._remove_member(old)
+        self._add_member(new)
 
     def remove_pod(self, pod: Pod) -> None:
         """Remove the cached object, so that a stale event still frees the right node."""
@@ -187,7 +194,7 @@ class Cache:
                     "Scheduler cache is corrupted and can badly affect scheduling decisions: "
                     + _contradiction(cached.pod, pod)
                 )
-        self._remove(cached.pod)
+        self._remove_member(cached.pod)
 
     # --- nodes ---
 
@@ -251,6 +258,16 @@ class Cache:
 
     def _describe(self, pod: Pod) -> str:
         return f"{pod.metadata.uid}({object_ref(pod.metadata)})"
+
+    def _add_member(self, pod: PodInfo) -> None:
+        self._add(pod)
+        if self.groups is not None:
+            self.groups.add(pod.pod)
+
+    def _remove_member(self, pod: Pod) -> None:
+        self._remove(pod)
+        if self.groups is not None:
+            self.groups.remove(pod)
 
     def _add(self, pod: PodInfo) -> None:
         self._put_on_node(pod)

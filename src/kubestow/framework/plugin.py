@@ -13,13 +13,17 @@ A rule that is easier to write for one node is written as a `NodePlugin`. Where 
 other exception is treated alike, so that a faulty plugin fails one attempt only.
 """
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from kubestow.api.group import Group
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.trial import Trial
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
+from kubestow.framework.group_cycle import Assignments, GroupCycle, Placement
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -175,6 +179,45 @@ class BindPlugin(Protocol):
 @runtime_checkable
 class PostBindPlugin(Protocol):
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+
+
+@runtime_checkable
+class PlacementGeneratePlugin(Protocol):
+    def generate_placements(self, cycle: GroupCycle, parent: Placement) -> Sequence[Placement]:
+        """The sets of nodes on which the group may be placed, in the order to try them."""
+        ...
+
+
+@runtime_checkable
+class PlacementScorePlugin(Protocol):
+    def score_placement(self, cycle: GroupCycle, assignments: Assignments) -> int: ...
+
+
+@runtime_checkable
+class NormalizePlacementsPlugin(Protocol):
+    def normalize_placements(self, cycle: GroupCycle, scores: Sequence[int]) -> Sequence[int]:
+        """Bring the scores of all placements that are possible into 0..100."""
+        ...
+
+
+class GroupTrial(NamedTuple):
+    """A whole group that does not fit, for a preemption that serves all of its members.
+
+    `trial` changes the snapshot; `fits` places the group on it as it is then and undoes that, and
+    returns None if it fits.
+    """
+
+    group: Group
+    pods: Sequence[PodInfo]
+    trial: Trial
+    fits: Callable[[], Status | None]
+
+
+@runtime_checkable
+class GroupPostFilterPlugin(Protocol):
+    def group_post_filter(self, group_trial: GroupTrial) -> Status:
+        """Try to make the group schedulable."""
+        ...
 
 
 class StatusCodes:

@@ -91,7 +91,8 @@ class SchedulingQueue:
     backoff queue instead of on leaving it.
 
     `pre_enqueue` and `hint_maps` are given per scheduler name; `sort_key` orders the active queue;
-    `pod_lister` finds the newest version of a pod.
+    `pod_lister` finds the newest version of a pod. `is_member` says which pods are members of a
+    group: after a failed attempt these wait for their backoff, never for an event (spec 11 §5.3).
     """
 
     def __init__(
@@ -106,11 +107,13 @@ class SchedulingQueue:
         max_backoff_ns: int = MAX_BACKOFF_NS,
         max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS,
         pop_from_backoff: bool = True,
+        is_member: Callable[[Pod], bool] | None = None,
         metrics: QueueMetrics = NO_METRICS,
     ) -> None:
         self._clock = clock
         self._max_unschedulable_ns = max_unschedulable_ns
         self._pop_from_backoff = pop_from_backoff
+        self._is_member = is_member
         self._metrics = metrics
         self._interest = Interest(hint_maps)
         self._ask = hint_caller(metrics, clock)
@@ -198,6 +201,17 @@ class SchedulingQueue:
                     return None
             if self._start_attempt(queued_pod):
                 return queued_pod
+
+    def pop_member(self, pod: Pod) -> QueuedPod | None:
+        """Start an attempt of this waiting pod, too, because its group is tried.
+
+        None if a gate refuses it, or if it is not in a container (spec 11 §5.2).
+        """
+        self._activate(pod)
+        queued_pod = self._active.discard(key_of(pod))
+        if queued_pod is None or not self._start_attempt(queued_pod):
+            return None
+        return queued_pod
 
     def done(self, uid: str) -> None:
         """The attempt of that pod needs no more events: it succeeded or was abandoned."""
@@ -439,6 +453,8 @@ class SchedulingQueue:
     def _verdict_on_attempt(self, queued_pod: QueuedPod) -> Verdict:
         """The verdict of the events during the attempt."""
         if not queued_pod.has_rejectors:
+            return Verdict.AFTER_BACKOFF
+        if self._is_member is not None and self._is_member(queued_pod.pod):
             return Verdict.AFTER_BACKOFF
         events = self._in_flight.events_since_pop(queued_pod.uid)
         if events is None:

@@ -19,9 +19,9 @@ from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.events import EventRecorder
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
-from kubestow.engine.scheduler import DecisionListener
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.plugins.registry import REGISTRY
 

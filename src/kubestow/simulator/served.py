@@ -31,8 +31,8 @@ from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object
 from kubestow.cluster.self_signed import LOOPBACK, self_signed
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.profiles import Registry
-from kubestow.engine.scheduler import DecisionListener
 from kubestow.errors import InputError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.cluster_file import LoadReport, load_cluster_files

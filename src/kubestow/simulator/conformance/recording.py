@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from kubestow.api.decode import UNREADABLE, quoted
+from kubestow.config.feature_gates import GATES
 from kubestow.errors import DecodeError, InputError
 
 Json = dict[str, Any]
@@ -72,10 +73,11 @@ def load_recording(path: Path) -> Recording:
             raise DecodeError(
                 f'"{path}": scenario {index} lacks {", ".join(missing)}; is the file complete?'
             )
-        if gates := scenario.get("gates"):
+        unknown = [gate for gate in scenario.get("gates", ()) if gate not in GATES]
+        if unknown:
             raise DecodeError(
-                f'"{path}": scenario {index} needs the feature gates {quoted(gates)}, '
-                "which kubestow does not have yet; leave this file out"
+                f'"{path}": scenario {index} needs feature gates that are not known: '
+                f"{quoted(unknown)}; leave this file out"
             )
     return msgspec.structs.replace(recording, source=str(path))
 
