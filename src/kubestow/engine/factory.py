@@ -64,6 +64,7 @@ class SchedulerFactory:
     """
 
     binder_type = Binder
+    collector_type = Collector
     condition_writer_type = ConditionWriter
     decider_type = Decider
     failures_type = FailureHandler
@@ -203,7 +204,9 @@ class SchedulerFactory:
             groups,
             scheduler.cache,
             snapshot,
-            Collector(groups, queue, scheduler.profiles, scheduler.failures, scheduler.skips),
+            self.collector_type(
+                groups, queue, scheduler.profiles, scheduler.failures, scheduler.skips
+            ),
             trials,
             placements,
             Submitter(groups, scheduler.placer, scheduler.failures),

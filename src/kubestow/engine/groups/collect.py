@@ -54,7 +54,7 @@ class Collector:
         """The group of a member that was popped; None if there is nothing to try."""
         key = self._groups.key_of(popped.pod)
         assert key is not None, popped
-        queued_pods = self._siblings(popped, key)
+        queued_pods = self.siblings(popped, key)
         if queued_pods is None:
             # Spec 11 §5.2: upstream loses the error, so neither event nor condition is written.
             self._failures.handle(popped, SUCCESS, None)
@@ -66,7 +66,7 @@ class Collector:
         self._groups.start_trying(key, [queued_pod.uid for queued_pod in tried])
         return GroupAttempt(key, profile, tried) if tried else None
 
-    def _siblings(self, popped: QueuedPod, key: GroupKey) -> list[QueuedPod] | None:
+    def siblings(self, popped: QueuedPod, key: GroupKey) -> list[QueuedPod] | None:
         """All members that can be tried now; None if the group is not known."""
         members = self._groups.find(key)
         if members is None:

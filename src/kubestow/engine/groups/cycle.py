@@ -48,7 +48,7 @@ class GroupScheduler:
         self._groups = groups
         self._cache = cache
         self._snapshot = snapshot
-        self._collector = collector
+        self.collector = collector
         self.trials = trials
         self.placements = placements
         self._submitter = submitter
@@ -60,7 +60,7 @@ class GroupScheduler:
         return self._groups.key_of(queued_pod.pod) is not None
 
     def collect(self, popped: QueuedPod) -> GroupAttempt | None:
-        return self._collector.collect(popped)
+        return self.collector.collect(popped)
 
     def decide(self, attempt: GroupAttempt) -> GroupOutcome:
         """Where the members of the group go; the snapshot is as before afterwards."""

@@ -218,6 +218,7 @@ class RunClient(MemoryClient):
             lambda: self._patch_now(
                 type(new), metadata.namespace, metadata.name, patch, "merge", subresource
             ),
+            new,
         )
 
     async def patch(
@@ -278,8 +279,9 @@ class RunClient(MemoryClient):
         name: str,
         subresource: Subresource,
         write: Callable[[], R],
+        sent: ApiObject | None = None,
     ) -> R:
-        """A write to a volume or claim, or for one, shown by its result."""
+        """A write to a volume or claim, or for one, shown by its result; if it fails, as sent."""
         for_pod = binding_pod.get()
         key = f"{namespace}/{name}" if namespace else name
         resource = _SHORT_NAMES.get(cls) or self._cluster.resources.of_type(cls).plural
@@ -292,6 +294,8 @@ class RunClient(MemoryClient):
             shown["for"] = for_pod
 
         def serve() -> R:
+            if sent is not None:
+                shown["body"] = _shown_result(sent, subresource)
             result = self._api.write(shown, write)
             if verb in ("update", "patch") and isinstance(result, ApiObject):
                 shown["body"] = _shown_result(result, subresource)

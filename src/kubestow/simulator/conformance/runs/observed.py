@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.engine.decision import Decision, FitError, Nomination
-from kubestow.engine.groups.collect import GroupAttempt
 from kubestow.engine.groups.outcome import MemberOutcome
 from kubestow.framework.group_cycle import Assignments, Placement
 from kubestow.framework.placements import PlacementTotals
@@ -25,8 +24,8 @@ class Observed:
         self._events: list[Json] = []
         self._placements: Json = {}
         # The group that is tried, and on which of its placements.
-        self.group: GroupAttempt | None = None
-        self.placement = ""
+        self.group: tuple[str, list[str]] | None = None
+        self.placement: str | None = None
 
     def take(self, writes: list[Json]) -> Json:
         """Everything since the last call, with these writes; empty parts are left out."""
@@ -38,8 +37,7 @@ class Observed:
             **self._placements,
         }
         if self.group is not None:
-            parts["group"] = str(self.group.key)
-            parts["pods"] = [queued_pod.key for queued_pod in self.group.queued_pods]
+            parts["group"], parts["pods"] = self.group
         self._attempts, self._failures, self._events = [], [], []
         self._placements, self.group = {}, None
         return {key: value for key, value in parts.items() if value}
@@ -58,13 +56,13 @@ class Observed:
             shown["error"] = decision.message
         self._attempts.append(shown)
 
-    def add_to_attempt(self, outcome: MemberOutcome, placement: str) -> None:
+    def add_to_attempt(self, outcome: MemberOutcome) -> None:
         """Complete the last attempt with what only the trial of a group shows."""
         shown = self._attempts[-1]
         if outcome.assumed is not None or outcome.permit is not None:
             shown["permit"] = (outcome.permit or SUCCESS).code.label
-        if placement:
-            shown["placement"] = placement
+        if self.placement is not None:
+            shown["placement"] = self.placement
 
     def add_placements(
         self, placements: Sequence[Placement] | Status, node_names: Sequence[str]
@@ -73,17 +71,15 @@ class Observed:
             self._placements["placementsStatus"] = as_json(placements)
             return
         self._placements["placements"] = [
-            _without_empty(
-                {
-                    "name": placement.name,
-                    "nodes": [node_names[row] for row in placement.rows.tolist()],
-                }
-            )
+            {
+                "name": placement.name,
+                "nodes": [node_names[row] for row in placement.rows.tolist()],
+            }
             for placement in placements
         ]
 
     def add_scores(self, candidates: Sequence[Assignments], totals: PlacementTotals) -> None:
-        by_name = {shown.get("name", ""): shown for shown in self._placements["placements"]}
+        by_name = {shown["name"]: shown for shown in self._placements["placements"]}
         for assignments, scores, total in zip(
             candidates, totals.by_plugin, totals.total, strict=True
         ):
@@ -134,10 +130,6 @@ class Observed:
                 "note": note,
             }
         )
-
-
-def _without_empty(shown: Json) -> Json:
-    return {key: value for key, value in shown.items() if value}
 
 
 def _totals(decision: Decision) -> Json:

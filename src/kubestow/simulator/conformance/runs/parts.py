@@ -17,7 +17,7 @@ from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.failure import FailureHandler, StatusPatch
-from kubestow.engine.groups.collect import GroupAttempt
+from kubestow.engine.groups.collect import Collector, GroupAttempt
 from kubestow.engine.groups.condition import ConditionWriter
 from kubestow.engine.groups.cycle import GroupScheduler
 from kubestow.engine.groups.outcome import GroupOutcome, MemberOutcome
@@ -122,8 +122,7 @@ class RunGroupTrials(GroupTrials):
     ) -> MemberOutcome:
         outcome = super().try_member(profile, queued_pod, cycle, trial)
         if cycle.runs_post_filter:
-            placement = self.hooks.observed.placement
-            self.hooks.observed.add_to_attempt(outcome, placement)
+            self.hooks.observed.add_to_attempt(outcome)
         return outcome
 
 
@@ -145,7 +144,7 @@ class RunPlacementTrials(PlacementTrials):
         try:
             return super().try_placement(attempt, cycle, placement)
         finally:
-            self.hooks.observed.placement = ""
+            self.hooks.observed.placement = None
 
     def score(
         self, attempt: GroupAttempt, cycle: GroupCycle, candidates: Sequence[Assignments]
@@ -166,21 +165,24 @@ class RunConditionWriter(ConditionWriter):
             self.hooks.api.patch_group_status(pod_group, condition)
 
 
-class RunGroups(GroupScheduler):
+class RunCollector(Collector):
     hooks: Hooks
 
-    def connect(self, hooks: Hooks) -> None:
-        self.hooks = hooks
-        for part in (self.trials, self.placements, self.conditions):
-            if part is not None:
-                assert isinstance(part, RunGroupTrials | RunPlacementTrials | RunConditionWriter)
-                part.hooks = hooks
+    def siblings(self, popped: QueuedPod, key: GroupKey) -> list[QueuedPod] | None:
+        found = super().siblings(popped, key)
+        if found is not None:
+            self.hooks.observed.group = str(key), [queued_pod.key for queued_pod in found]
+        return found
 
-    def collect(self, popped: QueuedPod) -> GroupAttempt | None:
-        attempt = super().collect(popped)
-        if attempt is not None:
-            self.hooks.observed.group = attempt
-        return attempt
+
+class RunGroups(GroupScheduler):
+    def connect(self, hooks: Hooks) -> None:
+        for part in (self.collector, self.trials, self.placements, self.conditions):
+            if part is not None:
+                assert isinstance(
+                    part, RunCollector | RunGroupTrials | RunPlacementTrials | RunConditionWriter
+                )
+                part.hooks = hooks
 
 
 class FailReserve:
@@ -208,6 +210,7 @@ class FailReserve:
 @dataclass(kw_only=True)
 class RunFactory(SchedulerFactory):
     binder_type = RunBinder
+    collector_type = RunCollector
     condition_writer_type = RunConditionWriter
     decider_type = RunDecider
     failures_type = RunFailures

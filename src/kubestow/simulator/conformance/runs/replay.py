@@ -180,7 +180,7 @@ class _Replay:
             assert isinstance(stored.typed, PodGroup)
             conditions = [shown_group_condition(each) for each in stored.typed.status.conditions]
             groups["/".join(stored.key)] = conditions
-        return groups
+        return {name: conditions for name, conditions in groups.items() if conditions}
 
     def _all_pods(self) -> Iterator[Pod]:
         for stored in self._world.cluster.objects_of(PODS):
