@@ -11,7 +11,7 @@ cycle that calls extenders waits for them while the loop goes on (`waiting_cycle
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kubestow.api.pod import Pod, is_terminating
@@ -23,7 +23,9 @@ from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler
+from kubestow.engine.groups.collect import GroupAttempt
 from kubestow.engine.groups.cycle import GroupScheduler
+from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import SchedulerMetrics
@@ -80,6 +82,9 @@ class Scheduler:
     cycles: WaitingCycles | None = None  # None: extenders block the loop
     extenders: ExtenderChain | None = None
     groups: GroupScheduler | None = None  # None: members of groups are pods like others
+    # How long scheduling pauses after a group that could not be placed; simulations need some.
+    group_pause_s: float = 0.0
+    _pauses: bool = field(default=False, init=False)
 
     async def run(self) -> None:
         """Schedule until the queue is closed."""
@@ -95,6 +100,9 @@ class Scheduler:
                 has_victims = await self._schedule_waiting(queued_pod)
             else:
                 has_victims = self.schedule(queued_pod)
+            if self._pauses:
+                self._pauses = False
+                await asyncio.sleep(self.group_pause_s)
             cycles += 1
             # After an eviction the watch comes first: the deletions of earlier victims decide
             # whether the next preemptor needs more.
@@ -147,8 +155,7 @@ class Scheduler:
             return False
         started_s = self.metrics.now_s()
         outcome = groups.decide(attempt)
-        groups.conclude(attempt, outcome, started_s)
-        return outcome.is_waiting or outcome.has_victims
+        return self._conclude_group(groups, attempt, outcome, started_s)
 
     async def _schedule_group_waiting(self, groups: GroupScheduler, popped: QueuedPod) -> bool:
         attempt = groups.collect(popped)
@@ -158,7 +165,17 @@ class Scheduler:
         assert self.cycles is not None
         with self.snapshot.held(self.cache):
             outcome = await self.cycles.run(lambda: groups.decide(attempt))
+        return self._conclude_group(groups, attempt, outcome, started_s)
+
+    def _conclude_group(
+        self,
+        groups: GroupScheduler,
+        attempt: GroupAttempt,
+        outcome: GroupOutcome,
+        started_s: float,
+    ) -> bool:
         groups.conclude(attempt, outcome, started_s)
+        self._pauses = self.group_pause_s > 0 and outcome.status is not None
         return outcome.is_waiting or outcome.has_victims
 
     def _begin(self, queued_pod: QueuedPod) -> "_Attempt | None":
