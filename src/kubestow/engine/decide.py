@@ -134,6 +134,7 @@ class Decider:
             return decision.fail(error, CLEAR_NOMINATION)
         match decision.feasible_count:
             case 0:
+                decision.is_by_shape = evaluation.depends_on_shape()
                 return self.after_filters_failed(profile, decision)
             case 1:
                 decision.node_name = snapshot.names[decision.feasible[0]]

@@ -42,6 +42,7 @@ from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.handle import EventSink, Handle
 from kubestow.framework.hints import build_hint_map
+from kubestow.framework.plugin import SharedGatePlugin
 from kubestow.framework.profile import Profile, plugin_name
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
 from kubestow.plugins.priority_sort import PrioritySort
@@ -245,6 +246,12 @@ class SchedulerFactory:
             max_unschedulable_ns=self.max_unschedulable_ns,
             pop_from_backoff=self.gates.enabled("SchedulerPopFromBackoffQ"),
             is_member=_is_member if self.gates.enabled("GenericWorkload") else None,
+            shared_gates={
+                plugin_name(plugin): plugin
+                for profile in profiles.values()
+                for plugin in profile.pre_enqueue
+                if isinstance(plugin, SharedGatePlugin)
+            },
             metrics=self.queue_metrics,
         )
 

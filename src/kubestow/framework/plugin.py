@@ -13,7 +13,7 @@ A rule that is easier to write for one node is written as a `NodePlugin`. Where 
 other exception is treated alike, so that a faulty plugin fails one attempt only.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from kubestow.api.group import Group
@@ -51,6 +51,22 @@ class EventPlugin(Protocol):
 class PreEnqueuePlugin(Protocol):
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Whether the pod may enter the active queue at all."""
+        ...
+
+
+@runtime_checkable
+class SharedGatePlugin(Protocol):
+    """A PreEnqueue plugin that refuses and admits pods in sets, such as the members of a gang.
+
+    While a set is refused, events are not tried on each of its pods.
+    """
+
+    def gate_key(self, subject: object) -> Hashable | None:
+        """The set of a pod, or the one that another object belongs to; None if there is none."""
+        ...
+
+    def is_open(self, key: Hashable) -> bool:
+        """Whether the pods of the set may pass now."""
         ...
 
 
@@ -119,6 +135,15 @@ class PostFilterPlugin(Protocol):
         self, state: CycleState, pod: PodInfo, diagnosis: "Diagnosis"
     ) -> tuple[PostFilterResult | None, Status]:
         """Try to make the pod schedulable. No result keeps its nomination."""
+        ...
+
+
+@runtime_checkable
+class RepeatedPostFilterPlugin(Protocol):
+    """A PostFilter plugin that need not be called again for an equal pod, if nothing changed."""
+
+    def post_filter_repeated(self, pod: PodInfo) -> bool:
+        """Whether the answer that helped no pod of this shape holds for this one; notes it."""
         ...
 
 

@@ -4,9 +4,10 @@ PreEnqueue   enough members exist        else the pod stays out of the queue
 Permit       enough members are placed   else the pod waits, and the last one releases all
 """
 
+from collections.abc import Hashable
 from typing import ClassVar, Final
 
-from kubestow.api.group import group_key_of
+from kubestow.api.group import GroupKey, group_key_of
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
 from kubestow.api.pod_info import PodInfo
@@ -50,6 +51,20 @@ class GangScheduling:
         if rules.min_count is None:
             return None
         return TOO_FEW_EXIST if len(self._groups.members(key)) < rules.min_count else None
+
+    def gate_key(self, subject: object) -> GroupKey | None:
+        if isinstance(subject, Pod):
+            return self._groups.key_of(subject)
+        if isinstance(subject, PodGroup):
+            return GroupKey(subject.metadata.namespace, subject.metadata.name)
+        return None
+
+    def is_open(self, key: Hashable) -> bool:
+        assert isinstance(key, GroupKey), key
+        rules, members = self._groups.rules(key), self._groups.find(key)
+        if rules is None or members is None:
+            return False
+        return rules.min_count is None or len(members) >= rules.min_count
 
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str

@@ -15,6 +15,7 @@ Not here: gates and hints (plugins pass functions), the handling of failed attem
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from kubestow.api.meta import object_ref
@@ -31,6 +32,7 @@ from kubestow.framework.events import (
     ClusterEvent,
 )
 from kubestow.framework.hints import HintMap
+from kubestow.framework.plugin import SharedGatePlugin
 from kubestow.queue.active import ActiveQueue, SortKeyFunction
 from kubestow.queue.backoff import (
     INITIAL_BACKOFF_NS,
@@ -93,6 +95,7 @@ class SchedulingQueue:
     `pre_enqueue` and `hint_maps` are given per scheduler name; `sort_key` orders the active queue;
     `pod_lister` finds the newest version of a pod. `is_member` says which pods are members of a
     group: after a failed attempt these wait for their backoff, never for an event (spec 11 §5.3).
+    `shared_gates` are the plugins that refuse pods in sets, by name.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class SchedulingQueue:
         max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS,
         pop_from_backoff: bool = True,
         is_member: Callable[[Pod], bool] | None = None,
+        shared_gates: Mapping[str, SharedGatePlugin] = MappingProxyType({}),
         metrics: QueueMetrics = NO_METRICS,
     ) -> None:
         self._clock = clock
@@ -129,7 +133,7 @@ class SchedulingQueue:
         self._backoff = BackoffQueue(
             self._policy, sort_key=sort_key, count_changed=_pending_gauge(metrics, BACKOFF)
         )
-        self._parked = ParkedPods(self._interest, metrics=metrics)
+        self._parked = ParkedPods(self._interest, metrics=metrics, shared_gates=shared_gates)
         self._in_flight = InFlight(metrics=metrics)
         self.nominator = Nominator(find=self._find_pod_info, pod_lister=pod_lister)
         self._is_closed = False
@@ -247,7 +251,7 @@ class SchedulingQueue:
             return
         entries: Sequence[ParkedPod] = ()
         if self._parked:
-            entries = self._parked.candidates(audience)
+            entries = self._parked.candidates(audience, new)
             if pre_check is not None:
                 entries = [entry for entry in entries if pre_check(entry.queued_pod.pod)]
         self._move_parked(entries, audience, old, new)

@@ -28,6 +28,7 @@ from kubestow.framework.faults import attempt_fault
 from kubestow.framework.group_cycle import GroupCycle
 from kubestow.framework.handle import Nominator
 from kubestow.framework.metrics import PERMIT, RESERVE
+from kubestow.framework.plugin import RepeatedPostFilterPlugin
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import run_permit, run_reserve
 from kubestow.framework.status import Code, Status
@@ -77,14 +78,20 @@ class GroupTrials:
         members: list[MemberOutcome] = []
         status: Status | None = GROUP_UNSCHEDULABLE
         is_waiting = needs_preemption = False
+        # The last member, if it did not fit and so changed nothing.
+        misfit: MemberOutcome | None = None
         for queued_pod in attempt.queued_pods:
-            member = self.try_member(attempt.profile, queued_pod, cycle, trial)
+            member = self.repeat(attempt.profile, queued_pod, misfit, cycle)
+            if member is None:
+                member = self.try_member(attempt.profile, queued_pod, cycle, trial)
             members.append(member)
             if member.assumed is None:
                 assert member.status is not None, member
                 if member.status.is_rejected:
+                    misfit = member
                     continue
                 return GroupOutcome(members, _failed_by(member.status))
+            misfit = None
             kept.append(member)
             needs_preemption |= member.needs_preemption
             if member.permit is None:
@@ -92,6 +99,42 @@ class GroupTrials:
                 is_waiting = needs_preemption
                 status = WAITING_FOR_PREEMPTION if is_waiting else None
         return GroupOutcome(members, status, is_waiting)
+
+    def repeat(
+        self,
+        profile: Profile,
+        queued_pod: QueuedPod,
+        misfit: MemberOutcome | None,
+        cycle: GroupCycle,
+    ) -> MemberOutcome | None:
+        """The result of the member before, for an equal one; None if it has to be found anew."""
+        if misfit is None or not misfit.decision.is_by_shape:
+            return None
+        pod, other = queued_pod.pod_info, misfit.queued_pod.pod_info
+        is_equal = (
+            pod.shape is other.shape
+            and pod.priority == other.priority
+            and not pod.pod.status.nominated_node_name
+            and not other.pod.status.nominated_node_name
+            and misfit.status is misfit.decision.status
+        )
+        if not is_equal:
+            return None
+        if cycle.runs_post_filter and not all(
+            isinstance(plugin, RepeatedPostFilterPlugin) and plugin.post_filter_repeated(pod)
+            for plugin in profile.post_filter
+        ):
+            return None
+        decision = misfit.decision.repeated_for(pod)
+        decision.state.meter.algorithm_ended()
+        self._metrics.decided(decision)
+        self._notify(decision, queued_pod, cycle)
+        return misfit._replace(queued_pod=queued_pod, decision=decision)
+
+    def _notify(self, decision: Decision, queued_pod: QueuedPod, cycle: GroupCycle) -> None:
+        if cycle.runs_post_filter:
+            for listener in self._listeners:
+                listener(decision, queued_pod)
 
     def try_member(
         self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle, trial: Trial
@@ -128,9 +171,7 @@ class GroupTrials:
             decision.fail(attempt_fault(error, SCHEDULING_CYCLE), CLEAR_NOMINATION)
         meter.algorithm_ended()
         self._metrics.decided(decision)
-        if cycle.runs_post_filter:
-            for listener in self._listeners:
-                listener(decision, queued_pod)
+        self._notify(decision, queued_pod, cycle)
         return decision
 
     def _assume(

@@ -109,6 +109,12 @@ class DefaultPreemption:
             status = Status(status.code, f"preemption: {status.message}")
         return result, status
 
+    def post_filter_repeated(self, pod: PodInfo) -> bool:
+        if pod.pod.status.nominated_node_name or self.rules is not DEFAULT_RULES:
+            return False
+        self._handle.metrics.preemption_attempted()
+        return True
+
     def group_post_filter(self, group_trial: GroupTrial) -> Status:
         """Evict pods for a whole group, of which any number and anywhere (spec 11 §9.2)."""
         handle, group = self._handle, group_trial.group

@@ -152,6 +152,9 @@ class DynamicResources:
             return None, DELETED
         return None, self._group_claims.give_up(pod.pod) or STILL_NOT
 
+    def post_filter_repeated(self, pod: PodInfo) -> bool:
+        return not _may_ask_for_devices(pod)
+
     # --- scoring ---
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:

@@ -410,12 +410,12 @@ class QueueRecorder:
     def pending_changed(self, queue: str, delta: int) -> None:
         self._pending[queue].value += delta
 
-    def incoming(self, queue: str, event: str) -> None:
+    def incoming(self, queue: str, event: str, count: int = 1) -> None:
         key = (queue, event)
         found = self._incoming.get(key)
         if found is None:
             found = self._incoming[key] = self._catalogue.incoming_pods.labels(queue, event)
-        found.value += 1
+        found.value += count
 
     def unschedulable_changed(self, plugin: str, profile: str, delta: int) -> None:
         self._catalogue.unschedulable_pods.labels(plugin, profile).inc(delta)

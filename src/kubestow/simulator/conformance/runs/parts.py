@@ -125,6 +125,18 @@ class RunGroupTrials(GroupTrials):
             self.hooks.observed.add_to_attempt(outcome)
         return outcome
 
+    def repeat(
+        self,
+        profile: Profile,
+        queued_pod: QueuedPod,
+        misfit: MemberOutcome | None,
+        cycle: GroupCycle,
+    ) -> MemberOutcome | None:
+        outcome = super().repeat(profile, queued_pod, misfit, cycle)
+        if outcome is not None and cycle.runs_post_filter:
+            self.hooks.observed.add_to_attempt(outcome)
+        return outcome
+
 
 class RunPlacementTrials(PlacementTrials):
     hooks: Hooks
