@@ -69,7 +69,7 @@ class GroupScheduler:
             self._snapshot.refresh(self._cache)
         except CacheError as error:
             return GroupOutcome((), Status.from_error(error))
-        cycle = self._new_cycle(attempt)
+        cycle = self.new_cycle(attempt)
         outcome = self.run_algorithm(attempt, cycle)
         self._metrics.group_decided(started_s)
         status = outcome.status
@@ -88,7 +88,8 @@ class GroupScheduler:
             return self.placements.run(attempt, cycle)
         return self.trials.run(attempt, cycle)
 
-    def _new_cycle(self, attempt: GroupAttempt) -> GroupCycle:
+    def new_cycle(self, attempt: GroupAttempt) -> GroupCycle:
+        """What the attempts of the members share; the snapshot has been refreshed."""
         members = self._groups.find(attempt.key)
         if members is None:
             return GroupCycle(attempt.key)
