@@ -112,13 +112,13 @@ class GroupMembers:
 
 
 class Groups:
-    """The groups of a cluster. `rules` are kept as last delivered by the informer."""
+    """The groups of a cluster; their rules are those of the objects that the informer delivers."""
 
     def __init__(self, pod_groups: ObjectStore[PodGroup]) -> None:
         self._pod_groups = pod_groups
         self._members: dict[GroupKey, GroupMembers] = {}
-        # By UID and version, so that a replaced object is read again.
-        self._rules: dict[GroupKey, tuple[PodGroup, Group]] = {}
+        self._rules: dict[GroupKey, Group] = {}
+        pod_groups.subscribe(self._forget_rules)
 
     def __len__(self) -> int:
         return len(self._members)
@@ -132,14 +132,13 @@ class Groups:
 
     def rules(self, key: GroupKey) -> Group | None:
         """The rules of a group; None as long as no object has them."""
-        pod_group = self.object_of(key)
-        if pod_group is None:
-            self._rules.pop(key, None)
-            return None
-        known = self._rules.get(key)
-        if known is None or known[0] is not pod_group:
-            known = self._rules[key] = pod_group, group_of(pod_group)
-        return known[1]
+        rules = self._rules.get(key)
+        if rules is None:
+            pod_group = self.object_of(key)
+            if pod_group is None:
+                return None
+            rules = self._rules[key] = group_of(pod_group)
+        return rules
 
     def required_rules(self, key: GroupKey) -> Group:
         """The same; CacheError with the text of a lister if there are none."""
@@ -189,7 +188,6 @@ class Groups:
         members.remove(pod.metadata.uid)
         if not members.pods:
             del self._members[key]
-            self._rules.pop(key, None)
 
     def assume(self, pod: Pod) -> None:
         key = self.key_of(pod)
@@ -211,6 +209,10 @@ class Groups:
             log.error("group %s of forgotten pod %s is not known", key, pod.metadata.name)
             return
         members.forget(pod.metadata.uid)
+
+    def _forget_rules(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        if old is not None:
+            self._rules.pop(GroupKey(old.metadata.namespace, old.metadata.name), None)
 
     def start_trying(self, key: GroupKey, uids: Iterable[str]) -> None:
         """The current cycle tries these members."""

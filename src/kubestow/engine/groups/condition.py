@@ -50,6 +50,11 @@ class ConditionWriter:
         self._waiting: dict[GroupKey, deque[tuple[PodGroup, Condition]]] = {}
         self._last: dict[GroupKey, tuple[PodGroup, Condition]] = {}
 
+    @property
+    def pending_count(self) -> int:
+        """How many groups have a condition that is being written."""
+        return len(self._last)
+
     def write(self, key: GroupKey, outcome: GroupOutcome) -> None:
         """Write the condition that follows from the result of a cycle, if it changes anything."""
         pod_group = self._groups.object_of(key)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from kubestow.api.decode import UNREADABLE, quoted
+from kubestow.cluster.documents import is_list
 from kubestow.config.feature_gates import GATES
 from kubestow.errors import DecodeError, InputError
 
@@ -73,11 +74,11 @@ def load_recording(path: Path) -> Recording:
             raise DecodeError(
                 f'"{path}": scenario {index} lacks {", ".join(missing)}; is the file complete?'
             )
-        unknown = [gate for gate in scenario.get("gates", ()) if gate not in GATES]
-        if unknown:
+        gates = scenario.get("gates", [])
+        if not is_list(gates) or not GATES.keys() >= set(map(str, gates)):
             raise DecodeError(
-                f'"{path}": scenario {index} needs feature gates that are not known: '
-                f"{quoted(unknown)}; leave this file out"
+                f'"{path}": scenario {index} needs feature gates {quoted(gates)}, of which some '
+                "are not known; leave this file out"
             )
     return msgspec.structs.replace(recording, source=str(path))
 
