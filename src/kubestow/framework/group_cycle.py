@@ -19,7 +19,7 @@ from kubestow.cache.groups import GroupMembers
 from kubestow.errors import CacheError
 
 
-class Placement(NamedTuple):
+class GroupPlacement(NamedTuple):
     """A set of nodes on which a group may be placed: intp[node], rows in visiting order."""
 
     name: str
@@ -29,7 +29,7 @@ class Placement(NamedTuple):
 class Assignments(NamedTuple):
     """A placement, and the members that would run there."""
 
-    placement: Placement
+    placement: GroupPlacement
     pods: Sequence[PodInfo]
 
 
@@ -47,7 +47,7 @@ class GroupCycle:
         self.key = key
         self.members = members
         self.idle = idle
-        self.placement: Placement | None = None
+        self.placement: GroupPlacement | None = None
         self.runs_post_filter = True
         # Any: each plugin keeps its own kind of value under its name.
         self.shared: dict[str, Any] = {}

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, TypeVar
 from kubestow.errors import PluginError
 from kubestow.framework.answers import is_int64, wrong_answer
 from kubestow.framework.faults import fault_error
-from kubestow.framework.group_cycle import Assignments, GroupCycle, Placement
+from kubestow.framework.group_cycle import Assignments, GroupCycle, GroupPlacement
 from kubestow.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kubestow.framework.profile import PlacementScoreStep, Profile, plugin_name
 from kubestow.framework.status import Status
@@ -29,8 +29,8 @@ class PlacementTotals(NamedTuple):
 
 
 def generate_placements(
-    profile: Profile, cycle: GroupCycle, parent: Placement, ended: PluginEnded
-) -> Sequence[Placement] | Status:
+    profile: Profile, cycle: GroupCycle, parent: GroupPlacement, ended: PluginEnded
+) -> Sequence[GroupPlacement] | Status:
     """The placements to try, or why there is none."""
     if not profile.placement_generate:
         return [parent]

@@ -23,7 +23,7 @@ from kubestow.arrays import IntArray
 from kubestow.cache.trial import Trial
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
-from kubestow.framework.group_cycle import Assignments, GroupCycle, Placement
+from kubestow.framework.group_cycle import Assignments, GroupCycle, GroupPlacement
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -208,7 +208,9 @@ class PostBindPlugin(Protocol):
 
 @runtime_checkable
 class PlacementGeneratePlugin(Protocol):
-    def generate_placements(self, cycle: GroupCycle, parent: Placement) -> Sequence[Placement]:
+    def generate_placements(
+        self, cycle: GroupCycle, parent: GroupPlacement
+    ) -> Sequence[GroupPlacement]:
         """The sets of nodes on which the group may be placed, in the order to try them."""
         ...
 

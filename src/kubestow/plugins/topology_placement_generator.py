@@ -8,7 +8,7 @@ import numpy as np
 from kubestow.api.meta import object_ref
 from kubestow.api.pod import Pod
 from kubestow.errors import CacheError, PluginError
-from kubestow.framework.group_cycle import GroupCycle, Placement
+from kubestow.framework.group_cycle import GroupCycle, GroupPlacement
 from kubestow.framework.handle import Handle
 from kubestow.index.nodes import nodes_of
 
@@ -21,7 +21,9 @@ class TopologyPlacementGenerator:
         self._groups = handle.groups
         self._snapshot = handle.snapshot
 
-    def generate_placements(self, cycle: GroupCycle, parent: Placement) -> Sequence[Placement]:
+    def generate_placements(
+        self, cycle: GroupCycle, parent: GroupPlacement
+    ) -> Sequence[GroupPlacement]:
         key = self._groups.required_rules(cycle.key).topology_key
         if key is None:
             return [parent]
@@ -36,7 +38,9 @@ class TopologyPlacementGenerator:
                 ) from error
         return self._placements(parent, key, required)
 
-    def _placements(self, parent: Placement, key: str, required: str | None) -> list[Placement]:
+    def _placements(
+        self, parent: GroupPlacement, key: str, required: str | None
+    ) -> list[GroupPlacement]:
         nodes = nodes_of(self._snapshot, parent.rows)
         ids, values = nodes.label_ids(key), nodes.label_values(key)
         # Upstream's order is random. Byte order equals code point order in UTF-8.
@@ -46,7 +50,7 @@ class TopologyPlacementGenerator:
             if value is not None and (required is None or value == required)
         )
         found = [
-            Placement(value, parent.rows[np.flatnonzero(ids == number)])
+            GroupPlacement(value, parent.rows[np.flatnonzero(ids == number)])
             for value, number in domains
         ]
         return [placement for placement in found if len(placement.rows)]

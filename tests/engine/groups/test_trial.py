@@ -10,7 +10,7 @@ from kubestow.api.group import GroupKey
 from kubestow.api.pod_info import PodInfo
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.errors import PluginError
-from kubestow.framework.group_cycle import GroupCycle, Placement
+from kubestow.framework.group_cycle import GroupCycle, GroupPlacement
 from kubestow.framework.status import Status
 from kubestow.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubestow.testing import make_handle, make_node, make_plugin, make_pod
@@ -55,8 +55,8 @@ def test_e36_an_error_ends_the_search_for_a_placement(make_world: Any, run: Run)
     async def test() -> None:
         gates = FeatureGates({"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True})
 
-        def generate(cycle: GroupCycle, parent: Placement) -> list[Placement]:
-            return [Placement(str(row), parent.rows[row : row + 1]) for row in (0, 1)]
+        def generate(cycle: GroupCycle, parent: GroupPlacement) -> list[GroupPlacement]:
+            return [GroupPlacement(str(row), parent.rows[row : row + 1]) for row in (0, 1)]
 
         world = make_world(
             fails_for("p2"),

@@ -26,11 +26,10 @@ from kubestow.cluster.resources import POD_GROUPS, WORKLOADS, ApiResource
 from kubestow.config.feature_gates import FeatureGates
 
 FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
-PRIORITY_MIN: Final = -(2**31)
-PRIORITY_MAX: Final = 1_000_000_000
-CLAIMS_MAX: Final = 4
-TEMPLATES_MAX: Final = 8
-TOPOLOGY_MAX: Final = 1
+PRIORITY_LIMIT: Final = 1_000_000_000
+CLAIMS_LIMIT: Final = 4
+TEMPLATES_LIMIT: Final = 8
+TOPOLOGY_LIMIT: Final = 1
 
 GENERIC: Final = "GenericWorkload"
 TOPOLOGY: Final = "TopologyAwareWorkloadScheduling"
@@ -233,7 +232,7 @@ def _workload_errors(workload: Workload) -> Iterator[str]:
     templates, path = workload.spec.pod_group_templates, "spec.podGroupTemplates"
     if not templates:
         yield f"{path}: Required value"
-    yield from _too_many(path, len(templates), TEMPLATES_MAX)
+    yield from _too_many(path, len(templates), TEMPLATES_LIMIT)
     yield from _duplicates(path, [template.name for template in templates])
     for index, template in enumerate(templates):
         yield from _label_errors(f"{path}[{index}].name", template.name)
@@ -245,7 +244,7 @@ def _template_errors(path: str, rules: _Rules) -> Iterator[str]:
     constraints = rules.scheduling_constraints
     if constraints is not None:
         topology = f"{path}.schedulingConstraints.topology"
-        yield from _too_many(topology, len(constraints.topology), TOPOLOGY_MAX)
+        yield from _too_many(topology, len(constraints.topology), TOPOLOGY_LIMIT)
         for index, constraint in enumerate(constraints.topology):
             yield from _label_key_errors(f"{topology}[{index}].key", constraint.key)
     yield from _claim_errors(f"{path}.resourceClaims", rules)
@@ -258,8 +257,8 @@ def _template_errors(path: str, rules: _Rules) -> Iterator[str]:
     if rules.priority_class_name:
         yield from _subdomain_errors(f"{path}.priorityClassName", rules.priority_class_name)
     priority = rules.priority
-    if priority is not None and priority > PRIORITY_MAX:
-        limit = f"must be less than or equal to {PRIORITY_MAX}"
+    if priority is not None and priority > PRIORITY_LIMIT:
+        limit = f"must be less than or equal to {PRIORITY_LIMIT}"
         yield f"{path}.priority: Invalid value: {priority}: {limit}"
 
 
@@ -280,7 +279,7 @@ def _policy_errors(path: str, policy: SchedulingPolicy) -> Iterator[str]:
 
 def _claim_errors(path: str, rules: _Rules) -> Iterator[str]:
     claims = rules.resource_claims
-    yield from _too_many(path, len(claims), CLAIMS_MAX)
+    yield from _too_many(path, len(claims), CLAIMS_LIMIT)
     yield from _duplicates(path, [claim.name for claim in claims])
     for index, claim in enumerate(claims):
         yield from _label_errors(f"{path}[{index}].name", claim.name)

@@ -10,7 +10,7 @@ from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.engine.groups.trial import GroupTrials
 from kubestow.engine.metrics import SchedulerMetrics
 from kubestow.errors import PluginError
-from kubestow.framework.group_cycle import Assignments, GroupCycle, Placement
+from kubestow.framework.group_cycle import Assignments, GroupCycle, GroupPlacement
 from kubestow.framework.placements import PlacementTotals, generate_placements, score_placements
 from kubestow.framework.status import Code, Status
 
@@ -38,9 +38,11 @@ class PlacementTrials:
             outcomes.append(outcome)
         return self.choose(attempt, cycle, placements, outcomes)
 
-    def generate(self, attempt: GroupAttempt, cycle: GroupCycle) -> Sequence[Placement] | Status:
+    def generate(
+        self, attempt: GroupAttempt, cycle: GroupCycle
+    ) -> Sequence[GroupPlacement] | Status:
         """The placements to try, or why there is none."""
-        parent = Placement("", np.arange(len(self._snapshot)))
+        parent = GroupPlacement("", np.arange(len(self._snapshot)))
         meter = self._metrics.start_group_point(attempt.profile.name)
         placements = generate_placements(attempt.profile, cycle, parent, meter.plugin_ended)
         meter.generated(placements if isinstance(placements, Status) else None)
@@ -50,7 +52,7 @@ class PlacementTrials:
         self,
         attempt: GroupAttempt,
         cycle: GroupCycle,
-        placements: Sequence[Placement],
+        placements: Sequence[GroupPlacement],
         outcomes: Sequence[GroupOutcome],
     ) -> GroupOutcome:
         possible = [
@@ -84,7 +86,7 @@ class PlacementTrials:
         return totals
 
     def try_placement(
-        self, attempt: GroupAttempt, cycle: GroupCycle, placement: Placement
+        self, attempt: GroupAttempt, cycle: GroupCycle, placement: GroupPlacement
     ) -> GroupOutcome:
         # Spec 11 §8.2: as many nodes as there are is no restriction.
         is_all = len(placement.rows) == len(self._snapshot)
@@ -105,6 +107,6 @@ def _on_none(outcomes: Sequence[GroupOutcome]) -> GroupOutcome:
     return GroupOutcome(first.members, Status.unschedulable(text))
 
 
-def _assignments(placement: Placement, outcome: GroupOutcome) -> Assignments:
+def _assignments(placement: GroupPlacement, outcome: GroupOutcome) -> Assignments:
     pods = [member.queued_pod.pod_info for member in outcome.members if member.node_name]
     return Assignments(placement, pods)

@@ -52,7 +52,7 @@ class NodeAllocations(Protocol):
 _NOTHING: Final[NodeAllocations] = dict[str, NodeAllocation]()
 
 
-class Taken(NamedTuple):
+class TakenDevices(NamedTuple):
     """What Reserve took on a node: claims and their devices by index."""
 
     claims: dict[int, ResourceClaim]
@@ -105,7 +105,7 @@ class Attempt:
         self.unallocated: list[int] = []
         self.shared: dict[int, AllocationResult] = {}
         self.consumers: Sequence[ResourceClaimConsumerReference] = ()
-        self.taken: dict[str, Taken] = {}
+        self.taken: dict[str, TakenDevices] = {}
         self.broken: set[int] = set()
         self.unavailable: set[int] = set()
         self.allocations: NodeAllocations = _NOTHING

@@ -15,7 +15,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import NO_PLUGIN_METRICS, PluginMetrics
 from kubestow.index.devices.claims import Claims
-from kubestow.plugins.dynamic_resources.attempt import Attempt, Taken
+from kubestow.plugins.dynamic_resources.attempt import Attempt, TakenDevices
 from kubestow.plugins.dynamic_resources.binding_conditions import (
     FAILED_PREFIX,
     Readiness,
@@ -78,7 +78,7 @@ class ClaimBinder:
             result = attempt.reserved[index] = taken.results[index]
             self._claims.start_allocation(as_allocated(claim, result))
 
-    def _found(self, attempt: Attempt, node_name: str) -> Taken | None:
+    def _found(self, attempt: Attempt, node_name: str) -> TakenDevices | None:
         """What Filter found for this node; None if it found nothing."""
         allocations = allocations_on(attempt, node_name)
         if not allocations:
@@ -94,7 +94,7 @@ class ClaimBinder:
             index: with_share_ids(allocation, self._share_ids(claim, allocation))
             for (index, claim), allocation in zip(claims.items(), allocations, strict=True)
         }
-        return Taken(claims, results, mappings)
+        return TakenDevices(claims, results, mappings)
 
     def _share_ids(self, claim: ResourceClaim, allocation: ClaimAllocation) -> list[str]:
         seed = f"{claim.metadata.uid} {self._clock.now_ns()}"

@@ -6,7 +6,7 @@ from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.engine.decision import Decision, FitError, Nomination
 from kubestow.engine.groups.outcome import MemberOutcome
-from kubestow.framework.group_cycle import Assignments, Placement
+from kubestow.framework.group_cycle import Assignments, GroupPlacement
 from kubestow.framework.placements import PlacementTotals
 from kubestow.framework.status import SUCCESS, Status
 from kubestow.queue import QueuedPod
@@ -65,7 +65,7 @@ class Observed:
             shown["placement"] = self.placement
 
     def add_placements(
-        self, placements: Sequence[Placement] | Status, node_names: Sequence[str]
+        self, placements: Sequence[GroupPlacement] | Status, node_names: Sequence[str]
     ) -> None:
         if isinstance(placements, Status):
             self._placements["placementsStatus"] = as_json(placements)

@@ -28,8 +28,7 @@ from kubestow.engine.tasks import BackgroundTasks
 from kubestow.errors import ApiError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
-from kubestow.framework.group_cycle import Assignments, GroupCycle
-from kubestow.framework.group_cycle import Placement as GroupPlacement
+from kubestow.framework.group_cycle import Assignments, GroupCycle, GroupPlacement
 from kubestow.framework.handle import Handle
 from kubestow.framework.metrics import NO_METER, CycleMeter
 from kubestow.framework.placements import PlacementTotals
