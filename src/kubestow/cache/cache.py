@@ -134,7 +134,9 @@ class Cache:
         key = self._key(pod.pod)
         cached = self._pods.get(key)
         if cached is None:
-            self._add_member(pod)
+            self._add(pod)
+            if self.groups is not None:
+                self.groups.add(pod.pod)
             return
         if key not in self._assumed:
             raise CacheError(f"pod {self._describe(pod.pod)} was already in added state")
@@ -147,12 +149,15 @@ class Cache:
                 pod.pod.spec.node_name,
             )
         try:
-            self._remove_member(assumed)
+            self._remove(assumed)
         except CacheError as error:
             # Spec 03 §3.1, notes: logged only, and the pod stays assumed.
             log.error("Error occurred while updating pod: %s", error)
             return
-        self._add_member(pod)
+        self._add(pod)
+        if self.groups is not None:
+            self.groups.remove(assumed)
+            self.groups.add(pod.pod)
 
     def update_pod(self, old: Pod, new: PodInfo) -> None:
         key = self._key(old)
@@ -169,8 +174,11 @@ class Cache:
                 "corrupted and can badly affect scheduling decisions: "
                 + _contradiction(cached.pod, new.pod)
             )
-        self._remove_member(old)
-        self._add_member(new)
+        self._remove(old)
+        self._add(new)
+        if self.groups is not None:
+            self.groups.remove(old)
+            self.groups.add(new.pod)
 
     def remove_pod(self, pod: Pod) -> None:
         """Remove the cached object, so that a stale event still frees the right node."""
@@ -194,7 +202,9 @@ class Cache:
                     "Scheduler cache is corrupted and can badly affect scheduling decisions: "
                     + _contradiction(cached.pod, pod)
                 )
-        self._remove_member(cached.pod)
+        self._remove(cached.pod)
+        if self.groups is not None:
+            self.groups.remove(cached.pod)
 
     # --- nodes ---
 
@@ -258,16 +268,6 @@ class Cache:
 
     def _describe(self, pod: Pod) -> str:
         return f"{pod.metadata.uid}({object_ref(pod.metadata)})"
-
-    def _add_member(self, pod: PodInfo) -> None:
-        self._add(pod)
-        if self.groups is not None:
-            self.groups.add(pod.pod)
-
-    def _remove_member(self, pod: Pod) -> None:
-        self._remove(pod)
-        if self.groups is not None:
-            self.groups.remove(pod)
 
     def _add(self, pod: PodInfo) -> None:
         self._put_on_node(pod)

@@ -120,7 +120,11 @@ class Columns:
 
     def write_pods(self, row: int, info: NodeInfo) -> None:
         """Copy what comes from the pods on the node."""
-        self.write_sums(row, info)
+        # As `write_sums`, without a call: this is done for every pod.
+        self.requested.write(row, info.requested)
+        self.non_zero[0, row] = info.non_zero_cpu
+        self.non_zero[1, row] = info.non_zero_memory
+        self.pod_count[row] = len(info.pods)
         has_affinity = bool(info.pods_with_affinity)
         if has_affinity != self.has_affinity[row]:
             self.has_affinity[row] = has_affinity

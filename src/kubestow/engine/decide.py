@@ -165,7 +165,7 @@ class Decider:
         if self._try_nominated_node(profile, decision):
             return None
         nominated = self._nominated_rows()
-        placement = self._placement()
+        placement = None if self.group_cycle is None else self._placement()
         if (
             outcome.node_names is None
             and not nominated
@@ -273,7 +273,7 @@ class Decider:
     def _candidates(self, decision: Decision) -> range | npt.NDArray[np.intp]:
         """Rows to filter in visiting order: all, or those PreFilter left; a range if contiguous."""
         names = decision.pre_filter.node_names
-        placement = self._placement()
+        placement = None if self.group_cycle is None else self._placement()
         if names is None:
             return range(len(self._snapshot)) if placement is None else placement
         # Spec 04 §6.1, recorded: all plugins that rejected so far are printed, so a filter that

@@ -98,6 +98,9 @@ class Scheduler:
                 cycles, turn_started_s = 0, self.metrics.now_s()
             if self._may_wait(queued_pod):
                 has_victims = await self._schedule_waiting(queued_pod)
+            elif self.groups is None:
+                decision = self.schedule_one(queued_pod)
+                has_victims = decision is not None and decision.has_victims
             else:
                 has_victims = self.schedule(queued_pod)
             if self._pauses:

@@ -144,7 +144,7 @@ class Draft:
 
     def take(
         self, claim_index: int, plan: RequestPlan, device: PooledDevice, *, is_required: bool
-    ) -> "TakenDevices | None":
+    ) -> "Taken | None":
         """Assign the device to the request; None if it cannot be.
 
         `is_required`: the request is for all devices. Raises PluginError if a selector fails, or if
@@ -169,7 +169,7 @@ class Draft:
             if draws:
                 self._counters.refund(pool, published)
             return None
-        taken = TakenDevices(claim_index, plan, published, pool, draws)
+        taken = Taken(claim_index, plan, published, pool, draws)
         # Spec 08 B7.4: required devices come to this only now, so that of a device that is over
         # capacity and violates a constraint the constraint is reported.
         if is_required and not self._has_capacity(plan, published):
@@ -178,7 +178,7 @@ class Draft:
         self._record(taken)
         return taken
 
-    def put_back(self, taken: "TakenDevices") -> None:
+    def put_back(self, taken: "Taken") -> None:
         published = taken.published
         pick = self.picks[taken.claim_index].pop()
         if pick.taken is not None:
@@ -242,7 +242,7 @@ class Draft:
             return False
         return True
 
-    def _record(self, taken: "TakenDevices") -> None:
+    def _record(self, taken: "Taken") -> None:
         claim_index, plan, published, _, _ = taken
         amounts: Amounts | None = None
         if self._fitness.is_shareable(published):
@@ -253,7 +253,7 @@ class Draft:
             self._takers.setdefault(published, set()).add(claim_index)
         self.picks[claim_index].append(Pick(plan, published, amounts))
 
-    def _release(self, taken: "TakenDevices") -> None:
+    def _release(self, taken: "Taken") -> None:
         """Undo counters and constraints."""
         for constraint in reversed(self._constraints[taken.claim_index]):
             constraint.remove(taken.plan, taken.published)
@@ -261,7 +261,7 @@ class Draft:
             self._counters.refund(taken.pool, taken.published)
 
 
-class TakenDevices(NamedTuple):
+class Taken(NamedTuple):
     """A device that was taken. `draws`: it was charged to counters."""
 
     claim_index: int

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from kubestow.plugins.dynamic_resources.draft import Draft, Fitness, Pick, TakenDevices
+from kubestow.plugins.dynamic_resources.draft import Draft, Fitness, Pick, Taken
 from kubestow.plugins.dynamic_resources.pools import NodePools
 from kubestow.plugins.dynamic_resources.pruning import Deadline, Pruning
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestEntry, RequestPlan
@@ -100,7 +100,7 @@ class Walk:
             for claim_index, claim in enumerate(self._claims)
         ]
 
-    def put_back(self, taken: TakenDevices) -> None:
+    def put_back(self, taken: Taken) -> None:
         """The device did not lead to a choice for all claims."""
         if self._first_retry is None:
             self._first_retry = self.steps
@@ -239,7 +239,7 @@ class _Slot(_OpenChoice):
             else pruning.positions(slots.plan, start, missing)
         )
         self._next = 0
-        self._taken: TakenDevices | None = None
+        self._taken: Taken | None = None
         self._failed_kinds: set[Hashable] = set()
 
     def begin(self) -> Step:
@@ -287,7 +287,7 @@ class _Required(_OpenChoice):
         super().__init__(walk, slots.claim_index)
         self._slots = slots
         self._slot = slot
-        self._taken: TakenDevices | None = None
+        self._taken: Taken | None = None
 
     def begin(self) -> Step:
         walk, slots = self.walk, self._slots
