@@ -16,7 +16,7 @@ from kubestow.api.pod import (
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cache.trial import Trial
+from kubestow.cache.trial import SnapshotTrial
 from kubestow.errors import CacheError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Status
@@ -104,7 +104,7 @@ def test_undoing_leaves_the_snapshot_bit_for_bit(seed: int) -> None:
     asked = [PodInfo(some_pod(rng, f"asked-{i}")) for i in range(4)]
     before = contents(snapshot)
     answers = [scores_of(plugin, pod, snapshot) for pod in asked]
-    trial = Trial(snapshot)
+    trial = SnapshotTrial(snapshot)
     on_trial = [PodInfo(placed(rng, f"new-{i}")) for i in range(9)]
     for pod in on_trial:
         trial.add(pod)
@@ -132,7 +132,7 @@ def test_a_trial_shows_what_a_new_snapshot_would(seed: int) -> None:
     fresh.refresh(make_cache(NODES, [*old, *(pod.pod for pod in new)]))
     on_trial = InterPodAffinity(args_of(InterPodAffinity), make_handle(snapshot=snapshot))
     anew = InterPodAffinity(args_of(InterPodAffinity), make_handle(snapshot=fresh))
-    trial = Trial(snapshot)
+    trial = SnapshotTrial(snapshot)
     for pod in new:
         trial.add(pod)
     np.testing.assert_array_equal(snapshot.columns.block, fresh.columns.block)
@@ -152,7 +152,7 @@ def test_terms_on_nodes_without_any_are_hidden_from_pods_without_preferences() -
     snapshot.refresh(make_cache(NODES, ()))
     plugin = InterPodAffinity(args_of(InterPodAffinity), make_handle(snapshot=snapshot))
     apart = Affinity(pod_anti_affinity=PodAffinity(required=(term(ZONE, a="x"),)))
-    trial = Trial(snapshot)
+    trial = SnapshotTrial(snapshot)
     trial.add(PodInfo(make_pod("first", node="n0", affinity=apart)))
     asked = PodInfo(make_pod("second", labels={"a": "x"}))
     assert plugin.pre_filter(CycleState(), asked, nodes_of(snapshot)) == Status.skip()
@@ -165,7 +165,7 @@ def test_a_node_that_is_not_there_is_refused() -> None:
     snapshot = Snapshot()
     snapshot.refresh(make_cache(NODES, ()))
     with pytest.raises(CacheError, match='nodeinfo not found for node name "gone"'):
-        Trial(snapshot).add(PodInfo(make_pod("p", node="gone")))
+        SnapshotTrial(snapshot).add(PodInfo(make_pod("p", node="gone")))
 
 
 def args_of(plugin: type[InterPodAffinity] | type[NodeResourcesFit]) -> object:

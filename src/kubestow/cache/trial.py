@@ -16,7 +16,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import CacheError
 
 
-class Trial:
+class SnapshotTrial:
     """Changes of one snapshot. One trial at a time; `undo` ends it."""
 
     def __init__(self, snapshot: Snapshot) -> None:

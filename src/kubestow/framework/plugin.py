@@ -20,7 +20,7 @@ from kubestow.api.group import Group
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.trial import Trial
+from kubestow.cache.trial import SnapshotTrial
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.group_cycle import Assignments, GroupCycle, GroupPlacement
@@ -236,7 +236,7 @@ class GroupTrial(NamedTuple):
 
     group: Group
     pods: Sequence[PodInfo]
-    trial: Trial
+    trial: SnapshotTrial
     fits: Callable[[], Status | None]
 
 

@@ -6,7 +6,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
 from kubestow.cache.groups import Groups
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cache.trial import Trial
+from kubestow.cache.trial import SnapshotTrial
 from kubestow.engine.groups.collect import Collector, GroupAttempt
 from kubestow.engine.groups.condition import ConditionWriter
 from kubestow.engine.groups.outcome import GroupOutcome
@@ -122,7 +122,7 @@ class GroupScheduler:
                 "workload aware preemption is not supported for pod groups with scheduling "
                 "constraints"
             )
-        trial = Trial(self._snapshot)
+        trial = SnapshotTrial(self._snapshot)
         cycle.runs_post_filter = False
         try:
             return plugin.group_post_filter(

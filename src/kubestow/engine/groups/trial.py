@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cache.trial import Trial
+from kubestow.cache.trial import SnapshotTrial
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
 from kubestow.engine.groups.collect import GroupAttempt
@@ -60,7 +60,7 @@ class GroupTrials:
 
     def run(self, attempt: GroupAttempt, cycle: GroupCycle) -> GroupOutcome:
         """Try all members on the nodes that the cycle allows."""
-        trial = Trial(self._snapshot)
+        trial = SnapshotTrial(self._snapshot)
         kept: list[MemberOutcome] = []
         self._decider.group_cycle = cycle
         try:
@@ -73,7 +73,11 @@ class GroupTrials:
             trial.undo()
 
     def _try_all(
-        self, attempt: GroupAttempt, cycle: GroupCycle, trial: Trial, kept: list[MemberOutcome]
+        self,
+        attempt: GroupAttempt,
+        cycle: GroupCycle,
+        trial: SnapshotTrial,
+        kept: list[MemberOutcome],
     ) -> GroupOutcome:
         members: list[MemberOutcome] = []
         status: Status | None = GROUP_UNSCHEDULABLE
@@ -137,7 +141,7 @@ class GroupTrials:
                 listener(decision, queued_pod)
 
     def try_member(
-        self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle, trial: Trial
+        self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle, trial: SnapshotTrial
     ) -> MemberOutcome:
         decision = self._decide(profile, queued_pod, cycle)
         node_name = decision.node_name
@@ -175,7 +179,12 @@ class GroupTrials:
         return decision
 
     def _assume(
-        self, profile: Profile, decision: Decision, pod: PodInfo, cycle: GroupCycle, trial: Trial
+        self,
+        profile: Profile,
+        decision: Decision,
+        pod: PodInfo,
+        cycle: GroupCycle,
+        trial: SnapshotTrial,
     ) -> tuple[Status | None, Status | None]:
         """Put the member on its node; what failed, and the answer of Permit."""
         state, node_name = decision.state, pod.pod.spec.node_name

@@ -11,7 +11,7 @@ from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
 from kubestow.api.pod_info import PodInfo
-from kubestow.cache.trial import Trial
+from kubestow.cache.trial import SnapshotTrial
 from kubestow.engine.bind import Binder, Placement
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision, Nomination
@@ -117,7 +117,7 @@ class RunGroupTrials(GroupTrials):
     hooks: Hooks
 
     def try_member(
-        self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle, trial: Trial
+        self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle, trial: SnapshotTrial
     ) -> MemberOutcome:
         outcome = super().try_member(profile, queued_pod, cycle, trial)
         if cycle.runs_post_filter:
