@@ -21,7 +21,7 @@ REVIEWS = {
 
 def listed() -> dict[str, set[str]]:
     rows = re.findall(
-        r"^\| `([a-z0-9./]+v\d|v1)` \| ([^|]+) \| [\d.]+[^|]* \|$", TEXT, re.MULTILINE
+        r"^\| `([a-z0-9./]+v\d(?:alpha\d)?|v1)` \| ([^|]+) \| [\d.]+[^|]* \|$", TEXT, re.MULTILINE
     )
     return {version: set(kinds.split(", ")) for version, kinds in rows}
 

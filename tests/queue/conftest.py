@@ -32,8 +32,8 @@ class RecordingMetrics:
     def pending_changed(self, queue: str, delta: int) -> None:
         self.pending[queue] += delta
 
-    def incoming(self, queue: str, event: str) -> None:
-        self.incoming_total[queue, event] += 1
+    def incoming(self, queue: str, event: str, count: int = 1) -> None:
+        self.incoming_total[queue, event] += count
 
     def unschedulable_changed(self, plugin: str, profile: str, delta: int) -> None:
         assert profile == PROFILE

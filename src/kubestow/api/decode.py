@@ -30,6 +30,7 @@ from kubestow.api.device import (
 from kubestow.api.meta import ApiObject, JsonObject, Object
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
+from kubestow.api.pod_group import PodGroup, Workload
 from kubestow.api.quantity import Quantity, parse_quantity
 from kubestow.api.storage import (
     CSIDriver,
@@ -69,7 +70,7 @@ _KINDS_BY_GROUP: Final[dict[str, tuple[type[ApiObject], ...]]] = {
     "events.k8s.io": (Event,),
     "policy": (PodDisruptionBudget,),
     "resource.k8s.io": (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice),
-    "scheduling.k8s.io": (PriorityClass,),
+    "scheduling.k8s.io": (PodGroup, PriorityClass, Workload),
     "storage.k8s.io": (CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment),
 }
 KINDS: Final[dict[str, type[ApiObject]]] = {

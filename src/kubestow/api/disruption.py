@@ -63,6 +63,24 @@ class BudgetTable:
             (split.violating if violates else split.non_violating).append(victim)
         return split
 
+    def violating_units(self, units: Sequence[Sequence[PodInfo]]) -> list[bool]:
+        """Per unit of pods that are evicted together, whether that violates a budget.
+
+        Unlike in `split` nothing more is charged for a pod after its first violation, nor for a
+        unit after its first violating pod (spec 11 §9.2).
+        """
+        charged: dict[int, int] = defaultdict(int)
+        return [any(self._violates(pod, charged) for pod in unit) for unit in units]
+
+    def _violates(self, victim: PodInfo, charged: dict[int, int]) -> bool:
+        for number, _, budget in self._budgets_of(victim.pod_class):
+            if victim.name in budget.status.disrupted_pods:
+                continue
+            charged[number] += 1
+            if charged[number] > budget.status.disruptions_allowed:
+                return True
+        return False
+
     def _budgets_of(self, pod_class: PodClass) -> "tuple[_Budget, ...]":
         covering = self._covering.get(pod_class)
         if covering is None:

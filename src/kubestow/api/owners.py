@@ -7,14 +7,14 @@ The default selector is used where a pod has no topology spread constraints of i
 from collections.abc import Callable, Iterable, Mapping
 
 from kubestow.api.labels import Selector, SelectorError, parse_label_selector, selector_from_map
-from kubestow.api.meta import LabelSelector, OwnerReference
+from kubestow.api.meta import ApiObject, LabelSelector, OwnerReference
 from kubestow.api.pod import Pod
 from kubestow.api.workload import ReplicaSet, ReplicationController, Service, StatefulSet
 
 
-def controller_of(pod: Pod) -> OwnerReference | None:
+def controller_of(owned: ApiObject) -> OwnerReference | None:
     """The first owner with `controller: true`."""
-    for owner in pod.metadata.owner_references:
+    for owner in owned.metadata.owner_references:
         if owner.controller:
             return owner
     return None

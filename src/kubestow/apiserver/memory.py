@@ -39,6 +39,7 @@ from kubestow.apiserver.writes.admission import Admitted, admit_change, admit_ne
 from kubestow.apiserver.writes.binding import bound
 from kubestow.apiserver.writes.defaults import apply_defaults
 from kubestow.apiserver.writes.deletion import after_delete, is_finished
+from kubestow.apiserver.writes.groups import drop_disabled
 from kubestow.apiserver.writes.patch import apply_patch
 from kubestow.apiserver.writes.server_fields import (
     SERVER_FIELDS,
@@ -59,6 +60,7 @@ from kubestow.cluster.resources import (
     Subresource,
     default_resources,
 )
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.errors import DecodeError, InvalidError
 
 HISTORY_MAX: Final = 16_384  # changes kept per resource
@@ -68,6 +70,7 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 # Created first when several objects are loaded, because admission of the others looks them up.
 LOADED_FIRST: Final = (
     "CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass", "StorageClass",
+    "Workload",
 )  # fmt: skip
 
 
@@ -99,16 +102,19 @@ class MemoryCluster:
         namespace_lifecycle: bool = False,
         history_max: int = HISTORY_MAX,
         seed: int = 0,
+        gates: FeatureGates = DEFAULT_GATES,
     ) -> None:
         """`admission=False` stores objects unchanged: recorded ones have their defaults already.
 
         With `namespace_lifecycle` objects are created only in namespaces that exist, and a deleted
         namespace stays until `finalize_namespace`; without it namespaces are only names. A deleted
-        definition of a custom resource stays likewise until its objects are deleted.
+        definition of a custom resource stays likewise until its objects are deleted. `gates` are
+        those of the API server: fields of features that are off are dropped.
         """
         self.resources: Final = default_resources() if resources is None else resources
         self.served: Final = ServedTable(self.resources)
         self._definitions = Definitions(self.served)
+        self.gates: Final = gates
         self._clock = clock
         self._admission = admission
         self._namespace_lifecycle = namespace_lifecycle
@@ -470,7 +476,7 @@ class MemoryCluster:
             if self._is_held(old.document):
                 document = namespaces.with_finalizer(document)
             if self._admission and not old.resource.is_custom:
-                document = apply_defaults(document)
+                document = apply_defaults(drop_disabled(document, old.document, self.gates))
         if document == old.document:
             # As a real server: a write without changes makes no version and no event.
             return old
@@ -480,7 +486,7 @@ class MemoryCluster:
         collection = self._collection(old.resource)
         new = self._next(old, document)
         if self._admission and not subresource:
-            admit_change(old, new)
+            admit_change(old, new, self)
         if is_finished(document["metadata"]) and not self._is_held(document):
             return self._remove(collection, old)
         return self._commit(collection, old, new)

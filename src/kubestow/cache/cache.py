@@ -24,6 +24,7 @@ from kubestow.api.meta import object_ref
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
+from kubestow.cache.groups import Groups
 from kubestow.cache.images import ImageStates
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.node_tree import NodeTree
@@ -53,7 +54,9 @@ class Cache:
     generation; only nodes with a Node object are in `node_tree`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, groups: Groups | None = None) -> None:
+        """`groups` follows the pods of groups; None where pods are scheduled one by one."""
+        self.groups = groups
         self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         # The recency list: the entry that changed last is at the end.
@@ -105,6 +108,8 @@ class Cache:
             raise CacheError(f"pod {self._describe(pod.pod)} is in the cache, so can't be assumed")
         self._add(pod)
         self._assumed.add(key)
+        if self.groups is not None:
+            self.groups.assume(pod.pod)
 
     def forget_pod(self, pod: Pod) -> None:
         """Undo `assume_pod`; no effect on a pod that is not in the cache."""
@@ -121,6 +126,8 @@ class Cache:
         if key not in self._assumed:
             raise CacheError(f"pod {self._describe(pod)} wasn't assumed so cannot be forgotten")
         self._remove(cached.pod)
+        if self.groups is not None:
+            self.groups.forget(cached.pod)
 
     def add_pod(self, pod: PodInfo) -> None:
         """The API server shows the pod on a node: a new pod, or an assumed one confirmed."""
@@ -128,6 +135,8 @@ class Cache:
         cached = self._pods.get(key)
         if cached is None:
             self._add(pod)
+            if self.groups is not None:
+                self.groups.add(pod.pod)
             return
         if key not in self._assumed:
             raise CacheError(f"pod {self._describe(pod.pod)} was already in added state")
@@ -146,6 +155,9 @@ class Cache:
             log.error("Error occurred while updating pod: %s", error)
             return
         self._add(pod)
+        if self.groups is not None:
+            self.groups.remove(assumed)
+            self.groups.add(pod.pod)
 
     def update_pod(self, old: Pod, new: PodInfo) -> None:
         key = self._key(old)
@@ -164,6 +176,9 @@ class Cache:
             )
         self._remove(old)
         self._add(new)
+        if self.groups is not None:
+            self.groups.remove(old)
+            self.groups.add(new.pod)
 
     def remove_pod(self, pod: Pod) -> None:
         """Remove the cached object, so that a stale event still frees the right node."""
@@ -188,6 +203,8 @@ class Cache:
                     + _contradiction(cached.pod, pod)
                 )
         self._remove(cached.pod)
+        if self.groups is not None:
+            self.groups.remove(cached.pod)
 
     # --- nodes ---
 

@@ -119,7 +119,8 @@ class Columns:
         self.features[row] = info.declared_features
 
     def write_pods(self, row: int, info: NodeInfo) -> None:
-        """Copy the sums over the pods on the node."""
+        """Copy what comes from the pods on the node."""
+        # As `write_sums`, without a call: this is done for every pod.
         self.requested.write(row, info.requested)
         self.non_zero[0, row] = info.non_zero_cpu
         self.non_zero[1, row] = info.non_zero_memory
@@ -129,6 +130,13 @@ class Columns:
             self.has_affinity[row] = has_affinity
             self.affinity_rows += 1 if has_affinity else -1
         self.has_required_anti_affinity[row] = bool(info.pods_with_required_anti_affinity)
+
+    def write_sums(self, row: int, info: NodeInfo) -> None:
+        """Copy the sums over the pods on the node, and nothing else."""
+        self.requested.write(row, info.requested)
+        self.non_zero[0, row] = info.non_zero_cpu
+        self.non_zero[1, row] = info.non_zero_memory
+        self.pod_count[row] = len(info.pods)
 
     def _renumber_resources(self) -> None:
         self.resources = ResourceIndex()

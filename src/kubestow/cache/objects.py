@@ -18,6 +18,7 @@ from kubestow.api.device import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
+from kubestow.api.pod_group import PodGroup
 from kubestow.api.storage import (
     CSIDriver,
     CSINode,
@@ -154,6 +155,7 @@ class ClusterObjects:
         self.csi_storage_capacities = ObjectStore[CSIStorageCapacity]()
         self.volume_attachments = ObjectStore[VolumeAttachment]()
         self.priority_classes = ObjectStore[PriorityClass]()
+        self.pod_groups = ObjectStore[PodGroup]()
         self.device_classes = ObjectStore[DeviceClass]()
         self.resource_slices = ObjectStore[ResourceSlice]()
         self.resource_claims = ObjectStore[ResourceClaim]()
@@ -175,6 +177,7 @@ class ClusterObjects:
             CSIStorageCapacity: self.csi_storage_capacities,
             VolumeAttachment: self.volume_attachments,
             PriorityClass: self.priority_classes,
+            PodGroup: self.pod_groups,
             DeviceClass: self.device_classes,
             ResourceSlice: self.resource_slices,
             ResourceClaim: self.resource_claims,

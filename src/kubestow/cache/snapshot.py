@@ -27,6 +27,7 @@ from kubestow.cache.cache import Cache
 from kubestow.cache.change_log import ChangeLog, Depends
 from kubestow.cache.columns import Columns
 from kubestow.cache.node_info import NodeInfo
+from kubestow.cache.owned_terms import OwnedTerm
 from kubestow.errors import CacheError
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,8 @@ class Snapshot:
         self.node_infos: list[NodeInfo] = []
         self.images: list[FrozenImages] = []
         self.used_pvcs: dict[str, int] = {}
+        # Row → terms of pods on trial that no rule about listed nodes reads (`trial`).
+        self.hidden_terms: dict[int, dict[OwnedTerm, int]] = {}
         self._row_of: dict[str, int] = {}
         self._infos: dict[str, NodeInfo] = {}
         self._image_versions: list[int] = []
@@ -69,6 +72,16 @@ class Snapshot:
         if row is None:
             raise CacheError(f'nodeinfo not found for node name "{name}"')
         return self.node_infos[row]
+
+    def rows_of(self, name: str) -> Iterable[int]:
+        """The rows of a node: mostly one."""
+        row = self._row_of.get(name)
+        if row is None:
+            return ()
+        if len(self._row_of) == len(self.names):
+            return (row,)
+        # Spec 03 §4.1: a node added twice under different zones is in the list twice.
+        return (row for row, listed in enumerate(self.names) if listed == name)
 
     def is_pvc_used(self, key: str) -> bool:
         return key in self.used_pvcs
@@ -92,10 +105,22 @@ class Snapshot:
             cache.before_change = None
 
     def _keep(self, info: NodeInfo) -> None:
-        for row in self._rows_of(info.name):
+        for row in self.rows_of(info.name):
             if self.node_infos[row] is info:
                 # The next refresh puts the live entry back: its generation is about to grow.
                 self.node_infos[row] = info.clone()
+
+    def trim_log(self) -> None:
+        """Drop a log of changes that is longer than reading everything again."""
+        self.log.trim(4 * len(self.names) + 1024)
+
+    # --- trials ---
+
+    def show(self, row: int, info: NodeInfo) -> None:
+        """Show this entry in a row: a copy with pods on trial, or the live entry again."""
+        self.node_infos[row] = info
+        self.columns.write_sums(row, info)
+        self.log.note(row, Depends.PODS)
 
     # --- refreshing ---
 
@@ -114,7 +139,7 @@ class Snapshot:
             self._rebuild(cache, changed)
         else:
             for info in changed:
-                for row in self._rows_of(info.name):
+                for row in self.rows_of(info.name):
                     self._write(row, info, cache)
         if len(self.names) != tree.node_count:
             text = (
@@ -126,16 +151,7 @@ class Snapshot:
             )
             self._rebuild(cache, [])
             raise CacheError(text)
-        self.log.trim(4 * len(self.names) + 1024)
-
-    def _rows_of(self, name: str) -> Iterable[int]:
-        row = self._row_of.get(name)
-        if row is None:
-            return ()
-        if len(self._row_of) == len(self.names):
-            return (row,)
-        # Spec 03 §4.1: a node added twice under different zones is in the list twice.
-        return (row for row, listed in enumerate(self.names) if listed == name)
+        self.trim_log()
 
     def _collect_changes(self, cache: Cache) -> tuple[list[NodeInfo], bool]:
         """Entries changed since the last refresh, and whether one of them is new."""

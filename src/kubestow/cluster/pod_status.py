@@ -6,6 +6,7 @@ an empty patch is not sent (spec 09 §4.6). The memory client and the real one s
 Not here: when a pod's condition is written (`engine`), how a server merges it (`patch`).
 """
 
+from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
@@ -42,14 +43,19 @@ def pod_status_patch(
     """
     status: JsonObject = {}
     if condition is not None:
-        status |= _condition_patch(pod.status.conditions, condition)
+        status |= condition_patch(pod.status.conditions, condition, _written)
     if nominated_node_name is not None and nominated_node_name != pod.status.nominated_node_name:
         status["nominatedNodeName"] = nominated_node_name or None
     return {"status": status} if status else {}
 
 
-def _condition_patch(conditions: tuple[Condition, ...], condition: Condition) -> JsonObject:
-    written = _written(condition)
+def condition_patch(
+    conditions: tuple[Condition, ...],
+    condition: Condition,
+    as_written: Callable[[Condition], JsonObject],
+) -> JsonObject:
+    """The part of a status patch that sets one condition; `{}` if nothing differs."""
+    written = as_written(condition)
     if not conditions:
         return {"conditions": [written]}
     old = first_condition(conditions, condition.type)
@@ -58,7 +64,7 @@ def _condition_patch(conditions: tuple[Condition, ...], condition: Condition) ->
         changes = written
         types.append(condition.type)
     else:
-        changes = _differences(_written(old), written)
+        changes = _differences(as_written(old), written)
         if not changes:
             return {}
         changes["type"] = condition.type

@@ -167,6 +167,10 @@ STORAGE_CLASSES: Final = _resource("storage.k8s.io", "storageclasses", "StorageC
 PRIORITY_CLASSES: Final = _resource(
     "scheduling.k8s.io", "priorityclasses", "PriorityClass", False, "pc"
 )
+POD_GROUPS: Final = _resource(
+    "scheduling.k8s.io", "podgroups", "PodGroup", True, parts=_SPEC_AND_STATUS, version="v1alpha2"
+)
+WORKLOADS: Final = _resource("scheduling.k8s.io", "workloads", "Workload", True, version="v1alpha2")
 RUNTIME_CLASSES: Final = _resource("node.k8s.io", "runtimeclasses", "RuntimeClass", False)
 RESOURCE_CLAIMS: Final = _resource(
     "resource.k8s.io", "resourceclaims", "ResourceClaim", True, parts=(_STATUS,)
@@ -222,11 +226,8 @@ _SERVED: Final = (
         parts=_SPEC_AND_STATUS,
     ),
     PRIORITY_CLASSES,
-    _resource(
-        "scheduling.k8s.io", "podgroups", "PodGroup", True, parts=_SPEC_AND_STATUS,
-        version="v1alpha2",
-    ),
-    _resource("scheduling.k8s.io", "workloads", "Workload", True, version="v1alpha2"),
+    POD_GROUPS,
+    WORKLOADS,
     RUNTIME_CLASSES,
     STORAGE_CLASSES,
     _resource("storage.k8s.io", "csinodes", "CSINode", False),

@@ -28,6 +28,7 @@ from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.errors import BudgetSpentError, PluginError, SetAsideError
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.diagnosis import PASSED, UNKNOWN, decode_status
+from kubestow.framework.group_cycle import GroupCycle
 from kubestow.framework.handle import Nominator
 from kubestow.framework.hints import EXTENDER
 from kubestow.framework.metrics import (
@@ -88,6 +89,8 @@ class Decider:
         self._timer = timer
         self._extenders = extenders
         self.next_start_index = 0
+        # Set while pods are tried together as a group.
+        self.group_cycle: GroupCycle | None = None
 
     def decide(
         self,
@@ -95,6 +98,8 @@ class Decider:
         pod: PodInfo,
         meter: CycleMeter = NO_METER,
         earlier_s: float = 0.0,
+        *,
+        may_be_set_aside: bool = True,
     ) -> Decision:
         """Choose a node for the pod; the caller has refreshed the snapshot.
 
@@ -102,7 +107,7 @@ class Decider:
         it had taken.
         """
         if self._timer is not None:
-            self._timer.start(pod, earlier_s)
+            self._timer.start(pod, earlier_s, may_be_set_aside=may_be_set_aside)
         start_index = self.next_start_index
         try:
             return self._decide_by_records(profile, pod, meter)
@@ -135,6 +140,8 @@ class Decider:
         meter.resume()
         decision = Decision(pod, profile.name, snapshot.names, evaluation.state)
         decision.start_index = self.next_start_index
+        if self.group_cycle is not None:
+            _join(decision, self.group_cycle)
         if len(snapshot) == 0:
             status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=PluginError(NO_NODES_TEXT))
             return decision.fail(status, CLEAR_NOMINATION)
@@ -143,6 +150,7 @@ class Decider:
             return decision.fail(error, CLEAR_NOMINATION)
         match decision.feasible_count:
             case 0:
+                decision.is_by_shape = evaluation.depends_on_shape()
                 return self.after_filters_failed(profile, decision)
             case 1:
                 decision.node_name = snapshot.names[decision.feasible[0]]
@@ -173,21 +181,31 @@ class Decider:
         if self._try_nominated_node(profile, decision):
             return None
         nominated = self._nominated_rows()
-        if outcome.node_names is None and not nominated and evaluation.passes_everywhere():
+        placement = None if self.group_cycle is None else self._placement()
+        if (
+            outcome.node_names is None
+            and not nominated
+            and placement is None
+            and evaluation.passes_everywhere()
+        ):
             self._take_in_turn(profile, decision)
             return None
         candidates = self._candidates(decision)
         decision.nodes_to_find = self._nodes_to_find(profile, len(candidates))
         search = _Search(self._snapshot, profile, decision, evaluation, nominated)
         error = None
+        start = self.next_start_index
+        if placement is not None and outcome.node_names is None and len(candidates):
+            # The search goes on in the list of the placement's nodes, not in that of all nodes.
+            start = int(candidates[start % len(candidates)])
         try:
-            error = search.run(candidates, self.next_start_index)
+            error = search.run(candidates, start)
         finally:
             undecodable = search.conclude()
             error = error or undecodable
             decision.state.meter.point_ended(FILTER, error)
-            self.next_start_index = (self.next_start_index + decision.evaluated_count) % len(
-                self._snapshot
+            self.next_start_index = (self.next_start_index + decision.evaluated_count) % (
+                len(self._snapshot) if placement is None else len(placement)
             )
         if error is None and self._extenders is not None:
             found_count = decision.feasible_count
@@ -235,6 +253,9 @@ class Decider:
         row = self._snapshot.row_of(name) if name else None
         if row is None:
             return False
+        placement = self._placement()
+        if placement is not None and row not in placement:
+            return False
         status = run_filters_with_nominated(
             profile,
             decision.state,
@@ -268,17 +289,25 @@ class Decider:
     def _candidates(self, decision: Decision) -> range | npt.NDArray[np.intp]:
         """Rows to filter in visiting order: all, or those PreFilter left; a range if contiguous."""
         names = decision.pre_filter.node_names
+        placement = None if self.group_cycle is None else self._placement()
         if names is None:
-            return range(len(self._snapshot))
+            return range(len(self._snapshot)) if placement is None else placement
         # Spec 04 §6.1, recorded: all plugins that rejected so far are printed, so a filter that
         # rejected the nominated node just before is named as well.
         restricting = " ".join(sorted(decision.diagnosis.unschedulable_plugins))
         decision.diagnosis.absent = _unsatisfied(restricting)
         found = (self._snapshot.row_of(name) for name in names)
         rows = sorted(row for row in found if row is not None)
+        if placement is not None:
+            rows = [row for row in rows if row in placement]
         if len(rows) == 1:  # As for every pod of a DaemonSet.
             return range(rows[0], rows[0] + 1)
         return np.array(rows, np.intp)
+
+    def _placement(self) -> npt.NDArray[np.intp] | None:
+        """The only rows that may be used now; None for all."""
+        cycle = self.group_cycle
+        return None if cycle is None or cycle.placement is None else cycle.placement.rows
 
     def _nodes_to_find(self, profile: Profile, count: int) -> int:
         """How many feasible nodes are enough (spec 04 §6.2)."""
@@ -526,6 +555,15 @@ class _Search:
                 diagnosis.set_explicit(row, status)
                 # Unlike for the pod's own nominated node, Pending is recorded here (§5).
                 diagnosis.add_plugin_of(status)
+
+
+def _join(decision: Decision, cycle: GroupCycle) -> None:
+    """Make the attempt part of the cycle of a group."""
+    state = decision.state
+    state.group_cycle = cycle
+    state.skip_post_filter = not cycle.runs_post_filter
+    if cycle.placement is not None:
+        decision.diagnosis.node_count = len(cycle.placement.rows)
 
 
 @lru_cache(64)

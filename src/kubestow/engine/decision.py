@@ -60,6 +60,7 @@ class Decision:
         "evaluated_count",
         "feasible_rows",
         "fit_error_text",
+        "is_by_shape",
         "node_name",
         "node_names",
         "nodes_to_find",
@@ -101,6 +102,8 @@ class Decision:
         # An extender sent the nodes as objects: they are scored as if no pods were on them.
         self.are_nodes_bare = False
         self.fit_error_text = ""
+        # No node fits, nor would one fit another pod of the same shape.
+        self.is_by_shape = False
         self.post_filter: PostFilterResult | None = None
         self.post_filter_status: Status | None = None
 
@@ -146,6 +149,14 @@ class Decision:
         """No node fits; the diagnosis already has the answer of PostFilter."""
         self.status = Status(Code.UNSCHEDULABLE, error=FitError(self.diagnosis))
         return self
+
+    def repeated_for(self, pod: PodInfo) -> "Decision":
+        """The same result for another pod, which has the same shape; nothing changed meanwhile."""
+        copy = Decision(pod, self.profile_name, self.node_names, self.state)
+        for name in Decision.__slots__:
+            if name != "pod":
+                setattr(copy, name, getattr(self, name))
+        return copy
 
     def freeze(self) -> FrozenDecision:
         """A copy that later cycles do not change. Call it within the cycle.

@@ -33,6 +33,10 @@ class Evaluation(Protocol):
         """Whether every node is known to pass the filters. Call `pre_filter` first."""
         ...
 
+    def depends_on_shape(self) -> bool:
+        """Whether every pod of the shape has the same verdicts. Call `pre_filter` first."""
+        ...
+
     def pre_filter(self) -> PreFilterOutcome: ...
 
     def verdicts(self, rows: Rows) -> Verdicts:
@@ -55,6 +59,9 @@ class PlainEvaluation:
         return 1.0
 
     def passes_everywhere(self) -> bool:
+        return False
+
+    def depends_on_shape(self) -> bool:
         return False
 
     def pre_filter(self) -> PreFilterOutcome:

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kubestow.api.group import group_key_of
+from kubestow.api.pod import Pod
 from kubestow.cache.cache import Cache
+from kubestow.cache.groups import Groups
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS, Clock, SteadyClock
@@ -20,10 +23,18 @@ from kubestow.engine.bind import Binder, BindPermission
 from kubestow.engine.decide import Decider
 from kubestow.engine.extenders import extender_chain
 from kubestow.engine.failure import FailureHandler, StatusWriter
+from kubestow.engine.groups.collect import Collector
+from kubestow.engine.groups.condition import ConditionWriter
+from kubestow.engine.groups.cycle import GroupScheduler
+from kubestow.engine.groups.placements import PlacementTrials
+from kubestow.engine.groups.submit import Submitter
+from kubestow.engine.groups.trial import GroupTrials
 from kubestow.engine.handlers import EventHandlers
+from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
+from kubestow.engine.placing import Placer
 from kubestow.engine.profiles import Registry, build_profiles
-from kubestow.engine.scheduler import DecisionListener, Scheduler
+from kubestow.engine.scheduler import Scheduler
 from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.engine.status_writer import ClientStatusWriter
 from kubestow.engine.tasks import BackgroundTasks
@@ -31,6 +42,7 @@ from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.handle import EventSink, Handle
 from kubestow.framework.hints import build_hint_map
+from kubestow.framework.plugin import SharedGatePlugin
 from kubestow.framework.profile import Profile, plugin_name
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
 from kubestow.plugins.priority_sort import PrioritySort
@@ -53,8 +65,13 @@ class SchedulerFactory:
     """
 
     binder_type = Binder
+    collector_type = Collector
+    condition_writer_type = ConditionWriter
     decider_type = Decider
     failures_type = FailureHandler
+    group_trials_type = GroupTrials
+    groups_type = GroupScheduler
+    placement_trials_type = PlacementTrials
     scheduler_type = Scheduler
 
     config: SchedulerConfig
@@ -78,6 +95,9 @@ class SchedulerFactory:
         """A scheduler that is not connected to watches yet; raises ConfigError."""
         config, clock = self.config, self.clock
         cache, snapshot = self.make_cache(), self.make_snapshot()
+        groups = Groups(self.objects.pod_groups)
+        if self.gates.enabled("GenericWorkload"):
+            cache.groups = groups
         tasks, waiting_pods = BackgroundTasks(clock), WaitingPods()
         in_pre_bind: dict[str, PodInPreBind] = {}
         names = [profile.scheduler_name for profile in config.profiles]
@@ -98,6 +118,7 @@ class SchedulerFactory:
                 events=events[profile_name],
                 waiting_pods=waiting_pods,
                 in_pre_bind=in_pre_bind,
+                groups=groups,
                 spawn=tasks.spawn,
                 feature_gates=self.gates,
                 metrics=self.metrics,
@@ -118,36 +139,46 @@ class SchedulerFactory:
             handle.activate = queue.activate
         writer = self.make_status_writer(tasks)
         failures = self.failures_type(queue, self.objects.pods, events, writer, clock)
-        return self.scheduler_type(
+        decider = self.decider_type(
+            snapshot,
+            queue.nominator,
+            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+            extenders=extenders,
+            selector=self.make_selector(),
+            timer=self.timer,
+        )
+        binder = self.binder_type(
+            cache,
+            queue,
+            waiting_pods,
+            in_pre_bind,
+            failures,
+            events,
+            writer,
+            self.metrics,
+            looks_ahead=self.gates.enabled("NominatedNodeNameForExpectation"),
+            extenders=extenders,
+            may_bind=self.may_bind,
+        )
+        scheduler = self.scheduler_type(
             profiles=profiles,
             objects=self.objects,
             cache=cache,
             snapshot=snapshot,
             queue=queue,
             waiting_pods=waiting_pods,
-            decider=self.decider_type(
-                snapshot,
-                queue.nominator,
-                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
-                extenders=extenders,
-                selector=self.make_selector(),
-                timer=self.timer,
-            ),
-            binder=self.binder_type(
+            decider=decider,
+            binder=binder,
+            placer=Placer(cache, queue, waiting_pods, binder, failures, tasks),
+            failures=failures,
+            handlers=EventHandlers(
                 cache,
                 queue,
                 waiting_pods,
-                in_pre_bind,
-                failures,
-                events,
-                writer,
+                profiles.keys(),
                 self.metrics,
-                looks_ahead=self.gates.enabled("NominatedNodeNameForExpectation"),
-                extenders=extenders,
-                may_bind=self.may_bind,
+                new_pods_wake_others=self.gates.enabled("GangScheduling"),
             ),
-            failures=failures,
-            handlers=EventHandlers(cache, queue, waiting_pods, profiles.keys(), self.metrics),
             events=events,
             tasks=tasks,
             metrics=self.metrics,
@@ -155,6 +186,34 @@ class SchedulerFactory:
             # In virtual time nothing else may go on during a request over a real network.
             cycles=cycles if extenders is not None and self.extenders_in_thread else None,
             extenders=extenders,
+        )
+        if cache.groups is not None:
+            scheduler.groups = self._group_scheduler(scheduler, groups)
+        return scheduler
+
+    def _group_scheduler(self, scheduler: Scheduler, groups: Groups) -> GroupScheduler:
+        queue, snapshot = scheduler.queue, scheduler.snapshot
+        # Older versions had queues of other kinds, and no gate for groups.
+        assert isinstance(queue, SchedulingQueue), queue
+        trials = self.group_trials_type(
+            snapshot, scheduler.decider, queue.nominator, self.metrics, self.listeners
+        )
+        placements = None
+        if self.gates.enabled("TopologyAwareWorkloadScheduling"):
+            placements = self.placement_trials_type(snapshot, trials, self.metrics)
+        return self.groups_type(
+            groups,
+            scheduler.cache,
+            snapshot,
+            self.collector_type(
+                groups, queue, scheduler.profiles, scheduler.failures, scheduler.skips
+            ),
+            trials,
+            placements,
+            Submitter(groups, scheduler.placer, scheduler.failures),
+            self.condition_writer_type(groups, self.client, self.clock, scheduler.tasks.spawn),
+            self.metrics,
+            preempts_for_groups=self.gates.enabled("WorkloadAwarePreemption"),
         )
 
     def make_cache(self) -> Cache:
@@ -186,8 +245,19 @@ class SchedulerFactory:
             max_backoff_ns=self.config.pod_max_backoff_seconds * NANOSECONDS,
             max_unschedulable_ns=self.max_unschedulable_ns,
             pop_from_backoff=self.gates.enabled("SchedulerPopFromBackoffQ"),
+            is_member=_is_member if self.gates.enabled("GenericWorkload") else None,
+            shared_gates={
+                plugin_name(plugin): plugin
+                for profile in profiles.values()
+                for plugin in profile.pre_enqueue
+                if isinstance(plugin, SharedGatePlugin)
+            },
             metrics=self.queue_metrics,
         )
+
+
+def _is_member(pod: Pod) -> bool:
+    return group_key_of(pod) is not None
 
 
 def sort_key_of(profiles: Mapping[str, Profile]) -> SortKeyFunction:

@@ -75,7 +75,7 @@ class FailureHandler:
         meter.attempt_ended(UNSCHEDULABLE if status.is_rejected else ERROR)
         events = self._events[queued_pod.scheduler_name]
         error = status.as_error()
-        _log_failure(queued_pod.pod, error)
+        _log_failure(queued_pod.pod, error, is_rejected=status.is_rejected)
         diagnosis = error.diagnosis if isinstance(error, FitError) else None
         if diagnosis is not None:
             queued_pod.reject(
@@ -151,7 +151,7 @@ def _changed_nomination(pod: Pod, nomination: Nomination | None) -> str | None:
     return nomination.node_name
 
 
-def _log_failure(pod: Pod, error: Exception | None) -> None:
+def _log_failure(pod: Pod, error: Exception | None, *, is_rejected: bool) -> None:
     """Spec 09 §10: a pod that fits nowhere is normal, everything else an error."""
     if isinstance(error, FitError):
         if is_printed(log, 2):  # The text is expensive in a large cluster.
@@ -159,6 +159,9 @@ def _log_failure(pod: Pod, error: Exception | None) -> None:
     elif error is not None and str(error) == NO_NODES_TEXT:
         text = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
         inform(log, text, v=2, pod=_name(pod))
+    elif error is not None and is_rejected:
+        text = "Unable to schedule pod; its group does not fit; waiting"
+        inform(log, text, v=2, pod=_name(pod), err=error)
     elif error is not None:
         fail(log, "Error scheduling pod; retrying", error, pod=_name(pod))
 

@@ -42,12 +42,16 @@ class EventHandlers:
         waiting_pods: WaitingPods,
         profile_names: Collection[str],
         metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
+        *,
+        new_pods_wake_others: bool = False,
     ) -> None:
+        """`new_pods_wake_others`: a pod without a node may complete a gang that waits."""
         self._cache = cache
         self._queue = queue
         self._waiting_pods = waiting_pods
         self._profile_names = profile_names
         self._metrics = metrics
+        self._new_pods_wake_others = new_pods_wake_others
 
     # --- pods (§11.4) ---
 
@@ -56,7 +60,11 @@ class EventHandlers:
             self._cache_add(pod)
         elif self._is_responsible(pod):
             started_s = self._metrics.now_s()
+            if self._cache.groups is not None:
+                self._cache.groups.add(pod)
             self._queue.add(pod)
+            if self._new_pods_wake_others:
+                self._queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod)
             self._metrics.event_handled(UNSCHEDULABLE_POD_ADD, started_s)
 
     def pod_updated(self, old: Pod, new: Pod) -> None:
@@ -115,6 +123,8 @@ class EventHandlers:
         self._metrics.event_handled(UNSCHEDULABLE_POD_UPDATE, started_s)
 
     def _apply_queue_update(self, old: Pod, new: Pod) -> None:
+        if self._cache.groups is not None:
+            self._cache.groups.update(old, new)
         if self._is_assumed(new):
             if is_terminating(new) and not is_terminating(old):
                 self._assumed_deleted(new)
@@ -127,6 +137,8 @@ class EventHandlers:
     def _queue_delete(self, pod: Pod) -> None:
         started_s = self._metrics.now_s()
         self._queue.delete(pod)
+        if self._cache.groups is not None:
+            self._cache.groups.remove(pod)
         if self._is_assumed(pod):
             self._assumed_deleted(pod)
         elif pod.status.nominated_node_name:

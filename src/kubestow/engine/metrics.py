@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from kubestow.engine.decision import Decision
 from kubestow.framework.events import ClusterEvent
 from kubestow.framework.metrics import NO_METER, CycleMeter, NoPluginMetrics, PluginMetrics
+from kubestow.framework.status import Status
 from kubestow.queue import QueuedPod
 
 # Values of the label `result` of an attempt.
@@ -31,9 +32,39 @@ class SchedulerMetrics(PluginMetrics, Protocol):
         """The time on the recorder's own clock."""
         ...
 
+    def start_group_point(self, profile_name: str) -> "GroupMeter":
+        """Placements of a group are about to be generated or scored."""
+        ...
+
+    def group_decided(self, started_s: float) -> None:
+        """The members of a group were tried; the cycle began at `started_s`."""
+        ...
+
+    def group_ended(self, result: str, profile_name: str, started_s: float) -> None:
+        """The members of a group were placed or sent back."""
+        ...
+
     def event_handled(self, event: ClusterEvent, started_s: float) -> None:
         """Cache and queue are up to date with an event that came at `started_s`."""
         ...
+
+
+class GroupMeter(Protocol):
+    """Measures one run of the plugins for placements."""
+
+    def plugin_ended(self, plugin: str, point: str, answer: object) -> None: ...
+
+    def generated(self, status: Status | None) -> None: ...
+
+    def scored(self, status: Status | None) -> None: ...
+
+
+class NoGroupMeter:
+    def plugin_ended(self, plugin: str, point: str, answer: object) -> None: ...
+
+    def generated(self, status: Status | None) -> None: ...
+
+    def scored(self, status: Status | None) -> None: ...
 
 
 class NoSchedulerMetrics(NoPluginMetrics):
@@ -47,7 +78,15 @@ class NoSchedulerMetrics(NoPluginMetrics):
     def now_s(self) -> float:
         return 0.0
 
+    def start_group_point(self, profile_name: str) -> GroupMeter:
+        return NO_GROUP_METER
+
+    def group_decided(self, started_s: float) -> None: ...
+
+    def group_ended(self, result: str, profile_name: str, started_s: float) -> None: ...
+
     def event_handled(self, event: ClusterEvent, started_s: float) -> None: ...
 
 
+NO_GROUP_METER: Final = NoGroupMeter()
 NO_SCHEDULER_METRICS: Final = NoSchedulerMetrics()

@@ -1,5 +1,6 @@
 """The event sink of plugins and engine: events reported by a profile."""
 
+from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.cluster.events import EventRecorder
 
@@ -17,7 +18,7 @@ class ProfileEvents:
         reason: str,
         action: str,
         note: str,
-        related: Pod | None = None,
+        related: ApiObject | None = None,
     ) -> None:
         self._recorder.record(
             regarding,

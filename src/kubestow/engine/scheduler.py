@@ -11,31 +11,35 @@ cycle that calls extenders waits for them while the loop goes on (`waiting_cycle
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
-from kubestow.engine.bind import Binder, Placement, rejected_on
+from kubestow.engine.bind import Binder
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler
+from kubestow.engine.groups.collect import GroupAttempt
+from kubestow.engine.groups.cycle import GroupScheduler
+from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.engine.handlers import EventHandlers
+from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.engine.placing import Placer
 from kubestow.engine.set_aside import SetAside
 from kubestow.engine.tasks import BackgroundTasks
 from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.errors import CacheError, SetAsideError
 from kubestow.framework.faults import attempt_fault
 from kubestow.framework.handle import EventSink
-from kubestow.framework.metrics import PERMIT, RESERVE, UNRESERVE, CycleMeter
+from kubestow.framework.metrics import CycleMeter
 from kubestow.framework.profile import Profile
-from kubestow.framework.runner import run_permit, run_reserve, run_unreserve
-from kubestow.framework.status import Code, Status
-from kubestow.framework.waiting import PERMIT_WAIT_S_MAX, WaitingPods
+from kubestow.framework.status import Status
+from kubestow.framework.waiting import WaitingPods
 from kubestow.queue import Queue, QueuedPod
 
 log = logging.getLogger(__name__)
@@ -46,16 +50,6 @@ CYCLES_PER_TURN_MAX: Final = 16
 TURN_S: Final = 0.01
 
 SCHEDULING_CYCLE: Final = "scheduling cycle"
-
-
-class DecisionListener(Protocol):
-    """Called with every decision, before the pod is placed or goes back to the queue.
-
-    The decision is valid during the call only, because the next cycle overwrites what it refers to;
-    `decision.freeze()` gives a copy to keep. Timings are kept if there is a listener.
-    """
-
-    def __call__(self, decision: Decision, queued_pod: QueuedPod, /) -> None: ...
 
 
 class _Attempt(NamedTuple):
@@ -80,6 +74,7 @@ class Scheduler:
     waiting_pods: WaitingPods
     decider: Decider
     binder: Binder
+    placer: Placer
     failures: FailureHandler
     handlers: EventHandlers
     events: Mapping[str, EventSink]
@@ -88,6 +83,10 @@ class Scheduler:
     listeners: Sequence[DecisionListener] = ()
     cycles: WaitingCycles | None = None  # None: extenders block the loop
     extenders: ExtenderChain | None = None
+    groups: GroupScheduler | None = None  # None: members of groups are pods like others
+    # How long scheduling pauses after a group that could not be placed; simulations need some.
+    group_pause_s: float = 0.0
+    _pauses: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._set_aside = SetAside(self._resume, self.tasks.spawn)
@@ -103,16 +102,22 @@ class Scheduler:
                     return
                 cycles, turn_started_s = 0, self.metrics.now_s()
             if self._may_wait(queued_pod):
-                decision = await self._schedule_waiting(queued_pod)
-            else:
+                has_victims = await self._schedule_waiting(queued_pod)
+            elif self.groups is None:
                 decision = self.schedule_one(queued_pod)
+                has_victims = decision is not None and decision.has_victims
+            else:
+                has_victims = self.schedule(queued_pod)
+            if self._pauses:
+                self._pauses = False
+                await asyncio.sleep(self.group_pause_s)
             cycles += 1
             # After an eviction the watch comes first: the deletions of earlier victims decide
             # whether the next preemptor needs more.
             is_turn_over = (
                 cycles >= CYCLES_PER_TURN_MAX or self.metrics.now_s() - turn_started_s > TURN_S
             )
-            if is_turn_over or (decision is not None and decision.has_victims):
+            if is_turn_over or has_victims:
                 await asyncio.sleep(0)
                 cycles, turn_started_s = 0, self.metrics.now_s()
 
@@ -124,8 +129,16 @@ class Scheduler:
             and extenders.is_interested(queued_pod.pod)
         )
 
+    def schedule(self, queued_pod: QueuedPod) -> bool:
+        """One scheduling cycle, of the pod or of its group; whether it evicts pods."""
+        groups = self.groups
+        if groups is not None and groups.is_member(queued_pod):
+            return self._schedule_group(groups, queued_pod)
+        decision = self.schedule_one(queued_pod)
+        return decision is not None and decision.has_victims
+
     def schedule_one(self, queued_pod: QueuedPod, earlier_s: float = 0.0) -> Decision | None:
-        """One scheduling cycle; None if the pod was skipped, or set aside for a while."""
+        """The cycle of a single pod; None if it was skipped, or set aside for a while."""
         attempt = self._begin(queued_pod, earlier_s)
         if attempt is None:
             return None
@@ -136,21 +149,51 @@ class Scheduler:
             return None
         return self._conclude(attempt, decision)
 
-    async def _schedule_waiting(
-        self, queued_pod: QueuedPod, earlier_s: float = 0.0
-    ) -> Decision | None:
+    async def _schedule_waiting(self, queued_pod: QueuedPod, earlier_s: float = 0.0) -> bool:
         """The same; the loop goes on while the cycle waits for extenders."""
+        groups = self.groups
+        if groups is not None and groups.is_member(queued_pod):
+            return await self._schedule_group_waiting(groups, queued_pod)
         attempt = self._begin(queued_pod, earlier_s)
         if attempt is None:
-            return None
+            return False
         assert self.cycles is not None
         try:
             with self.snapshot.held(self.cache):
                 decision = await self.cycles.run(lambda: self._decide(attempt))
         except SetAsideError as error:
             self._set_aside.add(queued_pod, earlier_s, error)
-            return None
-        return self._conclude(attempt, decision)
+            return False
+        return self._conclude(attempt, decision).has_victims
+
+    def _schedule_group(self, groups: GroupScheduler, popped: QueuedPod) -> bool:
+        attempt = groups.collect(popped)
+        if attempt is None:
+            return False
+        started_s = self.metrics.now_s()
+        outcome = groups.decide(attempt)
+        return self._conclude_group(groups, attempt, outcome, started_s)
+
+    async def _schedule_group_waiting(self, groups: GroupScheduler, popped: QueuedPod) -> bool:
+        attempt = groups.collect(popped)
+        if attempt is None:
+            return False
+        started_s = self.metrics.now_s()
+        assert self.cycles is not None
+        with self.snapshot.held(self.cache):
+            outcome = await self.cycles.run(lambda: groups.decide(attempt))
+        return self._conclude_group(groups, attempt, outcome, started_s)
+
+    def _conclude_group(
+        self,
+        groups: GroupScheduler,
+        attempt: GroupAttempt,
+        outcome: GroupOutcome,
+        started_s: float,
+    ) -> bool:
+        groups.conclude(attempt, outcome, started_s)
+        self._pauses = self.group_pause_s > 0 and outcome.status is not None
+        return outcome.is_waiting or outcome.has_victims
 
     async def _resume(self, queued_pod: QueuedPod, earlier_s: float) -> None:
         """Try again what was set aside; the pod has been in flight all the time."""
@@ -169,7 +212,7 @@ class Scheduler:
         profile = self.profiles.get(queued_pod.scheduler_name)
         if profile is None:
             log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
-        if profile is None or self._skips(queued_pod.pod, profile):
+        if profile is None or self.skips(queued_pod.pod, profile):
             self.queue.done(queued_pod.uid)
             return None
         meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
@@ -184,10 +227,11 @@ class Scheduler:
         if decision.status is not None:
             self.failures.handle(queued_pod, decision.status, decision.nomination, meter)
         else:
-            self._place(profile, queued_pod, decision)
+            self.placer.place(profile, queued_pod, decision)
         return decision
 
-    def _skips(self, pod: Pod, profile: Profile) -> bool:
+    def skips(self, pod: Pod, profile: Profile) -> bool:
+        """Whether the pod is not to be tried: it is being deleted, or was placed already."""
         if is_terminating(pod):
             self.events[profile.name].record(
                 pod,
@@ -218,57 +262,3 @@ class Scheduler:
             # here, the same pod would end it again after every restart.
             decision = Decision(queued_pod.pod_info, profile.name, self.snapshot.names)
             return decision.fail(attempt_fault(error, SCHEDULING_CYCLE), CLEAR_NOMINATION)
-
-    def _place(self, profile: Profile, queued_pod: QueuedPod, decision: Decision) -> None:
-        """Assume the pod, run Reserve and Permit, and start binding (§10, §11)."""
-        state, node_name = decision.state, decision.node_name
-        assumed = queued_pod.copy_for_assume(queued_pod.pod_info.assigned_to(node_name))
-        placement = Placement(
-            profile,
-            state,
-            assumed,
-            node_name,
-            decision.evaluated_count,
-            decision.feasible_count,
-        )
-        status = self._assume(placement)
-        if status is not None:
-            self.failures.handle(assumed, status, CLEAR_NOMINATION, state.meter)
-            return
-        if state.pods_to_activate:
-            self.queue.activate(state.pods_to_activate.values())
-            state.pods_to_activate.clear()
-        # Binding runs beside other attempts, so the timer of attempts does not fit it.
-        state.measure(state.meter)
-        self.tasks.spawn(self.binder.bind(placement))
-
-    def _assume(self, placement: Placement) -> Status | None:
-        pod, node_name = placement.pod, placement.node_name
-        try:
-            self.cache.assume_pod(pod)
-        except CacheError as error:
-            return Status.from_error(error)
-        self.queue.nominator.delete(pod.pod)
-        meter = placement.state.meter
-        meter.resume()
-        placement.state.timer.resume()
-        status = run_reserve(placement.profile, placement.state, pod, node_name)
-        meter.point_ended(RESERVE, status)
-        if status is None:
-            outcome = run_permit(
-                placement.profile, placement.state, pod, node_name, PERMIT_WAIT_S_MAX
-            )
-            status = outcome.status
-            meter.point_ended(PERMIT, status)
-            if status is not None and status.code == Code.WAIT:
-                self.waiting_pods.add(pod, outcome.timeouts_s)
-                status = None
-        if status is None:
-            return None
-        run_unreserve(placement.profile, placement.state, pod, node_name)
-        meter.point_ended(UNRESERVE)
-        try:
-            self.cache.forget_pod(pod.pod)
-        except CacheError as error:
-            log.error("ForgetPod failed: %s", error)
-        return rejected_on(node_name, status) if status.is_rejected else status

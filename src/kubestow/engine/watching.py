@@ -15,6 +15,7 @@ from kubestow.api.device import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
+from kubestow.api.pod_group import PodGroup
 from kubestow.api.storage import (
     CSIDriver,
     CSINode,
@@ -44,9 +45,12 @@ _RESOURCES: Final[Mapping[type[ApiObject], str]] = {
     DeviceClass: Resource.DEVICE_CLASS,
     ResourceSlice: Resource.RESOURCE_SLICE,
     ResourceClaim: Resource.RESOURCE_CLAIM,
+    PodGroup: Resource.POD_GROUP,
 }
 # The API server resolves priorities, and the usual role of a scheduler may not list classes.
 _UNWATCHED: Final = (PriorityClass,)
+# A server without the alpha API of groups does not list them, so they are watched only if needed.
+_GROUP_PLUGINS: Final = frozenset(("GangScheduling", "TopologyPlacementGenerator"))
 
 
 class ClusterWatcher:
@@ -75,7 +79,7 @@ class ClusterWatcher:
                 gate=None if scheduler.cycles is None else scheduler.cycles.are_idle,
             )
             for cls in scheduler.objects.types()
-            if cls not in _UNWATCHED
+            if cls not in _UNWATCHED and (cls is not PodGroup or _reads_groups(scheduler))
         ]
         for informer in self.informers:
             self._connect(informer)
@@ -132,3 +136,12 @@ class ClusterWatcher:
             changed(resource, old, None)
 
         return Handler(added, updated, gone)
+
+
+def _reads_groups(scheduler: Scheduler) -> bool:
+    """Whether groups are scheduled, or a profile has a plugin that reads them (spec 11 §3)."""
+    if scheduler.groups is not None:
+        return True
+    return any(
+        not _GROUP_PLUGINS.isdisjoint(profile.plugins) for profile in scheduler.profiles.values()
+    )

@@ -55,6 +55,7 @@ class AttemptTimer:
         self._now_s = now_s
         self._slice_s = slice_s
         self._earlier_s = 0.0  # taken by earlier parts of the same attempt
+        self.may_wait = True  # whether the attempt may be set aside
         self._budget_s = budget_s
         self._count_slow = count_slow
         self._pod: PodInfo | None = None
@@ -62,9 +63,10 @@ class AttemptTimer:
         self._deadline_s = float("inf")
         self._slowest = ("", "", 0.0)  # plugin, extension point, seconds
 
-    def start(self, pod: PodInfo, earlier_s: float = 0.0) -> None:
+    def start(self, pod: PodInfo, earlier_s: float = 0.0, *, may_be_set_aside: bool = True) -> None:
         """An attempt begins; one that was set aside has taken some time before."""
         self._pod = pod
+        self.may_wait = may_be_set_aside
         self._earlier_s = earlier_s
         self._started_s = self._last_s = self._now_s()
         if self._budget_s:
@@ -97,16 +99,12 @@ class AttemptTimer:
             self._last_s = now_s
             raise BudgetSpentError(self._text(now_s))
 
-    @property
-    def may_wait(self) -> bool:
-        return True
-
     def may_interrupt(self) -> None:
         """Called between pieces of work that are kept. Raises SetAsideError, BudgetSpentError."""
         now_s = self._now_s()
         if now_s > self._deadline_s:
             raise BudgetSpentError(self._text(now_s))
-        if now_s > self._started_s + self._slice_s:
+        if self.may_wait and now_s > self._started_s + self._slice_s:
             raise SetAsideError(self._taken_s(now_s))
 
     def wait_for(self, awaited: "Future[Any]") -> NoReturn:

@@ -1,12 +1,15 @@
 """What the plugins of one profile store during one scheduling attempt (spec 04 §2.3)."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubestow.api.pod import Pod
 from kubestow.errors import PluginError
 from kubestow.framework.attempt_timer import NO_TIMER, AttemptTimer, NoTimer, SampledTimer
 from kubestow.framework.metrics import NO_METER, CycleMeter, PluginMeter
+
+if TYPE_CHECKING:
+    from kubestow.framework.group_cycle import GroupCycle
 
 
 class CycleState:
@@ -14,10 +17,12 @@ class CycleState:
 
     A plugin keeps its data under its own key. A stored value that changes in simulations (nominated
     pods, preemption dry runs) must have a `clone()` method; others are shared between copies.
+    `group_cycle` is set while the pod is tried with its group, and not when it is really placed.
     """
 
     __slots__ = (
         "_data",
+        "group_cycle",
         "meter",
         "parallel_pre_bind",
         "pods_to_activate",
@@ -31,6 +36,7 @@ class CycleState:
 
     def __init__(self) -> None:
         self._data: dict[str, Any] = {}
+        self.group_cycle: GroupCycle | None = None
         self.skip_filter: set[str] = set()
         self.skip_score: set[str] = set()
         self.skip_pre_bind: set[str] = set()
@@ -73,6 +79,7 @@ class CycleState:
         """A state of its own for a pod of the same shape: equal values, shared until replaced."""
         copy = CycleState.__new__(CycleState)
         copy._data = self._data.copy()
+        copy.group_cycle = None
         copy.skip_filter = self.skip_filter.copy()
         copy.skip_score = self.skip_score.copy()
         copy.skip_pre_bind = set()
@@ -93,6 +100,7 @@ class CycleState:
             key: value.clone() if hasattr(value, "clone") else value
             for key, value in self._data.items()
         }
+        copy.group_cycle = self.group_cycle
         copy.skip_filter = self.skip_filter
         copy.skip_score = self.skip_score
         copy.skip_pre_bind = self.skip_pre_bind

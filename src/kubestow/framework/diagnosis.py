@@ -41,6 +41,8 @@ class Diagnosis:
 
     def __init__(self, node_names: Sequence[str]) -> None:
         self.node_names = node_names
+        # How many nodes could have been chosen; fewer than there are for a group's placement.
+        self.node_count = len(node_names)
         # int16[row], index of the filter that rejected the node, PASSED or UNKNOWN; and int64[row],
         # that filter's code for it. Made when first needed: most pods fit at once.
         self._failed_by: npt.NDArray[np.int16] | None = None
@@ -108,10 +110,6 @@ class Diagnosis:
         counts = [np.bincount(part - UNKNOWN, minlength=length) for part in parts]
         return sum(counts, np.zeros(length, np.int64))[-UNKNOWN:]
 
-    @property
-    def node_count(self) -> int:
-        return len(self.node_names)
-
     def attach(self, state: CycleState, filters: Sequence[FilterPlugin]) -> None:
         """Set what `filter_status` is called with to decode the codes."""
         self._state = state
@@ -163,7 +161,7 @@ class Diagnosis:
         if len(wanted) == len(pairs):
             matching = failed_by >= 0
         else:
-            matching = np.zeros(self.node_count, np.bool_)
+            matching = np.zeros(len(self.node_names), np.bool_)
             for filter_index, verdict in wanted:
                 matching |= (failed_by == filter_index) & (codes == verdict)
         if self.absent.code == code:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
+from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
+from kubestow.cache.groups import Groups
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
@@ -46,7 +48,7 @@ class EventSink(Protocol):
         reason: str,
         action: str,
         note: str,
-        related: Pod | None = None,
+        related: ApiObject | None = None,
     ) -> None: ...
 
 
@@ -70,6 +72,8 @@ class Handle:
     clock: Clock
     client: ClusterClient
     events: EventSink
+    # Groups of pods; without members where the gate GenericWorkload is off.
+    groups: Groups = field(default=cast(Groups, None))
     # Runs something beside the scheduling loop.
     spawn: Callable[[Coroutine[Any, Any, None]], None]
     # The plugin's profile, for plugins that simulate the others; set once all its plugins exist.
@@ -84,3 +88,7 @@ class Handle:
     metrics: PluginMetrics = NO_PLUGIN_METRICS
     # For what upstream leaves to chance; None takes the first of several.
     rng: np.random.Generator | None = None
+
+    def __post_init__(self) -> None:
+        if cast(Groups | None, self.groups) is None:
+            self.groups = Groups(self.objects.pod_groups)

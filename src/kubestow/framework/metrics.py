@@ -70,6 +70,11 @@ class CycleMeter(PluginMeter, Protocol):
         """Leave out the time since the last stop: waiting, or work on other pods."""
         ...
 
+    def skip_pause(self) -> None:
+        """Leave out the time since the last stop, also of the whole attempt: other members of the
+        pod's group were tried."""
+        ...
+
     def point_ended(self, point: str, status: Status | None = None) -> None:
         """All plugins of an extension point were run; None is a success."""
         ...
@@ -94,6 +99,8 @@ class NoMeter:
     timings = ()
 
     def resume(self) -> None: ...
+
+    def skip_pause(self) -> None: ...
 
     def point_ended(self, point: str, status: Status | None = None) -> None: ...
 

@@ -13,13 +13,17 @@ A rule that is easier to write for one node is written as a `NodePlugin`. Where 
 other exception is treated alike, so that a faulty plugin fails one attempt only.
 """
 
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from kubestow.api.group import Group
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
+from kubestow.cache.trial import SnapshotTrial
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
+from kubestow.framework.group_cycle import Assignments, GroupCycle, GroupPlacement
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -47,6 +51,22 @@ class EventPlugin(Protocol):
 class PreEnqueuePlugin(Protocol):
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Whether the pod may enter the active queue at all."""
+        ...
+
+
+@runtime_checkable
+class SharedGatePlugin(Protocol):
+    """A PreEnqueue plugin that refuses and admits pods in sets, such as the members of a gang.
+
+    While a set is refused, events are not tried on each of its pods.
+    """
+
+    def gate_key(self, subject: object) -> Hashable | None:
+        """The set of a pod, or the one that another object belongs to; None if there is none."""
+        ...
+
+    def is_open(self, key: Hashable) -> bool:
+        """Whether the pods of the set may pass now."""
         ...
 
 
@@ -119,6 +139,15 @@ class PostFilterPlugin(Protocol):
 
 
 @runtime_checkable
+class RepeatedPostFilterPlugin(Protocol):
+    """A PostFilter plugin that need not be called again for an equal pod, if nothing changed."""
+
+    def post_filter_repeated(self, pod: PodInfo) -> bool:
+        """Whether the answer that helped no pod of this shape holds for this one; notes it."""
+        ...
+
+
+@runtime_checkable
 class PreScorePlugin(Protocol):
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Prepare to score the feasible nodes. Skip leaves the plugin out of scoring."""
@@ -175,6 +204,47 @@ class BindPlugin(Protocol):
 @runtime_checkable
 class PostBindPlugin(Protocol):
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+
+
+@runtime_checkable
+class PlacementGeneratePlugin(Protocol):
+    def generate_placements(
+        self, cycle: GroupCycle, parent: GroupPlacement
+    ) -> Sequence[GroupPlacement]:
+        """The sets of nodes on which the group may be placed, in the order to try them."""
+        ...
+
+
+@runtime_checkable
+class PlacementScorePlugin(Protocol):
+    def score_placement(self, cycle: GroupCycle, assignments: Assignments) -> int: ...
+
+
+@runtime_checkable
+class NormalizePlacementsPlugin(Protocol):
+    def normalize_placements(self, cycle: GroupCycle, scores: Sequence[int]) -> Sequence[int]:
+        """Bring the scores of all placements that are possible into 0..100."""
+        ...
+
+
+class GroupTrial(NamedTuple):
+    """A whole group that does not fit, for a preemption that serves all of its members.
+
+    `trial` changes the snapshot; `fits` places the group on it as it is then and undoes that, and
+    returns None if it fits.
+    """
+
+    group: Group
+    pods: Sequence[PodInfo]
+    trial: SnapshotTrial
+    fits: Callable[[], Status | None]
+
+
+@runtime_checkable
+class GroupPostFilterPlugin(Protocol):
+    def group_post_filter(self, group_trial: GroupTrial) -> Status:
+        """Try to make the group schedulable."""
+        ...
 
 
 class StatusCodes:

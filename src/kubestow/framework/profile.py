@@ -13,8 +13,12 @@ from kubestow.framework.plugin import (
     MAX_NODE_SCORE,
     BindPlugin,
     FilterPlugin,
+    GroupPostFilterPlugin,
+    NormalizePlacementsPlugin,
     NormalizePlugin,
     PermitPlugin,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,
@@ -48,6 +52,8 @@ _POINTS: Final[Sequence[tuple[str, str, type]]] = (
     ("permit", "PermitPlugin", PermitPlugin),
     ("pre_enqueue", "PreEnqueuePlugin", PreEnqueuePlugin),
     ("queue_sort", "QueueSortPlugin", QueueSortPlugin),
+    ("placement_generate", "PlacementGeneratePlugin", PlacementGeneratePlugin),
+    ("placement_score", "PlacementScorePlugin", PlacementScorePlugin),
 )
 
 
@@ -87,6 +93,13 @@ class ScoreStep(NamedTuple):
     row_form: Callable[[CycleState], RowFunction] | None = None
 
 
+class PlacementScoreStep(NamedTuple):
+    name: str
+    plugin: PlacementScorePlugin
+    normalizer: NormalizePlacementsPlugin | None
+    weight: int
+
+
 # Methods that are called together: a plugin has all of them or none.
 _TOGETHER: Final = (
     ("filter", "filter_status"),
@@ -95,7 +108,11 @@ _TOGETHER: Final = (
     ("add_pod", "remove_pod"),
 )
 # A method, and the one without which it is not called.
-_NEEDS: Final = (("normalize", "score"), ("add_pod", "pre_filter"))
+_NEEDS: Final = (
+    ("normalize", "score"),
+    ("add_pod", "pre_filter"),
+    ("normalize_placements", "score_placement"),
+)
 
 
 def check_extension_points(plugin: object) -> None:
@@ -149,7 +166,13 @@ class Profile:
             raise ConfigError(
                 f'at least one bind plugin is needed for profile with scheduler name "{self.name}"'
             )
-        weights = _weights(config.plugins, plugins)
+        self.placement_generate = _typed(PlacementGeneratePlugin, lists["placement_generate"])
+        if len(self.placement_generate) > 1:
+            raise ConfigError(
+                "at most one placement generate plugin is allowed for profile with scheduler name "
+                f'"{self.name}"'
+            )
+        weights = _weights("score", ScorePlugin, config.plugins, plugins)
         self.weights = {plugin_name(plugin): weights[plugin_name(plugin)] for plugin in self.score}
         # What every cycle needs of these plugins, looked up once.
         self.pre_filter_steps = [(plugin_name(plugin), plugin) for plugin in self.pre_filter]
@@ -176,6 +199,29 @@ class Profile:
             )
             for plugin in self.score
         ]
+        self.placement_score_steps = _placement_score_steps(
+            _typed(PlacementScorePlugin, lists["placement_score"]),
+            _weights("placement_score", PlacementScorePlugin, config.plugins, plugins),
+        )
+        # Spec 11 §3: this point cannot be configured; the first plugin that has it is used.
+        self.group_post_filter = next(
+            (plugin for plugin in plugins.values() if isinstance(plugin, GroupPostFilterPlugin)),
+            None,
+        )
+
+
+def _placement_score_steps(
+    plugins: Sequence[PlacementScorePlugin], weights: Mapping[str, int]
+) -> list[PlacementScoreStep]:
+    return [
+        PlacementScoreStep(
+            plugin_name(plugin),
+            plugin,
+            plugin if isinstance(plugin, NormalizePlacementsPlugin) else None,
+            weights[plugin_name(plugin)],
+        )
+        for plugin in plugins
+    ]
 
 
 def _bound(
@@ -251,16 +297,19 @@ def _check_enabled(
     return names
 
 
-def _weights(plugins: Plugins, instances: Mapping[str, Plugin]) -> dict[str, int]:
+def _weights(
+    field: str, interface: type, plugins: Plugins, instances: Mapping[str, Plugin]
+) -> dict[str, int]:
     """Weight of every plugin that can score, disabled or not: the first counts, 0 means 1."""
     weights: dict[str, int] = {}
     total = 0
-    for ref in (*plugins.score.enabled, *plugins.multi_point.enabled):
-        if ref.name in weights or not isinstance(instances.get(ref.name), ScorePlugin):
+    for ref in (*getattr(plugins, field).enabled, *plugins.multi_point.enabled):
+        if ref.name in weights or not isinstance(instances.get(ref.name), interface):
             continue
         weight = weights[ref.name] = ref.weight or 1
         if weight * MAX_NODE_SCORE > MAX_INT64 - total:
-            raise ConfigError("score plugins: total score of Score plugins could overflow")
+            point = field.replace("_", " ")
+            raise ConfigError(f"{point} plugins: total score of Score plugins could overflow")
         total += weight * MAX_NODE_SCORE
     return weights
 

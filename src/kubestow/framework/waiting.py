@@ -74,6 +74,9 @@ class WaitingPods:
     def __init__(self) -> None:
         self._pods: dict[str, WaitingPod] = {}
 
+    def __len__(self) -> int:
+        return len(self._pods)
+
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))
 

@@ -11,6 +11,7 @@ from kubestow.framework.plugin import Plugin
 from kubestow.plugins.default_binder import DefaultBinder
 from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.plugins.gang_scheduling import GangScheduling
 from kubestow.plugins.image_locality import ImageLocality
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.plugins.node_affinity import NodeAffinity
@@ -21,10 +22,12 @@ from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBal
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_unschedulable import NodeUnschedulable
 from kubestow.plugins.node_volume_limits import NodeVolumeLimits
+from kubestow.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.plugins.priority_sort import PrioritySort
 from kubestow.plugins.scheduling_gates import SchedulingGates
 from kubestow.plugins.taint_toleration import TaintToleration
+from kubestow.plugins.topology_placement_generator import TopologyPlacementGenerator
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.plugins.volume_restrictions import VolumeRestrictions
 from kubestow.plugins.volume_zone import VolumeZone
@@ -67,6 +70,9 @@ _CLASSES: Final[tuple[PluginClass, ...]] = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
+    GangScheduling,
+    TopologyPlacementGenerator,
+    PodGroupPodsCount,
 )
 
 REGISTRY: Final[dict[str, PluginClass]] = {plugin.name: plugin for plugin in _CLASSES}

@@ -27,8 +27,8 @@ class QueueMetrics(Protocol):
         """`pending_pods`: pods entered or left a container."""
         ...
 
-    def incoming(self, queue: str, event: str) -> None:
-        """`queue_incoming_pods_total`: one pod entered a container because of that event."""
+    def incoming(self, queue: str, event: str, count: int = 1) -> None:
+        """`queue_incoming_pods_total`: pods entered a container because of that event."""
         ...
 
     def unschedulable_changed(self, plugin: str, profile: str, delta: int) -> None:
@@ -62,7 +62,7 @@ class QueueMetrics(Protocol):
 class NoMetrics:
     def pending_changed(self, queue: str, delta: int) -> None: ...
 
-    def incoming(self, queue: str, event: str) -> None: ...
+    def incoming(self, queue: str, event: str, count: int = 1) -> None: ...
 
     def unschedulable_changed(self, plugin: str, profile: str, delta: int) -> None: ...
 

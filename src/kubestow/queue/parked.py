@@ -8,22 +8,35 @@ Invariants: every parked pod is in exactly one group, by the state of its record
 who changes rejectors or gate of a parked pod must call `put` again. No group is empty.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from types import MappingProxyType
 
+from kubestow.framework.plugin import SharedGatePlugin
 from kubestow.queue.interest import Audience, Interest
 from kubestow.queue.metrics import GATED, NO_METRICS, UNSCHEDULABLE, QueueMetrics
 from kubestow.queue.queued_pod import QueuedPod
+
+# Profile, rejectors, gate, and the set that a shared gate refuses as a whole.
+_GroupKey = tuple[str, int, str, Hashable | None]
 
 
 class ParkedPods:
     """All parked pods in the order in which they were parked."""
 
-    def __init__(self, interest: Interest, *, metrics: QueueMetrics) -> None:
+    def __init__(
+        self,
+        interest: Interest,
+        *,
+        metrics: QueueMetrics,
+        shared_gates: Mapping[str, SharedGatePlugin] = MappingProxyType({}),
+    ) -> None:
+        """`shared_gates` are plugins by name; a set that one of them refuses is a group here."""
         self._interest = interest
+        self._shared_gates = shared_gates
         self._metrics = metrics
         self._is_counted = metrics is not NO_METRICS
         self._entries: dict[str, ParkedPod] = {}
-        self._groups: dict[tuple[str, int, str], _Group] = {}
+        self._groups: dict[_GroupKey, _Group] = {}
         self._sequence = 0
         self._gated_count = 0
 
@@ -75,19 +88,32 @@ class ParkedPods:
     def entries(self) -> "list[ParkedPod]":
         return list(self._entries.values())
 
-    def candidates(self, audience: Audience) -> "list[ParkedPod]":
-        """The pods an event may move, in the order in which they were parked."""
+    def candidates(self, audience: Audience, new: object = None) -> "list[ParkedPod]":
+        """The pods an event may move, in the order in which they were parked.
+
+        `new` is the object of the event. A set of pods whose gate is shut stays as it is; each of
+        its pods would be refused again, which is counted only.
+        """
         found: list[ParkedPod] = []
         for group in self._groups.values():
-            if group.may_move_after(audience):
-                found += group.members.values()
+            if not group.may_move_after(audience):
+                continue
+            if group.gate_key is not None and not audience.is_wildcard:
+                gate = self._shared_gates[group.gating_plugin]
+                if not gate.is_open(group.gate_key):
+                    if self._is_counted and gate.gate_key(new) == group.gate_key:
+                        self._metrics.incoming(UNSCHEDULABLE, audience.label, len(group.members))
+                    continue
+            found += group.members.values()
         # Needed even for one group: a pod that changes its group is put at the end of the new one.
         found.sort(key=_sequence_of)
         return found
 
     def _group_of(self, queued_pod: QueuedPod) -> "_Group":
-        mask = self._interest.mask_of(queued_pod.rejectors)
-        key = (queued_pod.scheduler_name, mask, queued_pod.gating_plugin)
+        mask, plugin = self._interest.mask_of(queued_pod.rejectors), queued_pod.gating_plugin
+        gate = self._shared_gates.get(plugin) if plugin else None
+        gate_key = None if gate is None else gate.gate_key(queued_pod.pod)
+        key = (queued_pod.scheduler_name, mask, plugin, gate_key)
         return self._groups.get(key) or _Group(*key)
 
     def _leave(self, group: "_Group", key: str) -> None:
@@ -127,17 +153,24 @@ class ParkedPod:
 class _Group:
     """Parked pods for which every event has the same listeners."""
 
-    __slots__ = ("gating_plugin", "members", "rejector_mask", "scheduler_name")
+    __slots__ = ("gate_key", "gating_plugin", "members", "rejector_mask", "scheduler_name")
 
-    def __init__(self, scheduler_name: str, rejector_mask: int, gating_plugin: str) -> None:
+    def __init__(
+        self,
+        scheduler_name: str,
+        rejector_mask: int,
+        gating_plugin: str,
+        gate_key: Hashable | None,
+    ) -> None:
         self.scheduler_name = scheduler_name
         self.rejector_mask = rejector_mask
         self.gating_plugin = gating_plugin
+        self.gate_key = gate_key
         self.members: dict[str, ParkedPod] = {}
 
     @property
-    def key(self) -> tuple[str, int, str]:
-        return (self.scheduler_name, self.rejector_mask, self.gating_plugin)
+    def key(self) -> _GroupKey:
+        return (self.scheduler_name, self.rejector_mask, self.gating_plugin, self.gate_key)
 
     def may_move_after(self, audience: Audience) -> bool:
         # Spec 02 §9.6: gated pods move only after events that their gate registered for.

@@ -15,6 +15,7 @@ Not here: gates and hints (plugins pass functions), the handling of failed attem
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from kubestow.api.meta import object_ref
@@ -31,6 +32,7 @@ from kubestow.framework.events import (
     ClusterEvent,
 )
 from kubestow.framework.hints import HintMap
+from kubestow.framework.plugin import SharedGatePlugin
 from kubestow.queue.active import ActiveQueue, SortKeyFunction
 from kubestow.queue.backoff import (
     INITIAL_BACKOFF_NS,
@@ -91,7 +93,9 @@ class SchedulingQueue:
     backoff queue instead of on leaving it.
 
     `pre_enqueue` and `hint_maps` are given per scheduler name; `sort_key` orders the active queue;
-    `pod_lister` finds the newest version of a pod.
+    `pod_lister` finds the newest version of a pod. `is_member` says which pods are members of a
+    group: after a failed attempt these wait for their backoff, never for an event (spec 11 §5.3).
+    `shared_gates` are the plugins that refuse pods in sets, by name.
     """
 
     def __init__(
@@ -106,11 +110,14 @@ class SchedulingQueue:
         max_backoff_ns: int = MAX_BACKOFF_NS,
         max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS,
         pop_from_backoff: bool = True,
+        is_member: Callable[[Pod], bool] | None = None,
+        shared_gates: Mapping[str, SharedGatePlugin] = MappingProxyType({}),
         metrics: QueueMetrics = NO_METRICS,
     ) -> None:
         self._clock = clock
         self._max_unschedulable_ns = max_unschedulable_ns
         self._pop_from_backoff = pop_from_backoff
+        self._is_member = is_member
         self._metrics = metrics
         self._interest = Interest(hint_maps)
         self._ask = hint_caller(metrics, clock)
@@ -126,7 +133,7 @@ class SchedulingQueue:
         self._backoff = BackoffQueue(
             self._policy, sort_key=sort_key, count_changed=_pending_gauge(metrics, BACKOFF)
         )
-        self._parked = ParkedPods(self._interest, metrics=metrics)
+        self._parked = ParkedPods(self._interest, metrics=metrics, shared_gates=shared_gates)
         self._in_flight = InFlight(metrics=metrics)
         self.nominator = Nominator(find=self._find_pod_info, pod_lister=pod_lister)
         self._is_closed = False
@@ -199,6 +206,17 @@ class SchedulingQueue:
             if self._start_attempt(queued_pod):
                 return queued_pod
 
+    def pop_member(self, pod: Pod) -> QueuedPod | None:
+        """Start an attempt of this waiting pod, too, because its group is tried.
+
+        None if a gate refuses it, or if it is not in a container (spec 11 §5.2).
+        """
+        self._activate(pod)
+        queued_pod = self._active.discard(key_of(pod))
+        if queued_pod is None or not self._start_attempt(queued_pod):
+            return None
+        return queued_pod
+
     def done(self, uid: str) -> None:
         """The attempt of that pod needs no more events: it succeeded or was abandoned."""
         self._in_flight.done(uid)
@@ -233,7 +251,7 @@ class SchedulingQueue:
             return
         entries: Sequence[ParkedPod] = ()
         if self._parked:
-            entries = self._parked.candidates(audience)
+            entries = self._parked.candidates(audience, new)
             if pre_check is not None:
                 entries = [entry for entry in entries if pre_check(entry.queued_pod.pod)]
         self._move_parked(entries, audience, old, new)
@@ -439,6 +457,8 @@ class SchedulingQueue:
     def _verdict_on_attempt(self, queued_pod: QueuedPod) -> Verdict:
         """The verdict of the events during the attempt."""
         if not queued_pod.has_rejectors:
+            return Verdict.AFTER_BACKOFF
+        if self._is_member is not None and self._is_member(queued_pod.pod):
             return Verdict.AFTER_BACKOFF
         events = self._in_flight.events_since_pop(queued_pod.uid)
         if events is None:

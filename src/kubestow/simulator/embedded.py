@@ -17,11 +17,12 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.events import EventRecorder
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
-from kubestow.engine.scheduler import DecisionListener
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.plugins.registry import REGISTRY
 
@@ -54,6 +55,11 @@ class BusyController(Protocol):
     def is_busy(self) -> bool: ...
 
 
+# Upstream retries a group that does not fit without any pause (spec 11 §5.3). Here that would keep
+# virtual time from advancing.
+GROUP_PAUSE_S: Final = 0.1
+
+
 class EmbeddedCluster:
     """Build it inside a running event loop, then use it as `async with cluster.running()`."""
 
@@ -70,6 +76,7 @@ class EmbeddedCluster:
         seed: int = 0,
         factory: type[SchedulerFactory] = SchedulerFactory,
         client: ClusterClient | None = None,
+        gates: FeatureGates = DEFAULT_GATES,
     ) -> None:
         """`client` is that of the scheduler, if it is not to answer at once, or fails at times."""
         rng = np.random.default_rng(seed)
@@ -87,7 +94,9 @@ class EmbeddedCluster:
             listeners=listeners,
             extenders_in_thread=extenders_in_thread,
             rng=rng,
+            gates=gates,
         ).build()
+        self.scheduler.group_pause_s = GROUP_PAUSE_S
         self.watcher = ClusterWatcher(self.client, self.scheduler, clock, rng)
         self._controllers = tuple(controllers)
         self._tasks: list[asyncio.Task[None]] = []

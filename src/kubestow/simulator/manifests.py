@@ -20,7 +20,7 @@ from kubestow.cluster.documents import as_list, as_object, objects_in, removed_a
 from kubestow.simulator.workloads import WORKLOAD_KINDS
 
 # Read when pods are created: by admission, and by the controller that makes claims of pods.
-_READ_AT_CREATION: Final = ("ResourceClaimTemplate", "RuntimeClass")
+_READ_AT_CREATION: Final = ("ResourceClaimTemplate", "RuntimeClass", "Workload")
 READ_KINDS: Final = frozenset(
     (
         *(cls.__name__ for cls in ClusterObjects().types()),

@@ -21,6 +21,7 @@ from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.controllers.definition_controller import DefinitionController
 from kubestow.apiserver.controllers.garbage_collector import GarbageCollector
+from kubestow.apiserver.controllers.group_protection import GroupProtection
 from kubestow.apiserver.controllers.namespace_controller import NamespaceController
 from kubestow.apiserver.http.kubeconfig import kubeconfig
 from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
@@ -30,9 +31,10 @@ from kubestow.apiserver.writes import namespaces
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object
 from kubestow.cluster.self_signed import LOOPBACK, self_signed
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.profiles import Registry
-from kubestow.engine.scheduler import DecisionListener
 from kubestow.errors import InputError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.cluster_file import LoadReport, load_cluster_files
@@ -77,6 +79,8 @@ class ServedOptions(msgspec.Struct, frozen=True, kw_only=True):
     stop_s: float = STOP_S
     # How long a node may be silent before it counts as lost.
     node_grace_s: float = GRACE_S
+    # Those of the API server and of the scheduler.
+    gates: FeatureGates = DEFAULT_GATES
 
 
 class ServedCluster:
@@ -100,7 +104,9 @@ class ServedCluster:
         self._listeners = tuple(listeners)
         # UIDs differ from those of earlier runs, whose objects may be loaded.
         seed = secrets.randbits(64)
-        self.store: Final = MemoryCluster(clock, namespace_lifecycle=True, seed=seed)
+        self.store: Final = MemoryCluster(
+            clock, namespace_lifecycle=True, seed=seed, gates=options.gates
+        )
         self.loaded: Final = self._load(documents)
         self._token = secrets.token_urlsafe(24)
         self.server: Final = ApiServer(self.store, clock, token=self._token)
@@ -168,6 +174,7 @@ class ServedCluster:
                 controllers=controllers,
                 # The API server has to answer while an extender is asked.
                 extenders_in_thread=True,
+                gates=self._options.gates,
             )
             async with embedded.running():
                 yield
@@ -206,6 +213,7 @@ def controllers_for(
         EphemeralVolumeController(store),
         ResourceClaimController(store),
         GarbageCollector(store),
+        GroupProtection(store),
         NamespaceController(store),
         NamespaceContent(store, authority=authority),
         DefinitionController(store),

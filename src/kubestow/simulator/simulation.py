@@ -8,6 +8,7 @@ import msgspec
 
 from kubestow import collector
 from kubestow.api.files import Document
+from kubestow.api.group import group_key_of
 from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition, is_terminal
@@ -15,6 +16,7 @@ from kubestow.api.resources import Resources
 from kubestow.apiserver.memory import LOADED_FIRST, MemoryCluster
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision, FitError
 from kubestow.engine.factory import SchedulerFactory
@@ -23,6 +25,8 @@ from kubestow.engine.profiles import Registry
 from kubestow.errors import ApiError, InputError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
+from kubestow.queue.moves import Place
+from kubestow.queue.queue import SchedulingQueue
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.kubelets import FakeKubelets
@@ -34,6 +38,7 @@ from kubestow.simulator.workloads import expand_workloads
 
 LIMIT_S: Final = 600.0
 OTHER_SCHEDULER: Final = "OtherScheduler"
+_RETRIED: Final = (Place.BACKOFF, Place.ERROR_BACKOFF)
 # After this many attempts that fail with the same error another one is not waited for.
 SAME_FAILURE_TRIES: Final = 3
 
@@ -115,6 +120,7 @@ class Simulation:
         on_decision: Callable[[Decision], None] | None = None,
         seed: int = 0,
         factory: type[SchedulerFactory] = SchedulerFactory,
+        gates: FeatureGates = DEFAULT_GATES,
     ) -> None:
         """`on_decision` is called with every decision, which is valid during the call only."""
         self._clock = VirtualClock(asyncio.get_running_loop())
@@ -125,7 +131,7 @@ class Simulation:
         # By UID, of attempts that no event in the cluster can help: the message, how often in turn.
         self._repeated: dict[str, tuple[str, int]] = {}
         self._started_ns = self._clock.now_ns()
-        store = MemoryCluster(self._clock, seed=seed)
+        store = MemoryCluster(self._clock, seed=seed, gates=gates)
         load_cluster(store, documents)
         relink_claims(store)
         pods = pods_of(store)
@@ -145,6 +151,7 @@ class Simulation:
             ],
             seed=seed,
             factory=factory,
+            gates=gates,
         )
 
     @property
@@ -176,15 +183,31 @@ class Simulation:
 
     def _note_repetition(self, decision: Decision, uid: str) -> None:
         status = decision.status
-        if status is None or isinstance(status.error, FitError):
+        # A member of a group is tried again without an event, also if it fits and others do not.
+        if not self._is_member(decision) and (status is None or isinstance(status.error, FitError)):
             self._repeated.pop(uid, None)
             return
         message, count = self._repeated.get(uid, ("", 0))
-        self._repeated[uid] = (status.message, count + 1 if message == status.message else 1)
+        self._repeated[uid] = (decision.message, count + 1 if message == decision.message else 1)
+
+    def _is_member(self, decision: Decision) -> bool:
+        return (
+            self.cluster.scheduler.groups is not None and group_key_of(decision.pod.pod) is not None
+        )
 
     def _count_repeating(self) -> int:
-        """Pods that failed in the same way a few times: without a node, or by a faulty plugin."""
-        return sum(1 for _, count in self._repeated.values() if count >= SAME_FAILURE_TRIES)
+        """Waiting pods that failed in the same way a few times: without a node, by a faulty plugin,
+        or with their group."""
+        queue = self.cluster.scheduler.queue
+        repeated = {
+            uid for uid, (_, tries) in self._repeated.items() if tries >= SAME_FAILURE_TRIES
+        }
+        if not isinstance(queue, SchedulingQueue):
+            return len(repeated)
+        return sum(
+            place in _RETRIED and queued_pod.uid in repeated
+            for place, queued_pod in queue.waiting()
+        )
 
     def _result(self, has_settled: bool) -> SimulationResult:
         after = {pod.metadata.uid: pod for pod in pods_of(self.cluster.store)}

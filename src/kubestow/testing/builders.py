@@ -26,6 +26,7 @@ from kubestow.api.pod import (
     Pod,
     PodResourceClaim,
     PodSchedulingGate,
+    PodSchedulingGroup,
     PodSpec,
     PodStatus,
     PreferredSchedulingTerm,
@@ -33,6 +34,15 @@ from kubestow.api.pod import (
     Toleration,
     TopologySpreadConstraint,
     Volume,
+)
+from kubestow.api.pod_group import (
+    BasicPolicy,
+    GangPolicy,
+    PodGroup,
+    PodGroupSpec,
+    SchedulingConstraints,
+    SchedulingPolicy,
+    TopologyConstraint,
 )
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
@@ -84,6 +94,7 @@ def make_pod(
     preemption_policy: str | None = None,
     scheduler_name: str = DEFAULT_SCHEDULER_NAME,
     gates: Iterable[str] = (),
+    group: str = "",
     phase: str = "",
     start_time: datetime | None = None,
     conditions: Sequence[Condition] = (),
@@ -129,12 +140,54 @@ def make_pod(
             preemption_policy=preemption_policy,
             scheduler_name=scheduler_name,
             scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates),
+            scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
         ),
         status=PodStatus(
             phase=phase,
             nominated_node_name=nominated_node,
             start_time=start_time,
             conditions=tuple(conditions),
+        ),
+    )
+
+
+def make_pod_group(
+    name: str = "g",
+    *,
+    namespace: str = "default",
+    uid: str | None = None,
+    # None: policy basic.
+    min_count: int | None = None,
+    # "": constraints without a key.
+    topology_key: str | None = None,
+    priority: int | None = None,
+    disruption_mode: str | None = None,
+    resource_claims: Sequence[PodResourceClaim] = (),
+) -> PodGroup:
+    """A group of pods; with `min_count` a gang."""
+    policy = SchedulingPolicy(
+        basic=BasicPolicy() if min_count is None else None,
+        gang=None if min_count is None else GangPolicy(min_count=min_count),
+    )
+    constraints = None
+    if topology_key is not None:
+        topology = (TopologyConstraint(key=topology_key),) if topology_key else ()
+        constraints = SchedulingConstraints(topology=topology)
+    return PodGroup(
+        api_version="scheduling.k8s.io/v1alpha2",
+        kind="PodGroup",
+        metadata=ObjectMeta(
+            name=name,
+            namespace=namespace,
+            uid=f"uid-{next(_uids)}" if uid is None else uid,
+            generation=1,
+        ),
+        spec=PodGroupSpec(
+            scheduling_policy=policy,
+            scheduling_constraints=constraints,
+            priority=priority,
+            disruption_mode=disruption_mode,
+            resource_claims=tuple(resource_claims),
         ),
     )
 

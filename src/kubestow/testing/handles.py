@@ -3,6 +3,7 @@
 from collections.abc import Coroutine, Iterable
 from typing import Any, NamedTuple
 
+from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.apiserver.memory import MemoryCluster
@@ -23,7 +24,7 @@ class RecordedEvent(NamedTuple):
     reason: str
     action: str
     note: str
-    related: Pod | None
+    related: ApiObject | None
 
 
 class RecordedEvents:
@@ -40,7 +41,7 @@ class RecordedEvents:
         reason: str,
         action: str,
         note: str,
-        related: Pod | None = None,
+        related: ApiObject | None = None,
     ) -> None:
         self.events.append(RecordedEvent(regarding, type, reason, action, note, related))
 

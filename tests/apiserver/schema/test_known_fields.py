@@ -15,6 +15,7 @@ NOT_IN_FILES = ("Binding", "Event", "Lease")
 SHARED = {
     "Node": ["status.conditions[0].observedGeneration", "status.conditions[0].lastProbeTime"],
     "PersistentVolumeClaim": ["spec.resources.claims"],
+    "PodGroup": ["status.conditions[0].lastProbeTime"],
     "ResourceClaim": ["status.devices[0].conditions[0].lastProbeTime"],
     "Pod": [
         "spec.volumes[0].ephemeral.volumeClaimTemplate.key",

@@ -15,7 +15,7 @@ from kubestow.cache.objects import ObjectStore
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.framework.status import Code
 from kubestow.framework.waiting import PodInPreBind
-from kubestow.plugins.default_preemption.executor import Executor
+from kubestow.plugins.default_preemption.executor import Executor, Preemptor
 from kubestow.testing import ManualClock, make_node, make_pod
 from kubestow.testing.small_cluster import SmallCluster
 
@@ -84,7 +84,7 @@ class Setting:
         self.victims = [PodInfo(victim) for victim in victims]
 
     def evict(self) -> None:
-        self.executor.evict(PodInfo(P), "n1", self.victims)
+        self.executor.evict(Preemptor.of_pod(PodInfo(P), is_member=False), "n1", self.victims)
 
     def run(self) -> None:
         self.evict()
@@ -141,7 +141,7 @@ def test_nothing_to_do_where_all_victims_are_leaving() -> None:
     nominated = make_pod("q", priority=1, nominated_node="n1")
     setting = Setting([victim("v1", deleted=DELETED)], waiting=[nominated])
     setting.evict()
-    assert not setting.executor.is_preempting(P)
+    assert not setting.executor.is_preempting(P.metadata.uid)
     assert len(setting.cluster.pending_work) == 0
 
 
@@ -217,14 +217,16 @@ def test_a_failure_spares_the_last_victim_and_wakes_the_preemptor() -> None:
     setting.run()
     assert not any(name == "v3" for _, name in setting.client.calls)
     assert setting.cluster.activated == [P]
-    assert not setting.executor.is_preempting(P)
+    assert not setting.executor.is_preempting(P.metadata.uid)
 
 
 def test_the_preemptor_is_unmarked_before_it_is_woken() -> None:
     setting = Setting([victim("v1")])
     setting.client.failures["condition", "v1"] = ApiError("no")
     marked: list[bool] = []
-    setting.cluster.handle.activate = lambda pods: marked.append(setting.executor.is_preempting(P))
+    setting.cluster.handle.activate = lambda pods: marked.append(
+        setting.executor.is_preempting(P.metadata.uid)
+    )
     setting.run()
     assert marked == [False]
 
@@ -255,7 +257,7 @@ class Watch:
         self._setting.cluster.objects.pods.put(victim(name, deleted=DELETED))
 
     def ask(self) -> None:
-        self.is_queued.append(not self._setting.executor.is_preempting(P))
+        self.is_queued.append(not self._setting.executor.is_preempting(P.metadata.uid))
 
 
 class LateSetting(Setting):
@@ -401,7 +403,7 @@ def test_the_deletion_of_a_victim_stopped_in_memory_is_not_awaited() -> None:
 
     asyncio.run(main())
     assert setting.client.calls == [("condition", "v1"), ("delete", "v1")]
-    assert not setting.executor.is_preempting(P)
+    assert not setting.executor.is_preempting(P.metadata.uid)
 
 
 def test_the_preemptor_waits_until_the_last_victim_is_on_its_way() -> None:
@@ -413,7 +415,7 @@ def test_the_preemptor_waits_until_the_last_victim_is_on_its_way() -> None:
         if call == ("delete", "v2"):
             # The watch is quicker than the answer to the request.
             setting.cluster.objects.pods.put(victim("v2", deleted=DELETED))
-        seen.append((call, setting.executor.is_preempting(P)))
+        seen.append((call, setting.executor.is_preempting(P.metadata.uid)))
 
     setting.client.on_call = look
     setting.run()
@@ -423,7 +425,7 @@ def test_the_preemptor_waits_until_the_last_victim_is_on_its_way() -> None:
         (("condition", "v2"), True),
         (("delete", "v2"), False),
     ]
-    assert not setting.executor.is_preempting(P)
+    assert not setting.executor.is_preempting(P.metadata.uid)
 
 
 def test_the_preemptor_need_not_wait_for_a_last_victim_that_is_gone() -> None:
@@ -432,7 +434,7 @@ def test_the_preemptor_need_not_wait_for_a_last_victim_that_is_gone() -> None:
 
     def look(call: tuple[str, ...]) -> None:
         setting.cluster.objects.pods.remove("default", "v1")
-        seen.append(setting.executor.is_preempting(P))
+        seen.append(setting.executor.is_preempting(P.metadata.uid))
 
     setting.client.on_call = look
     setting.run()
@@ -485,7 +487,7 @@ def test_synchronous_order_evicts_all_then_clears() -> None:
         [victim("v1"), victim("v2", deleted=DELETED)], waiting=waiting, is_async=False
     )
     setting.evict()
-    assert not setting.executor.is_preempting(P)
+    assert not setting.executor.is_preempting(P.metadata.uid)
     asyncio.run(setting.cluster.run_work())
     assert setting.client.calls == [("condition", "v1"), ("delete", "v1"), ("clear", "less")]
 

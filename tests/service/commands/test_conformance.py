@@ -38,7 +38,7 @@ def refusal(path: Path) -> str:
         pytest.param(
             b'{"upstream": "v1.36.4", "family": "a", "scenarios": [{"name": "x", "objects": {},'
             b' "incoming": [], "expected": [], "gates": 5}]}',
-            "needs the feature gates 5",
+            "needs feature gates 5",
             id="gates",
         ),
     ],

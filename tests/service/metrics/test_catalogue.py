@@ -72,7 +72,7 @@ GATED_ROWS = [
     Row("pending_async_api_calls", G, "call_type", "ALPHA"),
     Row("podgroup_schedule_attempts_total", C, "result profile", "ALPHA"),
     Row("podgroup_scheduling_attempt_duration_seconds", H, "result profile", "ALPHA", "B"),
-    Row("podgroup_scheduling_algorithm_duration_seconds", H, "result profile", "ALPHA", "B"),
+    Row("podgroup_scheduling_algorithm_duration_seconds", H, "", "ALPHA", "B"),
 ]
 COMPONENT_ROWS = [
     Row("leader_election_master_status", G, "name", "ALPHA"),

@@ -24,6 +24,18 @@ from kubestow.apiserver.custom.rules import definition_change_errors, definition
 from kubestow.apiserver.refusals import forbidden, invalid, qualified_kind
 from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.writes.defaults import apply_defaults, round_resource_list
+from kubestow.apiserver.writes.groups import (
+    PREEMPTION,
+    default_disruption_mode,
+    drop_disabled,
+    group_change_errors,
+    group_errors,
+    protect_group,
+    refuse_job_change,
+    refused,
+    require_workload,
+    with_priority,
+)
 from kubestow.apiserver.writes.names import name_errors
 from kubestow.apiserver.writes.service_addresses import with_cluster_address
 from kubestow.apiserver.writes.validation import change_errors, field_errors
@@ -50,6 +62,7 @@ from kubestow.cluster.resources import (
     STORAGE_CLASSES,
     ApiResource,
 )
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.errors import DecodeError, InvalidError
 
 SYSTEM_PRIORITIES: Final = {
@@ -71,6 +84,9 @@ _DEFAULT_CLASS_ANNOTATION: Final = "storageclass.kubernetes.io/is-default-class"
 class Lookup(Protocol):
     """What admission reads from the cluster."""
 
+    @property
+    def gates(self) -> FeatureGates: ...
+
     def find(self, resource: ApiResource, namespace: str, name: str) -> StoredObject | None: ...
 
     def objects_of(self, resource: ApiResource) -> Iterable[StoredObject]: ...
@@ -86,6 +102,7 @@ class Admitted(NamedTuple):
 def admit_new(resource: ApiResource, document: JsonObject, lookup: Lookup) -> Admitted:
     """What is stored for a new document; InvalidError or Forbidden if it is not accepted."""
     if not resource.is_custom:
+        document = drop_disabled(document, None, lookup.gates)
         document = apply_defaults(document)
         for plugin in _PLUGINS.get(resource.kind, ()):
             document = plugin(document, lookup)
@@ -108,7 +125,7 @@ def validated(resource: ApiResource, document: JsonObject) -> ApiObject:
     typed = decoded(resource, document)
     errors = list(name_errors(resource, typed.metadata.name))
     if not resource.is_custom:
-        errors += [*field_errors(typed), *workload_errors(document)]
+        errors += [*field_errors(typed), *workload_errors(document), *group_errors(typed)]
     if resource is CUSTOM_RESOURCE_DEFINITIONS:
         errors += definition_errors(document)
     if errors:
@@ -116,13 +133,17 @@ def validated(resource: ApiResource, document: JsonObject) -> ApiObject:
     return typed
 
 
-def admit_change(old: StoredObject, new: StoredObject) -> None:
-    """InvalidError if an update violates a rule of its kind."""
+def admit_change(old: StoredObject, new: StoredObject, lookup: Lookup) -> None:
+    """InvalidError or Forbidden if an update violates a rule of its kind."""
     if new.resource.is_custom:
         return  # its schema is checked where requests are read
+    if detail := refuse_job_change(old, new, lookup):
+        raise forbidden(new.resource, new.name, detail)
     errors = list(change_errors(old.typed, new.typed))
     errors += workload_errors(new.document)
     errors += workload_change_errors(old.document, new.document)
+    errors += group_errors(new.typed)
+    errors += group_change_errors(old, new)
     if new.resource is CUSTOM_RESOURCE_DEFINITIONS:
         errors += definition_errors(new.document)
         errors += definition_change_errors(old.document, new.document)
@@ -198,13 +219,18 @@ def _computed_by_class(value: int | str) -> str:
 
 
 def _named_priority(document: JsonObject, name: str, lookup: Lookup) -> PriorityClass:
+    found = find_priority(name, lookup)
+    if found is None:
+        raise _refused(document, f"no PriorityClass with name {name} was found")
+    return found
+
+
+def find_priority(name: str, lookup: Lookup) -> PriorityClass | None:
     found = lookup.find(PRIORITY_CLASSES, "", name)
     if found is not None:
         assert isinstance(found.typed, PriorityClass)
         return found.typed
-    if name in SYSTEM_PRIORITIES:
-        return PriorityClass(value=SYSTEM_PRIORITIES[name])
-    raise _refused(document, f"no PriorityClass with name {name} was found")
+    return PriorityClass(value=SYSTEM_PRIORITIES[name]) if name in SYSTEM_PRIORITIES else None
 
 
 def _default_priority(lookup: Lookup) -> PriorityClass:
@@ -215,6 +241,19 @@ def _default_priority(lookup: Lookup) -> PriorityClass:
         if isinstance(stored.typed, PriorityClass) and stored.typed.global_default
     ]
     return min(defaults, key=lambda found: found.value, default=PriorityClass())
+
+
+def apply_group_priority(document: JsonObject, lookup: Lookup) -> JsonObject:
+    """`spec.priority` of a group from the class named, or from the default one (spec 11 §2.4)."""
+    if not lookup.gates.enabled(PREEMPTION):
+        return document
+    class_name: str = value_at(document, "spec", "priorityClassName") or ""
+    if not class_name:
+        return with_priority(document, _default_priority(lookup).value)
+    found = find_priority(class_name, lookup)
+    if found is None:
+        raise refused(document, f"no PriorityClass with name {class_name} was found")
+    return with_priority(document, found.value)
 
 
 def tolerate_lost_nodes(document: JsonObject, _lookup: Lookup) -> JsonObject:
@@ -345,6 +384,12 @@ _PLUGINS: Final[dict[str, tuple[_Plugin, ...]]] = {
         tolerate_lost_nodes,
         merge_label_keys,
         write_first_status,
+    ),
+    "PodGroup": (
+        default_disruption_mode,
+        protect_group,
+        require_workload,
+        apply_group_priority,
     ),
     "PersistentVolumeClaim": (choose_storage_class,),
     "Job": (select_own_pods,),

@@ -39,6 +39,20 @@ def name_errors(resource: ApiResource, name: str) -> Iterator[str]:
     )
 
 
+def subdomain_problem(name: str) -> str | None:
+    """Why this cannot be the name of most objects; None if it can."""
+    if len(name) > NAME_LENGTH_MAX:
+        return f"must be no more than {NAME_LENGTH_MAX} bytes"
+    return None if _NAME.fullmatch(name) else _NAME_RULE
+
+
+def label_problem(name: str) -> str | None:
+    """Why this cannot be the name of a part of an object; None if it can."""
+    if len(name) > LABEL_LENGTH_MAX:
+        return f"must be no more than {LABEL_LENGTH_MAX} bytes"
+    return None if _LABEL.fullmatch(name) else _LABEL_RULE
+
+
 def _problems(resource: ApiResource, name: str) -> Iterator[str]:
     if resource.group == _RBAC:
         # Names of roles are parts of paths, such as `system:node`.

@@ -54,6 +54,9 @@ class ReusingEvaluation:
     def passes_everywhere(self) -> bool:
         return not self._filters and not self._fresh().rejected_count
 
+    def depends_on_shape(self) -> bool:
+        return self._record is not None and not self._filters and not self._steps.pre_filter
+
     def _fresh(self) -> FrameRecord | Record:
         """What is kept, up to date. A pod that gets its nominated node does not need it."""
         if not self._is_fresh:

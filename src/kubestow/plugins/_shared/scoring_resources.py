@@ -73,13 +73,24 @@ class ScoringResources:
         self._specs = tuple((spec.name, spec.weight or 1) for spec in specs or CPU_AND_MEMORY)
         self._use_non_zero = use_non_zero
 
+    def __len__(self) -> int:
+        return len(self._specs)
+
     def request(self, total: ResourceList) -> ScoredRequest:
         """What a pod with this total requests."""
+        return self.counting(self.amounts(total))
+
+    def amounts(self, total: ResourceList) -> list[int]:
+        """What a pod with this total requests of each configured resource."""
+        return [request_value(name, total) for name, _ in self._specs]
+
+    def counting(self, amounts: Sequence[int]) -> ScoredRequest:
+        """The resources that count for a request of these amounts."""
         counting = [
             (name, amount, weight)
-            for name, weight in self._specs
+            for (name, weight), amount in zip(self._specs, amounts, strict=True)
             # A pod without a GPU request is not attracted or repelled by nodes with GPUs.
-            if (amount := request_value(name, total)) != 0 or not is_scalar(name)
+            if amount != 0 or not is_scalar(name)
         ]
         return ScoredRequest(
             tuple(name for name, _, _ in counting),

@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
-from kubestow.api.meta import Condition, object_ref
+from kubestow.api.meta import ApiObject, Condition, object_ref
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import NANOSECONDS
@@ -46,11 +46,33 @@ log = logging.getLogger(__name__)
 IN_MEMORY: Final = " (in kube-scheduler memory)."
 
 
+class Preemptor(NamedTuple):
+    """What pods are evicted for: a pod, or a group of pods."""
+
+    kind: str
+    uid: str
+    name: str
+    scheduler_name: str
+    priority: int
+    pods: Sequence[Pod]
+    # The object that events on victims refer to. For a pod v1.36 names none (spec 09 §9).
+    related: ApiObject | None = None
+    # Members of groups come back with a sibling; no event has to be made up for them.
+    is_member: bool = False
+
+    @classmethod
+    def of_pod(cls, pod: PodInfo, *, is_member: bool) -> "Preemptor":
+        name = object_ref(pod.pod.metadata)
+        scheduler_name = pod.pod.spec.scheduler_name
+        return cls(
+            "pod", pod.uid, name, scheduler_name, pod.priority, (pod.pod,), is_member=is_member
+        )
+
+
 class Eviction(NamedTuple):
     """Pods to evict from a node, and the preemptor. Victims being deleted already are left out."""
 
-    preemptor: Pod
-    priority: int
+    preemptor: Preemptor
     node_name: str
     victims: Sequence[Pod]
 
@@ -77,21 +99,21 @@ class Executor:
         self._marks: dict[str, _Mark] = {}  # by UID of the preemptor
         self._deletions = Deletions(handle.objects.pods)
 
-    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+    def evict(self, preemptor: Preemptor, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Start the eviction of the victims; returns at once."""
         staying = [victim.pod for victim in victims if not is_terminating(victim.pod)]
         if staying or not self._is_async:
             self._handle.metrics.preemption_actuated(len(victims))
-        eviction = Eviction(preemptor.pod, preemptor.priority, node_name, staying)
+        eviction = Eviction(preemptor, node_name, staying)
         if not self._is_async:
             self._handle.spawn(self._evict_at_once(eviction))
         elif staying:
             mark = self._marks[preemptor.uid] = _Mark()
             self._handle.spawn(self._evict_in_background(eviction, mark))
 
-    def is_preempting(self, pod: Pod) -> bool:
-        """Whether the pod should wait: the deletion of some victim was not seen yet."""
-        mark = self._marks.get(pod.metadata.uid)
+    def is_preempting(self, uid: str) -> bool:
+        """Whether this preemptor should wait: the deletion of some victim was not seen yet."""
+        mark = self._marks.get(uid)
         if mark is None:
             return False
         mark.has_held_back = mark.awaited is None or not all(
@@ -114,17 +136,18 @@ class Executor:
             if is_cleared:
                 mark.awaited = [*compress(eviction.victims, are_deleted)]
                 must_activate = await self._has_lost_event(mark, eviction.victims)
+                must_activate &= not eviction.preemptor.is_member
         except Exception as error:  # After any failure the preemptor tries again.
             self._log(eviction, error)
         finally:
-            uid = eviction.preemptor.metadata.uid
+            uid = eviction.preemptor.uid
             # Held back no longer, the preemptor may have begun another eviction meanwhile.
             if self._marks.get(uid) is mark:
                 del self._marks[uid]
             self._handle.metrics.preemption_task_ended()
         if must_activate:
             # Some victims stay, or all are gone: no event may come that would queue the pod again.
-            self._handle.activate((eviction.preemptor,))
+            self._handle.activate(eviction.preemptor.pods)
 
     async def _has_lost_event(self, mark: _Mark, victims: Sequence[Pod]) -> bool:
         """Wait until all deletions were seen; whether an event was lost that no other replaces."""
@@ -149,8 +172,9 @@ class Executor:
 
     def _log(self, eviction: Eviction, error: Exception) -> None:
         log.error(
-            "cannot evict all victims for pod %s on node %s: %s",
-            object_ref(eviction.preemptor.metadata),
+            "cannot evict all victims for %s %s on node %s: %s",
+            eviction.preemptor.kind,
+            eviction.preemptor.name,
             eviction.node_name,
             error,
             # An error from the API server needs no traceback.
@@ -165,7 +189,9 @@ class Executor:
         A failed patch does not stop the other evictions.
         """
         nominated = self._handle.nominator.nominated_pods_for_node(eviction.node_name)
-        less_important = [pod.pod for pod in nominated if pod.priority < eviction.priority]
+        less_important = [
+            pod.pod for pod in nominated if pod.priority < eviction.preemptor.priority
+        ]
         is_cleared = True
         for pod in less_important:
             if not pod.status.nominated_node_name:
@@ -179,15 +205,20 @@ class Executor:
 
     async def _evict_one(self, eviction: Eviction, victim: Pod) -> bool:
         """Evict a victim; whether the API server deletes it or has done so already."""
-        note = f"Preempted by pod {eviction.preemptor.metadata.uid} on node {eviction.node_name}"
+        preemptor = eviction.preemptor
+        note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {eviction.node_name}"
         is_stopped = self._stop_placing(victim)
         if is_stopped:
             note += IN_MEMORY
         elif not await self._delete(eviction.preemptor, victim):
             return True
-        # Spec 09 §9: for pods as preemptors v1.36 names no related object.
         self._handle.events.record(
-            victim, type="Normal", reason="Preempted", action="Preempting", note=note
+            victim,
+            type="Normal",
+            reason="Preempted",
+            action="Preempting",
+            note=note,
+            related=preemptor.related,
         )
         return not is_stopped
 
@@ -200,14 +231,14 @@ class Executor:
         in_pre_bind = self._handle.in_pre_bind.get(uid)
         return in_pre_bind is not None and in_pre_bind.cancel(f"preempted by {self._plugin_name}")
 
-    async def _delete(self, preemptor: Pod, victim: Pod) -> bool:
+    async def _delete(self, preemptor: Preemptor, victim: Pod) -> bool:
         """Set the disruption condition, then delete the pod; False if it is gone already."""
         condition = Condition(
             type=DISRUPTION_TARGET,
             status="True",
             reason=PREEMPTION_BY_SCHEDULER,
-            message=f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher "
-            "priority pod",
+            message=f"{preemptor.scheduler_name}: preempting to accommodate a higher "
+            f"priority {preemptor.kind}",
             observed_generation=victim.metadata.generation,
         )
         changed = changed_condition(victim, condition, now=self._now())

@@ -16,7 +16,7 @@ from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.faults import fault_status
 from kubestow.framework.handle import Handle
 from kubestow.framework.metrics import POST_FILTER
-from kubestow.framework.plugin import PostFilterResult
+from kubestow.framework.plugin import GroupTrial, PostFilterResult
 from kubestow.framework.status import SUCCESS, Code, Status
 from kubestow.plugins.default_preemption.dry_run import DryRun, TrialInputs, candidate_count
 from kubestow.plugins.default_preemption.eligibility import (
@@ -24,13 +24,25 @@ from kubestow.plugins.default_preemption.eligibility import (
     VictimRules,
     why_ineligible,
 )
-from kubestow.plugins.default_preemption.executor import Executor
+from kubestow.plugins.default_preemption.executor import Executor, Preemptor
 from kubestow.plugins.default_preemption.extenders import ask_extenders
 from kubestow.plugins.default_preemption.filters import FilterTable
+from kubestow.plugins.default_preemption.group_victims import CLUSTER, select_victims
 from kubestow.plugins.default_preemption.one_node import OneNode
 from kubestow.plugins.default_preemption.trial_records import TrialRecords
 
 GATED: Final = Status.unresolvable("waiting for the preemption for this pod to be finished")
+GROUP_GATED: Final = Status.unresolvable(
+    "waiting for the preemption for this pod group to be finished"
+)
+# Why members of a group do not preempt one by one (spec 11 §9.1).
+NO_GROUP: Final = Status.unschedulable("preemption: pod group for pod not found")
+BY_PLACEMENT: Final = Status.unschedulable(
+    "preemption: not eligible due to placement-based pod group scheduling limitation"
+)
+BY_GROUP: Final = Status.unschedulable(
+    "preemption: not eligible due to workload aware preemption enabled"
+)
 
 
 class DefaultPreemption:
@@ -46,7 +58,11 @@ class DefaultPreemption:
             )
         self._args = args
         self._handle = handle
-        self._is_async = handle.feature_gates.enabled("SchedulerAsyncPreemption")
+        gates = handle.feature_gates
+        self._is_async = gates.enabled("SchedulerAsyncPreemption")
+        self._has_groups = gates.enabled("GenericWorkload")
+        self._places_groups = gates.enabled("TopologyAwareWorkloadScheduling")
+        self._preempts_for_groups = gates.enabled("WorkloadAwarePreemption")
         self.executor = Executor(self.name, handle, is_async=self._is_async)
         self._budgets: BudgetTable | None = None
         self._budgets_version = -1
@@ -59,7 +75,15 @@ class DefaultPreemption:
     # --- queue ---
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        return GATED if self.executor.is_preempting(pod) else None
+        if not self._is_async:
+            return None
+        if self._preempts_for_groups:
+            key = self._handle.groups.key_of(pod)
+            if key is not None:
+                group = self._handle.groups.rules(key)
+                is_gated = group is not None and self.executor.is_preempting(group.uid)
+                return GROUP_GATED if is_gated else None
+        return GATED if self.executor.is_preempting(pod.metadata.uid) else None
 
     def events(self) -> Registrations:
         # The hint never helps. The registration makes the queue call the hints of the plugins that
@@ -72,6 +96,9 @@ class DefaultPreemption:
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
         self._handle.metrics.preemption_attempted()
+        ineligible = self._why_member_ineligible(pod)
+        if ineligible is not None:
+            return None, ineligible
         try:
             result, status = self._preempt(state, pod, diagnosis)
         except (
@@ -81,6 +108,49 @@ class DefaultPreemption:
         if status.message:
             status = Status(status.code, f"preemption: {status.message}")
         return result, status
+
+    def post_filter_repeated(self, pod: PodInfo) -> bool:
+        if pod.pod.status.nominated_node_name or self.rules is not DEFAULT_RULES:
+            return False
+        self._handle.metrics.preemption_attempted()
+        return True
+
+    def group_post_filter(self, group_trial: GroupTrial) -> Status:
+        """Evict pods for a whole group, of which any number and anywhere (spec 11 §9.2)."""
+        handle, group = self._handle, group_trial.group
+        victims = select_victims(
+            group_trial, handle.snapshot, handle.groups, self._budget_table(), handle.clock.now_ns()
+        )
+        if isinstance(victims, Status):
+            return victims
+        pods = [pod.pod for pod in group_trial.pods]
+        preemptor = Preemptor(
+            "podgroup",
+            group.uid,
+            str(group.key),
+            pods[0].spec.scheduler_name,
+            group.priority,
+            pods,
+            related=handle.groups.object_of(group.key),
+            is_member=True,
+        )
+        self.executor.evict(preemptor, CLUSTER, victims)
+        return SUCCESS
+
+    def _why_member_ineligible(self, pod: PodInfo) -> Status | None:
+        """Why a member of a group must not preempt by itself; None if it may."""
+        if not self._places_groups and not self._preempts_for_groups:
+            return None
+        key = self._handle.groups.key_of(pod.pod)
+        if key is None:
+            return None
+        if self._places_groups:
+            group = self._handle.groups.rules(key)
+            if group is None:
+                return NO_GROUP
+            if group.is_constrained:
+                return BY_PLACEMENT
+        return BY_GROUP if self._preempts_for_groups else None
 
     def evaluate_all(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> DryRun:
         """Try every node on which evicting might help; no pod is evicted."""
@@ -113,7 +183,8 @@ class DefaultPreemption:
         chosen = candidates[int(best[0])]
         node_name = handle.snapshot.names[chosen.row]
         victims = tuple(chosen.victims)
-        self.executor.evict(pod, node_name, victims)
+        is_member = self._has_groups and self._handle.groups.key_of(pod.pod) is not None
+        self.executor.evict(Preemptor.of_pod(pod, is_member=is_member), node_name, victims)
         return PostFilterResult(node_name, victims), SUCCESS
 
     def _newest(self, pod: PodInfo) -> PodInfo:

@@ -91,7 +91,7 @@ def _claims_key(attempt: Attempt, pod: Pod) -> Hashable:
     """Everything the search depends on besides nodes, devices and classes."""
     specs = tuple(
         encode_json(attempt.claims[index].spec)
-        for index in attempt.unallocated
+        for index in attempt.searched
         if index != attempt.special
     )
     if attempt.special < 0:

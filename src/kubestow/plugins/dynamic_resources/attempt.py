@@ -4,9 +4,14 @@ Not copied for simulations: the result of a dry run for a node replaces the earl
 A6).
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-from kubestow.api.device import AllocationResult, ResourceClaim
+from kubestow.api.device import (
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
 from kubestow.api.node_selector import CompiledNodeSelector
 from kubestow.framework.attempt_timer import NO_TIMER, AttemptTimer, NoTimer
 from kubestow.framework.plugin import StatusCodes
@@ -48,6 +53,14 @@ class NodeAllocations(Protocol):
 _NOTHING: Final[NodeAllocations] = dict[str, NodeAllocation]()
 
 
+class TakenDevices(NamedTuple):
+    """What Reserve took on a node: claims and their devices by index."""
+
+    claims: dict[int, ResourceClaim]
+    results: dict[int, AllocationResult]
+    mappings: Mappings
+
+
 class Attempt:
     """One pod's claims and their state.
 
@@ -55,10 +68,13 @@ class Attempt:
     special         index of the claim for extended resources, the last one; -1 if there is none
     selectors       index → nodes on which an allocated claim can be used
     unallocated     indices of claims that need devices
+    shared          index → devices of a claim that another member of the pod's group takes as well
+    consumers       what the claims are reserved for, in their order; the pod itself for others
     broken          indices of claims whose devices will not become ready
     unavailable     indices of claims because of which some node was rejected
     allocations     what the pod would get on each node
     reserved        index → what the claim got on the node that was chosen
+    taken           the same by node, for a pod that is reserved in a trial and again in earnest
     """
 
     __slots__ = (
@@ -66,14 +82,17 @@ class Attempt:
         "broken",
         "claims",
         "codes",
+        "consumers",
         "demands",
         "extended",
         "has_timed_out",
         "mappings",
         "reserved",
         "selectors",
+        "shared",
         "special",
         "special_uid",
+        "taken",
         "timer",
         "unallocated",
         "unavailable",
@@ -86,6 +105,9 @@ class Attempt:
         self.special_uid = ""
         self.selectors: dict[int, CompiledNodeSelector] = {}
         self.unallocated: list[int] = []
+        self.shared: dict[int, AllocationResult] = {}
+        self.consumers: Sequence[ResourceClaimConsumerReference] = ()
+        self.taken: dict[str, TakenDevices] = {}
         self.broken: set[int] = set()
         self.unavailable: set[int] = set()
         self.allocations: NodeAllocations = _NOTHING
@@ -101,6 +123,13 @@ class Attempt:
         self.timer: AttemptTimer | NoTimer = NO_TIMER
         # Numbers of errors; rejections have fixed ones.
         self.codes = StatusCodes()
+
+    @property
+    def searched(self) -> list[int]:
+        """Indices of claims for which devices are searched."""
+        if not self.shared:
+            return self.unallocated
+        return [index for index in self.unallocated if index not in self.shared]
 
     @property
     def special_claim(self) -> ResourceClaim | None:

@@ -15,7 +15,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import NO_PLUGIN_METRICS, PluginMetrics
 from kubestow.index.devices.claims import Claims
-from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.attempt import Attempt, TakenDevices
 from kubestow.plugins.dynamic_resources.binding_conditions import (
     FAILED_PREFIX,
     Readiness,
@@ -23,7 +23,9 @@ from kubestow.plugins.dynamic_resources.binding_conditions import (
     has_timed_out,
     waiting_results,
 )
-from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
+from kubestow.plugins.dynamic_resources.extended_resources import Mappings, is_in_memory
+from kubestow.plugins.dynamic_resources.filtering import allocations_on
+from kubestow.plugins.dynamic_resources.group_claims import GroupClaims, pod_consumer
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation, with_share_ids
 from kubestow.plugins.dynamic_resources.writes import ClaimWriter, is_reserved_for, with_finalizer
 
@@ -35,6 +37,7 @@ class ClaimBinder:
     def __init__(
         self,
         claims: Claims,
+        group_claims: GroupClaims,
         writer: ClaimWriter,
         clock: Clock,
         events: EventSink,
@@ -46,6 +49,7 @@ class ClaimBinder:
     ) -> None:
         """`binding_timeout_ns` None: binding conditions are off."""
         self._claims = claims
+        self._group_claims = group_claims
         self._writer = writer
         self._clock = clock
         self._events = events
@@ -60,19 +64,37 @@ class ClaimBinder:
         """Take the devices found for this node; raises PluginError if none were."""
         if not attempt.unallocated:
             return
-        found = attempt.allocations.get(node_name)
-        if found is None:
-            if attempt.unallocated == [attempt.special]:
-                return  # A device plugin serves what the special claim would request.
-            raise PluginError("claim allocation not found for node")
-        attempt.mappings = found.mappings
-        for index, claim, allocation in zip(
-            attempt.unallocated, found.claims, found.allocations, strict=True
-        ):
-            result = with_share_ids(allocation, self._share_ids(claim, allocation))
+        taken = attempt.taken.get(node_name)
+        if taken is None:
+            taken = self._found(attempt, node_name)
+            if taken is None:
+                if attempt.unallocated == [attempt.special]:
+                    return  # A device plugin serves what the special claim would request.
+                raise PluginError("claim allocation not found for node")
+            attempt.taken[node_name] = taken
+        attempt.mappings = taken.mappings
+        for index, claim in taken.claims.items():
             attempt.claims[index] = claim
-            attempt.reserved[index] = result
+            result = attempt.reserved[index] = taken.results[index]
             self._claims.start_allocation(as_allocated(claim, result))
+
+    def _found(self, attempt: Attempt, node_name: str) -> TakenDevices | None:
+        """What Filter found for this node; None if it found nothing."""
+        allocations = allocations_on(attempt, node_name)
+        if not allocations:
+            return None
+        claims = {index: attempt.claims[index] for index in attempt.unallocated}
+        mappings: Mappings = ()
+        if attempt.searched:
+            found = attempt.allocations.get(node_name)
+            assert found is not None, node_name
+            claims |= dict(zip(attempt.searched, found.claims, strict=True))
+            mappings = found.mappings
+        results = {
+            index: with_share_ids(allocation, self._share_ids(claim, allocation))
+            for (index, claim), allocation in zip(claims.items(), allocations, strict=True)
+        }
+        return TakenDevices(claims, results, mappings)
 
     def _share_ids(self, claim: ResourceClaim, allocation: ClaimAllocation) -> list[str]:
         seed = f"{claim.metadata.uid} {self._clock.now_ns()}"
@@ -80,8 +102,11 @@ class ClaimBinder:
 
     # --- Unreserve ---
 
-    def unreserve(self, attempt: Attempt, pod: Pod) -> None:
-        """Give back what the pod took; claims that were written already stay allocated."""
+    def unreserve(self, attempt: Attempt, pod: Pod, taken: set[str] | None = None) -> None:
+        """Give back what the pod took; claims that were written already stay allocated.
+
+        Claims whose devices no member of the group uses any more are removed from `taken`.
+        """
         for index, claim in enumerate(attempt.claims):
             if index == attempt.special:
                 self._unreserve_special(attempt, claim)
@@ -89,6 +114,8 @@ class ClaimBinder:
             meta = claim.metadata
             if self._claims.end_allocation(meta.uid):
                 self._claims.restore(meta.namespace, meta.name)
+                if taken is not None:
+                    taken.discard(meta.uid)
             if claim.status.allocation is not None and is_reserved_for(claim, pod.metadata.uid):
                 self._writer.drop_reservation(claim, pod)
 
@@ -102,7 +129,7 @@ class ClaimBinder:
     async def bind(self, attempt: Attempt, pod: Pod, node_name: str) -> None:
         """Write allocations and reservations, and wait for devices that have to be prepared."""
         for index in range(len(attempt.claims)):
-            if not is_reserved_for(attempt.claims[index], pod.metadata.uid):
+            if not self._group_claims.is_reserved(attempt.claims[index], pod):
                 await self._bind_claim(attempt, index, pod)
         if self._binding_timeout_ns is not None:
             await self._wait_for_devices(attempt, pod, node_name, self._binding_timeout_ns)
@@ -116,7 +143,15 @@ class ClaimBinder:
                 return  # Devices serve nothing on this node.
             if is_in_memory(claim):
                 claim = attempt.claims[index] = await self._create_special(claim)
-        bound = await self._writer.bind(claim, allocation, pod)
+        consumer = attempt.consumers[index] if index < len(attempt.consumers) else None
+        try:
+            bound = await self._writer.bind(claim, allocation, consumer or pod_consumer(pod))
+        except BaseException:
+            # Spec 11 §10: counted here and again by Unreserve, as upstream; other members may go on
+            # with these devices.
+            if allocation is not None:
+                self._claims.end_allocation(in_flight_uid)
+            raise
         # No other task runs in between: the devices are never counted as free.
         self._claims.assume(bound)
         self._claims.end_allocation(in_flight_uid, force=True)

@@ -1,6 +1,6 @@
 """Filter: which nodes have devices for the pod (spec 08 B6, B11)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -24,7 +24,7 @@ from kubestow.plugins.dynamic_resources.extended_resources import (
     with_requests,
 )
 from kubestow.plugins.dynamic_resources.requests import plan_claim
-from kubestow.plugins.dynamic_resources.results import preference_score
+from kubestow.plugins.dynamic_resources.results import ClaimAllocation, preference_score
 
 LEFT_OVER_CLAIM: Final = Status.unresolvable("cannot schedule extended resource claim")
 MISSING_RESOURCE: Final = Status.unresolvable("cannot fit resource")
@@ -48,7 +48,8 @@ class DeviceFilter:
         special = attempt.special_claim
         if special is not None and special.spec.devices.requests:
             return np.full(len(nodes), _CODES[LEFT_OVER_CLAIM], np.int64)
-        if not attempt.unallocated:
+        if not attempt.searched:
+            # No claim needs devices, or another member of the group has taken them for all.
             codes = np.zeros(len(nodes), np.int64)
             _reject_unavailable(attempt, nodes, codes)
             return codes
@@ -65,6 +66,8 @@ class DeviceFilter:
         """int64[node]: the preference scores of the alternatives the pod would get (B9)."""
         if not attempt.unallocated:
             return np.zeros(len(nodes), np.int64)
+        if attempt.shared:
+            return self._scores_with_shared(attempt, pod, nodes)
         if not isinstance(attempt.allocations, _PassedNodes):
             self.codes(attempt, pod, nodes)
         answers = self._passed_nodes(attempt, pod).answers
@@ -76,6 +79,24 @@ class DeviceFilter:
         )
         slots = self._known.slots.of(nodes)
         return np.where(answers.is_found[slots], answers.scores[slots] + earlier, 0)
+
+    def _scores_with_shared(self, attempt: Attempt, pod: Pod, nodes: Nodes) -> IntArray:
+        if attempt.searched and not isinstance(attempt.allocations, _PassedNodes):
+            self.codes(attempt, pod, nodes)
+        scores: list[int] = []
+        for name in nodes.names:
+            results = allocations_on(attempt, name)
+            if results is None:
+                scores.append(0)
+                continue
+            given = iter(results)
+            scores.append(
+                sum(
+                    preference_score(claim, claim.status.allocation or next(given).result)
+                    for claim in attempt.claims
+                )
+            )
+        return np.array(scores, np.int64)
 
     def _passed_nodes(self, attempt: Attempt, pod: Pod) -> "_PassedNodes":
         passed = attempt.allocations
@@ -157,7 +178,7 @@ class DeviceFilter:
         return demand
 
     def _make_demand(self, attempt: Attempt, pod: Pod, served: tuple[str, ...]) -> DeviceDemand:
-        claims = [attempt.claims[index] for index in attempt.unallocated]
+        claims = [attempt.claims[index] for index in attempt.searched]
         mappings: Mappings = ()
         if served:
             requests, mappings = special_requests(pod, served, self._class_name)
@@ -169,6 +190,22 @@ class DeviceFilter:
         device_class = self._known.class_map.class_of(resource)
         assert device_class is not None, resource
         return device_class.metadata.name
+
+
+def allocations_on(attempt: Attempt, node_name: str) -> list[ClaimAllocation] | None:
+    """What the claims that need devices get on a node; None if the node has nothing for them.
+
+    As upstream (spec 11 §10): devices found now come first, those of claims that are shared with
+    other members after them. Both are handed out in the order of the claims, so that a shared claim
+    before another one gets the devices of that one.
+    """
+    found: Sequence[ClaimAllocation] = ()
+    if attempt.searched:
+        on_node = attempt.allocations.get(node_name)
+        if on_node is None:
+            return None
+        found = on_node.allocations
+    return [*found, *map(ClaimAllocation, attempt.shared.values())]
 
 
 class _PassedNodes:

@@ -8,8 +8,9 @@ from kubestow.plugins.dynamic_resources.resolve import are_resolvable, uses
 
 
 class ClaimHints:
-    def __init__(self, claims: Claims) -> None:
+    def __init__(self, claims: Claims, *, accepts_groups: bool = False) -> None:
         self._claims = claims
+        self._accepts_groups = accepts_groups
 
     def registrations(self) -> Registrations:
         added_or_changed = Action.ADD | Action.UPDATE
@@ -25,11 +26,11 @@ class ClaimHints:
         )
 
     def for_claim(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> Hint:
-        if not are_resolvable(pod, self._claims):
+        if not self._are_resolvable(pod):
             return Hint.SKIP
         if old is not None and old.status.allocation is not None and new.status.allocation is None:
             return Hint.QUEUE  # Devices are free now.
-        if not uses(pod, new, self._claims):
+        if not uses(pod, new, self._claims, accepts_groups=self._accepts_groups):
             return Hint.SKIP
         if old is not None and old.status == new.status:
             return Hint.SKIP
@@ -38,4 +39,7 @@ class ClaimHints:
     def for_pod(self, pod: Pod, old: Pod | None, new: Pod) -> Hint:
         if new.metadata.uid != pod.metadata.uid:
             return Hint.SKIP
-        return Hint.QUEUE if are_resolvable(new, self._claims) else Hint.SKIP
+        return Hint.QUEUE if self._are_resolvable(new) else Hint.SKIP
+
+    def _are_resolvable(self, pod: Pod) -> bool:
+        return are_resolvable(pod, self._claims, accepts_groups=self._accepts_groups)

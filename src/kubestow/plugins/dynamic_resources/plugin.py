@@ -26,6 +26,7 @@ from kubestow.plugins.dynamic_resources.binding import ClaimBinder
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
 from kubestow.plugins.dynamic_resources.features import features_of, has_binding_conditions
 from kubestow.plugins.dynamic_resources.filtering import DeviceFilter, rejection
+from kubestow.plugins.dynamic_resources.group_claims import GroupClaims
 from kubestow.plugins.dynamic_resources.hints import ClaimHints
 from kubestow.plugins.dynamic_resources.preparation import Preparation
 from kubestow.plugins.dynamic_resources.resolve import ClaimError, claims_of
@@ -59,24 +60,30 @@ class DynamicResources:
         known = KnownDevices.of(handle.objects, gates)
         binding_timeout_ns = _binding_timeout_ns(args, gates)
         self._claims = known.claims
-        self._hints = ClaimHints(known.claims)
+        for_groups = gates.enabled("DRAWorkloadResourceClaims")
+        self._hints = ClaimHints(known.claims, accepts_groups=for_groups)
+        self._writer = ClaimWriter(
+            handle.client, clock, handle.spawn, sets_timestamp=binding_timeout_ns is not None
+        )
+        self._group_claims = GroupClaims(
+            handle.groups, known.claims, self._writer, is_enabled=for_groups
+        )
         self._preparation = Preparation(
             known,
             clock,
             extended_resources=gates.enabled("DRAExtendedResource"),
             prioritized_list=gates.enabled("DRAPrioritizedList"),
             binding_timeout_ns=binding_timeout_ns,
+            group_claims=self._group_claims,
         )
         self._scores_alternatives = gates.enabled("DRAPrioritizedList")
         allocator = DeviceAllocator(
             known, features_of(gates), _filter_timeout_s(args, gates), SystemClock()
         )
         self._filter = DeviceFilter(known, allocator)
-        self._writer = ClaimWriter(
-            handle.client, clock, handle.spawn, sets_timestamp=binding_timeout_ns is not None
-        )
         self._binder = ClaimBinder(
             known.claims,
+            self._group_claims,
             self._writer,
             clock,
             handle.events,
@@ -94,7 +101,8 @@ class DynamicResources:
         if not pod.spec.resource_claims:
             return None
         try:
-            claims_of(pod, self._claims)
+            accepts_groups = self._group_claims.is_enabled
+            claims_of(pod, self._claims, accepts_groups=accepts_groups)
         except ClaimError as error:
             return Status.unresolvable(str(error))
         return None
@@ -107,7 +115,7 @@ class DynamicResources:
         state.write(self.name, _NO_CLAIMS_AT_ALL)
         if not _may_ask_for_devices(pod):
             return Status.skip()
-        attempt = self._preparation.prepare(pod)
+        attempt = self._preparation.prepare(pod, _taken_in(state))
         if isinstance(attempt, Status):
             return attempt
         if not attempt.claims:
@@ -143,7 +151,10 @@ class DynamicResources:
         if special is not None and not is_in_memory(special):
             self._writer.delete_special(special)
             return None, DELETED
-        return None, STILL_NOT
+        return None, self._group_claims.give_up(pod.pod) or STILL_NOT
+
+    def post_filter_repeated(self, pod: PodInfo) -> bool:
+        return not _may_ask_for_devices(pod)
 
     # --- scoring ---
 
@@ -162,13 +173,17 @@ class DynamicResources:
     # --- binding ---
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        self._binder.reserve(state.read(self.name), node_name)
+        attempt: Attempt = state.read(self.name)
+        self._binder.reserve(attempt, node_name)
+        if state.group_cycle is not None:
+            taken = _taken_in(state)
+            taken.update(attempt.claims[index].metadata.uid for index in attempt.reserved)
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         attempt: Attempt | None = state.get(self.name)
         if attempt is not None:
-            self._binder.unreserve(attempt, pod.pod)
+            self._binder.unreserve(attempt, pod.pod, _taken_in(state))
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> PreFlight:
         attempt: Attempt = state.read(self.name)
@@ -186,6 +201,12 @@ def deallocatable(attempt: Attempt, pod_uid: str) -> list[ResourceClaim]:
         for index in sorted(attempt.unavailable)
         if index != attempt.special and _is_unused_by_others(attempt.claims[index], pod_uid)
     ]
+
+
+def _taken_in(state: CycleState) -> set[str]:
+    """UIDs of the claims for which members of the group take devices in this cycle."""
+    cycle = state.group_cycle
+    return set() if cycle is None else cycle.shared.setdefault(DynamicResources.name, set[str]())
 
 
 # Shared: an attempt without claims is never changed.

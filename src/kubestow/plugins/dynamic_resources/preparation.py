@@ -1,5 +1,7 @@
 """PreFilter: which claims the pod has, and the state of each (spec 08 B5)."""
 
+from collections.abc import Set
+
 from kubestow.api.device import DeviceRequest, ResourceClaim
 from kubestow.api.labels import SelectorError
 from kubestow.api.meta import object_ref
@@ -19,6 +21,7 @@ from kubestow.plugins.dynamic_resources.binding_conditions import (
     has_timed_out,
 )
 from kubestow.plugins.dynamic_resources.extended_resources import special_claim
+from kubestow.plugins.dynamic_resources.group_claims import GroupClaims
 from kubestow.plugins.dynamic_resources.resolve import ClaimError, claims_of
 
 
@@ -31,19 +34,27 @@ class Preparation:
         extended_resources: bool,
         prioritized_list: bool,
         binding_timeout_ns: int | None,
+        group_claims: GroupClaims,
     ) -> None:
         """`binding_timeout_ns` None: binding conditions are off."""
         self._known = known
+        self._group_claims = group_claims
         self._clock = clock
         self._extended_resources = extended_resources
         self._prioritized_list = prioritized_list
         self._binding_timeout_ns = binding_timeout_ns
 
-    def prepare(self, pod: PodInfo) -> Attempt | Status:
-        """The pod's claims by state, or why it cannot be tried; raises PluginError."""
+    def prepare(self, pod: PodInfo, taken: Set[str] = frozenset()) -> Attempt | Status:
+        """The pod's claims by state, or why it cannot be tried; raises PluginError.
+
+        `taken` are UIDs of claims for which other members of the pod's group take devices in the
+        same cycle.
+        """
         attempt = Attempt()
+        accepts_groups = self._group_claims.is_enabled
         try:
-            claims = claims_of(pod.pod, self._known.claims)
+            claims = claims_of(pod.pod, self._known.claims, accepts_groups=accepts_groups)
+            attempt.consumers = self._group_claims.consumers(pod.pod)
         except ClaimError as error:
             return Status.unresolvable(str(error))
         if self._extended_resources and pod.accounted.requested.scalar:
@@ -53,16 +64,23 @@ class Preparation:
                 claims.append(special_claim(pod.pod, self._known.claims))
                 attempt.special_uid = claims[-1].metadata.uid
         for index, claim in enumerate(claims):
-            status = self._sort(attempt, index, claim)
+            status = self._sort(attempt, index, claim, taken)
             if status is not None:
                 return status
         # Only now: PostFilter must not change claims of a pod that was rejected here.
         attempt.claims = claims
         return attempt
 
-    def _sort(self, attempt: Attempt, index: int, claim: ResourceClaim) -> Status | None:
+    def _sort(
+        self, attempt: Attempt, index: int, claim: ResourceClaim, taken: Set[str]
+    ) -> Status | None:
         if claim.status.allocation is None:
             attempt.unallocated.append(index)
+            in_flight = self._known.claims.in_flight(claim.metadata.uid)
+            if claim.metadata.uid in taken and in_flight is not None:
+                assert in_flight.status.allocation is not None, claim
+                attempt.shared[index] = in_flight.status.allocation
+                return None
             return self._check_unallocated(claim, is_special=index == attempt.special)
         selector = claim.status.allocation.node_selector
         if selector is not None:

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kubestow.api.device import ResourceClaim
+from kubestow.api.group import GroupKey, group_key_of
 from kubestow.api.meta import object_ref
+from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod, PodResourceClaim
 from kubestow.index.devices.claims import Claims
 
@@ -19,22 +21,29 @@ class _Reference(NamedTuple):
     is_generated: bool
 
 
-def claims_of(pod: Pod, claims: Claims) -> list[ResourceClaim]:
-    """The claims of the pod, in its order; raises ClaimError for the first that cannot be used."""
-    return [_usable(pod, reference, claims) for reference in _references(pod)]
+def claims_of(pod: Pod, claims: Claims, *, accepts_groups: bool = False) -> list[ResourceClaim]:
+    """The claims of the pod, in its order; raises ClaimError for the first that cannot be used.
+
+    `accepts_groups`: a claim that was made for the pod's group can be used as well.
+    """
+    return [
+        _usable(pod, reference, claims, accepts_groups=accepts_groups)
+        for reference in _references(pod)
+    ]
 
 
-def are_resolvable(pod: Pod, claims: Claims) -> bool:
+def are_resolvable(pod: Pod, claims: Claims, *, accepts_groups: bool = False) -> bool:
     try:
-        claims_of(pod, claims)
+        claims_of(pod, claims, accepts_groups=accepts_groups)
     except ClaimError:
         return False
     return True
 
 
-def uses(pod: Pod, claim: ResourceClaim, claims: Claims) -> bool:
+def uses(pod: Pod, claim: ResourceClaim, claims: Claims, *, accepts_groups: bool = False) -> bool:
     """Whether the pod, whose claims are resolvable, uses this claim."""
-    return any(found.metadata.uid == claim.metadata.uid for found in claims_of(pod, claims))
+    found = claims_of(pod, claims, accepts_groups=accepts_groups)
+    return any(each.metadata.uid == claim.metadata.uid for each in found)
 
 
 def _references(pod: Pod) -> Iterator[_Reference]:
@@ -60,7 +69,9 @@ def _generated_name(pod: Pod, entry: PodResourceClaim) -> str | None:
     raise ClaimError(f'pod "{object_ref(pod.metadata)}": ResourceClaim not created yet')
 
 
-def _usable(pod: Pod, reference: _Reference, claims: Claims) -> ResourceClaim:
+def _usable(
+    pod: Pod, reference: _Reference, claims: Claims, *, accepts_groups: bool
+) -> ResourceClaim:
     namespace = pod.metadata.namespace
     claim = claims.get(namespace, reference.name)
     if claim is None:
@@ -68,15 +79,32 @@ def _usable(pod: Pod, reference: _Reference, claims: Claims) -> ResourceClaim:
     if claim.metadata.deletion_timestamp is not None:
         raise ClaimError(f'resourceclaim "{claim.metadata.name}" is being deleted')
     if reference.is_generated and not _is_controlled_by(claim, pod):
-        raise ClaimError(
-            f"ResourceClaim {object_ref(claim.metadata)} was not created for Pod "
-            f"{object_ref(pod.metadata)} (Pod is not owner)"
-        )
+        key = group_key_of(pod) if accepts_groups else None
+        if key is None:
+            raise _not_created_for(claim, pod, "Pod is not owner")
+        if not _is_controlled_by_group(claim, key):
+            raise _not_created_for(claim, pod, f"neither Pod nor PodGroup {key.name} is the owner")
     return claim
 
 
+def _not_created_for(claim: ResourceClaim, pod: Pod, why: str) -> ClaimError:
+    return ClaimError(
+        f"ResourceClaim {object_ref(claim.metadata)} was not created for Pod "
+        f"{object_ref(pod.metadata)} ({why})"
+    )
+
+
+def _is_controlled_by_group(claim: ResourceClaim, key: GroupKey) -> bool:
+    """By name: a pod does not know the UID of its group."""
+    owner = controller_of(claim)
+    return (
+        owner is not None
+        and owner.name == key.name
+        and owner.kind == "PodGroup"
+        and owner.api_version.startswith("scheduling.k8s.io/")
+    )
+
+
 def _is_controlled_by(claim: ResourceClaim, pod: Pod) -> bool:
-    for owner in claim.metadata.owner_references:
-        if owner.controller:
-            return owner.uid == pod.metadata.uid
-    return False
+    owner = controller_of(claim)
+    return owner is not None and owner.uid == pod.metadata.uid

@@ -4,6 +4,7 @@ Binding waits for its writes. Devices are given back beside the loop: the schedu
 wait, and the claim's own event queues the pods that may use them.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 TRIES_MAX: Final = 5  # after conflicts
+RETRY_S: Final = 0.01  # pause before each further one
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -70,15 +72,19 @@ class ClaimWriter:
             raise PluginError(text) from error
 
     async def bind(
-        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod
+        self,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,
+        consumer: ResourceClaimConsumerReference,
     ) -> ResourceClaim:
-        """Write the allocation, if there is one, and reserve the claim for the pod."""
+        """Write the allocation, if there is one, and reserve the claim."""
         for attempt in range(1, TRIES_MAX + 1):
             try:
-                return await self._bind_once(claim, allocation, pod)
+                return await self._bind_once(claim, allocation, consumer)
             except _Conflict as conflict:
                 if attempt == TRIES_MAX:
                     raise PluginError(str(conflict)) from conflict
+                await asyncio.sleep(RETRY_S)
                 claim = await self._get(claim)
         raise AssertionError("unreachable")
 
@@ -109,7 +115,10 @@ class ClaimWriter:
             raise PluginError(text) from error
 
     async def _bind_once(
-        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod
+        self,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,
+        consumer: ResourceClaimConsumerReference,
     ) -> ResourceClaim:
         name = object_ref(claim.metadata)
         if claim.metadata.deletion_timestamp is not None:
@@ -123,7 +132,7 @@ class ClaimWriter:
                 claim = await self._update(
                     claim, with_finalizer(claim), f"add finalizer to claim {name}"
                 )
-        status = self._bound_status(claim, allocation, pod)
+        status = self._bound_status(claim, allocation, consumer)
         return await self._update(
             claim,
             msgspec.structs.replace(claim, status=status),
@@ -132,7 +141,10 @@ class ClaimWriter:
         )
 
     def _bound_status(
-        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod
+        self,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,
+        consumer: ResourceClaimConsumerReference,
     ) -> ResourceClaimStatus:
         allocation = claim.status.allocation if allocation is None else allocation
         if self._sets_timestamp:
@@ -142,9 +154,6 @@ class ClaimWriter:
             if allocation.allocation_timestamp is None:
                 now = datetime.fromtimestamp(self._clock.now_ns() // NANOSECONDS, UTC)
                 allocation = msgspec.structs.replace(allocation, allocation_timestamp=now)
-        consumer = ResourceClaimConsumerReference(
-            resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
-        )
         return msgspec.structs.replace(
             claim.status, allocation=allocation, reserved_for=(*claim.status.reserved_for, consumer)
         )
@@ -163,13 +172,17 @@ class ClaimWriter:
 
     def drop_reservation(self, claim: ResourceClaim, pod: Pod) -> None:
         """Remove the pod from the claim; other pods may use it, so the devices stay allocated."""
+        self.drop_consumer(claim, pod.metadata.uid, f"pod {object_ref(pod.metadata)}")
+
+    def drop_consumer(self, claim: ResourceClaim, uid: str, what: str) -> None:
+        """Remove a pod or a group from what the claim is reserved for."""
         patch = {
             "metadata": {"uid": claim.metadata.uid},
-            "status": {"reservedFor": [{"$patch": "delete", "uid": pod.metadata.uid}]},
+            "status": {"reservedFor": [{"$patch": "delete", "uid": uid}]},
         }
         meta = claim.metadata
         self._spawn_write(
-            f"remove pod {object_ref(pod.metadata)} from claim {object_ref(meta)}",
+            f"remove {what} from claim {object_ref(meta)}",
             lambda: self._client.patch(
                 ResourceClaim, meta.namespace, meta.name, patch, subresource="status"
             ),

@@ -103,6 +103,11 @@ class InterPodAffinity:
             namespace_labels=self._namespace_labels(pod),
             counts=TopologyCounts.at(nodes.snapshot),
         )
+        hidden = nodes.snapshot.hidden_terms
+        if hidden and has_preferred:
+            labels = self._namespace_labels(pod)
+            counts = TopologyCounts.at(nodes.snapshot)
+            scores += self._existing.hidden_scores(pod, labels, counts, hidden)
         if not scores:
             return Status.skip()
         state.write(_PRE_SCORE, scores)

@@ -7,11 +7,11 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.cache.owned_terms import TermKind
+from kubestow.cache.owned_terms import OwnedTerm, TermKind
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.domains import DomainColumn, DomainSums
+from kubestow.index.topology.domains import ABSENT, DomainColumn, DomainSums
 from kubestow.index.topology.measures import Exposure, Pull
 from kubestow.plugins.inter_pod_affinity.terms import TopologyPreference
 
@@ -63,6 +63,36 @@ class ExistingTerms:
             column = counts.column(key)
             if hits.sums(column).total:
                 yield column, terms.tally(Exposure(selecting, key, self._pull)).sums(column)
+
+    def hidden_scores(
+        self,
+        pod: PodInfo,
+        namespace_labels: Mapping[str, str],
+        counts: TopologyCounts,
+        hidden: Mapping[int, Mapping[OwnedTerm, int]],
+    ) -> list[DomainScores]:
+        """The same for terms of pods on trial that are on none of the nodes with terms.
+
+        Upstream looks at all nodes, and so at these terms, only for pods with preferred terms.
+        """
+        by_key: dict[str, DomainScores] = {}
+        namespace, labels = pod.namespace, pod.pod_class.labels
+        for row, terms in hidden.items():
+            for owned, count in terms.items():
+                term = owned.term
+                is_selected = term.matches(namespace, labels, namespace_labels)
+                if not is_selected or not self._hits.of(owned):
+                    continue
+                column = counts.column(term.topology_key)
+                domain = int(column.ids[row])
+                if domain == ABSENT:
+                    continue
+                found = by_key.get(term.topology_key)
+                if found is None:
+                    found = DomainScores(column, np.zeros_like(column.populations))
+                    by_key[term.topology_key] = found
+                found.values[domain] += self._pull.of(owned) * count
+        return list(by_key.values())
 
 
 def domain_scores(

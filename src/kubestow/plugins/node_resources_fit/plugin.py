@@ -10,15 +10,17 @@ from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
+from kubestow.framework.group_cycle import Assignments, GroupCycle
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.reuse import Reads
 from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
-from kubestow.index.nodes import Nodes
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins._shared.device_reuse import unless_served_by_devices
 from kubestow.plugins._shared.scoring_resources import ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints
+from kubestow.plugins.node_resources_fit.placement_score import placement_score
 from kubestow.plugins.node_resources_fit.shortage import FitRequest, shortage_status, shortages
 from kubestow.plugins.node_resources_fit.strategies import strategy_of
 
@@ -46,6 +48,11 @@ class NodeResourcesFit:
             use_non_zero=True,
             devices=None if known is None else DeviceCounts(known),
         )
+        # Upstream counts no devices for placements.
+        self._placement_resources = ScoringResources(
+            args.scoring_strategy.resources, use_non_zero=True
+        )
+        self._snapshot = handle.snapshot
 
     def events(self) -> Registrations:
         return self._hints.registrations()
@@ -73,6 +80,10 @@ class NodeResourcesFit:
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         request: ScoredRequest = state.get(_PRE_SCORE) or self._scored_request(pod)
         return self.strategy.score(self._resources.loads(nodes, request))
+
+    def score_placement(self, cycle: GroupCycle, assignments: Assignments) -> int:
+        nodes = nodes_of(self._snapshot, assignments.placement.rows)
+        return placement_score(self._placement_resources, nodes, assignments)
 
     def fit_request(self, state: CycleState) -> FitRequest:
         """What PreFilter stored."""

@@ -24,6 +24,7 @@ from kubestow.engine.decision import Decision
 from kubestow.errors import InputError
 from kubestow.queue import QueuedPod
 from kubestow.service.commands.demo_serve import ServeRequest, serve_demo
+from kubestow.service.commands.scheduler_config import checked_gates
 from kubestow.service.output import stdout
 from kubestow.simulator.controllers.node_lifecycle import GRACE_S
 from kubestow.simulator.demo import Scene, scenes
@@ -105,6 +106,15 @@ def demo(
             "KubeSchedulerConfiguration v1, YAML or JSON.",
         ),
     ] = None,
+    feature_gates: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--feature-gates",
+            metavar="NAME=BOOL,...",
+            help="With --serve: features of the API server and the scheduler, such as "
+            "GenericWorkload=true,GangScheduling=true for gangs. May be repeated.",
+        ),
+    ] = None,
     scheduler: Annotated[
         bool,
         typer.Option(help="With --serve: schedule pods, or leave that to another scheduler."),
@@ -157,6 +167,7 @@ def demo(
             shapes=tuple(map(parse_shape, node_shapes or ())) or (NodeShape(),),
             has_scheduler=scheduler,
             node_grace_s=node_grace,
+            gates=checked_gates(feature_gates),
         )
         request = ServeRequest(
             options=options,

@@ -1,12 +1,15 @@
 """The scheduler configuration of commands that run a scheduler in an embedded cluster."""
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+import typer
 
 from kubestow.config.decoding import load_config
+from kubestow.config.feature_gates import FeatureGates, parse_gates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
 from kubestow.errors import ConfigError
@@ -15,6 +18,26 @@ from kubestow.plugins.registry import REGISTRY
 from kubestow.service.output import stderr
 
 _ERROR_LENGTH_MAX: Final = 1_000
+
+
+FeatureGatesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature-gates",
+        metavar="NAME=BOOL,...",
+        help="Features of the scheduler and the API server to switch on or off, such as "
+        "GenericWorkload=true,GangScheduling=true for gangs. May be repeated.",
+    ),
+]
+
+
+def checked_gates(texts: Sequence[str] | None) -> FeatureGates:
+    """The gates of the command line; ConfigError if one needs another that is off."""
+    gates = parse_gates(texts or ())
+    errors = gates.dependency_errors()
+    if errors:
+        raise ConfigError(f"--feature-gates: {'; '.join(errors)}")
+    return gates
 
 
 def load_scheduler_config(path: Path | None) -> LoadedPlugins:

@@ -13,10 +13,15 @@ import msgspec
 import typer
 
 from kubestow.api.files import Document, load_documents
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.errors import InputError
 from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
-from kubestow.service.commands.scheduler_config import load_scheduler_config
+from kubestow.service.commands.scheduler_config import (
+    FeatureGatesOption,
+    checked_gates,
+    load_scheduler_config,
+)
 from kubestow.service.commands.simulate_output import print_result
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import OutputFormat, progress_bar
@@ -104,6 +109,7 @@ def simulate(
             "Overrides the configuration.",
         ),
     ] = None,
+    feature_gates: FeatureGatesOption = None,
     fail_on_pending: Annotated[
         bool,
         typer.Option("--fail-on-pending", help="Exit with code 1 when pods stay pending."),
@@ -201,7 +207,8 @@ def simulate(
     else:
         if options != AlgorithmOptions():
             raise InputError("flags of older schedulers need --compatibility v1.9")
-        make = _with_plugins(documents, config_file, percentage, _factory_of(compatibility))
+        gates = checked_gates(feature_gates)
+        make = _with_plugins(documents, config_file, percentage, _factory_of(compatibility), gates)
     with warnings_on_stderr(), progress_bar("Placing pods") as progress:
         task = progress.add_task("", total=None)
 
@@ -271,12 +278,13 @@ def _with_plugins(
     config_file: Path | None,
     percentage: int | None,
     factory: type[SchedulerFactory],
+    gates: FeatureGates,
 ) -> _MakeSimulation:
     config, registry = load_scheduler_config(config_file)
     if percentage is not None:
         config = msgspec.structs.replace(config, percentage_of_nodes_to_score=percentage)
     return lambda note: Simulation(
-        documents, config, registry=registry, on_decision=note, factory=factory
+        documents, config, registry=registry, on_decision=note, factory=factory, gates=gates
     )
 
 

@@ -229,20 +229,19 @@ class SchedulerCatalogue:
 
     def _pod_groups(self, registry: MetricsRegistry) -> None:
         labels = ("result", "profile")
-        registry.counter(
+        self.group_attempts = registry.counter(
             f"{_PREFIX}podgroup_schedule_attempts_total",
             "Number of attempts to schedule groups of pods, by result.",
             labels,
         )
-        registry.histogram(
+        self.group_attempt_duration = registry.histogram(
             f"{_PREFIX}podgroup_scheduling_attempt_duration_seconds",
             "Duration of an attempt to schedule a group of pods in seconds.",
             labels,
             buckets=buckets.B,
         )
-        registry.histogram(
+        self.group_algorithm_duration = registry.histogram(
             f"{_PREFIX}podgroup_scheduling_algorithm_duration_seconds",
             "Duration of choosing nodes for a group of pods in seconds.",
-            labels,
             buckets=buckets.B,
         )

@@ -19,6 +19,7 @@ from kubestow.engine.metrics import ERROR, SCHEDULED, UNSCHEDULABLE
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.events import ClusterEvent
 from kubestow.framework.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Timing, label_of
+from kubestow.framework.placements import PLACEMENT_GENERATE, PLACEMENT_SCORE
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Status
 from kubestow.queue import QueuedPod
@@ -76,6 +77,11 @@ class Meter:
     def resume(self) -> None:
         self._last_s = self._plugin_last_s = self._recorder.now_s()
 
+    def skip_pause(self) -> None:
+        now_s = self._recorder.now_s()
+        self.started_s += now_s - self._last_s
+        self._last_s = self._plugin_last_s = now_s
+
     def point_ended(self, point: str, status: Status | None = None) -> None:
         now_s = self._recorder.now_s()
         key = (point, _SUCCESS if status is None else status.code.label, self._profile)
@@ -128,6 +134,18 @@ class KeepingMeter(Meter):
         started_s = self._plugin_last_s
         super().plugin_ended(plugin, point, answer)
         self._timings.append(Timing(point, self._plugin_last_s - started_s, plugin))
+
+
+class PlacementMeter(Meter):
+    """Measures the plugins for placements; their single calls always (spec 11 §7.7)."""
+
+    __slots__ = ()
+
+    def generated(self, status: Status | None) -> None:
+        self.point_ended(PLACEMENT_GENERATE, status)
+
+    def scored(self, status: Status | None) -> None:
+        self.point_ended(PLACEMENT_SCORE, status)
 
 
 class SchedulerRecorder:
@@ -211,6 +229,19 @@ class SchedulerRecorder:
         if found is None:
             found = self._events[label] = self.catalogue.event_duration.labels(label)
         found.observe(self.now_s() - started_s)
+
+    # --- groups ---
+
+    def start_group_point(self, profile_name: str) -> "PlacementMeter":
+        return PlacementMeter(self, profile_name, self.now_s(), is_sampled=True)
+
+    def group_decided(self, started_s: float) -> None:
+        self.catalogue.group_algorithm_duration.only.observe(self.now_s() - started_s)
+
+    def group_ended(self, result: str, profile_name: str, started_s: float) -> None:
+        labels = (result, profile_name)
+        self.catalogue.group_attempts.labels(*labels).inc()
+        self.catalogue.group_attempt_duration.labels(*labels).observe(self.now_s() - started_s)
 
     # --- plugins ---
 
@@ -379,12 +410,12 @@ class QueueRecorder:
     def pending_changed(self, queue: str, delta: int) -> None:
         self._pending[queue].value += delta
 
-    def incoming(self, queue: str, event: str) -> None:
+    def incoming(self, queue: str, event: str, count: int = 1) -> None:
         key = (queue, event)
         found = self._incoming.get(key)
         if found is None:
             found = self._incoming[key] = self._catalogue.incoming_pods.labels(queue, event)
-        found.value += 1
+        found.value += count
 
     def unschedulable_changed(self, plugin: str, profile: str, delta: int) -> None:
         self._catalogue.unschedulable_pods.labels(plugin, profile).inc(delta)

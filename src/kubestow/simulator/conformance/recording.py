@@ -12,6 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from kubestow.api.decode import UNREADABLE, quoted
+from kubestow.cluster.documents import is_list
+from kubestow.config.feature_gates import GATES
 from kubestow.errors import DecodeError, InputError
 
 Json = dict[str, Any]
@@ -72,10 +74,11 @@ def load_recording(path: Path) -> Recording:
             raise DecodeError(
                 f'"{path}": scenario {index} lacks {", ".join(missing)}; is the file complete?'
             )
-        if gates := scenario.get("gates"):
+        gates = scenario.get("gates", [])
+        if not is_list(gates) or not GATES.keys() >= set(map(str, gates)):
             raise DecodeError(
-                f'"{path}": scenario {index} needs the feature gates {quoted(gates)}, '
-                "which kubestow does not have yet; leave this file out"
+                f'"{path}": scenario {index} needs feature gates {quoted(gates)}, of which some '
+                "are not known; leave this file out"
             )
     return msgspec.structs.replace(recording, source=str(path))
 

@@ -71,9 +71,7 @@ class TrialRunner:
             output = (self._copy / "output.txt").read_text(errors="replace")
             raise RuntimeError(f"unchanged sources: {shortest.name} failed: {failure}\n{output}")
 
-    def run_trial(
-        self, site: Site, reach: ReachMap, stage_limit_s: float = STAGE_LIMIT_S
-    ) -> Trial:
+    def run_trial(self, site: Site, reach: ReachMap, stage_limit_s: float = STAGE_LIMIT_S) -> Trial:
         """Change the copy, run tests, and change it back."""
         path = self._copy / site.path
         source = path.read_bytes()

@@ -15,11 +15,13 @@ from kubestow.api.decode import to_document
 from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import ApiObject, Condition, JsonObject
 from kubestow.api.pod import Pod
+from kubestow.api.pod_group import PodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cluster.client import PatchType, update_patch
 from kubestow.cluster.documents import as_object
+from kubestow.cluster.group_status import group_status_patch
 from kubestow.cluster.pod_status import pod_status_patch
 from kubestow.cluster.resources import PODS, Subresource
 from kubestow.errors import ApiError
@@ -137,6 +139,26 @@ class RunApi:
         shown = {"verb": "patch", "resource": "pods/status", "name": key_of(pod), "body": body}
         self.write(shown, write)
 
+    def patch_group_status(self, pod_group: PodGroup, condition: Condition) -> None:
+        patch = group_status_patch(pod_group, condition)
+        if not patch:
+            return
+        metadata = pod_group.metadata
+
+        def write() -> None:
+            resource = self._cluster.resources.of_type(PodGroup)
+            self._cluster.patch(
+                resource, metadata.namespace, metadata.name, patch, subresource="status"
+            )
+
+        shown: Json = {
+            "verb": "patch",
+            "resource": "podgroups/status",
+            "name": f"{metadata.namespace}/{metadata.name}",
+            "body": {"conditions": [shown_group_condition(condition)]},
+        }
+        self.write(shown, write)
+
 
 class RunClient(MemoryClient):
     """The client of the scheduler: its writes wait for their turn."""
@@ -196,6 +218,7 @@ class RunClient(MemoryClient):
             lambda: self._patch_now(
                 type(new), metadata.namespace, metadata.name, patch, "merge", subresource
             ),
+            new,
         )
 
     async def patch(
@@ -256,8 +279,9 @@ class RunClient(MemoryClient):
         name: str,
         subresource: Subresource,
         write: Callable[[], R],
+        sent: ApiObject | None = None,
     ) -> R:
-        """A write to a volume or claim, or for one, shown by its result."""
+        """A write to a volume or claim, or for one, shown by its result; if it fails, as sent."""
         for_pod = binding_pod.get()
         key = f"{namespace}/{name}" if namespace else name
         resource = _SHORT_NAMES.get(cls) or self._cluster.resources.of_type(cls).plural
@@ -270,6 +294,8 @@ class RunClient(MemoryClient):
             shown["for"] = for_pod
 
         def serve() -> R:
+            if sent is not None:
+                shown["body"] = _shown_result(sent, subresource)
             result = self._api.write(shown, write)
             if verb in ("update", "patch") and isinstance(result, ApiObject):
                 shown["body"] = _shown_result(result, subresource)
@@ -299,6 +325,11 @@ def shown_condition(condition: Condition) -> Json:
         "observedGeneration": condition.observed_generation,
     }
     return {key: value for key, value in parts.items() if value}
+
+
+def shown_group_condition(condition: Condition) -> Json:
+    """The same of a PodGroup, which always has a message."""
+    return {**shown_condition(condition), "message": condition.message}
 
 
 def _shown_result(result: ApiObject, subresource: str) -> Json:

@@ -1,8 +1,14 @@
 """What the scheduler of a run does, collected in the form of the recording."""
 
+from collections.abc import Sequence
+
+from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.engine.decision import Decision, FitError, Nomination
-from kubestow.framework.status import Status
+from kubestow.engine.groups.outcome import MemberOutcome
+from kubestow.framework.group_cycle import Assignments, GroupPlacement
+from kubestow.framework.placements import PlacementTotals
+from kubestow.framework.status import SUCCESS, Status
 from kubestow.queue import QueuedPod
 from kubestow.simulator.conformance.compare import as_json
 from kubestow.simulator.conformance.recording import Json
@@ -16,16 +22,24 @@ class Observed:
         self._attempts: list[Json] = []
         self._failures: list[Json] = []
         self._events: list[Json] = []
+        self._placements: Json = {}
+        # The group that is tried, and on which of its placements.
+        self.group: tuple[str, list[str]] | None = None
+        self.placement: str | None = None
 
     def take(self, writes: list[Json]) -> Json:
         """Everything since the last call, with these writes; empty parts are left out."""
-        parts = {
+        parts: Json = {
             "attempts": self._attempts,
             "failures": self._failures,
             "events": self._events,
             "writes": writes,
+            **self._placements,
         }
+        if self.group is not None:
+            parts["group"], parts["pods"] = self.group
         self._attempts, self._failures, self._events = [], [], []
+        self._placements, self.group = {}, None
         return {key: value for key, value in parts.items() if value}
 
     def add_attempt(self, decision: Decision) -> None:
@@ -41,6 +55,38 @@ class Observed:
         else:
             shown["error"] = decision.message
         self._attempts.append(shown)
+
+    def add_to_attempt(self, outcome: MemberOutcome) -> None:
+        """Complete the last attempt with what only the trial of a group shows."""
+        shown = self._attempts[-1]
+        if outcome.assumed is not None or outcome.permit is not None:
+            shown["permit"] = (outcome.permit or SUCCESS).code.label
+        if self.placement is not None:
+            shown["placement"] = self.placement
+
+    def add_placements(
+        self, placements: Sequence[GroupPlacement] | Status, node_names: Sequence[str]
+    ) -> None:
+        if isinstance(placements, Status):
+            self._placements["placementsStatus"] = as_json(placements)
+            return
+        self._placements["placements"] = [
+            {
+                "name": placement.name,
+                "nodes": [node_names[row] for row in placement.rows.tolist()],
+            }
+            for placement in placements
+        ]
+
+    def add_scores(self, candidates: Sequence[Assignments], totals: PlacementTotals) -> None:
+        by_name = {shown["name"]: shown for shown in self._placements["placements"]}
+        for assignments, scores, total in zip(
+            candidates, totals.by_plugin, totals.total, strict=True
+        ):
+            shown = by_name[assignments.placement.name]
+            shown["assigned"] = len(assignments.pods)
+            shown["scores"] = scores
+            shown["total"] = total
 
     def add_failure(
         self, queued_pod: QueuedPod, status: Status, nomination: Nomination | None
@@ -68,7 +114,7 @@ class Observed:
         reason: str,
         action: str,
         note: str,
-        related: Pod | None = None,
+        related: ApiObject | None = None,
     ) -> None:
         """Note an event, as an `EventSink`.
 

@@ -1,25 +1,37 @@
 """Parts of the scheduler that let a replay see and order what they do."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kubestow.api.group import GroupKey
+from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod
+from kubestow.api.pod_group import PodGroup
 from kubestow.api.pod_info import PodInfo
+from kubestow.cache.trial import SnapshotTrial
 from kubestow.engine.bind import Binder, Placement
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.failure import FailureHandler, StatusPatch
+from kubestow.engine.groups.collect import Collector, GroupAttempt
+from kubestow.engine.groups.condition import ConditionWriter
+from kubestow.engine.groups.cycle import GroupScheduler
+from kubestow.engine.groups.outcome import GroupOutcome, MemberOutcome
+from kubestow.engine.groups.placements import PlacementTrials
+from kubestow.engine.groups.trial import GroupTrials
 from kubestow.engine.scheduler import Scheduler
 from kubestow.engine.tasks import BackgroundTasks
 from kubestow.errors import ApiError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
+from kubestow.framework.group_cycle import Assignments, GroupCycle, GroupPlacement
 from kubestow.framework.handle import Handle
 from kubestow.framework.metrics import NO_METER, CycleMeter
+from kubestow.framework.placements import PlacementTotals
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Status
 from kubestow.queue import QueuedPod
@@ -99,6 +111,91 @@ class RunStatusWriter:
         ended.set_result(None)
 
 
+class RunGroupTrials(GroupTrials):
+    """Notes the answers of Permit; simulations of a preemption are not compared."""
+
+    hooks: Hooks
+
+    def try_member(
+        self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle, trial: SnapshotTrial
+    ) -> MemberOutcome:
+        outcome = super().try_member(profile, queued_pod, cycle, trial)
+        if cycle.runs_post_filter:
+            self.hooks.observed.add_to_attempt(outcome)
+        return outcome
+
+    def repeat(
+        self,
+        profile: Profile,
+        queued_pod: QueuedPod,
+        misfit: MemberOutcome | None,
+        cycle: GroupCycle,
+    ) -> MemberOutcome | None:
+        outcome = super().repeat(profile, queued_pod, misfit, cycle)
+        if outcome is not None and cycle.runs_post_filter:
+            self.hooks.observed.add_to_attempt(outcome)
+        return outcome
+
+
+class RunPlacementTrials(PlacementTrials):
+    hooks: Hooks
+
+    def generate(
+        self, attempt: GroupAttempt, cycle: GroupCycle
+    ) -> Sequence[GroupPlacement] | Status:
+        placements = super().generate(attempt, cycle)
+        if cycle.runs_post_filter:
+            self.hooks.observed.add_placements(placements, self.node_names)
+        return placements
+
+    def try_placement(
+        self, attempt: GroupAttempt, cycle: GroupCycle, placement: GroupPlacement
+    ) -> GroupOutcome:
+        self.hooks.observed.placement = placement.name
+        try:
+            return super().try_placement(attempt, cycle, placement)
+        finally:
+            self.hooks.observed.placement = None
+
+    def score(
+        self, attempt: GroupAttempt, cycle: GroupCycle, candidates: Sequence[Assignments]
+    ) -> PlacementTotals:
+        totals = super().score(attempt, cycle, candidates)
+        if cycle.runs_post_filter:
+            self.hooks.observed.add_scores(candidates, totals)
+        return totals
+
+
+class RunConditionWriter(ConditionWriter):
+    """Written in the scheduling cycle, so served at once."""
+
+    hooks: Hooks
+
+    def start_write(self, key: GroupKey, pod_group: PodGroup, condition: Condition) -> None:
+        with suppress(ApiError):  # Noted with the write; the scheduler only logs it.
+            self.hooks.api.patch_group_status(pod_group, condition)
+
+
+class RunCollector(Collector):
+    hooks: Hooks
+
+    def siblings(self, popped: QueuedPod, key: GroupKey) -> list[QueuedPod] | None:
+        found = super().siblings(popped, key)
+        if found is not None:
+            self.hooks.observed.group = str(key), [queued_pod.key for queued_pod in found]
+        return found
+
+
+class RunGroups(GroupScheduler):
+    def connect(self, hooks: Hooks) -> None:
+        for part in (self.collector, self.trials, self.placements, self.conditions):
+            if part is not None:
+                assert isinstance(
+                    part, RunCollector | RunGroupTrials | RunPlacementTrials | RunConditionWriter
+                )
+                part.hooks = hooks
+
+
 class FailReserve:
     """The recorder's plugin that rejects a pod when it is reserved."""
 
@@ -112,7 +209,8 @@ class FailReserve:
         return ()
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        if self.failing.get(pod.key, 0) <= 0:
+        # Never in the trial of a group.
+        if state.group_cycle is not None or self.failing.get(pod.key, 0) <= 0:
             return None
         self.failing[pod.key] -= 1
         return Status.unschedulable("held back by the scenario")
@@ -123,8 +221,13 @@ class FailReserve:
 @dataclass(kw_only=True)
 class RunFactory(SchedulerFactory):
     binder_type = RunBinder
+    collector_type = RunCollector
+    condition_writer_type = RunConditionWriter
     decider_type = RunDecider
     failures_type = RunFailures
+    group_trials_type = RunGroupTrials
+    groups_type = RunGroups
+    placement_trials_type = RunPlacementTrials
 
     hooks: Hooks
 
@@ -133,6 +236,9 @@ class RunFactory(SchedulerFactory):
         for part in (scheduler.binder, scheduler.decider, scheduler.failures):
             assert isinstance(part, RunBinder | RunDecider | RunFailures)
             part.hooks = self.hooks
+        if scheduler.groups is not None:
+            assert isinstance(scheduler.groups, RunGroups)
+            scheduler.groups.connect(self.hooks)
         for profile in scheduler.profiles.values():
             plugin = profile.plugins.get(FailReserve.name)
             if isinstance(plugin, FailReserve):

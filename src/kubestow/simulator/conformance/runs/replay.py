@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kubestow.api.pod import Pod, is_terminating
+from kubestow.api.pod_group import PodGroup
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.resources import PODS
 from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import PODS as POD_COUNT
 from kubestow.simulator.conformance.report import Report
-from kubestow.simulator.conformance.runs.api import shown_condition
+from kubestow.simulator.conformance.runs.api import shown_condition, shown_group_condition
 from kubestow.simulator.conformance.runs.compare import RunComparer
 from kubestow.simulator.conformance.runs.state import state_of
 from kubestow.simulator.conformance.runs.stepped_loop import SteppedLoop
@@ -62,6 +63,7 @@ class _Replay:
             if comparer.is_equal:
                 comparer = RunComparer(self._report, scenario, "final")
                 comparer.compare_final(scenario["final"]["pods"], self._pods())
+                comparer.compare_final(scenario["final"].get("podgroups", {}), self._groups())
         finally:
             world.queue.close()
             await timers
@@ -142,7 +144,7 @@ class _Replay:
             return None
         will_interrupt = queued_pod.key in world.during
         with world.cycle():
-            world.scheduler.schedule_one(queued_pod)
+            world.scheduler.schedule(queued_pod)
         await self._serve_all()
         got: Json = {"popped": queued_pod.key, "from": source, **world.take()}
         if will_interrupt and queued_pod.key not in world.during:
@@ -170,6 +172,15 @@ class _Replay:
         return {
             f"{pod.metadata.namespace}/{pod.metadata.name}": _shown(pod) for pod in self._all_pods()
         }
+
+    def _groups(self) -> Json:
+        """The conditions of all groups, by name."""
+        groups: Json = {}
+        for stored in self._world.cluster.objects_of(self._world.resource("podgroups")):
+            assert isinstance(stored.typed, PodGroup)
+            conditions = [shown_group_condition(each) for each in stored.typed.status.conditions]
+            groups["/".join(stored.key)] = conditions
+        return {name: conditions for name, conditions in groups.items() if conditions}
 
     def _all_pods(self) -> Iterator[Pod]:
         for stored in self._world.cluster.objects_of(PODS):

@@ -48,6 +48,16 @@ def state_of(scheduler: Scheduler, names: dict[str, str], epoch_ns: int) -> Json
         for node in queue.nominator.nominated_nodes()
         if node
     }
+    if scheduler.cache.groups is not None:
+        state["groups"] = {
+            str(key): {
+                "all": len(members),
+                "unscheduled": len(members.unscheduled),
+                "assumed": len(members.assumed),
+                "assigned": len(members.assigned),
+            }
+            for key, members in scheduler.cache.groups.all_members().items()
+        }
     return {key: value for key, value in state.items() if value}
 
 

@@ -17,6 +17,7 @@ from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cluster.informer import Informer
 from kubestow.cluster.resources import PODS, ApiResource
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
@@ -50,6 +51,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "resourceclaims": ("resource.k8s.io/v1", "ResourceClaim"),
     "pdbs": ("policy/v1", "PodDisruptionBudget"),
     "services": ("v1", "Service"),
+    "podgroups": ("scheduling.k8s.io/v1alpha2", "PodGroup"),
     "pods": ("v1", "Pod"),
 }
 
@@ -79,6 +81,7 @@ class RunWorld:
             objects=ClusterObjects(),
             events=lambda profile_name: self.observed,
             clock=self.clock,
+            gates=FeatureGates(dict.fromkeys(scenario.get("gates", ()), True)),
             registry={**REGISTRY, FailReserve.name: FailReserve},
             listeners=[self._decided],
             hooks=Hooks(self.api, client, self.observed, self._run_during, self.failing_reserves),
@@ -197,10 +200,13 @@ class RunWorld:
         The snapshot shares pod lists with the cache, since nothing changes during our cycles. Here
         something does, and PostFilter must still see the lists of before.
         """
+        steps = self.during.pop(pod, None)
+        if steps is None:
+            return
         snapshot = self.scheduler.snapshot
         self._live_infos = snapshot.node_infos
         snapshot.node_infos = [info.clone() for info in snapshot.node_infos]
-        for step in self.during.pop(pod, ()):
+        for step in steps:
             with suppress(StepError):  # Such steps change nothing.
                 self.do(step)
 

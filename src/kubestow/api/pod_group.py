@@ -1,0 +1,84 @@
+"""Pod groups as upstream's API has them: PodGroup and Workload (spec 11 §2).
+
+The scheduler reads PodGroups only; Workloads are templates for controllers. What a group asks of
+the scheduler is turned into a `Group` (`api.group`), which the rest of the program uses.
+"""
+
+from kubestow.api.meta import ApiObject, Condition, Int32, Object
+from kubestow.api.pod import PodResourceClaim
+
+
+class WorkloadTemplateReference(Object, frozen=True, kw_only=True):
+    workload_name: str = ""
+    pod_group_template_name: str = ""
+
+
+class PodGroupTemplateReference(Object, frozen=True, kw_only=True):
+    workload: WorkloadTemplateReference | None = None
+
+
+class BasicPolicy(Object, frozen=True, kw_only=True):
+    """Members are placed one by one."""
+
+
+class GangPolicy(Object, frozen=True, kw_only=True):
+    min_count: Int32 = 0
+
+
+class SchedulingPolicy(Object, frozen=True, kw_only=True):
+    """One of the two is set."""
+
+    basic: BasicPolicy | None = None
+    gang: GangPolicy | None = None
+
+
+class TopologyConstraint(Object, frozen=True, kw_only=True):
+    key: str = ""
+
+
+class SchedulingConstraints(Object, frozen=True, kw_only=True):
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+class PodGroupSpec(Object, frozen=True, kw_only=True):
+    pod_group_template_ref: PodGroupTemplateReference | None = None
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    # None and an empty value differ: the latter, too, excludes preemption by members (§9.1).
+    scheduling_constraints: SchedulingConstraints | None = None
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    disruption_mode: str | None = None
+    priority_class_name: str = ""
+    priority: Int32 | None = None
+
+
+class PodGroupResourceClaimStatus(Object, frozen=True, kw_only=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodGroupStatus(Object, frozen=True, kw_only=True):
+    conditions: tuple[Condition, ...] = ()
+    resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
+
+
+class PodGroup(ApiObject, frozen=True, kw_only=True):
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class PodGroupTemplate(Object, frozen=True, kw_only=True):
+    name: str = ""
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints | None = None
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    disruption_mode: str | None = None
+    priority_class_name: str = ""
+    priority: Int32 | None = None
+
+
+class WorkloadSpec(Object, frozen=True, kw_only=True):
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+
+
+class Workload(ApiObject, frozen=True, kw_only=True):
+    spec: WorkloadSpec = WorkloadSpec()

@@ -1,0 +1,228 @@
+"""Groups of pods as the scheduler knows them: their rules, which members are placed (spec 11 §4).
+
+The state of a group is built from pods alone: it exists while a pod names the group, with or
+without an object that has the rules. Members are kept in the order in which they were first seen.
+
+      add ──► unscheduled ── assume ──► assumed ── add (bound) ──► assigned
+                   ▲                      │                            │
+                   └────── forget ────────┘          remove ◄──────────┘
+
+Not here: which pods of a group are tried together (`engine.groups`).
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from kubestow.api.group import Group, GroupKey, group_key_of, group_of
+from kubestow.api.pod import Pod
+from kubestow.api.pod_group import PodGroup
+from kubestow.cache.objects import ObjectStore
+from kubestow.errors import CacheError
+
+log = logging.getLogger(__name__)
+
+
+class GroupMembers:
+    """The members of one group.
+
+    `pods` has all of them by UID; each is unscheduled, assumed (with the copy that names the node)
+    or assigned. `tried` are the unscheduled ones that the current cycle has taken from the queue.
+    """
+
+    __slots__ = ("assigned", "assumed", "pods", "tried", "unscheduled")
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Pod] = {}
+        # Dictionaries without values are sets that keep the order.
+        self.unscheduled: dict[str, None] = {}
+        self.assumed: dict[str, Pod] = {}
+        self.assigned: dict[str, None] = {}
+        self.tried: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+    @property
+    def scheduled_count(self) -> int:
+        return len(self.assumed) + len(self.assigned)
+
+    def unscheduled_pods(self) -> list[Pod]:
+        return [self.pods[uid] for uid in self.unscheduled]
+
+    def idle_pods(self) -> list[Pod]:
+        """Unscheduled members that the current cycle does not try."""
+        if len(self.tried) == len(self.unscheduled):
+            return []
+        return [self.pods[uid] for uid in self.unscheduled if uid not in self.tried]
+
+    def scheduled_pods(self) -> list[Pod]:
+        """Assigned members, then the copies of the assumed ones."""
+        return [*(self.pods[uid] for uid in self.assigned), *self.assumed.values()]
+
+    def add(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        self.pods[uid] = pod
+        (self.assigned if pod.spec.node_name else self.unscheduled)[uid] = None
+
+    def update(self, old: Pod, new: Pod) -> None:
+        uid = new.metadata.uid
+        self.pods[uid] = new
+        if not old.spec.node_name and new.spec.node_name:
+            self.assigned[uid] = None
+            self._leave_unscheduled(uid)
+            self.assumed.pop(uid, None)
+
+    def remove(self, uid: str) -> None:
+        self.pods.pop(uid, None)
+        self.assumed.pop(uid, None)
+        self.assigned.pop(uid, None)
+        self._leave_unscheduled(uid)
+
+    def assume(self, pod: Pod) -> None:
+        """Count a member as placed; no effect for a pod that was removed meanwhile."""
+        uid = pod.metadata.uid
+        known = self.pods.get(uid)
+        if known is None:
+            return
+        if known.spec.node_name:
+            self.assigned[uid] = None
+        else:
+            self.assumed[uid] = pod
+        self._leave_unscheduled(uid)
+
+    def forget(self, uid: str) -> None:
+        known = self.pods.get(uid)
+        if known is None:
+            return
+        self.assumed.pop(uid, None)
+        (self.assigned if known.spec.node_name else self.unscheduled)[uid] = None
+
+    def copy(self) -> "GroupMembers":
+        copy = GroupMembers()
+        copy.pods = self.pods.copy()
+        copy.unscheduled = self.unscheduled.copy()
+        copy.assumed = self.assumed.copy()
+        copy.assigned = self.assigned.copy()
+        copy.tried = self.tried.copy()
+        return copy
+
+    def _leave_unscheduled(self, uid: str) -> None:
+        self.unscheduled.pop(uid, None)
+        self.tried.discard(uid)
+
+
+class Groups:
+    """The groups of a cluster; their rules are those of the objects that the informer delivers."""
+
+    def __init__(self, pod_groups: ObjectStore[PodGroup]) -> None:
+        self._pod_groups = pod_groups
+        self._members: dict[GroupKey, GroupMembers] = {}
+        self._rules: dict[GroupKey, Group] = {}
+        pod_groups.subscribe(self._forget_rules)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    # --- reading ---
+
+    @staticmethod
+    def key_of(pod: Pod) -> GroupKey | None:
+        """The group that the pod is a member of."""
+        return group_key_of(pod)
+
+    def rules(self, key: GroupKey) -> Group | None:
+        """The rules of a group; None as long as no object has them."""
+        rules = self._rules.get(key)
+        if rules is None:
+            pod_group = self.object_of(key)
+            if pod_group is None:
+                return None
+            rules = self._rules[key] = group_of(pod_group)
+        return rules
+
+    def required_rules(self, key: GroupKey) -> Group:
+        """The same; CacheError with the text of a lister if there are none."""
+        rules = self.rules(key)
+        if rules is None:
+            raise CacheError(f'podgroup.scheduling.k8s.io "{key.name}" not found')
+        return rules
+
+    def object_of(self, key: GroupKey) -> PodGroup | None:
+        """The API object of a group, for its status and for events."""
+        return self._pod_groups.get(key.namespace, key.name)
+
+    def members(self, key: GroupKey) -> GroupMembers:
+        members = self._members.get(key)
+        if members is None:
+            raise CacheError(f"pod group state not found for pod group {key}")
+        return members
+
+    def find(self, key: GroupKey) -> GroupMembers | None:
+        return self._members.get(key)
+
+    def all_members(self) -> Mapping[GroupKey, GroupMembers]:
+        return self._members
+
+    # --- changes ---
+
+    def add(self, pod: Pod) -> None:
+        key = self.key_of(pod)
+        if key is not None:
+            self._members.setdefault(key, GroupMembers()).add(pod)
+
+    def update(self, old: Pod, new: Pod) -> None:
+        key = self.key_of(new)
+        if key is None:
+            return
+        members = self._members.get(key)
+        if members is None:
+            log.error("group %s of updated pod %s is not known", key, new.metadata.name)
+            return
+        members.update(old, new)
+
+    def remove(self, pod: Pod) -> None:
+        key = self.key_of(pod)
+        members = None if key is None else self._members.get(key)
+        if key is None or members is None:
+            return
+        members.remove(pod.metadata.uid)
+        if not members.pods:
+            del self._members[key]
+
+    def assume(self, pod: Pod) -> None:
+        key = self.key_of(pod)
+        if key is None:
+            return
+        members = self._members.get(key)
+        if members is None:
+            # Spec 11 §4.3, S6: the copy has a node, so the member counts as assigned.
+            members = self._members[key] = GroupMembers()
+            members.pods[pod.metadata.uid] = pod
+        members.assume(pod)
+
+    def forget(self, pod: Pod) -> None:
+        key = self.key_of(pod)
+        if key is None:
+            return
+        members = self._members.get(key)
+        if members is None:
+            log.error("group %s of forgotten pod %s is not known", key, pod.metadata.name)
+            return
+        members.forget(pod.metadata.uid)
+
+    def _forget_rules(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        if old is not None:
+            self._rules.pop(GroupKey(old.metadata.namespace, old.metadata.name), None)
+
+    def start_trying(self, key: GroupKey, uids: Iterable[str]) -> None:
+        """The current cycle tries these members."""
+        members = self._members.get(key)
+        if members is not None:
+            members.tried = {uid for uid in uids if uid in members.unscheduled}
+
+    def stop_trying(self, pod: Pod) -> None:
+        """The member went back to the queue."""
+        key = self.key_of(pod)
+        members = None if key is None else self._members.get(key)
+        if members is not None:
+            members.tried.discard(pod.metadata.uid)

@@ -1,0 +1,153 @@
+"""The cycle of a group: from a member that was popped to the group's condition (spec 11 §7)."""
+
+from collections.abc import Sequence
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.cache import Cache
+from kubestow.cache.groups import Groups
+from kubestow.cache.snapshot import Snapshot
+from kubestow.cache.trial import SnapshotTrial
+from kubestow.engine.groups.collect import Collector, GroupAttempt
+from kubestow.engine.groups.condition import ConditionWriter
+from kubestow.engine.groups.outcome import GroupOutcome
+from kubestow.engine.groups.placements import PlacementTrials
+from kubestow.engine.groups.submit import Submitter
+from kubestow.engine.groups.trial import GroupTrials
+from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.errors import CacheError, PluginError
+from kubestow.framework.faults import fault_status
+from kubestow.framework.group_cycle import GroupCycle
+from kubestow.framework.plugin import GroupTrial
+from kubestow.framework.profile import plugin_name
+from kubestow.framework.status import Code, Status
+from kubestow.queue import QueuedPod
+
+GROUP_POST_FILTER = "PodGroupPostFilter"
+
+
+class GroupScheduler:
+    """`collect`, `decide`, `conclude` are the three parts of a cycle; only the second may wait.
+
+    `placements` None: the gate TopologyAwareWorkloadScheduling is off.
+    """
+
+    def __init__(
+        self,
+        groups: Groups,
+        cache: Cache,
+        snapshot: Snapshot,
+        collector: Collector,
+        trials: GroupTrials,
+        placements: PlacementTrials | None,
+        submitter: Submitter,
+        conditions: ConditionWriter,
+        metrics: SchedulerMetrics,
+        *,
+        preempts_for_groups: bool,
+    ) -> None:
+        self._groups = groups
+        self._cache = cache
+        self._snapshot = snapshot
+        self.collector = collector
+        self.trials = trials
+        self.placements = placements
+        self._submitter = submitter
+        self.conditions = conditions
+        self._metrics = metrics
+        self._preempts_for_groups = preempts_for_groups
+
+    def is_member(self, queued_pod: QueuedPod) -> bool:
+        return self._groups.key_of(queued_pod.pod) is not None
+
+    def collect(self, popped: QueuedPod) -> GroupAttempt | None:
+        return self.collector.collect(popped)
+
+    def decide(self, attempt: GroupAttempt) -> GroupOutcome:
+        """Where the members of the group go; the snapshot is as before afterwards."""
+        started_s = self._metrics.now_s()
+        try:
+            self._snapshot.refresh(self._cache)
+        except CacheError as error:
+            return GroupOutcome((), Status.from_error(error))
+        cycle = self.new_cycle(attempt)
+        outcome = self.run_algorithm(attempt, cycle)
+        self._metrics.group_decided(started_s)
+        status = outcome.status
+        if self._preempts_for_groups and status is not None and status.code == Code.UNSCHEDULABLE:
+            outcome = self._preempt(attempt, cycle, outcome, status)
+        return outcome
+
+    def conclude(self, attempt: GroupAttempt, outcome: GroupOutcome, started_s: float) -> None:
+        """Place the members or send them back, and write the condition of the group."""
+        self._submitter.submit(attempt, outcome)
+        self._metrics.group_ended(result_of(outcome), attempt.profile.name, started_s)
+        self.conditions.write(attempt.key, outcome)
+
+    def run_algorithm(self, attempt: GroupAttempt, cycle: GroupCycle) -> GroupOutcome:
+        if self.placements is not None:
+            return self.placements.run(attempt, cycle)
+        return self.trials.run(attempt, cycle)
+
+    def new_cycle(self, attempt: GroupAttempt) -> GroupCycle:
+        """What the attempts of the members share; the snapshot has been refreshed."""
+        members = self._groups.find(attempt.key)
+        if members is None:
+            return GroupCycle(attempt.key)
+        return GroupCycle(attempt.key, members.copy(), members.idle_pods())
+
+    # --- preemption for the whole group ---
+
+    def _preempt(
+        self, attempt: GroupAttempt, cycle: GroupCycle, outcome: GroupOutcome, status: Status
+    ) -> GroupOutcome:
+        answer = self._ask_to_preempt(attempt, cycle)
+        if answer.is_success:
+            return outcome._replace(is_waiting=True)
+        if answer.code == Code.ERROR:
+            return outcome._replace(status=answer)
+        return outcome._replace(status=status.with_reasons(answer.message))
+
+    def _ask_to_preempt(self, attempt: GroupAttempt, cycle: GroupCycle) -> Status:
+        plugin = attempt.profile.group_post_filter
+        if plugin is None:
+            return Status.unschedulable(
+                "default preemption plugin is not registered, workload aware preemption is disabled"
+            )
+        try:
+            group = self._groups.required_rules(attempt.key)
+        except CacheError as error:
+            return Status.from_error(PluginError(f"failed to get pod group object: {error}"))
+        if group.topology_key is not None:
+            return Status.unschedulable(
+                "workload aware preemption is not supported for pod groups with scheduling "
+                "constraints"
+            )
+        trial = SnapshotTrial(self._snapshot)
+        cycle.runs_post_filter = False
+        try:
+            return plugin.group_post_filter(
+                GroupTrial(
+                    group,
+                    _pods_of(attempt),
+                    trial,
+                    lambda: self.run_algorithm(attempt, cycle).status,
+                )
+            )
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            return fault_status(error, plugin_name(plugin), GROUP_POST_FILTER)
+        finally:
+            cycle.runs_post_filter = True
+            trial.undo()
+
+
+def result_of(outcome: GroupOutcome) -> str:
+    """The label of the metric."""
+    if outcome.status is None:
+        return "scheduled"
+    if not outcome.status.is_rejected:
+        return "error"
+    return "waiting_on_preemption" if outcome.is_waiting else "unschedulable"
+
+
+def _pods_of(attempt: GroupAttempt) -> Sequence[PodInfo]:
+    return [queued_pod.pod_info for queued_pod in attempt.queued_pods]

@@ -1,0 +1,112 @@
+"""Tries a group on each of its placements and chooses among those that fit (spec 11 §8.3, §8.4)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubestow.cache.snapshot import Snapshot
+from kubestow.engine.groups.collect import GroupAttempt
+from kubestow.engine.groups.outcome import GroupOutcome
+from kubestow.engine.groups.trial import GroupTrials
+from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.errors import PluginError
+from kubestow.framework.group_cycle import Assignments, GroupCycle, GroupPlacement
+from kubestow.framework.placements import PlacementTotals, generate_placements, score_placements
+from kubestow.framework.status import Code, Status
+
+
+class PlacementTrials:
+    def __init__(self, snapshot: Snapshot, trials: GroupTrials, metrics: SchedulerMetrics) -> None:
+        self._snapshot = snapshot
+        self._trials = trials
+        self._metrics = metrics
+
+    @property
+    def node_names(self) -> Sequence[str]:
+        return self._snapshot.names
+
+    def run(self, attempt: GroupAttempt, cycle: GroupCycle) -> GroupOutcome:
+        """The result on the best placement; if none fits, that on the first one tried."""
+        placements = self.generate(attempt, cycle)
+        if isinstance(placements, Status):
+            return GroupOutcome((), placements)
+        outcomes: list[GroupOutcome] = []
+        for placement in placements:
+            outcome = self.try_placement(attempt, cycle, placement)
+            if outcome.status is not None and outcome.status.code == Code.ERROR:
+                return outcome
+            outcomes.append(outcome)
+        return self.choose(attempt, cycle, placements, outcomes)
+
+    def generate(
+        self, attempt: GroupAttempt, cycle: GroupCycle
+    ) -> Sequence[GroupPlacement] | Status:
+        """The placements to try, or why there is none."""
+        parent = GroupPlacement("", np.arange(len(self._snapshot)))
+        meter = self._metrics.start_group_point(attempt.profile.name)
+        placements = generate_placements(attempt.profile, cycle, parent, meter.plugin_ended)
+        meter.generated(placements if isinstance(placements, Status) else None)
+        return placements
+
+    def choose(
+        self,
+        attempt: GroupAttempt,
+        cycle: GroupCycle,
+        placements: Sequence[GroupPlacement],
+        outcomes: Sequence[GroupOutcome],
+    ) -> GroupOutcome:
+        possible = [
+            (placement, outcome)
+            for placement, outcome in zip(placements, outcomes, strict=True)
+            if outcome.status is None or outcome.is_waiting
+        ]
+        if not possible:
+            return _on_none(outcomes)
+        if len(possible) == 1:
+            return possible[0][1]
+        candidates = [_assignments(*pair) for pair in possible]
+        try:
+            totals = self.score(attempt, cycle, candidates)
+        except PluginError as error:
+            return GroupOutcome((), Status.from_error(error))
+        # Upstream breaks ties at random; here the first wins, so that runs can be repeated.
+        return possible[totals.total.index(max(totals.total))][1]
+
+    def score(
+        self, attempt: GroupAttempt, cycle: GroupCycle, candidates: Sequence[Assignments]
+    ) -> PlacementTotals:
+        """The totals of the placements on which the group fits."""
+        meter = self._metrics.start_group_point(attempt.profile.name)
+        try:
+            totals = score_placements(attempt.profile, cycle, candidates, meter.plugin_ended)
+        except PluginError as error:
+            meter.scored(Status.from_error(error))
+            raise
+        meter.scored(None)
+        return totals
+
+    def try_placement(
+        self, attempt: GroupAttempt, cycle: GroupCycle, placement: GroupPlacement
+    ) -> GroupOutcome:
+        # Spec 11 §8.2: as many nodes as there are is no restriction.
+        is_all = len(placement.rows) == len(self._snapshot)
+        cycle.placement = None if is_all else placement
+        try:
+            return self._trials.run(attempt, cycle)
+        finally:
+            cycle.placement = None
+
+
+def _on_none(outcomes: Sequence[GroupOutcome]) -> GroupOutcome:
+    first = outcomes[0]
+    assert first.status is not None, first
+    text = (
+        f"0/{len(outcomes)} placements are available, "
+        f"first placement status: {first.status.as_error()}"
+    )
+    return GroupOutcome(first.members, Status.unschedulable(text))
+
+
+def _assignments(placement: GroupPlacement, outcome: GroupOutcome) -> Assignments:
+    pods = [member.queued_pod.pod_info for member in outcome.members if member.node_name]
+    return Assignments(placement, pods)

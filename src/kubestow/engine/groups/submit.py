@@ -1,0 +1,88 @@
+"""What happens to each member after the trial of its group (spec 11 §7.5)."""
+
+from kubestow.api.pod import Pod
+from kubestow.cache.groups import Groups
+from kubestow.engine.decision import CLEAR_NOMINATION, Nomination
+from kubestow.engine.failure import FailureHandler
+from kubestow.engine.groups.collect import GroupAttempt
+from kubestow.engine.groups.outcome import GROUP_UNSCHEDULABLE, GroupOutcome, MemberOutcome
+from kubestow.engine.placing import Placer
+from kubestow.errors import PluginError
+from kubestow.framework.metrics import NO_METER, CycleMeter
+from kubestow.framework.profile import Profile
+from kubestow.framework.status import Code, Status
+from kubestow.queue import QueuedPod
+
+
+class Submitter:
+    def __init__(self, groups: Groups, placer: Placer, failures: FailureHandler) -> None:
+        self._groups = groups
+        self._placer = placer
+        self._failures = failures
+
+    def submit(self, attempt: GroupAttempt, outcome: GroupOutcome) -> None:
+        """Place the members or send them back, in their order."""
+        tried = len(outcome.members)
+        for member in outcome.members:
+            self._submit(attempt.profile, outcome, member)
+        for queued_pod in attempt.queued_pods[tried:]:
+            self._submit_untried(outcome, queued_pod)
+
+    def _submit(self, profile: Profile, outcome: GroupOutcome, member: MemberOutcome) -> None:
+        queued_pod, meter = member.queued_pod, member.decision.state.meter
+        meter.skip_pause()
+        group, own = outcome.status, member.status
+        if group is not None and group.code == Code.ERROR:
+            is_own = own is not None and own.code == Code.ERROR
+            self._send_back(queued_pod, own if is_own and own else group, CLEAR_NOMINATION, meter)
+        elif own is None:
+            self._submit_fitting(profile, outcome, member)
+        elif member.needs_preemption and not outcome.is_waiting:
+            self._send_back(queued_pod, _held_up(member), CLEAR_NOMINATION, meter)
+        else:
+            self._send_back(queued_pod, own, member.nomination, meter)
+
+    def _submit_fitting(
+        self, profile: Profile, outcome: GroupOutcome, member: MemberOutcome
+    ) -> None:
+        queued_pod, state = member.queued_pod, member.decision.state
+        group = outcome.status
+        if group is None:
+            state.group_cycle = None
+            self._groups.stop_trying(queued_pod.pod)
+            self._placer.place(profile, queued_pod, member.decision)
+        elif not group.is_rejected:
+            text = (
+                "received unexpected pod group scheduling algorithm status code: "
+                f"{group.code.label}"
+            )
+            status = Status.from_error(PluginError(text))
+            self._send_back(queued_pod, status, CLEAR_NOMINATION, state.meter)
+        elif outcome.is_waiting:
+            self._send_back(queued_pod, group, Nomination(member.node_name), state.meter)
+        else:
+            self._send_back(queued_pod, _held_up(member), CLEAR_NOMINATION, state.meter)
+
+    def _submit_untried(self, outcome: GroupOutcome, queued_pod: QueuedPod) -> None:
+        """A member that the trial did not get to has the status of the group."""
+        status = outcome.status
+        assert status is not None, queued_pod
+        nomination = CLEAR_NOMINATION if status.code == Code.ERROR else None
+        self._send_back(queued_pod, status, nomination, NO_METER)
+
+    def _send_back(
+        self,
+        queued_pod: QueuedPod,
+        status: Status,
+        nomination: Nomination | None,
+        meter: CycleMeter,
+    ) -> None:
+        pod: Pod = queued_pod.pod
+        self._groups.stop_trying(pod)
+        self._failures.handle(queued_pod, status, nomination, meter)
+
+
+def _held_up(member: MemberOutcome) -> Status:
+    """The status of a member that could be placed, but not enough of the others."""
+    permit = member.permit
+    return GROUP_UNSCHEDULABLE.with_reasons("" if permit is None else permit.message)

@@ -1,0 +1,229 @@
+"""Places the members of a group on the snapshot, one after the other, and undoes it (spec 11 §7.2).
+
+Each member is decided on as a pod of its own, on the snapshot as the members before it left it.
+What is undone: places on nodes, group counts, Reserve, nominations. What is not, as upstream
+(§7.4): evictions, members activated or released by Permit, where the next search begins.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.cache.snapshot import Snapshot
+from kubestow.cache.trial import SnapshotTrial
+from kubestow.engine.decide import Decider
+from kubestow.engine.decision import CLEAR_NOMINATION, Decision
+from kubestow.engine.groups.collect import GroupAttempt
+from kubestow.engine.groups.outcome import (
+    GROUP_UNSCHEDULABLE,
+    WAITING_FOR_PREEMPTION,
+    GroupOutcome,
+    MemberOutcome,
+)
+from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.engine.placing import as_misfit, unreserve
+from kubestow.errors import CacheError, PluginError
+from kubestow.framework.faults import attempt_fault
+from kubestow.framework.group_cycle import GroupCycle
+from kubestow.framework.handle import Nominator
+from kubestow.framework.metrics import PERMIT, RESERVE
+from kubestow.framework.plugin import RepeatedPostFilterPlugin
+from kubestow.framework.profile import Profile
+from kubestow.framework.runner import run_permit, run_reserve
+from kubestow.framework.status import Code, Status
+from kubestow.framework.waiting import PERMIT_WAIT_S_MAX
+from kubestow.queue import QueuedPod
+
+log = logging.getLogger(__name__)
+
+SCHEDULING_CYCLE = "scheduling cycle"
+
+
+class GroupTrials:
+    """Tries groups on one snapshot. A group that was tried twice gets the same result, except for
+    where the search for nodes begins."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        decider: Decider,
+        nominator: Nominator,
+        metrics: SchedulerMetrics,
+        listeners: Sequence[DecisionListener] = (),
+    ) -> None:
+        self._snapshot = snapshot
+        self._decider = decider
+        self._nominator = nominator
+        self._metrics = metrics
+        self._listeners = listeners
+
+    def run(self, attempt: GroupAttempt, cycle: GroupCycle) -> GroupOutcome:
+        """Try all members on the nodes that the cycle allows."""
+        trial = SnapshotTrial(self._snapshot)
+        kept: list[MemberOutcome] = []
+        self._decider.group_cycle = cycle
+        try:
+            return self._try_all(attempt, cycle, trial, kept)
+        finally:
+            self._decider.group_cycle = None
+            for member in reversed(kept):
+                assert member.assumed is not None, member
+                self._give_back(attempt.profile, cycle, member.decision, member.assumed)
+            trial.undo()
+
+    def _try_all(
+        self,
+        attempt: GroupAttempt,
+        cycle: GroupCycle,
+        trial: SnapshotTrial,
+        kept: list[MemberOutcome],
+    ) -> GroupOutcome:
+        members: list[MemberOutcome] = []
+        status: Status | None = GROUP_UNSCHEDULABLE
+        is_waiting = needs_preemption = False
+        # The last member, if it did not fit and so changed nothing.
+        misfit: MemberOutcome | None = None
+        for queued_pod in attempt.queued_pods:
+            member = self.repeat(attempt.profile, queued_pod, misfit, cycle)
+            if member is None:
+                member = self.try_member(attempt.profile, queued_pod, cycle, trial)
+            members.append(member)
+            if member.assumed is None:
+                assert member.status is not None, member
+                if member.status.is_rejected:
+                    misfit = member
+                    continue
+                return GroupOutcome(members, _failed_by(member.status))
+            misfit = None
+            kept.append(member)
+            needs_preemption |= member.needs_preemption
+            if member.permit is None:
+                # A later member that needs an eviction makes a group wait that could be placed.
+                is_waiting = needs_preemption
+                status = WAITING_FOR_PREEMPTION if is_waiting else None
+        return GroupOutcome(members, status, is_waiting)
+
+    def repeat(
+        self,
+        profile: Profile,
+        queued_pod: QueuedPod,
+        misfit: MemberOutcome | None,
+        cycle: GroupCycle,
+    ) -> MemberOutcome | None:
+        """The result of the member before, for an equal one; None if it has to be found anew."""
+        if misfit is None or not misfit.decision.is_by_shape:
+            return None
+        pod, other = queued_pod.pod_info, misfit.queued_pod.pod_info
+        is_equal = (
+            pod.shape is other.shape
+            and pod.priority == other.priority
+            and not pod.pod.status.nominated_node_name
+            and not other.pod.status.nominated_node_name
+            and misfit.status is misfit.decision.status
+        )
+        if not is_equal:
+            return None
+        if cycle.runs_post_filter and not all(
+            isinstance(plugin, RepeatedPostFilterPlugin) and plugin.post_filter_repeated(pod)
+            for plugin in profile.post_filter
+        ):
+            return None
+        decision = misfit.decision.repeated_for(pod)
+        decision.state.meter.algorithm_ended()
+        self._metrics.decided(decision)
+        self._notify(decision, queued_pod, cycle)
+        return misfit._replace(queued_pod=queued_pod, decision=decision)
+
+    def _notify(self, decision: Decision, queued_pod: QueuedPod, cycle: GroupCycle) -> None:
+        if cycle.runs_post_filter:
+            for listener in self._listeners:
+                listener(decision, queued_pod)
+
+    def try_member(
+        self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle, trial: SnapshotTrial
+    ) -> MemberOutcome:
+        decision = self._decide(profile, queued_pod, cycle)
+        node_name = decision.node_name
+        if decision.status is not None:
+            nomination = decision.nomination
+            if nomination is None or not nomination.node_name:
+                return MemberOutcome(queued_pod, decision, decision.status, nomination)
+            node_name = nomination.node_name
+        pod = queued_pod.pod_info.assigned_to(node_name)
+        failed, permit = self._assume(profile, decision, pod, cycle, trial)
+        if failed is not None:
+            return MemberOutcome(queued_pod, decision, failed, CLEAR_NOMINATION, permit=permit)
+        return MemberOutcome(
+            queued_pod,
+            decision,
+            decision.status,
+            decision.nomination,
+            node_name,
+            pod,
+            permit,
+            needs_preemption=decision.status is not None,
+        )
+
+    def _decide(self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle) -> Decision:
+        meter = self._metrics.start_attempt(profile.name, keeps_timings=bool(self._listeners))
+        try:
+            decision = self._decider.decide(
+                profile, queued_pod.pod_info, meter, may_be_set_aside=False
+            )
+        except BaseException as error:
+            # As for pods of their own: the same pod would end the process again after a restart.
+            decision = Decision(queued_pod.pod_info, profile.name, self._snapshot.names)
+            decision.fail(attempt_fault(error, SCHEDULING_CYCLE), CLEAR_NOMINATION)
+        meter.algorithm_ended()
+        self._metrics.decided(decision)
+        self._notify(decision, queued_pod, cycle)
+        return decision
+
+    def _assume(
+        self,
+        profile: Profile,
+        decision: Decision,
+        pod: PodInfo,
+        cycle: GroupCycle,
+        trial: SnapshotTrial,
+    ) -> tuple[Status | None, Status | None]:
+        """Put the member on its node; what failed, and the answer of Permit."""
+        state, node_name = decision.state, pod.pod.spec.node_name
+        try:
+            trial.add(pod)
+        except CacheError as error:
+            return Status.from_error(error), None
+        if cycle.members is not None:
+            cycle.members.assume(pod.pod)
+        self._nominator.delete(pod.pod)
+        state.timer.resume()
+        failed = run_reserve(profile, state, pod, node_name)
+        state.meter.point_ended(RESERVE, failed)
+        permit = None
+        if failed is None:
+            permit = run_permit(profile, state, pod, node_name, PERMIT_WAIT_S_MAX).status
+            state.meter.point_ended(PERMIT, permit)
+            if permit is None or permit.code == Code.WAIT:
+                return None, permit
+            failed = permit
+        self._give_back(profile, cycle, decision, pod)
+        trial.remove(pod)
+        return as_misfit(node_name, failed), permit
+
+    def _give_back(
+        self, profile: Profile, cycle: GroupCycle, decision: Decision, pod: PodInfo
+    ) -> None:
+        """Undo what was reserved and counted; the snapshot is left to the trial."""
+        unreserve(profile, decision.state, pod, pod.pod.spec.node_name)
+        if cycle.members is not None:
+            cycle.members.forget(pod.uid)
+        nominated = pod.pod.status.nominated_node_name
+        if nominated:
+            self._nominator.add(pod.pod, override=nominated)
+
+
+def _failed_by(status: Status) -> Status:
+    error = status.as_error()
+    text = f"failed to schedule other pod from a pod group: {error}"
+    return Status.from_error(PluginError(text))

@@ -1,0 +1,58 @@
+"""What the attempts of one group share during its cycle (spec 11 §7).
+
+    GroupCycle ── members      the group as of the snapshot; assumed members of the trial included
+              ├── placement    the nodes that may be used now
+              └── shared       data of plugins, for all members
+
+An attempt of a member refers to it by `CycleState.group_cycle`; outside of such a cycle, and when a
+member is really placed, that is None.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from kubestow.api.group import GroupKey
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntpArray
+from kubestow.cache.groups import GroupMembers
+from kubestow.errors import CacheError
+
+
+class GroupPlacement(NamedTuple):
+    """A set of nodes on which a group may be placed: intp[node], rows in visiting order."""
+
+    name: str
+    rows: IntpArray
+
+
+class Assignments(NamedTuple):
+    """A placement, and the members that would run there."""
+
+    placement: GroupPlacement
+    pods: Sequence[PodInfo]
+
+
+class GroupCycle:
+    """`members` is None if the group is not known; `idle` are unscheduled members not tried now.
+
+    `placement` None means all nodes. `runs_post_filter` is off in simulations of a preemption.
+    """
+
+    __slots__ = ("idle", "key", "members", "placement", "runs_post_filter", "shared")
+
+    def __init__(
+        self, key: GroupKey, members: GroupMembers | None = None, idle: Sequence[Pod] = ()
+    ) -> None:
+        self.key = key
+        self.members = members
+        self.idle = idle
+        self.placement: GroupPlacement | None = None
+        self.runs_post_filter = True
+        # Any: each plugin keeps its own kind of value under its name.
+        self.shared: dict[str, Any] = {}
+
+    def known_members(self) -> GroupMembers:
+        if self.members is None:
+            raise CacheError(f"pod group state not found for pod group {self.key}")
+        return self.members
