@@ -49,7 +49,7 @@ from kubestow.clock import SystemClock
 from kubestow.service.commands.bench import SIMULATED
 from kubestow.simulator.bench import WORKLOADS, Comparison, Variant
 from kubestow.simulator.bench.measure import Bench
-from kubestow.simulator.bench.measurement import Timing
+from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.throughput import Throughput
 from kubestow.simulator.bench.workloads import Cluster
 
@@ -58,7 +58,7 @@ BASIC: Final = "SchedulingBasic"
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-LineType = TypeVar("LineType", bound=Timing)
+LineType = TypeVar("LineType", bound=PodTimes)
 
 
 class Plan(NamedTuple):

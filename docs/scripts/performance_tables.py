@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kubestow.simulator.bench import Comparison, Variant
-from kubestow.simulator.bench.measurement import Timing
+from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.throughput import Throughput
 from kubestow.simulator.bench.upstream import CALIBRATION_S
 
@@ -65,7 +65,7 @@ def machine_line(machine: Machine, runs: Sequence[Comparison]) -> str:
     )
 
 
-def _runs_text(runs: Iterable[Timing]) -> str:
+def _runs_text(runs: Iterable[PodTimes]) -> str:
     count = min(run.runs for run in runs)
     return "one run of everything" if count == 1 else f"medians of {count} runs"
 
@@ -136,7 +136,7 @@ def simulation_table(runs: Iterable[Throughput]) -> str:
     return _table(header, rows, left=2)
 
 
-def _us_text(run: Timing) -> str:
+def _us_text(run: PodTimes) -> str:
     """The median, and the extremes if there were several runs."""
     if run.runs == 1:
         return f"{run.us_per_pod:,.0f}"

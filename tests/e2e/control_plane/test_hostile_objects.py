@@ -15,7 +15,11 @@ CREATED_MAX = 3
 DEEP = ("managed fields nested", "opaque parameters nested")
 
 
-@pytest.mark.parametrize("case", [case for case in ALL_CASES if case.name not in DEEP], ids=str)
+def name_of(case: Case) -> str:
+    return case.name
+
+
+@pytest.mark.parametrize("case", [case for case in ALL_CASES if case.name not in DEEP], ids=name_of)
 def test_the_objects_are_accepted(run: Any, case: Case) -> None:
     async def main(bench: Any) -> None:
         resources, created = default_resources(), Counter[str]()

@@ -111,7 +111,7 @@ class Bench:
         """One scheduling cycle: the timed part."""
         meter = self._metrics.start_attempt(self.profile.name, keeps_timings=False)
         self.snapshot.refresh(self.cache)
-        decision = self.decider.decide(self.profile, pod, meter)
+        decision = self.decider.decide(self.profile, pod, meter, may_be_set_aside=False)
         meter.algorithm_ended()
         self._metrics.decided(decision)
         if decision.is_scheduled:
