@@ -34,7 +34,6 @@ ALLOWED: dict[tuple[str, str], set[str]] = {
     },
     ("resource.k8s.io", "resourceclaims/status"): {"get", "list", "watch", "patch", "update"},
     ("resource.k8s.io", "resourceclaims/binding"): {"patch", "update"},
-    ("scheduling.k8s.io", "podgroups/status"): {"patch", "update"},
     ("authentication.k8s.io", "tokenreviews"): {"create"},
     ("authorization.k8s.io", "subjectaccessreviews"): {"create"},
 }

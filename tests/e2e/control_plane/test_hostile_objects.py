@@ -1,11 +1,13 @@
 """A real API server accepts the objects that `kubestow.testing.hostile` is about, at full size."""
 
+import asyncio
 from collections import Counter
 from typing import Any
 
 import pytest
 
 from kubestow.cluster.resources import default_resources
+from kubestow.errors import ApiError
 from kubestow.testing.hostile.cases import ALL_CASES
 from kubestow.testing.hostile.objects import Case
 
@@ -13,6 +15,19 @@ from kubestow.testing.hostile.objects import Case
 CREATED_MAX = 3
 # These are too deep for a dict; test_deep_objects has them.
 DEEP = ("managed fields nested", "opaque parameters nested")
+
+
+async def _create(bench: Any, document: dict[str, Any]) -> None:
+    """Admission sees a PriorityClass a moment after it was created."""
+    for _ in range(50):
+        try:
+            await bench.create(document)
+            return
+        except ApiError as error:
+            if "no PriorityClass" not in str(error):
+                raise
+        await asyncio.sleep(0.1)
+    raise AssertionError("the PriorityClass does not appear")
 
 
 def name_of(case: Case) -> str:
@@ -30,8 +45,7 @@ def test_the_objects_are_accepted(run: Any, case: Case) -> None:
             if created[resource_name] > CREATED_MAX:
                 continue
             resource = resources.named(resource_name)
-            await bench.create(
-                {"apiVersion": resource.api_version, "kind": resource.kind, **document}
-            )
+            document = {"apiVersion": resource.api_version, "kind": resource.kind, **document}
+            await _create(bench, document)
 
     run(main)

@@ -34,7 +34,9 @@ def test_pods_are_bound_while_everything_changes() -> None:
     # The cluster does not grow: 8 nodes with room for 20 pods each, and 50 that wait.
     sizes = {name: kept.size for name, kept in report.kept[-1].containers.items()}
     assert sizes["cache.cache.Cache._pods"] <= 160
-    assert sizes["api.pod_info._CLASSES"] < 300
+    # Pods of other tests may have classes, too.
+    before = report.kept[0].containers["api.pod_info._CLASSES"].size
+    assert sizes["api.pod_info._CLASSES"] < before + 300
     assert sizes["plugins.volume_binding.free_volumes.VolumesByClass._classes"] < 60
     for kept in report.kept:
         for name, container in kept.containers.items():
