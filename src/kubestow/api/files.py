@@ -19,11 +19,12 @@ from typing import BinaryIO, Final
 import msgspec
 import yaml
 
+from kubestow import collector
 from kubestow.api.check import OWNERS_OF_PODS, check_counts, check_object
 from kubestow.api.decode import class_of, convert, is_list, is_map, quoted
-from kubestow.api.json_text import duplicate_key, is_nested_deeper
+from kubestow.api.json_text import duplicate_key, extent_of
 from kubestow.api.meta import ApiObject, JsonObject
-from kubestow.api.yaml_text import LEVELS_MAX, TAG, value_of, yaml_nodes
+from kubestow.api.yaml_text import LEVELS_MAX, TAG, plain_values, value_of, yaml_nodes
 from kubestow.errors import DecodeError
 
 STDIN: Final = "-"
@@ -45,13 +46,14 @@ def load_documents(paths: Iterable[str | Path], *, stdin: BinaryIO | None = None
     Kinds in `decode.KINDS` are also decoded and checked. Raises DecodeError.
     """
     documents: list[Document] = []
-    for name, raw in _read_all(paths, stdin):
-        for number, value in enumerate(_parse(name, raw), start=1):
-            # A document without content is what `---` at the end of a file leaves.
-            if value is not None:
-                documents += _flatten(value, f"{name}#{number}")
-    for document in documents:
-        _check(document)
+    with collector.paused():
+        for name, raw in _read_all(paths, stdin):
+            for number, value in enumerate(_parse(name, raw), start=1):
+                # A document without content is what `---` at the end of a file leaves.
+                if value is not None:
+                    documents += _flatten(value, f"{name}#{number}")
+        for document in documents:
+            _check(document)
     return documents
 
 
@@ -131,13 +133,14 @@ def _parse(name: str, raw: bytes, repeated: list[str] | None = None) -> list[obj
 
 def _parse_json(name: str, raw: bytes, *, accepts_repeated: bool) -> object:
     value: object = msgspec.json.decode(raw)
-    duplicate = None if accepts_repeated else duplicate_key(raw, value)
+    extent = extent_of(value)
+    duplicate = None if accepts_repeated else duplicate_key(raw, extent.key_count)
     if duplicate is not None:
         raise DecodeError(
             f'cannot read "{name}": {_place(raw, duplicate.offset)}: the key '
             f"{quoted(duplicate.key)} is given twice; remove one of them"
         )
-    if is_nested_deeper(value, LEVELS_MAX):
+    if extent.levels > LEVELS_MAX:
         raise DecodeError(f'cannot read "{name}": it is nested more than {LEVELS_MAX} levels deep')
     return value
 
@@ -172,6 +175,9 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
 
 
 def _parse_yaml(raw: bytes, repeated: list[str] | None) -> list[object]:
+    plain = plain_values(raw)
+    if plain is not None:
+        return plain
     documents: list[object] = []
     for node, loader in yaml_nodes(raw):
         _check_keys(node, done=set(), repeated=repeated)

@@ -41,10 +41,9 @@ class SeriesKey(NamedTuple):
 class Series:
     """An event and how often it has happened."""
 
-    __slots__ = ("count", "event", "is_being_sent", "key", "last_ns", "sent_count")
+    __slots__ = ("count", "event", "is_being_sent", "last_ns", "sent_count")
 
-    def __init__(self, key: SeriesKey, event: Event, now_ns: int) -> None:
-        self.key: Final = key
+    def __init__(self, event: Event, now_ns: int) -> None:
         self.event: Final = event
         self.count = 1
         self.last_ns = now_ns
@@ -77,15 +76,15 @@ class SeriesCache:
 
     def count(self, event: Event, now_ns: int) -> Series:
         """The series this event belongs to, with the event counted."""
+        if event.reason in _ONCE:
+            return Series(event, now_ns)
         key = key_of(event)
         found = self._series.get(key)
         if found is not None:
             found.count += 1
             found.last_ns = now_ns
             return found
-        series = Series(key, event, now_ns)
-        if event.reason not in _ONCE:
-            self._series[key] = series
+        series = self._series[key] = Series(event, now_ns)
         return series
 
     def repeated(self) -> list[Series]:
@@ -95,10 +94,9 @@ class SeriesCache:
     def finish(self, now_ns: int) -> list[Series]:
         """Remove finished series; return those to be written a last time."""
         quiet_ns = now_ns - int(FINISH_S * NANOSECONDS)
-        finished = [series for series in self._series.values() if series.last_ns < quiet_ns]
-        for series in finished:
-            del self._series[series.key]
-        return [series for series in finished if series.count > 1]
+        finished = [key for key, series in self._series.items() if series.last_ns < quiet_ns]
+        removed = [self._series.pop(key) for key in finished]
+        return [series for series in removed if series.count > 1]
 
 
 def key_of(event: Event) -> SeriesKey:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from kubestow.api.decode import is_list, is_map
-from kubestow.api.json_text import is_nested_deeper
+from kubestow.api.json_text import extent_of
 from kubestow.api.yaml_text import LEVELS_MAX, TAG, value_of, yaml_nodes
 from kubestow.errors import ConfigError
 
@@ -43,7 +43,7 @@ def read_document(raw: bytes) -> ConfigDocument:
         if text.lstrip().startswith("{"):
             try:
                 value = json.loads(text, object_pairs_hook=FieldMap)
-                if is_nested_deeper(value, LEVELS_MAX):
+                if extent_of(value).levels > LEVELS_MAX:
                     raise RecursionError
                 return ConfigDocument(value)
             except ValueError:  # no JSON, or a number of thousands of digits

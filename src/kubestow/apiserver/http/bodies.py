@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from kubestow.api.files import parse_document
-from kubestow.api.json_text import is_nested_deeper
+from kubestow.api.json_text import extent_of
 from kubestow.api.meta import JsonObject
 from kubestow.api.yaml_text import LEVELS_MAX
 from kubestow.apiserver.http import protobuf
@@ -51,7 +51,7 @@ def decoded_json(body: bytes) -> object:
         raise bad_request(_TOO_DEEP) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise bad_request(f"the body of the request is not JSON: {error}") from error
-    if is_nested_deeper(value, LEVELS_MAX):
+    if extent_of(value).levels > LEVELS_MAX:
         raise bad_request(_TOO_DEEP)
     return value
 

@@ -7,15 +7,17 @@ Not here: the values of fields (`api.decode`, `api.check`), requests to a server
 """
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.schema.types import Schema, Shape
 from kubestow.cluster.documents import is_list, is_object
 from kubestow.cluster.resources import default_resources
+
+_MAP_OR_LIST: Final = frozenset({dict, list})
 
 
 class UnknownField(NamedTuple):
@@ -30,7 +32,31 @@ class UnknownField(NamedTuple):
 def unknown_fields(document: JsonObject) -> list[UnknownField]:
     """The fields that are unknown, in the order they are written; none for an unknown kind."""
     schema = _schemas_by_kind().get(document.get("kind"))
-    return [] if schema is None else list(_unknown_in(document, schema, ""))
+    if schema is None or _is_known(document, schema):
+        return []
+    return list(_unknown_in(document, schema, ""))
+
+
+def _is_known(value: object, schema: Schema) -> bool:
+    """Whether all fields are known: the answer for almost every object, without paths."""
+    items, shape = schema.items, schema.shape
+    if is_list(value):
+        return shape is not Shape.LIST or items is None or _are_known(value, items)
+    if not is_object(value):
+        return True
+    if shape is not Shape.OBJECT:
+        return shape is not Shape.MAP or items is None or _are_known(value.values(), items)
+    fields = schema.fields
+    if not value.keys() <= fields.keys():
+        return False
+    for name, entry in value.items():
+        if type(entry) in _MAP_OR_LIST and not _is_known(entry, fields[name]):
+            return False
+    return True
+
+
+def _are_known(values: Iterable[object], schema: Schema) -> bool:
+    return all(_is_known(value, schema) for value in values if type(value) in _MAP_OR_LIST)
 
 
 def _unknown_in(value: object, schema: Schema, path: str) -> Iterator[UnknownField]:

@@ -409,9 +409,16 @@ _WHOLE_MICRO_TIME: Final = re.compile(
 
 def _body(new: ApiObject, resource: ApiResource) -> bytes:
     raw = encode_json(_with_kind(new, resource))
-    if isinstance(new, Event | Lease):
+    if isinstance(new, Event | Lease) and not _is_all_micro(new):
         raw = _WHOLE_MICRO_TIME.sub(rb'\1.000000Z"', raw)
     return raw
+
+
+def _is_all_micro(new: Event | Lease) -> bool:
+    """Whether all times have microseconds, as that of almost every event has."""
+    if not isinstance(new, Event) or new.event_time is None:
+        return False
+    return new.series is None and new.event_time.microsecond != 0
 
 
 def _with_kind(item: T, resource: ApiResource) -> T:
