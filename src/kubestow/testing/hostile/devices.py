@@ -68,8 +68,8 @@ def _claiming_pod(*claims: str) -> Manifest:
 
 
 def _costly_expression() -> str:
-    """More than half of the 1,000,000 units that an evaluation may cost: more is refused, because an
-    API server estimates the cost from above."""
+    """More than half of the 1,000,000 units that an evaluation may cost. More is refused, because
+    an API server estimates the cost from above."""
     body = "[0,1,2,3,4].all(w, v0 * v1 + v2 * w >= 0)"
     for level in range(4):
         body = f"[0,1,2,3,4,5,6,7,8,9].all(v{level}, {body})"
