@@ -64,13 +64,22 @@ def _loaded_by(*arguments: str) -> set[str]:
 
 
 def test_the_running_scheduler_loads_no_api_server_and_no_simulator() -> None:
-    loaded = _loaded_by("run", "--help")
+    loaded = _loaded_by("run", "--kubeconfig=missing")
     assert "kubestow.engine.scheduler" in loaded
     assert not {name.split(".")[1] for name in loaded} & {"apiserver", "simulator"}
 
 
-@pytest.mark.parametrize("command", ["run", "simulate", "conformance"])
-def test_an_older_version_is_loaded_when_it_is_asked_for(command: str) -> None:
-    loaded = _loaded_by(command, "--help")
-    assert f"kubestow.service.commands.{command}" in loaded
+@pytest.mark.parametrize(
+    ("arguments", "work"),
+    [
+        (("run", "--kubeconfig=missing"), "run_process"),
+        (("simulate", "-f", "missing"), "simulate_files"),
+        (("conformance", "missing"), "conformance_replay"),
+    ],
+)
+def test_an_older_version_is_loaded_when_it_is_asked_for(
+    arguments: tuple[str, ...], work: str
+) -> None:
+    loaded = _loaded_by(*arguments)
+    assert f"kubestow.service.commands.{work}" in loaded
     assert not [name for name in loaded if "legacy" in name.split(".")]

@@ -46,22 +46,3 @@ def test_options_stand_under_their_headings() -> None:
     text = CliRunner().invoke(app, ["simulate", "--help"]).output
     assert text.index("\nOptions:") < text.index("--filename")
     assert text.index("\nOlder schedulers:") < text.index("--algorithm-provider")
-
-
-def test_completion_names_commands_and_options() -> None:
-    environment = {"_KUBESTOW_COMPLETE": "complete_bash", "COMP_CWORD": "1"}
-    for words, expected in (
-        ("kubestow si", "simulate"),
-        ("kubestow print", "print-default-config"),
-    ):
-        result = CliRunner().invoke(
-            app, [], prog_name="kubestow", env={**environment, "COMP_WORDS": words}
-        )
-        assert result.output.split() == [expected]
-    result = CliRunner().invoke(
-        app,
-        [],
-        prog_name="kubestow",
-        env={**environment, "COMP_WORDS": "kubestow simulate --res", "COMP_CWORD": "2"},
-    )
-    assert result.output.split() == ["--reschedule"]

@@ -132,13 +132,6 @@ def test_version() -> None:
     assert raw.text.startswith('version.Info{Major:"1", Minor:"36", GitVersion:"v1.36.4"')
 
 
-@pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_help(flag: str) -> None:
-    answer = parse_options([flag, "anything"], program="kubestow run")
-    assert isinstance(answer, RequestedText)
-    assert answer.text.startswith("Usage: kubestow run [flags]\n\n")
-
-
 # --- errors ---
 
 

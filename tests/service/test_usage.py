@@ -2,8 +2,19 @@
 
 import re
 
+import pytest
+
 from kubestow.config.flag_table import FLAGS, Section
+from kubestow.service.commands.run import run_scheduler
 from kubestow.service.usage import usage_text
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_is_printed_whatever_else_is_asked(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_scheduler(["--kubeconfig=missing", flag, "anything"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: kubestow run [flags]\n\n")
 
 
 def test_headings_come_in_order() -> None:

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from kubestow import __version__
@@ -36,30 +36,41 @@ _SETTINGS: Final[dict[str, Any]] = {
 }
 
 
-class _CommandsOnDemand(TyperGroup):
-    """Imports a command when it is run: `kubestow run` loads no simulator and no API server."""
+class _Commands(TyperGroup):
+    """Lists the commands and completes their names without importing any of them."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [*COMMANDS]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in COMMANDS and cmd_name not in self.commands:
-            module_name = cmd_name.replace("-", "_")
-            module = import_module(f"kubestow.service.commands.{module_name}")
-            alone = typer.Typer(add_completion=False, **_SETTINGS)
-            settings: dict[str, Any] = getattr(module, "SETTINGS", {})
-            alone.command(name=cmd_name, cls=PlainCommand, **settings)(getattr(module, module_name))
-            self.add_command(get_command(alone))
-        return super().get_command(ctx, cmd_name)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, summary in COMMANDS.items():
+            self.add_command(_CommandOnDemand(name, help=summary))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([*COMMANDS.items()])
 
 
+class _CommandOnDemand(TyperCommand):
+    """Stands for a command, whose module is imported when its arguments are read.
+
+    The context that comes back belongs to the command itself, also in completion.
+    """
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        return _import_command(str(self.name)).make_context(info_name, args, parent, **extra)
+
+
+def _import_command(name: str) -> Any:
+    function_name = name.replace("-", "_")
+    module = import_module(f"kubestow.service.commands.{function_name}")
+    alone = typer.Typer(add_completion=False, **_SETTINGS)
+    settings: dict[str, Any] = {"cls": PlainCommand, **getattr(module, "SETTINGS", {})}
+    alone.command(name=name, **settings)(getattr(module, function_name))
+    return get_command(alone)
+
+
 app = typer.Typer(
     name="kubestow",
-    cls=_CommandsOnDemand,
+    cls=_Commands,
     help="A Kubernetes scheduler that places pods as kube-scheduler v1.36 does.",
     invoke_without_command=True,
     add_completion=True,

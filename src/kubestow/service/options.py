@@ -6,7 +6,8 @@ Order matters, because a user sees the first step that fails: a flag that does n
 once, errors of values are collected, and only then is the configuration file read. Nothing above
 `SchedulerOptions` reads flags except to show them.
 
-Not here: loading plugins from outside (`plugins.loading`), connecting, serving.
+Not here: `--help` (`commands.run`), loading plugins from outside (`plugins.loading`), connecting,
+serving.
 """
 
 import re
@@ -26,7 +27,6 @@ from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config, validate_config
 from kubestow.errors import ConfigError
-from kubestow.service.usage import usage_text
 from kubestow.service.versions import UPSTREAM_VERSION
 
 PROGRAM: Final = "kube-scheduler"
@@ -39,7 +39,7 @@ _METRIC_LABEL: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9
 
 
 class RequestedText(NamedTuple):
-    """The answer to `--help` or `--version`, instead of options."""
+    """The answer to `--version`, instead of options."""
 
     text: str
 
@@ -153,8 +153,6 @@ def parse_options(
     Raises ConfigError with all errors as upstream prints them; FlagError if a flag does not parse.
     """
     flags = parse_flags(arguments)
-    if flags.switch("help"):
-        return RequestedText(usage_text(program))
     if any(flags.arguments):
         got = " ".join(f'"{argument}"' for argument in flags.arguments)
         raise ConfigError(f'"{program}" does not take any arguments, got [{got}]')

@@ -7,7 +7,6 @@ as with kubectl. On a terminal only the last column, which is for messages, is c
 import shutil
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -15,24 +14,10 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kubestow.service.formats import DataFormat, OutputFormat
+
 _GAP: Final = "   "
 _CUT: Final = "…"
-
-
-class OutputFormat(StrEnum):
-    TABLE = "table"
-    WIDE = "wide"
-    NAME = "name"
-    JSON = "json"
-    YAML = "yaml"
-
-
-class DataFormat(StrEnum):
-    """Of commands whose table has one width."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
 
 
 class Table:

@@ -19,6 +19,7 @@ TEXT_LENGTH_MAX: Final = 10_000  # of an error; values given can be longer
 _REWORDED: Final = (
     (re.compile(r"No such option: (\S+?)\.? \(Possible options: (.*)\)"), r"no option \1 (\2?)"),
     (re.compile(r"No such option: (\S+)"), r"no option \1"),
+    (re.compile(r"No such command '(.*)'\. Did you mean '(.*)'\?"), r'no command "\1" (\2?)'),
     (re.compile(r"No such command '(.*?)'\.?"), r'no command "\1"'),
     (re.compile(r"Option '(.*)' requires an argument\."), r"\1 needs a value"),
     (re.compile(r"Option '(.*)' does not take a value\."), r"\1 takes no value"),

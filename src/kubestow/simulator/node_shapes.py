@@ -16,10 +16,10 @@ from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import is_hugepage
 from kubestow.api.topology import HOSTNAME_LABEL, ZONE_LABEL
 from kubestow.errors import InputError
+from kubestow.simulator.defaults import NODES_PER_CLUSTER
 
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 DEFAULT_CAPACITY: Final = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-NODES_PER_CLUSTER: Final = 10_000
 _LABEL: Final = "label."
 _NATIVE: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 

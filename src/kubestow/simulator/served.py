@@ -44,11 +44,12 @@ from kubestow.simulator.controllers.deployment import DeploymentController
 from kubestow.simulator.controllers.disruption import DisruptionController
 from kubestow.simulator.controllers.job import JobController
 from kubestow.simulator.controllers.namespace_content import NamespaceContent
-from kubestow.simulator.controllers.node_lifecycle import GRACE_S, NodeLifecycle
+from kubestow.simulator.controllers.node_lifecycle import NodeLifecycle
 from kubestow.simulator.controllers.pod_gc import PodGC
 from kubestow.simulator.controllers.replica_set import ReplicaSetController
 from kubestow.simulator.controllers.stateful_set import StatefulSetController
 from kubestow.simulator.controllers.taint_eviction import TaintEviction
+from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S
 from kubestow.simulator.embedded import Controller, EmbeddedCluster, run_part
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.event_log import EventLog
@@ -59,7 +60,6 @@ from kubestow.simulator.node_shapes import NodeShape, node_documents
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
 from kubestow.simulator.volume_controller import VolumeController
 
-NODE_COUNT: Final = 10
 # Fast, but slow enough to be visible.
 START_DELAY_S: Final = 0.4
 STOP_S: Final = 0.6
@@ -78,7 +78,7 @@ class ServedOptions(msgspec.Struct, frozen=True, kw_only=True):
     start_delay_s: float = START_DELAY_S
     stop_s: float = STOP_S
     # How long a node may be silent before it counts as lost.
-    node_grace_s: float = GRACE_S
+    node_grace_s: float = NODE_GRACE_S
     # Those of the API server and of the scheduler.
     gates: FeatureGates = DEFAULT_GATES
 

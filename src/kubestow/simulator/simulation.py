@@ -27,6 +27,7 @@ from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
 from kubestow.queue.moves import Place
 from kubestow.queue.queue import SchedulingQueue
+from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.kubelets import FakeKubelets
@@ -36,7 +37,6 @@ from kubestow.simulator.virtual_time import VirtualClock
 from kubestow.simulator.volume_controller import VolumeController
 from kubestow.simulator.workloads import expand_workloads
 
-LIMIT_S: Final = 600.0
 OTHER_SCHEDULER: Final = "OtherScheduler"
 _RETRIED: Final = (Place.BACKOFF, Place.ERROR_BACKOFF)
 # After this many attempts that fail with the same error another one is not waited for.
@@ -306,12 +306,15 @@ def load_cluster(store: MemoryCluster, documents: Sequence[Document | JsonObject
         document if isinstance(document, Document) else Document(document, f"document {number}")
         for number, document in enumerate(documents, start=1)
     ]
-    expanded = expand_workloads(sourced)
-    for document in sorted(expanded, key=lambda one: one.raw.get("kind") not in LOADED_FIRST):
-        try:
-            store.load([document.raw])
-        except ApiError as error:
-            raise InputError(f"the cluster cannot be set up: {document.source}: {error}") from error
+    with collector.paused():
+        expanded = expand_workloads(sourced)
+        for document in sorted(expanded, key=lambda one: one.raw.get("kind") not in LOADED_FIRST):
+            try:
+                store.load([document.raw])
+            except ApiError as error:
+                raise InputError(
+                    f"the cluster cannot be set up: {document.source}: {error}"
+                ) from error
 
 
 def pods_of(store: MemoryCluster) -> list[Pod]:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from kubestow.errors import InputError, KubestowError
 from kubestow.service.cli import app
-from kubestow.service.commands import bench
+from kubestow.service.commands import bench_measure
 from kubestow.simulator.bench import WORKLOADS, Measurement, Variant
 from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.upstream import CALIBRATION_S
@@ -95,7 +95,7 @@ def test_the_table_has_a_row_for_each_variant() -> None:
 def in_this_process(monkeypatch: pytest.MonkeyPatch, *results: PodTimes) -> None:
     """The results of the measurements, in turn, instead of measuring."""
     waiting = list(results)
-    monkeypatch.setattr(bench, "_run", lambda run, job, in_process: waiting.pop(0))
+    monkeypatch.setattr(bench_measure, "_run", lambda run, job, in_process: waiting.pop(0))
 
 
 def test_repeated_runs_are_summed_up_by_medians(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,13 +162,13 @@ def test_without_a_pattern_a_simulation_runs_some_workloads(
 ) -> None:
     jobs: list[str] = []
 
-    def note(run: object, job: bench.Job, *, in_process: bool) -> PodTimes:
+    def note(run: object, job: bench_measure.Job, *, in_process: bool) -> PodTimes:
         jobs.append(job.workload.title)
         return measurement()
 
-    monkeypatch.setattr(bench, "_run", note)
+    monkeypatch.setattr(bench_measure, "_run", note)
     assert CliRunner().invoke(app, ["bench", "--simulate", "--variant", "unlike"]).exit_code == 0
-    assert sorted(jobs) == sorted(f"{name}/Unlike" for name in bench.SIMULATED)
+    assert sorted(jobs) == sorted(f"{name}/Unlike" for name in bench_measure.SIMULATED)
     jobs.clear()
     assert CliRunner().invoke(app, ["bench"]).exit_code == 0
     assert jobs == [workload.name for workload in WORKLOADS]
@@ -191,7 +191,7 @@ def test_options_that_do_not_fit(arguments: list[str], message: str) -> None:
 
 
 def test_a_process_that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "_measure", _EndsTheProcess())
+    monkeypatch.setattr(bench_measure, "_measure", _EndsTheProcess())
     result = CliRunner().invoke(app, SMALL)
     assert isinstance(result.exception, KubestowError)
     assert str(result.exception).startswith(

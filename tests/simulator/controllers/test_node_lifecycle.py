@@ -8,7 +8,7 @@ import pytest
 
 from kubestow.api.meta import JsonObject
 from kubestow.cluster.resources import NODES
-from kubestow.simulator.controllers.node_lifecycle import GRACE_S
+from kubestow.simulator.defaults import NODE_GRACE_S
 
 Build = Callable[..., JsonObject]
 Play = Callable[..., None]
@@ -16,7 +16,7 @@ Play = Callable[..., None]
 UNREACHABLE = "node.kubernetes.io/unreachable"
 NOT_READY = "node.kubernetes.io/not-ready"
 # A check every 5 s, and the last renewal was up to 10 s ago.
-LOST_S = GRACE_S + 10
+LOST_S = NODE_GRACE_S + 10
 TOLERATED_S = 300
 
 
@@ -34,7 +34,7 @@ def test_a_node_whose_kubelet_stops_is_lost_and_its_pods_are_replaced(serve: Pla
         world.make(workload("Deployment", replicas=3))
         await asyncio.sleep(5)
         world.stop_kubelet("n1")
-        await asyncio.sleep(GRACE_S - 15)
+        await asyncio.sleep(NODE_GRACE_S - 15)
         assert world.condition(world.node("n1"), "Ready")["status"] == "True"
         await asyncio.sleep(25)
         for type in ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure"):
@@ -187,7 +187,7 @@ def test_nodes_of_one_zone_are_emptied_one_after_the_other(serve: Play):
         await asyncio.sleep(5)
         for name in ("n1", "n2"):
             world.stop_kubelet(name)
-        await asyncio.sleep(GRACE_S + 5)
+        await asyncio.sleep(NODE_GRACE_S + 5)
         tainted = [(UNREACHABLE, "NoExecute") in world.taints(name) for name in ("n1", "n2")]
         assert sorted(tainted) == [False, True]
         await asyncio.sleep(15)

@@ -2,22 +2,15 @@
 
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from kubestow.service.formats import BenchFormat
 from kubestow.service.output import Table, stdout
 from kubestow.simulator.bench import Comparison
 from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.upstream import CALIBRATION_S
-
-
-class BenchFormat(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    # The format of upstream's own suite.
-    PERF_JSON = "perf-json"
 
 
 def print_line(one: PodTimes, output: BenchFormat) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from kubestow.api.duration import parse_duration
 from kubestow.clock import NANOSECONDS, SystemClock
 from kubestow.errors import InputError
-from kubestow.service.commands.run import event_loop_factory
+from kubestow.service.commands.run_process import event_loop_factory
 from kubestow.service.control_loop import ControlThread
 from kubestow.service.output import Table, stderr, stdout
 from kubestow.service.soak.plot import require_plotting, write_plot

@@ -29,6 +29,7 @@ from kubestow.plugins.loading import LoadedPlugins
 from kubestow.queue import QueuedPod
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.logging import warnings_on_stderr
+from kubestow.service.output import stdout
 from kubestow.simulator.cluster_file import LoadReport, require_savable, save_cluster
 from kubestow.simulator.served import ServedCluster, ServedOptions
 
@@ -49,7 +50,7 @@ class ServeRequest(msgspec.Struct, frozen=True, kw_only=True):
     for_s: float | None = None
 
 
-def serve_demo(console: Console, request: ServeRequest) -> int:
+def serve_demo(request: ServeRequest) -> int:
     """Serve until interrupted, or for some seconds; return the exit code."""
     with tempfile.TemporaryDirectory(prefix="kubestow-demo-") as folder, warnings_on_stderr():
         path = request.kubeconfig_path or Path(folder, "kubeconfig")
@@ -58,7 +59,7 @@ def serve_demo(console: Console, request: ServeRequest) -> int:
             require_savable(request.save_path)
         plugins = load_scheduler_config(request.config_path)
         documents = load_documents(request.load_paths)
-        return asyncio.run(_serve(_Output(console), request, path, plugins, documents))
+        return asyncio.run(_serve(_Output(stdout()), request, path, plugins, documents))
 
 
 async def _serve(

@@ -1,7 +1,4 @@
-"""`kubestow plugin check`: try a plugin by itself, before it gets near a cluster.
-
-Not here: the checks (`kubestow.testing.plugin_check`).
-"""
+"""`kubestow plugin check`: the command line. Not here: what it does (`plugin_report`)."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -9,12 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kubestow.clock import SystemClock
-from kubestow.config.documents import read_document
-from kubestow.errors import InputError
-from kubestow.service.logging import warnings_on_stderr
-from kubestow.service.output import DataFormat, Table, print_data
-from kubestow.testing.plugin_check import PluginReport, check_plugin
+from kubestow.service.formats import DataFormat
 
 
 class PluginAction(StrEnum):
@@ -43,35 +35,7 @@ def plugin(
 
     Example: PYTHONPATH=. kubestow plugin check my_plugins:PreferLabel --args args.yaml
     """
+    from kubestow.service.commands.plugin_report import report_plugin
+
     del action  # There is one.
-    with warnings_on_stderr():
-        report = check_plugin(reference, _read_args(args_file), SystemClock())
-    if output is DataFormat.TABLE:
-        _print_table(report)
-    else:
-        print_data(report, output)
-    raise typer.Exit(1 if report.has_failed else 0)
-
-
-def _read_args(path: Path | None) -> object:
-    if path is None:
-        return None
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f'cannot read "{path}": {error.strerror}') from error
-    return read_document(raw).value
-
-
-def _print_table(report: PluginReport) -> None:
-    typer.echo(f"{report.plugin}: {', '.join(report.methods)}")
-    typer.echo("")
-    table = Table("CHECK", "RESULT", "DETAIL")
-    for finding in report.findings:
-        table.add(finding.check, finding.result, finding.detail)
-    table.print(is_cut=False)
-    for duration in report.durations:
-        typer.echo(
-            f"{duration.method}: {duration.microseconds_per_node:g} µs per node "
-            f"with {duration.node_count} nodes"
-        )
+    raise typer.Exit(report_plugin(reference, args_file, output))

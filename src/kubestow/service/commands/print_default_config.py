@@ -6,12 +6,6 @@ from typing import Annotated
 
 import typer
 
-from kubestow.config.decoding import load_config
-from kubestow.config.scheduler import SchedulerConfig
-from kubestow.config.validation import check_config
-from kubestow.config.written import write_config
-from kubestow.errors import ConfigError
-
 
 def print_default_config(
     config_file: Annotated[
@@ -30,15 +24,6 @@ def print_default_config(
 
     Example: kubestow print-default-config > config.yaml
     """
-    sys.stdout.write(write_config(_config(config_file)))
+    from kubestow.service.commands.complete_config import complete_config_text
 
-
-def _config(path: Path | None) -> SchedulerConfig:
-    if path is None:
-        return SchedulerConfig()
-    try:
-        config = load_config(path)
-        check_config(config)
-    except ConfigError as error:
-        raise ConfigError(f'configuration "{path}": {error}') from error
-    return config
+    sys.stdout.write(complete_config_text(config_file))

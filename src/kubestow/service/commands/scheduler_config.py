@@ -3,10 +3,9 @@
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
-import typer
 
 from kubestow.config.decoding import load_config
 from kubestow.config.feature_gates import FeatureGates, parse_gates
@@ -18,17 +17,6 @@ from kubestow.plugins.registry import REGISTRY
 from kubestow.service.output import stderr
 
 _ERROR_LENGTH_MAX: Final = 1_000
-
-
-FeatureGatesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--feature-gates",
-        metavar="NAME=BOOL,...",
-        help="Features of the scheduler and the API server to switch on or off, such as "
-        "GenericWorkload=true,GangScheduling=true for gangs. May be repeated.",
-    ),
-]
 
 
 def checked_gates(texts: Sequence[str] | None) -> FeatureGates:

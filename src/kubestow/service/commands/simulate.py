@@ -1,41 +1,17 @@
-"""`kubestow simulate`: place a workload on a cluster, both given as files, in virtual time.
+"""`kubestow simulate`: the command line.
 
-Not here: what is printed of the result (`simulate_output`).
+Not here: the simulation (`simulate_files`), what is printed of its result (`simulate_output`).
 """
 
-import shlex
-import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final
 
-import msgspec
 import typer
 
-from kubestow.api.files import Document, load_documents
-from kubestow.config.feature_gates import FeatureGates
-from kubestow.engine.factory import SchedulerFactory
-from kubestow.errors import InputError
 from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
-from kubestow.service.commands.scheduler_config import (
-    FeatureGatesOption,
-    checked_gates,
-    load_scheduler_config,
-)
-from kubestow.service.commands.simulate_output import print_result
-from kubestow.service.logging import warnings_on_stderr
-from kubestow.service.output import OutputFormat, progress_bar
-from kubestow.simulator.manifests import (
-    Manifests,
-    select_manifests,
-    unknown_field_texts,
-    without_placements,
-)
-from kubestow.simulator.simulation import LIMIT_S, Simulation, SimulationResult
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.service.formats import OutputFormat
+from kubestow.simulator.defaults import LIMIT_S
 
-_FIELDS_SHOWN: Final = 10
-_PLUGIN_FAILED: Final = 3  # the exit code
 # Every kind that decides where pods go. One line, so that it can be pasted.
 DUMP: Final = (
     "kubectl get -A -o json no,po,ns,svc,rc,rs,sts,pdb,pc,runtimeclasses,pv,pvc,sc,csinodes,"
@@ -109,7 +85,15 @@ def simulate(
             "Overrides the configuration.",
         ),
     ] = None,
-    feature_gates: FeatureGatesOption = None,
+    feature_gates: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--feature-gates",
+            metavar="NAME=BOOL,...",
+            help="Features of the scheduler and the API server to switch on or off, such as "
+            "GenericWorkload=true,GangScheduling=true for gangs. May be repeated.",
+        ),
+    ] = None,
     fail_on_pending: Annotated[
         bool,
         typer.Option("--fail-on-pending", help="Exit with code 1 when pods stay pending."),
@@ -184,122 +168,28 @@ def simulate(
 
     Example: kubestow simulate -f cluster.yaml -f workload/ -o wide
     """
-    manifests = _load(files or [], reads_config_maps=bool(policy_configmap))
-    _report_unknown_fields(manifests.documents, is_strict=strict)
-    documents = without_placements(manifests.documents) if reschedule else manifests.documents
-    options = AlgorithmOptions(
-        algorithm_provider=algorithm_provider,
-        policy_config_file=policy_config_file,
-        policy_configmap=policy_configmap,
-        policy_configmap_namespace=policy_configmap_namespace,
-        use_legacy_policy_config=use_legacy_policy_config,
-        scheduler_name=scheduler_name,
-        hard_pod_affinity_symmetric_weight=hard_pod_affinity_symmetric_weight,
+    from kubestow.service.commands.simulate_files import SimulateRequest, simulate_files
+
+    request = SimulateRequest(
+        files=files or (),
+        output=output,
+        has_headers=not no_headers,
+        limit_s=limit,
+        is_rescheduling=reschedule,
+        is_strict=strict,
+        config_file=config_file,
+        percentage=percentage,
+        feature_gates=feature_gates or (),
+        is_failing_on_pending=fail_on_pending,
+        compatibility=compatibility,
+        algorithm=AlgorithmOptions(
+            algorithm_provider=algorithm_provider,
+            policy_config_file=policy_config_file,
+            policy_configmap=policy_configmap,
+            policy_configmap_namespace=policy_configmap_namespace,
+            use_legacy_policy_config=use_legacy_policy_config,
+            scheduler_name=scheduler_name,
+            hard_pod_affinity_symmetric_weight=hard_pod_affinity_symmetric_weight,
+        ),
     )
-    make: _MakeSimulation
-    if compatibility is Compatibility.V1_9:
-        if config_file is not None or percentage is not None:
-            raise InputError(
-                "--config and --percentage-of-nodes-to-score are newer than v1.9; "
-                "give a Policy with --policy-config-file"
-            )
-        make = _of_v1_9(documents, manifests.config_maps, options)
-    else:
-        if options != AlgorithmOptions():
-            raise InputError("flags of older schedulers need --compatibility v1.9")
-        gates = checked_gates(feature_gates)
-        make = _with_plugins(documents, config_file, percentage, _factory_of(compatibility), gates)
-    with warnings_on_stderr(), progress_bar("Placing pods") as progress:
-        task = progress.add_task("", total=None)
-
-        def note(decision: _Decision) -> None:
-            progress.advance(task, 1 if decision.is_scheduled else 0)
-
-        async def run() -> SimulationResult:
-            simulation = make(note)
-            progress.update(task, total=simulation.waiting_count)
-            return await simulation.run(limit_s=limit)
-
-        result = run_in_virtual_time(run())
-    print_result(result, output, has_headers=not no_headers)
-    if result.has_failed:
-        raise typer.Exit(_PLUGIN_FAILED)
-    raise typer.Exit(1 if fail_on_pending and result.pending else 0)
-
-
-def _load(files: Sequence[str], *, reads_config_maps: bool) -> Manifests:
-    """The objects in the files that a scheduler reads; what is ignored is reported."""
-    if not files:
-        raise InputError("nothing to simulate: name files with -f, for example -f cluster.yaml")
-    for file in files:
-        if "://" in file:
-            raise InputError(
-                f"-f does not read addresses; run: curl -sSL {shlex.quote(file)} | "
-                "kubestow simulate -f -"
-            )
-    loaded = load_documents(files)
-    if not loaded:
-        raise InputError(f"no objects in {', '.join(files)}")
-    manifests = select_manifests(loaded, reads_config_maps=reads_config_maps)
-    if text := manifests.ignored_text():
-        print(text, file=sys.stderr)
-    return manifests
-
-
-def _report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> None:
-    texts = unknown_field_texts(documents)
-    if is_strict and texts:
-        more = f"; there are {len(texts) - 1} more" if len(texts) > 1 else ""
-        raise InputError(texts[0] + more)
-    for text in texts[:_FIELDS_SHOWN]:
-        print(f"warning: {text}", file=sys.stderr)
-    if len(texts) > _FIELDS_SHOWN:
-        print(f"warning: {len(texts) - _FIELDS_SHOWN} more unknown fields", file=sys.stderr)
-
-
-class _Decision(Protocol):
-    @property
-    def is_scheduled(self) -> bool: ...
-
-
-class _Simulation(Protocol):
-    @property
-    def waiting_count(self) -> int: ...
-
-    async def run(self, *, limit_s: float) -> SimulationResult: ...
-
-
-# Makes a simulation that calls a listener with every decision; called in the loop it runs in.
-_MakeSimulation = Callable[[Callable[[_Decision], None]], _Simulation]
-
-
-def _with_plugins(
-    documents: Sequence[Document],
-    config_file: Path | None,
-    percentage: int | None,
-    factory: type[SchedulerFactory],
-    gates: FeatureGates,
-) -> _MakeSimulation:
-    config, registry = load_scheduler_config(config_file)
-    if percentage is not None:
-        config = msgspec.structs.replace(config, percentage_of_nodes_to_score=percentage)
-    return lambda note: Simulation(
-        documents, config, registry=registry, on_decision=note, factory=factory, gates=gates
-    )
-
-
-def _factory_of(compatibility: Compatibility) -> type[SchedulerFactory]:
-    if compatibility is Compatibility.TODAY:
-        return SchedulerFactory
-    # Imported here, like all legacy code: only when an older version is to run.
-    from kubestow.engine.legacy.factory import FACTORIES
-
-    return FACTORIES[compatibility]
-
-
-def _of_v1_9(
-    documents: Sequence[Document], config_maps: Sequence[Document], options: AlgorithmOptions
-) -> _MakeSimulation:
-    from kubestow.service.commands.legacy import v1_9_simulation
-
-    return v1_9_simulation(documents, config_maps, options)
+    raise typer.Exit(simulate_files(request))

@@ -7,7 +7,8 @@ from typing import Final
 from rich.console import Console
 from rich.markup import escape
 
-from kubestow.service.output import OutputFormat, Table, duration_text, print_data, stdout
+from kubestow.service.formats import OutputFormat
+from kubestow.service.output import Table, duration_text, print_data, stdout
 from kubestow.simulator.simulation import NodeOutcome, PodOutcome, SimulationResult
 
 _MESSAGES_SHOWN: Final = 5

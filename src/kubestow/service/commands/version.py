@@ -2,11 +2,9 @@
 
 from typing import Annotated
 
-import msgspec
 import typer
 
-from kubestow.service.output import DataFormat, print_data
-from kubestow.service.versions import versions
+from kubestow.service.formats import DataFormat
 
 _LABELS = {"kubestow": "kubestow", "kubernetes": "Kubernetes", "python": "Python", "numpy": "NumPy"}
 
@@ -20,9 +18,13 @@ def version(
 
     Kubernetes is the version whose decisions kubestow follows.
     """
+    from kubestow.service.versions import versions
+
     found = versions()
     if output is not DataFormat.TABLE:
+        from kubestow.service.output import print_data
+
         print_data(found, output)
         return
-    for name, value in msgspec.structs.asdict(found).items():
-        typer.echo(f"{_LABELS[name]:<11} {value}")
+    for name, label in _LABELS.items():
+        typer.echo(f"{label:<11} {getattr(found, name)}")

@@ -29,7 +29,9 @@ from kubestow.index.nodes import SimulatedNode, nodes_of
 from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.simulator.conformance.recording import Json
-from kubestow.simulator.conformance.report import (
+from kubestow.simulator.conformance.report import Comparer
+from kubestow.simulator.conformance.world import World
+from kubestow.simulator.recorded_parts import (
     CHOICES,
     CLUSTER,
     MESSAGES,
@@ -38,9 +40,7 @@ from kubestow.simulator.conformance.report import (
     RESERVE,
     SCORES,
     VERDICTS,
-    Comparer,
 )
-from kubestow.simulator.conformance.world import World
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 

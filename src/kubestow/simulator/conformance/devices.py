@@ -22,8 +22,9 @@ from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory, 
 from kubestow.plugins.dynamic_resources.plugin import deallocatable
 from kubestow.simulator.conformance.compare import as_json
 from kubestow.simulator.conformance.recording import Json
-from kubestow.simulator.conformance.report import DEVICES, Comparer
+from kubestow.simulator.conformance.report import Comparer
 from kubestow.simulator.conformance.world import World
+from kubestow.simulator.recorded_parts import DEVICES
 
 EXTENDED_RESOURCES: Final = "<extended-resources>"
 _GENERATED: Final = "-extended-resources-"

@@ -1,38 +1,11 @@
 """Counts of compared values and differences, per family and part."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-# The parts that are counted, as they are printed.
-PODS: Final = "pods"
-CLUSTER: Final = "cluster"  # node order, plugin lists, contents of nodes, requests of the pod
-PRE_FILTER: Final = "prefilter"
-VERDICTS: Final = "verdicts"  # per node: of all filters together, and of each filter on its own
-SCORES: Final = "scores"
-CHOICES: Final = "choices"
-RESERVE: Final = "reserve"
-POST_FILTER: Final = "postfilter"
-MESSAGES: Final = "messages"
-DEVICES: Final = "devices"
-QUEUE: Final = "queue"  # whole runs: which pod is tried, and where all others are afterwards
-WRITES: Final = "writes"  # whole runs: what is written to the API
-EVENTS: Final = "events"
-PARTS: Final = (
-    CLUSTER,
-    PRE_FILTER,
-    VERDICTS,
-    SCORES,
-    CHOICES,
-    RESERVE,
-    POST_FILTER,
-    MESSAGES,
-    DEVICES,
-    QUEUE,
-    WRITES,
-    EVENTS,
-)
+from kubestow.simulator.recorded_parts import PODS
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):

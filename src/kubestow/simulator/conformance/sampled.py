@@ -8,8 +8,9 @@ from kubestow.simulator.conformance.compare import (
     compare_nominations,
 )
 from kubestow.simulator.conformance.recording import Json
-from kubestow.simulator.conformance.report import CHOICES, PRE_FILTER, SCORES, VERDICTS, Comparer
+from kubestow.simulator.conformance.report import Comparer
 from kubestow.simulator.conformance.world import World
+from kubestow.simulator.recorded_parts import CHOICES, PRE_FILTER, SCORES, VERDICTS
 
 
 def compare_sampled_attempt(

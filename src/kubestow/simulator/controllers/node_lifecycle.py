@@ -46,12 +46,12 @@ from kubestow.simulator.controllers.zone_disruption import (
     zone_rate,
     zone_state,
 )
+from kubestow.simulator.defaults import NODE_GRACE_S
 from kubestow.simulator.event_log import EventLog
 from kubestow.simulator.heartbeats import NAMESPACE as LEASE_NAMESPACE
 
 NAME: Final = "node-controller"
 CHECK_S: Final = 5.0
-GRACE_S: Final = 50.0
 # For a node whose kubelet has never reported.
 STARTUP_GRACE_S: Final = 60.0
 EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
@@ -79,7 +79,7 @@ class _Zone:
 
 class NodeLifecycle:
     def __init__(
-        self, cluster: MemoryCluster, clock: Clock, log: EventLog, *, grace_s: float = GRACE_S
+        self, cluster: MemoryCluster, clock: Clock, log: EventLog, *, grace_s: float = NODE_GRACE_S
     ) -> None:
         self._cluster = cluster
         self._clock = clock

@@ -40,15 +40,8 @@ from kubestow.plugins.legacy.contract import Attempt, LegacyCluster, Verdicts
 from kubestow.plugins.legacy.pod import NVIDIA_GPU, LegacyPodInfo, is_counted
 from kubestow.plugins.legacy.reasons import FITS, reasons_of
 from kubestow.simulator.conformance.recording import Json
-from kubestow.simulator.conformance.report import (
-    CHOICES,
-    CLUSTER,
-    MESSAGES,
-    SCORES,
-    VERDICTS,
-    Comparer,
-    Report,
-)
+from kubestow.simulator.conformance.report import Comparer, Report
+from kubestow.simulator.recorded_parts import CHOICES, CLUSTER, MESSAGES, SCORES, VERDICTS
 
 _KINDS: Final[Mapping[str, str]] = {
     "services": "Service",

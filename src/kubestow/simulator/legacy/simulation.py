@@ -25,10 +25,10 @@ from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
 from kubestow.engine.legacy.extenders_v1_9 import extenders_v1_9
 from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19
 from kubestow.engine.profile_events import ProfileEvents
+from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.embedded import SETTLE_CHECK_S
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.simulation import (
-    LIMIT_S,
     SimulationResult,
     load_cluster,
     node_outcomes,

@@ -3,7 +3,8 @@
 from typing import Any, Final
 
 from kubestow.simulator.conformance.recording import Json
-from kubestow.simulator.conformance.report import (
+from kubestow.simulator.conformance.report import Comparer, Report
+from kubestow.simulator.recorded_parts import (
     CHOICES,
     CLUSTER,
     EVENTS,
@@ -15,8 +16,6 @@ from kubestow.simulator.conformance.report import (
     SCORES,
     VERDICTS,
     WRITES,
-    Comparer,
-    Report,
 )
 
 _STATES: Final = (

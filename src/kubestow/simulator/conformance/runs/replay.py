@@ -12,7 +12,6 @@ from kubestow.api.pod_group import PodGroup
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.resources import PODS
 from kubestow.simulator.conformance.recording import Json
-from kubestow.simulator.conformance.report import PODS as POD_COUNT
 from kubestow.simulator.conformance.report import Report
 from kubestow.simulator.conformance.runs.api import shown_condition, shown_group_condition
 from kubestow.simulator.conformance.runs.compare import RunComparer
@@ -20,6 +19,7 @@ from kubestow.simulator.conformance.runs.state import state_of
 from kubestow.simulator.conformance.runs.stepped_loop import SteppedLoop
 from kubestow.simulator.conformance.runs.volumes import bind_volumes
 from kubestow.simulator.conformance.runs.world import EPOCH, KINDS, RunWorld, StepError
+from kubestow.simulator.recorded_parts import PODS as POD_COUNT
 
 # The recorder's clock stands between two full seconds.
 START_S: Final = 0.5

@@ -1,0 +1,89 @@
+"""What `kubestow run` does: set up logging and signals, choose an event loop, run `service.run`."""
+
+import asyncio
+import importlib
+import logging
+import socket
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from kubestow import collector
+from kubestow.clock import SystemClock
+from kubestow.errors import CacheCorruptedError, ConfigError
+from kubestow.logs import fail
+from kubestow.service.connections import connect
+from kubestow.service.control_loop import ControlThread
+from kubestow.service.logging import LogSettings, Verbosity, configure_logging
+from kubestow.service.metrics.process_metrics import ProcessMetrics
+from kubestow.service.options import LoggingOptions, RequestedText, SchedulerOptions, parse_options
+from kubestow.service.run import RunError, SchedulerProcess, announce_config
+from kubestow.service.signals import StopSignals
+
+log = logging.getLogger(__name__)
+
+
+def run_process(arguments: Sequence[str], *, program: str) -> int:
+    """Run a scheduler until it is stopped; the exit code. ConfigError before anything runs."""
+    options = parse_options(arguments, program=program)
+    if isinstance(options, RequestedText):
+        print(options.text)
+        return 0
+    verbosity = configure_logging(_log_settings(options.logging))
+    for line in options.flags.lines():
+        log.log(logging.INFO - 1, "FLAG: --%s", line)
+    try:
+        with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
+            return runner.run(_run(options, verbosity))
+    except CacheCorruptedError as error:
+        log.critical("%s", error)
+    except ConfigError:
+        raise
+    except RunError as error:
+        fail(log, "command failed", error)
+    except Exception:
+        # A bug; the supervisor of the process restarts it.
+        log.exception("command failed")
+    return 1
+
+
+def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed: it halves the cost of reading and writing sockets."""
+    try:
+        return importlib.import_module("uvloop").new_event_loop
+    except ImportError:
+        return None
+
+
+async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
+    clock, rng = SystemClock(), np.random.default_rng()
+    metrics = ProcessMetrics(options, clock, rng)
+    control = ControlThread(clock)
+    try:
+        connections = connect(options, metrics.requests, clock, rng, post=control.post)
+        process = SchedulerProcess(
+            options,
+            connections,
+            metrics,
+            clock,
+            rng,
+            hostname=socket.gethostname(),
+            control=control,
+            set_verbosity=verbosity.set,
+            on_synced=collector.settle,
+        )
+        if announce_config(process):
+            return 0
+        StopSignals(process, control).install()
+        return await process.run()
+    finally:
+        control.close()
+
+
+def _log_settings(options: LoggingOptions) -> LogSettings:
+    return LogSettings(
+        format=options.format,
+        verbosity=options.verbosity,
+        vmodule=options.vmodule,
+        split_stream=options.is_stream_split,
+    )

@@ -1,0 +1,38 @@
+"""Values that options take: the formats of `-o`, the variants of `bench --variant`.
+
+Apart from `output`, whose libraries the help of commands does not need.
+"""
+
+from enum import StrEnum
+
+
+class OutputFormat(StrEnum):
+    TABLE = "table"
+    WIDE = "wide"
+    NAME = "name"
+    JSON = "json"
+    YAML = "yaml"
+
+
+class DataFormat(StrEnum):
+    """Of commands whose table has one width."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+class BenchFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    # The format of upstream's own suite.
+    PERF_JSON = "perf-json"
+
+
+class VariantChoice(StrEnum):
+    """The variants of `--variant`."""
+
+    PLAIN = "plain"
+    UNLIKE = "unlike"
+    ALL_UNLIKE = "all-unlike"
+    ALL = "all"

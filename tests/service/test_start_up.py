@@ -1,0 +1,122 @@
+"""What a command line loads that only prints help, completes a word or is wrong.
+
+Counted in modules, not in time: a library that takes long to load must not come in unnoticed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from kubestow.service.cli import COMMANDS, app
+
+# What takes long to load, and only work needs.
+LIBRARIES = {"numpy", "aiohttp", "cryptography", "prometheus_client", "uvloop"}
+FOLDERS = {"apiserver", "cache", "cluster", "engine", "framework", "plugins", "queue", "index"}
+
+# Runs command lines one after the other and prints what they printed and loaded.
+_PROGRAM = """
+import contextlib, io, json, os, sys
+from kubestow.service.cli import main
+
+results = []
+for arguments, environment in json.loads(sys.argv[1]):
+    os.environ.update(environment)
+    sys.argv[1:] = arguments
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        try:
+            main()
+        except SystemExit:
+            pass
+    for name in environment:
+        del os.environ[name]
+    results.append(output.getvalue())
+json.dump([results, [*sys.modules]], sys.stdout)
+"""
+
+CommandLine = tuple[list[str], dict[str, str]]
+
+
+def run(command_lines: list[CommandLine]) -> tuple[list[str], set[str]]:
+    """What each printed, and the modules that all of them loaded."""
+    completed = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, json.dumps(command_lines)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    outputs, modules = json.loads(completed.stdout)
+    return outputs, set(modules)
+
+
+def completing(*words: str) -> CommandLine:
+    variables = {
+        "_KUBESTOW_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(("kubestow", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    return [], variables
+
+
+def heavy(modules: set[str]) -> list[str]:
+    folders = {f"kubestow.{folder}" for folder in FOLDERS}
+    return sorted(modules & (LIBRARIES | folders))
+
+
+def test_the_list_of_commands_loads_no_command() -> None:
+    outputs, modules = run([(["--help"], {}), (["simlate"], {}), completing("")])
+    assert "Place a workload on a cluster" in outputs[0]
+    assert 'no command "simlate" (simulate?)' in outputs[1]
+    assert outputs[2].split() == [*COMMANDS]
+    assert [name for name in modules if name.startswith("kubestow.service.commands")] == []
+    assert heavy(modules) == []
+
+
+def test_help_loads_nothing_that_does_the_work() -> None:
+    outputs, modules = run([([command, "--help"], {}) for command in COMMANDS])
+    for command, output in zip(COMMANDS, outputs, strict=True):
+        assert output.startswith(f"Usage: kubestow {command}")
+    assert heavy(modules) == []
+
+
+def test_the_version_and_wrong_options_load_nothing_that_does_the_work() -> None:
+    lines: list[CommandLine] = [(["version"], {}), (["run", "--nope"], {})]
+    lines += [([command, "--nope"], {}) for command in COMMANDS if command != "run"]
+    outputs, modules = run(lines)
+    assert outputs[0].startswith("kubestow ")
+    assert all("--nope" in output for output in outputs[1:])
+    assert heavy(modules) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("si",), ["simulate"]),
+        (("print",), ["print-default-config"]),
+        (("simulate", "--res"), ["--reschedule"]),
+        (("simulate", "-o", ""), ["table", "wide", "name", "json", "yaml"]),
+        (("simulate", "-o", "j"), ["json"]),
+        (("simulate", "--compatibility", "v1.1"), ["v1.17"]),
+        (("conformance", "--output", "y"), ["yaml"]),
+        (("plugin", ""), ["check"]),
+    ],
+)
+def test_commands_options_and_values_are_completed(
+    words: tuple[str, ...], expected: list[str]
+) -> None:
+    _, variables = completing(*words)
+    result = CliRunner().invoke(app, [], prog_name="kubestow", env=variables)
+    assert result.output.split() == expected
+
+
+def test_completion_loads_nothing_that_does_the_work() -> None:
+    outputs, modules = run([completing(command, "--") for command in COMMANDS])
+    # The flags of `run` are those of kube-scheduler, which Typer does not know.
+    silent = [name for name, text in zip(COMMANDS, outputs, strict=True) if not text.split()]
+    assert silent == ["run"]
+    assert heavy(modules) == []
