@@ -79,6 +79,8 @@ class HttpPort:
         # Each connection with the task of its handshake; those that wait, longest first.
         self._waiting: dict[web.RequestHandler, asyncio.Task[None]] = {}
         self._busy: dict[web.RequestHandler, asyncio.Task[None]] = {}
+        # Sockets whose task has not run yet: if it is cancelled before, nothing else closes them.
+        self._untouched: set[socket.socket] = set()
         self._accepting: asyncio.Task[None] | None = None
         # Connections that were closed because of the limit.
         self.refused_count = 0
@@ -136,9 +138,18 @@ class HttpPort:
                 accepted.close()
                 return
         connection = self._server()
-        self._waiting[connection] = asyncio.create_task(self._connect(connection, accepted))
+        self._untouched.add(accepted)
+        task = asyncio.create_task(self._connect(connection, accepted))
+        task.add_done_callback(lambda _: self._close_untouched(accepted))
+        self._waiting[connection] = task
+
+    def _close_untouched(self, accepted: socket.socket) -> None:
+        if accepted in self._untouched:
+            self._untouched.remove(accepted)
+            accepted.close()
 
     async def _connect(self, connection: web.RequestHandler, accepted: socket.socket) -> None:
+        self._untouched.discard(accepted)
         is_tls = self._tls is not None
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
