@@ -271,3 +271,20 @@ def client_context(suite: str = CIPHERS) -> ssl.SSLContext:
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(f"{suite}:@SECLEVEL=0")
     return context
+
+
+def test_a_connection_that_is_accepted_at_the_end_is_closed() -> None:
+    async def main() -> None:
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            raise AssertionError("there is no request")
+
+        port = HttpPort(handle, socket.create_server(("127.0.0.1", 0)), tls=None)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            port._admit(ours)
+            # The task of the connection is cancelled before it has run.
+            await port.stop_listening()
+            await turns()
+            assert ours.fileno() == -1
+
+    asyncio.run(main())
