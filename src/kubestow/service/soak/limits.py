@@ -22,7 +22,7 @@ from kubestow.index.topology.ledger import TALLIES_MAX
 from kubestow.index.tracked import LABEL_COLUMNS_MAX, TRACKED_MAX
 from kubestow.plugins.dynamic_resources.answers import CLAIM_SETS_MAX
 from kubestow.plugins.inter_pod_affinity.terms import RESOLVED_MAX
-from kubestow.plugins.pod_topology_spread.default_selectors import SELECTORS_MAX
+from kubestow.plugins.pod_topology_spread.default_selectors import NAMESPACES_MAX, SELECTORS_MAX
 
 
 def limits(*, nodes: int, history: int) -> Mapping[str, int]:
@@ -38,6 +38,7 @@ def limits(*, nodes: int, history: int) -> Mapping[str, int]:
         "cache.resource_columns.ResourceColumns._laid_out": LAID_OUT_MAX,
         "cluster.events.EventRecorder._waiting": BUFFER_MAX,
         "cluster.http.pool.ConnectionPool._busy": CONNECTIONS_MAX,
+        "plugins.pod_topology_spread.default_selectors.DefaultSelectors._namespaces": NAMESPACES_MAX,
         "cluster.http.pool.ConnectionPool._idle": CONNECTIONS_MAX,
         "cluster.http.undecodable.UndecodableObjects._logged": LOGGED_MAX,
         "framework.faults.FaultLog._logged": LOGGED_FAULTS_MAX,
