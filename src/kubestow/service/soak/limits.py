@@ -28,7 +28,9 @@ from kubestow.plugins.pod_topology_spread.default_selectors import NAMESPACES_MA
 def limits(*, nodes: int, history: int) -> Mapping[str, int]:
     """For one container each, in a cluster of so many nodes; `history` is that of its server."""
     numbered = numbered_max(nodes)
+    spread = "plugins.pod_topology_spread.default_selectors"
     return {
+        f"{spread}.DefaultSelectors._namespaces": NAMESPACES_MAX,
         "api.disruption.BudgetTable._covering": COVERED_MAX,
         "apiserver.http.streaming.EventEncoder._lines": LINES_MAX,
         "apiserver.store.Collection._history": history,
@@ -38,7 +40,6 @@ def limits(*, nodes: int, history: int) -> Mapping[str, int]:
         "cache.resource_columns.ResourceColumns._laid_out": LAID_OUT_MAX,
         "cluster.events.EventRecorder._waiting": BUFFER_MAX,
         "cluster.http.pool.ConnectionPool._busy": CONNECTIONS_MAX,
-        "plugins.pod_topology_spread.default_selectors.DefaultSelectors._namespaces": NAMESPACES_MAX,
         "cluster.http.pool.ConnectionPool._idle": CONNECTIONS_MAX,
         "cluster.http.undecodable.UndecodableObjects._logged": LOGGED_MAX,
         "framework.faults.FaultLog._logged": LOGGED_FAULTS_MAX,
