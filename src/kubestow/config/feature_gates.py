@@ -105,7 +105,9 @@ class FeatureGates:
 
     def __init__(self, overrides: Mapping[str, bool] | None = None) -> None:
         """Raises ConfigError for unknown gates and for other values of locked ones."""
-        overrides = overrides or {}
+        overrides = dict(overrides or {})
+        # As they were set.
+        self.overrides: Final = overrides
         for name, value in overrides.items():
             _check(name, value)
         self._enabled = {name: gate.default for name, gate in GATES.items()}

@@ -83,6 +83,22 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "0 is no limit. kube-scheduler does not have this flag.",
     ),
     Flag(
+        Section.MISC,
+        "record",
+        STRING,
+        "",
+        "Write what the scheduler sees and decides to this file, for kubestow replay. Environment "
+        "variables, commands and secrets are left out. kube-scheduler does not have this flag.",
+    ),
+    Flag(
+        Section.MISC,
+        "record-size-mib",
+        INT,
+        512,
+        "How large the file of --record and the one before it may become together. "
+        "kube-scheduler does not have this flag.",
+    ),
+    Flag(
         Section.SECURE_SERVING,
         "bind-address",
         IP,

@@ -52,7 +52,7 @@ TURN_S: Final = 0.01
 SCHEDULING_CYCLE: Final = "scheduling cycle"
 
 
-class _Attempt(NamedTuple):
+class SchedulingAttempt(NamedTuple):
     profile: Profile
     queued_pod: QueuedPod
     meter: CycleMeter
@@ -147,7 +147,7 @@ class Scheduler:
         except SetAsideError as error:
             self._set_aside.add(queued_pod, earlier_s, error)
             return None
-        return self._conclude(attempt, decision)
+        return self.conclude(attempt, decision)
 
     async def _schedule_waiting(self, queued_pod: QueuedPod, earlier_s: float = 0.0) -> bool:
         """The same; the loop goes on while the cycle waits for extenders."""
@@ -164,7 +164,7 @@ class Scheduler:
         except SetAsideError as error:
             self._set_aside.add(queued_pod, earlier_s, error)
             return False
-        return self._conclude(attempt, decision).has_victims
+        return self.conclude(attempt, decision).has_victims
 
     def _schedule_group(self, groups: GroupScheduler, popped: QueuedPod) -> bool:
         attempt = groups.collect(popped)
@@ -208,7 +208,7 @@ class Scheduler:
         else:
             self.schedule_one(queued_pod, earlier_s)
 
-    def _begin(self, queued_pod: QueuedPod, earlier_s: float = 0.0) -> "_Attempt | None":
+    def _begin(self, queued_pod: QueuedPod, earlier_s: float = 0.0) -> "SchedulingAttempt | None":
         profile = self.profiles.get(queued_pod.scheduler_name)
         if profile is None:
             log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
@@ -216,9 +216,9 @@ class Scheduler:
             self.queue.done(queued_pod.uid)
             return None
         meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
-        return _Attempt(profile, queued_pod, meter, earlier_s)
+        return SchedulingAttempt(profile, queued_pod, meter, earlier_s)
 
-    def _conclude(self, attempt: "_Attempt", decision: Decision) -> Decision:
+    def conclude(self, attempt: "SchedulingAttempt", decision: Decision) -> Decision:
         profile, queued_pod, meter, _ = attempt
         meter.algorithm_ended()
         self.metrics.decided(decision)
@@ -246,7 +246,7 @@ class Scheduler:
         except CacheError:
             return False  # Spec 04 §3: a pod without UID is not skipped.
 
-    def _decide(self, attempt: "_Attempt") -> Decision:
+    def _decide(self, attempt: "SchedulingAttempt") -> Decision:
         profile, queued_pod, meter, earlier_s = attempt
         try:
             self.snapshot.refresh(self.cache)

@@ -5,7 +5,7 @@ moves pods in the queue if a plugin registered for it (spec 03 §11.2).
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -53,6 +53,10 @@ _UNWATCHED: Final = (PriorityClass,)
 _GROUP_PLUGINS: Final = frozenset(("GangScheduling", "TopologyPlacementGenerator"))
 
 
+# Makes a handler for the informer of a kind.
+Observer = Callable[[type[ApiObject]], Handler[Any]]
+
+
 class ClusterWatcher:
     """The informers of one scheduler."""
 
@@ -62,7 +66,10 @@ class ClusterWatcher:
         scheduler: Scheduler,
         clock: Clock,
         rng: np.random.Generator,
+        *,
+        observer: Observer | None = None,
     ) -> None:
+        """`observer` makes a handler that is called before those of the scheduler."""
         self._scheduler = scheduler
         self._objects = scheduler.objects
         failures = FailureLog(clock, host=client.host)
@@ -82,6 +89,8 @@ class ClusterWatcher:
             if cls not in _UNWATCHED and (cls is not PodGroup or _reads_groups(scheduler))
         ]
         for informer in self.informers:
+            if observer is not None:
+                informer.add_handler(observer(informer.cls))
             self._connect(informer)
 
     async def run(self) -> None:

@@ -132,6 +132,9 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     master: str
     pod_max_in_unschedulable_pods: Duration
     attempt_budget: Duration
+    # The file of a recording; empty for none.
+    record: str
+    record_bytes_max: int
     serving: ServingOptions
     authentication: AuthenticationOptions
     authorization: AuthorizationOptions
@@ -170,6 +173,8 @@ def parse_options(
         master=flags.text("master"),
         pod_max_in_unschedulable_pods=flags.duration("pod-max-in-unschedulable-pods-duration"),
         attempt_budget=flags.duration("attempt-budget"),
+        record=flags.text("record"),
+        record_bytes_max=flags.number("record-size-mib") << 20,
         serving=ServingOptions.of(flags),
         authentication=AuthenticationOptions.of(flags),
         authorization=AuthorizationOptions.of(flags),
@@ -270,6 +275,7 @@ def _option_errors(flags: ParsedFlags, gates: FeatureGates, versions: _Versions)
         *_authentication_errors(flags),
         *_metrics_errors(flags),
         *_budget_errors(flags),
+        *_recording_errors(flags),
     ]
 
 
@@ -278,6 +284,11 @@ def _budget_errors(flags: ParsedFlags) -> list[str]:
     if budget.seconds < 0:
         return [f"--attempt-budget {budget} must be 0, for no limit, or more"]
     return []
+
+
+def _recording_errors(flags: ParsedFlags) -> list[str]:
+    size_mib = flags.number("record-size-mib")
+    return [] if size_mib > 0 else [f"--record-size-mib {size_mib} must be 1 or more"]
 
 
 def _serving_errors(flags: ParsedFlags) -> list[str]:

@@ -36,6 +36,7 @@ from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
+from kubestow.recording.recording import Recording
 from kubestow.service.connections import Connections
 from kubestow.service.control_loop import ControlLoop, SharedLoop
 from kubestow.service.debugger import CacheDebugger
@@ -113,11 +114,27 @@ class SchedulerProcess:
                 component=self.config.profiles[0].scheduler_name,
             )
             connections.guard_writes(self.leadership.wait_valid)
+        # A generator of its own: what else draws numbers must not change what is recorded.
+        scheduler_rng = np.random.default_rng(int(rng.integers(2**63)))
+        self.recording: Recording | None = None
+        if options.record:
+            self.recording = Recording(
+                Path(options.record),
+                clock,
+                self.config,
+                options.gates,
+                origin="run",
+                rng=scheduler_rng,
+                leaves_to_chance=True,
+                bytes_max=options.record_bytes_max,
+            )
+        recording = self.recording
+        client = connections.main if recording is None else recording.client(connections.main)
         self.recorder = EventRecorder(connections.events, clock, hostname=hostname, rng=rng)
         metrics.own.observe(self.recorder)
         self.scheduler = SchedulerFactory(
             config=self.config,
-            client=connections.main,
+            client=client,
             objects=ClusterObjects(),
             events=lambda profile_name: ProfileEvents(self.recorder, profile_name),
             clock=clock,
@@ -128,7 +145,8 @@ class SchedulerProcess:
             max_unschedulable_ns=int(options.pod_max_in_unschedulable_pods),
             may_bind=None if self.leadership is None else self.leadership.wait_valid,
             leaves_to_chance=True,
-            rng=rng,
+            rng=scheduler_rng,
+            listeners=() if recording is None else (recording.recorder.decided,),
             timer=AttemptTimer(
                 clock.monotonic_s,
                 budget_s=options.attempt_budget.seconds,
@@ -136,7 +154,13 @@ class SchedulerProcess:
             ),
         ).build()
         metrics.scheduler.observe(self.scheduler)
-        self.watcher = ClusterWatcher(connections.main, self.scheduler, clock, rng)
+        self.watcher = ClusterWatcher(
+            connections.main,
+            self.scheduler,
+            clock,
+            rng,
+            observer=None if recording is None else recording.recorder.handler,
+        )
         self.debugger = CacheDebugger(self.scheduler)
 
     # --- state ---
@@ -181,6 +205,8 @@ class SchedulerProcess:
                 await self._control.run(self.serving.start(self))
                 self._spawn(self._control.run(self.serving.trust.run()))
             self._spawn(self.recorder.run())
+            if self.recording is not None:
+                self._spawn(self.recording.run(self.scheduler))
             # Spec 09 §5: a standby may be configured to start its watches when it leads.
             if self.leadership is None or not self.config.delay_cache_until_active:
                 self._start_informers()
@@ -270,6 +296,8 @@ class SchedulerProcess:
         except TimeoutError:
             unsent_count = self.recorder.statistics().waiting_count
             log.warning("%d event(s) could not be sent before the process ended", unsent_count)
+        if self.recording is not None:
+            self.recording.close()
         self._connections.close_main()
         await self._control.run(self._connections.close_control())
 

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -25,6 +26,7 @@ from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.plugins.registry import REGISTRY
+from kubestow.recording.recording import Recording
 
 logger = logging.getLogger(__name__)
 
@@ -77,12 +79,22 @@ class EmbeddedCluster:
         factory: type[SchedulerFactory] = SchedulerFactory,
         client: ClusterClient | None = None,
         gates: FeatureGates = DEFAULT_GATES,
+        record: Path | None = None,
+        origin: str = "simulate",
     ) -> None:
-        """`client` is that of the scheduler, if it is not to answer at once, or fails at times."""
-        rng = np.random.default_rng(seed)
+        """`client` is that of the scheduler, if it is not to answer at once, or fails at times.
+        `record` is a file for what the scheduler sees and decides."""
+        rng, watch_rng = np.random.default_rng(seed), np.random.default_rng(seed)
         self.store = cluster
         self.clock = clock
         self.client = client or MemoryClient(cluster)
+        self.recording: Recording | None = None
+        observer = None
+        if record is not None:
+            self.recording = Recording(record, clock, config, gates, origin=origin, rng=rng)
+            observer = self.recording.recorder.handler
+            listeners = (*listeners, self.recording.recorder.decided)
+            self.client = self.recording.client(self.client)
         self.recorder = EventRecorder(self.client, clock, hostname="embedded")
         self.scheduler = factory(
             config=config,
@@ -97,7 +109,9 @@ class EmbeddedCluster:
             gates=gates,
         ).build()
         self.scheduler.group_pause_s = GROUP_PAUSE_S
-        self.watcher = ClusterWatcher(self.client, self.scheduler, clock, rng)
+        self.watcher = ClusterWatcher(
+            self.client, self.scheduler, clock, watch_rng, observer=observer
+        )
         self._controllers = tuple(controllers)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -121,6 +135,8 @@ class EmbeddedCluster:
             # Nothing that they wait for, such as a volume, comes any more.
             await self.scheduler.tasks.drain(0)
             await self.recorder.flush()
+            if self.recording is not None:
+                self.recording.close()
 
     async def settle(
         self, *, limit_s: float, count_repeating: Callable[[], int] = lambda: 0

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Container, Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -121,8 +122,10 @@ class Simulation:
         seed: int = 0,
         factory: type[SchedulerFactory] = SchedulerFactory,
         gates: FeatureGates = DEFAULT_GATES,
+        record: Path | None = None,
     ) -> None:
-        """`on_decision` is called with every decision, which is valid during the call only."""
+        """`on_decision` is called with every decision, which is valid during the call only.
+        `record` is a file for what the scheduler sees and decides."""
         self._clock = VirtualClock(asyncio.get_running_loop())
         self._on_decision = on_decision
         self._attempts: dict[str, int] = {}
@@ -152,6 +155,7 @@ class Simulation:
             seed=seed,
             factory=factory,
             gates=gates,
+            record=record,
         )
 
     @property

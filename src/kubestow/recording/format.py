@@ -1,0 +1,111 @@
+"""The records of a recording.
+
+Times are nanoseconds since the start in the header. An object is the JSON text of what is decoded
+of it, which is what a scheduler can read: environment variables, commands and secrets are not.
+"""
+
+from typing import Final
+
+import msgspec
+
+from kubestow.api.coordination import Binding, Event, Lease
+from kubestow.api.decode import KINDS
+from kubestow.api.meta import ApiObject
+
+FORMAT_VERSION: Final = 1
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The first block, as JSON.
+
+    origin        the command that made it: its scheduler is the one that decides, or, for
+                  "record", another program
+    started_ns    wall-clock time, nanoseconds since 1970
+    config        the configuration as YAML
+    gates         the feature gates that were set
+    start_index   where the search for nodes begins next
+    chance        the state of the scheduler's random generator, as JSON
+    """
+
+    format: int = FORMAT_VERSION
+    program: str
+    origin: str
+    started_ns: int
+    config: str
+    gates: dict[str, bool]
+    start_index: int = 0
+    chance: str
+    leaves_to_chance: bool = False
+
+
+class Put(msgspec.Struct, frozen=True, array_like=True, tag="+"):
+    """An object was added or changed."""
+
+    at_ns: int
+    kind: str
+    text: bytes
+
+
+class Removed(msgspec.Struct, frozen=True, array_like=True, tag="-"):
+    """An object is gone. If its end was not seen, there is no text: the last known state counts."""
+
+    at_ns: int
+    kind: str
+    namespace: str
+    name: str
+    text: bytes
+
+
+class Attempt(msgspec.Struct, frozen=True, array_like=True, tag="?"):
+    """A decision.
+
+    pod         namespace/name
+    nominated   the new nominated node, "" to clear it, None to leave it
+    feasible    how many nodes fit; `evaluated` how many were looked at
+    totals      CRC-32 of the feasible rows and their total scores
+    """
+
+    at_ns: int
+    pod: str
+    uid: str
+    node: str
+    message: str
+    nominated: str | None
+    victims: tuple[str, ...]
+    evaluated: int
+    feasible: int
+    totals: int
+
+
+class Refusal(msgspec.Struct, frozen=True, array_like=True):
+    """An `ApiError`; `cause` is that of an UnreachableError."""
+
+    error: str
+    code: int
+    reason: str
+    message: str
+    cause: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True, tag="="):
+    """A request has ended. `text` is the object that came back, if one did."""
+
+    at_ns: int
+    request: str
+    kind: str
+    namespace: str
+    name: str
+    text: bytes
+    refusal: Refusal | None
+
+
+Record = Put | Removed | Attempt | Answer
+
+# Kinds that no scheduler watches.
+_UNWATCHED: Final = (Binding, Event, Lease)
+
+
+def kind_of(name: str) -> type[ApiObject] | None:
+    """The class of a kind that can be in a recording."""
+    cls = KINDS.get(name)
+    return None if cls in _UNWATCHED else cls

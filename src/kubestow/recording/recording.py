@@ -1,0 +1,144 @@
+"""A recording in progress: one object to start, connect and end it.
+
+It is bounded. When the file has half of the bytes allowed, a second one begins as soon as no pod is
+being bound, with all objects as they are at that moment; the first is kept beside it as FILE.1, in
+place of an older one. Each of the two can be replayed by itself.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from kubestow import __version__
+from kubestow.api.meta import ApiObject
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod, is_assigned
+from kubestow.clock import Clock
+from kubestow.cluster.client import ClusterClient
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.config.written import write_config
+from kubestow.engine.scheduler import Scheduler
+from kubestow.errors import InputError
+from kubestow.recording.client import RecordingClient
+from kubestow.recording.file import RecordingWriter
+from kubestow.recording.format import Header, Record
+from kubestow.recording.recorder import Recorder
+
+log = logging.getLogger(__name__)
+
+# A process that is killed loses what was recorded since the last time.
+FLUSH_S: Final = 1.0
+
+
+class Recording:
+    """Begins with an empty cluster, so it is made before the informers of its scheduler run.
+
+    The scheduler gets `client`; its watcher `recorder.handler`, and it `recorder.decided`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        config: SchedulerConfig,
+        gates: FeatureGates = DEFAULT_GATES,
+        *,
+        origin: str,
+        rng: np.random.Generator,
+        leaves_to_chance: bool = False,
+        bytes_max: int | None = None,
+    ) -> None:
+        """`rng` is that of the scheduler, of nothing else. Raises InputError."""
+        self._path = path
+        self._clock = clock
+        self._rng = rng
+        self._bytes_max = bytes_max
+        self._header = Header(
+            program=__version__,
+            origin=origin,
+            started_ns=clock.now_ns(),
+            config=write_config(config, gates),
+            gates=gates.overrides,
+            chance=_state_of(rng),
+            leaves_to_chance=leaves_to_chance,
+        )
+        self._writer = RecordingWriter(path, self._header)
+        self.recorder = Recorder(self, clock, started_ns=self._header.started_ns)
+
+    def write(self, record: Record) -> None:
+        self._writer.write(record)
+
+    def client(self, client: ClusterClient) -> ClusterClient:
+        return RecordingClient(client, self.recorder)
+
+    async def run(self, scheduler: Scheduler) -> None:
+        """Write to the file from time to time, until cancelled."""
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            self._writer.flush()
+            if self._bytes_max is not None and self._writer.bytes_written > self._bytes_max / 2:
+                self._go_on_in_a_new_file(scheduler, self._bytes_max)
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _go_on_in_a_new_file(self, scheduler: Scheduler, bytes_max: int) -> None:
+        # What plugins have reserved for a pod that is being bound is not in any object.
+        if scheduler.binder.running_count or not scheduler.tasks.is_idle:
+            if self._writer.bytes_written > bytes_max:
+                self._writer.end(f"{self._path} has {bytes_max >> 20} MiB, and pods are always bound")
+            return
+        self._writer.close()
+        try:
+            self._path.rename(self._path.with_name(self._path.name + ".1"))
+            header = _started_again(self._header, scheduler, self._clock, self._rng)
+            self._writer = RecordingWriter(self._path, header)
+        except (OSError, InputError) as error:
+            log.error("The recording has ended: %s", error)
+            return
+        self.recorder.started_ns = header.started_ns
+        for api_object in _objects_of(scheduler):
+            self.recorder.put(api_object)
+
+
+def _started_again(
+    header: Header, scheduler: Scheduler, clock: Clock, rng: np.random.Generator
+) -> Header:
+    return Header(
+        program=header.program,
+        origin=header.origin,
+        started_ns=clock.now_ns(),
+        config=header.config,
+        gates=header.gates,
+        start_index=scheduler.decider.next_start_index,
+        chance=_state_of(rng),
+        leaves_to_chance=header.leaves_to_chance,
+    )
+
+
+def _state_of(rng: np.random.Generator) -> str:
+    return json.dumps(rng.bit_generator.state)
+
+
+def _objects_of(scheduler: Scheduler) -> Iterator[ApiObject]:
+    """All objects, in an order from which the same cache is built: ties are broken by it."""
+    objects, cache = scheduler.objects, scheduler.cache
+    for cls in objects.types():
+        if cls not in (Node, Pod):
+            yield from objects.store(cls).list()
+    for name in cache.node_tree.list():
+        node = objects.nodes.get(name)
+        if node is not None:
+            yield node
+    for info in cache.nodes.values():
+        for pod_info in info.pods:
+            yield pod_info.pod
+    for pod in objects.pods.list():
+        if not is_assigned(pod):
+            yield pod

@@ -1,0 +1,196 @@
+"""Answers the requests of a scheduler as a recording says."""
+
+import asyncio
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from kubestow import errors
+from kubestow.api.coordination import Event
+from kubestow.api.decode import decode_json
+from kubestow.api.meta import ApiObject, Condition, JsonObject
+from kubestow.api.pod import Pod
+from kubestow.cache.objects import ClusterObjects
+from kubestow.cluster.client import Listing, ObjectWatch, PatchType
+from kubestow.cluster.resources import Subresource
+from kubestow.errors import ApiError, NotFoundError, UnreachableError
+from kubestow.recording.format import Answer, Refusal
+
+T = TypeVar("T", bound=ApiObject)
+
+
+class RequestKey(NamedTuple):
+    request: str
+    kind: str
+    namespace: str
+    name: str
+
+
+def key_of(answer: Answer) -> RequestKey:
+    return RequestKey(answer.request, answer.kind, answer.namespace, answer.name)
+
+
+class ReplayClient:
+    """Requests wait until the recording has come to their answer.
+
+    A request that was not made when it was recorded, because the scheduler decided otherwise, is
+    answered at once as if it had been carried out.
+    """
+
+    host = "the recording"
+
+    def __init__(self, objects: ClusterObjects, answers: Iterable[RequestKey]) -> None:
+        self._objects = objects
+        # How many answers of each are still to come.
+        self._coming = Counter(answers)
+        self._early: defaultdict[RequestKey, deque[Answer]] = defaultdict(deque)
+        self._waiting: defaultdict[RequestKey, deque[asyncio.Future[Answer]]] = defaultdict(deque)
+
+    def deliver(self, answer: Answer) -> None:
+        """The recording has come to this answer."""
+        key = key_of(answer)
+        self._coming[key] -= 1
+        waiting = self._waiting[key]
+        while waiting:
+            future = waiting.popleft()
+            if not future.done():
+                future.set_result(answer)
+                return
+        self._early[key].append(answer)
+
+    async def _answer(self, key: RequestKey) -> Answer | None:
+        """None if the recording has no answer; raises what it says."""
+        early = self._early[key]
+        if early:
+            answer = early.popleft()
+        elif self._coming[key] > len(self._waiting[key]):
+            future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+            self._waiting[key].append(future)
+            answer = await future
+        else:
+            return None
+        if answer.refusal is not None:
+            raise error_of(answer.refusal)
+        return answer
+
+    async def _object(self, request: str, cls: type[T], namespace: str, name: str) -> T | None:
+        answer = await self._answer(RequestKey(request, cls.__name__, namespace, name))
+        return None if answer is None else decode_json(cls, answer.text)
+
+    async def _of_pod(self, request: str, pod: Pod) -> None:
+        metadata = pod.metadata
+        await self._answer(RequestKey(request, Pod.__name__, metadata.namespace, metadata.name))
+
+    def _known(self, cls: type[T], namespace: str, name: str) -> T:
+        known = self._objects.store(cls).get(namespace, name)
+        if known is None:
+            raise NotFoundError(f'{cls.__name__} "{name}" not found')
+        return known
+
+    # --- the requests of a scheduler ---
+
+    async def get(self, cls: type[T], namespace: str, name: str) -> T:
+        answer = await self._object("get", cls, namespace, name)
+        return answer if answer is not None else self._known(cls, namespace, name)
+
+    async def create(self, new: T) -> T:
+        metadata = new.metadata
+        answer = await self._object("create", type(new), metadata.namespace, metadata.name)
+        return answer if answer is not None else new
+
+    async def update(self, old: T, new: T, *, subresource: Subresource = "") -> T:
+        metadata = new.metadata
+        answer = await self._object("update", type(new), metadata.namespace, metadata.name)
+        return answer if answer is not None else new
+
+    async def patch(
+        self,
+        cls: type[T],
+        namespace: str,
+        name: str,
+        patch: JsonObject,
+        patch_type: PatchType = "strategic",
+        *,
+        subresource: Subresource = "",
+    ) -> T:
+        answer = await self._object("patch", cls, namespace, name)
+        return answer if answer is not None else self._known(cls, namespace, name)
+
+    async def delete(
+        self,
+        cls: type[ApiObject],
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        grace_period_s: int | None = None,
+    ) -> None:
+        await self._answer(RequestKey("delete", cls.__name__, namespace, name))
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        await self._of_pod("bind", pod)
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        *,
+        condition: Condition | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        await self._of_pod("patch_pod_status", pod)
+
+    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
+        await self._of_pod("delete_pod", pod)
+
+    async def create_event(self, event: Event) -> None:
+        pass
+
+    # --- what only informers ask for; there are none ---
+
+    async def is_served(self, cls: type[ApiObject]) -> bool:
+        return True
+
+    async def list(
+        self,
+        cls: type[T],
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        label_selector: str = "",
+    ) -> Sequence[T]:
+        raise ApiError("a recording has no lists")
+
+    async def list_and_watch(
+        self,
+        cls: type[T],
+        *,
+        field_selector: str = "",
+        label_selector: str = "",
+        resource_version: str = "",
+    ) -> Listing[T]:
+        raise ApiError("a recording has no lists")
+
+    async def watch(
+        self,
+        cls: type[T],
+        *,
+        resource_version: str,
+        namespace: str = "",
+        field_selector: str = "",
+        label_selector: str = "",
+    ) -> ObjectWatch[T]:
+        raise ApiError("a recording has no watches")
+
+
+def error_of(refusal: Refusal) -> ApiError:
+    """The error as it was raised."""
+    if refusal.error == UnreachableError.__name__:
+        match refusal.cause:
+            case "refused" | "broken off" as cause:
+                return UnreachableError(refusal.message, cause=cause)
+            case _:
+                return UnreachableError(refusal.message)
+    cls = getattr(errors, refusal.error, ApiError)
+    if not (isinstance(cls, type) and issubclass(cls, ApiError)):
+        cls = ApiError
+    return cls(refusal.message, code=refusal.code, reason=refusal.reason)

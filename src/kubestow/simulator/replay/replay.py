@@ -1,0 +1,266 @@
+"""Applies a recording to a scheduler, in virtual time.
+
+Everything that came from outside comes at its recorded time: changes of objects through the same
+informers' code, answers to requests, and the turn of each pod. In between, the scheduler does what
+it did: bindings, retries and evictions run as tasks. Nothing depends on how fast this machine is.
+
+A decision that differs is noted, and the recorded one is carried out: one difference must not
+make all later decisions differ.
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kubestow.api.decode import decode_json
+from kubestow.api.meta import ApiObject, ObjectMeta
+from kubestow.cache.objects import ClusterObjects
+from kubestow.clock import NANOSECONDS
+from kubestow.cluster.client import EventType
+from kubestow.cluster.informer import Informer
+from kubestow.config.feature_gates import FeatureGates
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.decision import Decision, Nomination
+from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.profiles import Registry
+from kubestow.engine.scheduler import Scheduler, SchedulingAttempt
+from kubestow.engine.watching import ClusterWatcher
+from kubestow.framework.handle import NoEvents
+from kubestow.framework.status import Code, Status
+from kubestow.queue import QueuedPod
+from kubestow.queue.queue import SchedulingQueue
+from kubestow.recording.format import Answer, Attempt, Header, Put, Record, Removed, kind_of
+from kubestow.recording.recorder import attempt_of
+from kubestow.simulator.replay.client import ReplayClient, RequestKey
+from kubestow.simulator.replay.report import (
+    Difference,
+    ReplayReport,
+    differing_fields,
+    outcome_of,
+)
+
+NOT_WAITING = "not waiting"
+
+
+class RecordedClock:
+    """The recorded time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, started_ns: int) -> None:
+        self._loop = loop
+        self._started_ns = started_ns
+        self._last_ns = 0
+
+    def now_ns(self) -> int:
+        now_ns = self._started_ns + round(self._loop.time() * NANOSECONDS)
+        self._last_ns = max(now_ns, self._last_ns + 1)
+        return self._last_ns
+
+    def monotonic_s(self) -> float:
+        return self._loop.time()
+
+
+class RecordedEvent(NamedTuple):
+    """An event for an informer."""
+
+    type: EventType
+    object: ApiObject
+    resource_version: str = ""
+
+
+class Replay:
+    """Made inside a virtual-time loop; then `run` it once."""
+
+    def __init__(
+        self,
+        header: Header,
+        config: SchedulerConfig,
+        gates: FeatureGates,
+        registry: Registry,
+        answers: Iterable[RequestKey],
+        *,
+        factory: type[SchedulerFactory] = SchedulerFactory,
+        on_difference: Callable[[Difference, Decision], None] | None = None,
+    ) -> None:
+        """`on_difference` is called within the cycle, while the decision is valid."""
+        self.report = ReplayReport()
+        self._on_difference = on_difference
+        self._clock = RecordedClock(asyncio.get_running_loop(), header.started_ns)
+        # The attempt that is being replayed, until its pod is decided on.
+        self._recorded: Attempt | None = None
+        # Members of a group that were decided on, in this order, and not compared yet.
+        self._members: deque[Attempt] = deque()
+        objects = ClusterObjects()
+        self._client = ReplayClient(objects, answers)
+        rng = np.random.default_rng(0)
+        rng.bit_generator.state = json.loads(header.chance)
+
+        class ReplayFactory(factory):
+            scheduler_type = _FollowingScheduler
+
+        scheduler = ReplayFactory(
+            config=config,
+            client=self._client,
+            objects=objects,
+            events=lambda _: NoEvents(),
+            clock=self._clock,
+            registry=registry,
+            gates=gates,
+            extenders_in_thread=False,
+            leaves_to_chance=header.leaves_to_chance,
+            rng=rng,
+            listeners=[self._decided],
+        ).build()
+        assert isinstance(scheduler, _FollowingScheduler)
+        self._scheduler = scheduler
+        scheduler.follow = self._follow
+        scheduler.decider.next_start_index = header.start_index
+        watcher = ClusterWatcher(
+            self._client, scheduler, self._clock, np.random.default_rng(0)
+        )
+        self._informers: dict[type[ApiObject], Informer[Any]] = {
+            informer.cls: informer for informer in watcher.informers
+        }
+
+    async def run(self, records: Iterable[Record]) -> ReplayReport:
+        timers = asyncio.create_task(self._scheduler.queue.run_timers())
+        try:
+            for record in records:
+                await self._reach(record.at_ns)
+                self._apply(record)
+            await asyncio.sleep(0)
+        finally:
+            self._scheduler.queue.close()
+            timers.cancel()
+            await asyncio.gather(timers, return_exceptions=True)
+            await self._scheduler.tasks.drain(0)
+        return self.report
+
+    async def _reach(self, at_ns: int) -> None:
+        """Wait for this time; tasks that can go on before it do."""
+        wait_s = at_ns / NANOSECONDS - self._clock.monotonic_s()
+        await asyncio.sleep(max(wait_s, 0))
+        self.report.duration_s = round(at_ns / NANOSECONDS, 3)
+
+    def _apply(self, record: Record) -> None:
+        match record:
+            case Put():
+                self._deliver(record.kind, "MODIFIED", record.text)
+            case Removed() if record.text:
+                self._deliver(record.kind, "DELETED", record.text)
+            case Removed():
+                self._vanish(record)
+            case Attempt():
+                self._try(record)
+            case Answer():
+                self._client.deliver(record)
+
+    # --- changes ---
+
+    def _deliver(self, kind: str, event: EventType, text: bytes) -> None:
+        informer = self._informer(kind)
+        if informer is not None:
+            informer.deliver([RecordedEvent(event, decode_json(informer.cls, text))])
+
+    def _vanish(self, record: Removed) -> None:
+        informer = self._informer(record.kind)
+        if informer is not None:
+            gone = ApiObject(
+                metadata=ObjectMeta(namespace=record.namespace, name=record.name)
+            )
+            informer.deliver([RecordedEvent("VANISHED", gone)])
+
+    def _informer(self, kind: str) -> Informer[Any] | None:
+        """None for a kind that this scheduler does not read."""
+        self.report.changes += 1
+        cls = kind_of(kind)
+        return None if cls is None else self._informers.get(cls)
+
+    # --- attempts ---
+
+    def _try(self, recorded: Attempt) -> None:
+        self.report.attempts += 1
+        if self._members:
+            # Decided on together with the member of their group that was popped.
+            replayed = self._members.popleft()
+            if replayed.uid == recorded.uid:
+                self._compare(recorded, replayed)
+                return
+            self._members.clear()
+        queued_pod = self._pop(recorded)
+        if queued_pod is None:
+            self._note(recorded, (NOT_WAITING,), "the pod was not waiting")
+            return
+        self._recorded = recorded
+        self._scheduler.schedule(queued_pod)
+        if self._members:
+            self._compare(recorded, self._members.popleft())
+        elif self._recorded is not None:
+            self._note(recorded, (NOT_WAITING,), "the pod was skipped")
+        self._recorded = None
+
+    def _pop(self, recorded: Attempt) -> QueuedPod | None:
+        namespace, _, name = recorded.pod.partition("/")
+        pod = self._scheduler.objects.pods.get(namespace, name)
+        queue = self._scheduler.queue
+        if pod is None or pod.metadata.uid != recorded.uid:
+            return None
+        assert isinstance(queue, SchedulingQueue)
+        return queue.pop_member(pod)
+
+    def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
+        groups = self._scheduler.groups
+        if groups is not None and groups.is_member(queued_pod):
+            self._members.append(attempt_of(decision, 0))
+
+    def _follow(self, decision: Decision) -> Decision:
+        """Compare the decision on a single pod; the recorded one is what happens next."""
+        recorded, self._recorded = self._recorded, None
+        assert recorded is not None
+        difference = self._compare(recorded, attempt_of(decision, recorded.at_ns))
+        if difference is None:
+            return decision
+        if self._on_difference is not None:
+            self._on_difference(difference, decision)
+        return _as_recorded(decision, recorded)
+
+    def _compare(self, recorded: Attempt, replayed: Attempt) -> Difference | None:
+        what = differing_fields(recorded, replayed)
+        return self._note(recorded, what, outcome_of(replayed)) if what else None
+
+    def _note(self, recorded: Attempt, what: tuple[str, ...], replayed: str) -> Difference:
+        difference = Difference(
+            at_s=round(recorded.at_ns / NANOSECONDS, 3),
+            pod=recorded.pod,
+            what=what,
+            recorded=outcome_of(recorded),
+            replayed=replayed,
+        )
+        self.report.note(difference)
+        return difference
+
+
+def _as_recorded(decision: Decision, recorded: Attempt) -> Decision:
+    if recorded.node:
+        decision.status, decision.nomination = None, None
+        decision.node_name = recorded.node
+        return decision
+    decision.node_name = ""
+    nomination = None if recorded.nominated is None else Nomination(recorded.nominated)
+    if decision.status is None:
+        return decision.fail(Status(Code.UNSCHEDULABLE, (recorded.message,)), nomination)
+    return decision.fail(decision.status, nomination)
+
+
+@dataclass(kw_only=True, eq=False)
+class _FollowingScheduler(Scheduler):
+    """Decides as always, then does what `follow` returns."""
+
+    follow: Callable[[Decision], Decision] = field(default=lambda decision: decision)
+
+    def conclude(self, attempt: SchedulingAttempt, decision: Decision) -> Decision:
+        return super().conclude(attempt, self.follow(decision))

@@ -1,0 +1,68 @@
+"""What a replay compared, and what differed."""
+
+from collections import Counter
+from typing import Final
+
+import msgspec
+
+from kubestow.recording.format import Attempt
+
+# More differences are counted, but not kept.
+DIFFERENCES_MAX: Final = 1000
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One decision that is not the recorded one.
+
+    at_s       seconds since the recording began
+    what       the fields that differ, or why the pod was not tried
+    recorded   node or message of the recording; `replayed` those of the replay
+    """
+
+    at_s: float
+    pod: str
+    what: tuple[str, ...]
+    recorded: str
+    replayed: str
+
+
+class ReplayReport(msgspec.Struct, kw_only=True, rename="camel"):
+    """The result of a replay.
+
+    attempts      the decisions that were compared
+    differing     how many of them differ; `differences` has the first of these
+    by_what       how many of the differences are of each sort
+    changes       changes of objects that the scheduler learnt of
+    duration_s    recorded time
+    cut_at        the byte at which the recording is cut off; None if it is whole
+    is_other      another configuration or version was tried, so differences are expected
+    """
+
+    attempts: int = 0
+    differing: int = 0
+    by_what: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    differences: list[Difference] = msgspec.field(default_factory=list[Difference])
+    changes: int = 0
+    duration_s: float = 0.0
+    cut_at: int | None = None
+    is_other: bool = False
+
+    def note(self, difference: Difference) -> None:
+        self.differing += 1
+        if len(self.differences) < DIFFERENCES_MAX:
+            self.differences.append(difference)
+        self.by_what = dict(Counter(self.by_what) + Counter(difference.what))
+
+
+_COMPARED: Final = ("node", "message", "nominated", "victims", "evaluated", "feasible", "totals")
+
+
+def differing_fields(recorded: Attempt, replayed: Attempt) -> tuple[str, ...]:
+    return tuple(
+        field for field in _COMPARED if getattr(recorded, field) != getattr(replayed, field)
+    )
+
+
+def outcome_of(attempt: Attempt) -> str:
+    """The node, or why there is none."""
+    return attempt.node or attempt.message
