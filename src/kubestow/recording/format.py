@@ -99,7 +99,14 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, tag="="):
     refusal: Refusal | None
 
 
-Record = Put | Removed | Attempt | Answer
+class ClockSet(msgspec.Struct, frozen=True, array_like=True, tag="@"):
+    """Wall-clock time is ahead of the time that has passed since the start, or behind it."""
+
+    at_ns: int
+    ahead_ns: int
+
+
+Record = Put | Removed | Attempt | Answer | ClockSet
 
 # Kinds that no scheduler watches.
 _UNWATCHED: Final = (Binding, Event, Lease)

@@ -1,18 +1,21 @@
 """Notes what a scheduler learns and decides, in the order in which it does."""
 
 import zlib
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from kubestow.api.decode import encode_json
 from kubestow.api.meta import ApiObject
-from kubestow.clock import Clock
+from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.informer import Handler
 from kubestow.engine.decision import Decision
 from kubestow.errors import ApiError, UnreachableError
 from kubestow.queue import QueuedPod
-from kubestow.recording.format import Answer, Attempt, Put, Record, Refusal, Removed
+from kubestow.recording.format import Answer, Attempt, ClockSet, Put, Record, Refusal, Removed
 
 T = TypeVar("T", bound=ApiObject)
+
+# A difference between the two clocks that counts: the wall clock was set, or runs at another speed.
+CLOCK_SET_NS: Final = NANOSECONDS // 100
 
 
 class RecordSink(Protocol):
@@ -22,10 +25,16 @@ class RecordSink(Protocol):
 class Recorder:
     """Called by the informers, by the client and with every decision."""
 
-    def __init__(self, sink: RecordSink, clock: Clock, *, started_ns: int) -> None:
+    def __init__(self, sink: RecordSink, clock: Clock) -> None:
         self._sink = sink
         self._clock = clock
-        self.started_ns = started_ns
+        self.start_again()
+
+    def start_again(self) -> None:
+        """From here on, times count from now."""
+        self._started_s = self._clock.monotonic_s()
+        self._started_ns = self._clock.now_ns()
+        self._ahead_ns = 0
 
     def handler(self, cls: type[T]) -> Handler[T]:
         """For the informer of a kind; it comes before the handlers of the scheduler."""
@@ -48,7 +57,9 @@ class Recorder:
 
     def decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
         """A `DecisionListener`."""
-        self._sink.write(attempt_of(decision, self._now_ns()))
+        at_ns = self._now_ns()
+        self._note_clock(at_ns)
+        self._sink.write(attempt_of(decision, at_ns))
 
     def answered(
         self,
@@ -65,8 +76,15 @@ class Recorder:
             Answer(self._now_ns(), request, cls.__name__, namespace, name, text, refusal)
         )
 
+    def _note_clock(self, at_ns: int) -> None:
+        ahead_ns = self._clock.now_ns() - self._started_ns - at_ns
+        if abs(ahead_ns - self._ahead_ns) > CLOCK_SET_NS:
+            self._ahead_ns = ahead_ns
+            self._sink.write(ClockSet(at_ns, ahead_ns))
+
     def _now_ns(self) -> int:
-        return self._clock.now_ns() - self.started_ns
+        # Not wall-clock time, which may be set back.
+        return round((self._clock.monotonic_s() - self._started_s) * NANOSECONDS)
 
 
 def attempt_of(decision: Decision, at_ns: int) -> Attempt:

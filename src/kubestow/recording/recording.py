@@ -69,7 +69,7 @@ class Recording:
             leaves_to_chance=leaves_to_chance,
         )
         self._writer = RecordingWriter(path, self._header)
-        self.recorder = Recorder(self, clock, started_ns=self._header.started_ns)
+        self.recorder = Recorder(self, clock)
 
     def write(self, record: Record) -> None:
         self._writer.write(record)
@@ -102,7 +102,7 @@ class Recording:
         except (OSError, InputError) as error:
             log.error("The recording has ended: %s", error)
             return
-        self.recorder.started_ns = header.started_ns
+        self.recorder.start_again()
         for api_object in _objects_of(scheduler):
             self.recorder.put(api_object)
 

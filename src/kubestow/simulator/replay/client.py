@@ -33,14 +33,18 @@ def key_of(answer: Answer) -> RequestKey:
 class ReplayClient:
     """Requests wait until the recording has come to their answer.
 
-    A request that was not made when it was recorded, because the scheduler decided otherwise, is
-    answered at once as if it had been carried out.
+    A request without an answer was given up, and waits for that again. With `answers_all` it was
+    not made at all when it was recorded, because the scheduler decides otherwise: it is answered at
+    once, as if it had been carried out.
     """
 
     host = "the recording"
 
-    def __init__(self, objects: ClusterObjects, answers: Iterable[RequestKey]) -> None:
+    def __init__(
+        self, objects: ClusterObjects, answers: Iterable[RequestKey], *, answers_all: bool
+    ) -> None:
         self._objects = objects
+        self._answers_all = answers_all
         # How many answers of each are still to come.
         self._coming = Counter(answers)
         self._early: defaultdict[RequestKey, deque[Answer]] = defaultdict(deque)
@@ -63,7 +67,7 @@ class ReplayClient:
         early = self._early[key]
         if early:
             answer = early.popleft()
-        elif self._coming[key] > len(self._waiting[key]):
+        elif not self._answers_all or self._coming[key] > len(self._waiting[key]):
             future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
             self._waiting[key].append(future)
             answer = await future

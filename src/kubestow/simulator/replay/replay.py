@@ -34,7 +34,16 @@ from kubestow.framework.handle import NoEvents
 from kubestow.framework.status import Code, Status
 from kubestow.queue import QueuedPod
 from kubestow.queue.queue import SchedulingQueue
-from kubestow.recording.format import Answer, Attempt, Header, Put, Record, Removed, kind_of
+from kubestow.recording.format import (
+    Answer,
+    Attempt,
+    ClockSet,
+    Header,
+    Put,
+    Record,
+    Removed,
+    kind_of,
+)
 from kubestow.recording.recorder import attempt_of
 from kubestow.simulator.replay.client import ReplayClient, RequestKey
 from kubestow.simulator.replay.report import (
@@ -53,10 +62,16 @@ class RecordedClock:
     def __init__(self, loop: asyncio.AbstractEventLoop, started_ns: int) -> None:
         self._loop = loop
         self._started_ns = started_ns
+        self._ahead_ns = 0
+        self._last_ns = 0
+
+    def set(self, ahead_ns: int) -> None:
+        """The wall clock was set, so far ahead of the time that has passed."""
+        self._ahead_ns = ahead_ns
         self._last_ns = 0
 
     def now_ns(self) -> int:
-        now_ns = self._started_ns + round(self._loop.time() * NANOSECONDS)
+        now_ns = self._started_ns + self._ahead_ns + round(self._loop.time() * NANOSECONDS)
         self._last_ns = max(now_ns, self._last_ns + 1)
         return self._last_ns
 
@@ -83,11 +98,13 @@ class Replay:
         registry: Registry,
         answers: Iterable[RequestKey],
         *,
+        is_other: bool = False,
         factory: type[SchedulerFactory] = SchedulerFactory,
         on_difference: Callable[[Difference, Decision], None] | None = None,
     ) -> None:
-        """`on_difference` is called within the cycle, while the decision is valid."""
-        self.report = ReplayReport()
+        """`is_other`: configuration or version are not the recorded ones. `on_difference` is called
+        within the cycle, while the decision is valid."""
+        self.report = ReplayReport(is_other=is_other)
         self._on_difference = on_difference
         self._clock = RecordedClock(asyncio.get_running_loop(), header.started_ns)
         # The attempt that is being replayed, until its pod is decided on.
@@ -95,7 +112,7 @@ class Replay:
         # Members of a group that were decided on, in this order, and not compared yet.
         self._members: deque[Attempt] = deque()
         objects = ClusterObjects()
-        self._client = ReplayClient(objects, answers)
+        self._client = ReplayClient(objects, answers, answers_all=is_other)
         rng = np.random.default_rng(0)
         rng.bit_generator.state = json.loads(header.chance)
 
@@ -158,6 +175,8 @@ class Replay:
                 self._try(record)
             case Answer():
                 self._client.deliver(record)
+            case ClockSet():
+                self._clock.set(record.ahead_ns)
 
     # --- changes ---
 
@@ -252,7 +271,7 @@ def _as_recorded(decision: Decision, recorded: Attempt) -> Decision:
     decision.node_name = ""
     nomination = None if recorded.nominated is None else Nomination(recorded.nominated)
     if decision.status is None:
-        return decision.fail(Status(Code.UNSCHEDULABLE, (recorded.message,)), nomination)
+        return decision.fail(Status(Code.UNSCHEDULABLE, recorded.message), nomination)
     return decision.fail(decision.status, nomination)
 
 
