@@ -11,6 +11,7 @@ whose checksum is wrong makes the rest unusable, because later records build on 
 import logging
 import os
 import struct
+import threading
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -48,6 +49,7 @@ class RecordingWriter:
         self.bytes_written = 0
         self.is_ended = False
         self._encoder = msgspec.msgpack.Encoder()
+        self._lock = threading.Lock()  # extenders answer in a thread of their own
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._blocks: list[Future[None]] = []
@@ -63,14 +65,19 @@ class RecordingWriter:
     def write(self, record: Record) -> None:
         if self.is_ended:
             return
-        encoded = self._encoder.encode(record)
-        self._waiting.append(encoded)
-        self._waiting_bytes += len(encoded)
-        if self._waiting_bytes >= BLOCK_BYTES:
-            self.flush()
+        with self._lock:
+            encoded = self._encoder.encode(record)
+            self._waiting.append(encoded)
+            self._waiting_bytes += len(encoded)
+            if self._waiting_bytes >= BLOCK_BYTES:
+                self._flush()
 
     def flush(self) -> None:
         """Hand what was written so far to the thread."""
+        with self._lock:
+            self._flush()
+
+    def _flush(self) -> None:
         if not self._waiting or self.is_ended:
             return
         self._blocks = [block for block in self._blocks if not self._has_ended(block)]

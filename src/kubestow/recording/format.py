@@ -99,6 +99,16 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, tag="="):
     refusal: Refusal | None
 
 
+class Posted(msgspec.Struct, frozen=True, array_like=True, tag="~"):
+    """An extender has answered. `request` is a CRC-32 of URL and body; `error` if none came."""
+
+    at_ns: int
+    request: int
+    code: int
+    text: bytes
+    error: str
+
+
 class ClockSet(msgspec.Struct, frozen=True, array_like=True, tag="@"):
     """Wall-clock time is ahead of the time that has passed since the start, or behind it."""
 
@@ -106,7 +116,7 @@ class ClockSet(msgspec.Struct, frozen=True, array_like=True, tag="@"):
     ahead_ns: int
 
 
-Record = Put | Removed | Attempt | Answer | ClockSet
+Record = Put | Removed | Attempt | Answer | Posted | ClockSet
 
 # Kinds that no scheduler watches.
 _UNWATCHED: Final = (Binding, Event, Lease)

@@ -10,7 +10,16 @@ from kubestow.cluster.informer import Handler
 from kubestow.engine.decision import Decision
 from kubestow.errors import ApiError, UnreachableError
 from kubestow.queue import QueuedPod
-from kubestow.recording.format import Answer, Attempt, ClockSet, Put, Record, Refusal, Removed
+from kubestow.recording.format import (
+    Answer,
+    Attempt,
+    ClockSet,
+    Posted,
+    Put,
+    Record,
+    Refusal,
+    Removed,
+)
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -46,9 +55,7 @@ class Recorder:
         def gone(last: T, is_unseen: bool) -> None:
             metadata = last.metadata
             text = b"" if is_unseen else encode_json(last)
-            self._sink.write(
-                Removed(self._now_ns(), kind, metadata.namespace, metadata.name, text)
-            )
+            self._sink.write(Removed(self._now_ns(), kind, metadata.namespace, metadata.name, text))
 
         return Handler(self.put, changed, gone)
 
@@ -75,6 +82,10 @@ class Recorder:
         self._sink.write(
             Answer(self._now_ns(), request, cls.__name__, namespace, name, text, refusal)
         )
+
+    def posted(self, request: int, code: int, body: bytes, error: str) -> None:
+        """An extender has answered; called in any thread."""
+        self._sink.write(Posted(self._now_ns(), request, code, body, error))
 
     def _note_clock(self, at_ns: int) -> None:
         ahead_ns = self._clock.now_ns() - self._started_ns - at_ns
@@ -109,7 +120,11 @@ def _checksum(decision: Decision) -> int:
     # Without laying the rows out: a search that finds every node gives a slice.
     place = b"%d:%d" % (rows.start, rows.stop) if isinstance(rows, slice) else b""
     checksum = zlib.crc32(place if place else decision.feasible.tobytes())
-    return checksum if decision.scores is None else zlib.crc32(decision.scores.total, checksum)
+    return (
+        checksum
+        if decision.scores is None
+        else zlib.crc32(decision.scores.total.tobytes(), checksum)
+    )
 
 
 def refusal_of(error: ApiError) -> Refusal:

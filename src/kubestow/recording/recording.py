@@ -28,6 +28,7 @@ from kubestow.errors import InputError
 from kubestow.recording.client import RecordingClient
 from kubestow.recording.file import RecordingWriter
 from kubestow.recording.format import Header, Record
+from kubestow.recording.posts import record_posts
 from kubestow.recording.recorder import Recorder
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,8 @@ FLUSH_S: Final = 1.0
 class Recording:
     """Begins with an empty cluster, so it is made before the informers of its scheduler run.
 
-    The scheduler gets `client`; its watcher `recorder.handler`, and it `recorder.decided`.
+    The scheduler gets `client` and the listener `recorder.decided`, its watcher the observer
+    `recorder.handler`; then `observe_extenders`.
     """
 
     def __init__(
@@ -74,6 +76,10 @@ class Recording:
     def write(self, record: Record) -> None:
         self._writer.write(record)
 
+    def observe_extenders(self, scheduler: Scheduler) -> None:
+        if scheduler.extenders is not None:
+            record_posts(scheduler.extenders, self.recorder)
+
     def client(self, client: ClusterClient) -> ClusterClient:
         return RecordingClient(client, self.recorder)
 
@@ -92,7 +98,9 @@ class Recording:
         # What plugins have reserved for a pod that is being bound is not in any object.
         if scheduler.binder.running_count or not scheduler.tasks.is_idle:
             if self._writer.bytes_written > bytes_max:
-                self._writer.end(f"{self._path} has {bytes_max >> 20} MiB, and pods are always bound")
+                self._writer.end(
+                    f"{self._path} has {bytes_max >> 20} MiB, and pods are always bound"
+                )
             return
         self._writer.close()
         try:

@@ -154,6 +154,8 @@ class SchedulerProcess:
             ),
         ).build()
         metrics.scheduler.observe(self.scheduler)
+        if recording is not None:
+            recording.observe_extenders(self.scheduler)
         self.watcher = ClusterWatcher(
             connections.main,
             self.scheduler,

@@ -108,6 +108,8 @@ class EmbeddedCluster:
             rng=rng,
             gates=gates,
         ).build()
+        if self.recording is not None:
+            self.recording.observe_extenders(self.scheduler)
         self.scheduler.group_pause_s = GROUP_PAUSE_S
         self.watcher = ClusterWatcher(
             self.client, self.scheduler, clock, watch_rng, observer=observer

@@ -11,7 +11,7 @@ make all later decisions differ.
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,13 +39,15 @@ from kubestow.recording.format import (
     Attempt,
     ClockSet,
     Header,
+    Posted,
     Put,
     Record,
     Removed,
     kind_of,
 )
 from kubestow.recording.recorder import attempt_of
-from kubestow.simulator.replay.client import ReplayClient, RequestKey
+from kubestow.simulator.replay.client import ReplayClient, RequestKey, key_of
+from kubestow.simulator.replay.posts import RecordedPosts, replay_posts
 from kubestow.simulator.replay.report import (
     Difference,
     ReplayReport,
@@ -54,6 +56,27 @@ from kubestow.simulator.replay.report import (
 )
 
 NOT_WAITING = "not waiting"
+
+
+class Answers(NamedTuple):
+    """What a replay has to know before it begins: which requests are answered, and by extenders."""
+
+    requests: Sequence[RequestKey]
+    posts: Sequence[Posted]
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> "Answers":
+        requests: list[RequestKey] = []
+        posts: list[Posted] = []
+        for record in records:
+            match record:
+                case Answer():
+                    requests.append(key_of(record))
+                case Posted():
+                    posts.append(record)
+                case _:
+                    pass
+        return cls(requests, posts)
 
 
 class RecordedClock:
@@ -96,7 +119,7 @@ class Replay:
         config: SchedulerConfig,
         gates: FeatureGates,
         registry: Registry,
-        answers: Iterable[RequestKey],
+        answers: "Answers",
         *,
         is_other: bool = False,
         factory: type[SchedulerFactory] = SchedulerFactory,
@@ -112,7 +135,7 @@ class Replay:
         # Members of a group that were decided on, in this order, and not compared yet.
         self._members: deque[Attempt] = deque()
         objects = ClusterObjects()
-        self._client = ReplayClient(objects, answers, answers_all=is_other)
+        self._client = ReplayClient(objects, answers.requests, answers_all=is_other)
         rng = np.random.default_rng(0)
         rng.bit_generator.state = json.loads(header.chance)
 
@@ -133,28 +156,28 @@ class Replay:
             listeners=[self._decided],
         ).build()
         assert isinstance(scheduler, _FollowingScheduler)
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         scheduler.follow = self._follow
+        if scheduler.extenders is not None:
+            replay_posts(scheduler.extenders, RecordedPosts(answers.posts))
         scheduler.decider.next_start_index = header.start_index
-        watcher = ClusterWatcher(
-            self._client, scheduler, self._clock, np.random.default_rng(0)
-        )
+        watcher = ClusterWatcher(self._client, scheduler, self._clock, np.random.default_rng(0))
         self._informers: dict[type[ApiObject], Informer[Any]] = {
             informer.cls: informer for informer in watcher.informers
         }
 
     async def run(self, records: Iterable[Record]) -> ReplayReport:
-        timers = asyncio.create_task(self._scheduler.queue.run_timers())
+        timers = asyncio.create_task(self.scheduler.queue.run_timers())
         try:
             for record in records:
                 await self._reach(record.at_ns)
-                self._apply(record)
+                self.apply(record)
             await asyncio.sleep(0)
         finally:
-            self._scheduler.queue.close()
+            self.scheduler.queue.close()
             timers.cancel()
             await asyncio.gather(timers, return_exceptions=True)
-            await self._scheduler.tasks.drain(0)
+            await self.scheduler.tasks.drain(0)
         return self.report
 
     async def _reach(self, at_ns: int) -> None:
@@ -163,7 +186,7 @@ class Replay:
         await asyncio.sleep(max(wait_s, 0))
         self.report.duration_s = round(at_ns / NANOSECONDS, 3)
 
-    def _apply(self, record: Record) -> None:
+    def apply(self, record: Record) -> None:
         match record:
             case Put():
                 self._deliver(record.kind, "MODIFIED", record.text)
@@ -175,6 +198,8 @@ class Replay:
                 self._try(record)
             case Answer():
                 self._client.deliver(record)
+            case Posted():
+                pass  # Taken by its request.
             case ClockSet():
                 self._clock.set(record.ahead_ns)
 
@@ -188,9 +213,7 @@ class Replay:
     def _vanish(self, record: Removed) -> None:
         informer = self._informer(record.kind)
         if informer is not None:
-            gone = ApiObject(
-                metadata=ObjectMeta(namespace=record.namespace, name=record.name)
-            )
+            gone = ApiObject(metadata=ObjectMeta(namespace=record.namespace, name=record.name))
             informer.deliver([RecordedEvent("VANISHED", gone)])
 
     def _informer(self, kind: str) -> Informer[Any] | None:
@@ -215,24 +238,28 @@ class Replay:
             self._note(recorded, (NOT_WAITING,), "the pod was not waiting")
             return
         self._recorded = recorded
-        self._scheduler.schedule(queued_pod)
+        self.scheduler.schedule(queued_pod)
         if self._members:
             self._compare(recorded, self._members.popleft())
-        elif self._recorded is not None:
+        elif self._is_unused():
             self._note(recorded, (NOT_WAITING,), "the pod was skipped")
         self._recorded = None
 
+    def _is_unused(self) -> bool:
+        """Whether no pod was decided on since `_recorded` was set."""
+        return self._recorded is not None
+
     def _pop(self, recorded: Attempt) -> QueuedPod | None:
         namespace, _, name = recorded.pod.partition("/")
-        pod = self._scheduler.objects.pods.get(namespace, name)
-        queue = self._scheduler.queue
+        pod = self.scheduler.objects.pods.get(namespace, name)
+        queue = self.scheduler.queue
         if pod is None or pod.metadata.uid != recorded.uid:
             return None
         assert isinstance(queue, SchedulingQueue)
         return queue.pop_member(pod)
 
     def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
-        groups = self._scheduler.groups
+        groups = self.scheduler.groups
         if groups is not None and groups.is_member(queued_pod):
             self._members.append(attempt_of(decision, 0))
 

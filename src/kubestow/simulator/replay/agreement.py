@@ -1,0 +1,182 @@
+"""Compares with the decisions of another scheduler, seen from outside.
+
+`kubestow record` follows a cluster that kube-scheduler schedules. What it decided shows when a pod
+gets its node, or the condition that says why it has none. At that moment the same pod is decided
+on here, among all nodes, and the results are compared.
+
+Both do not see the same cluster: kube-scheduler knows the pods that it has just placed before their
+bindings are seen, and not yet the changes that it learns of a little later. Among nodes with equal
+scores it chooses at random, and in a large cluster it looks at a part of the nodes only.
+"""
+
+from collections import Counter
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from kubestow.api.decode import decode_json
+from kubestow.api.pod import Pod, first_condition
+from kubestow.api.pod_info import PodInfo
+from kubestow.clock import NANOSECONDS
+from kubestow.config.feature_gates import FeatureGates
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.decision import Decision
+from kubestow.engine.failure import POD_SCHEDULED, REASON_UNSCHEDULABLE
+from kubestow.engine.profiles import Registry
+from kubestow.recording.format import Header, Put, Record
+from kubestow.simulator.replay.replay import Answers, Replay
+
+# More are counted, but not kept.
+COMPARISONS_MAX: Final = 1000
+ALL_NODES_PERCENT: Final = 100
+
+
+class Agreement(StrEnum):
+    """How a decision of the other scheduler compares with the one made here."""
+
+    SAME = "same"
+    TIE = "tie"  # another node, with the same score
+    LOWER = "lower score"  # its node fits, but another one scores higher
+    MISFIT = "does not fit"  # its node does not fit here
+    PENDING = "pending here"  # it found a node, here none fits
+    PLACED = "placed here"  # it found none, here one fits
+    MESSAGE = "other reason"  # neither found one, and the messages differ
+
+
+AGREEING: Final = frozenset((Agreement.SAME, Agreement.TIE))
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One decision that differs.
+
+    recorded   the node, or the message of the condition; `here` the same of the decision made here
+    behind     by how much the score of its node is lower
+    """
+
+    at_s: float
+    pod: str
+    agreement: Agreement
+    recorded: str
+    here: str
+    behind: int = 0
+
+
+class AgreementReport(msgspec.Struct, kw_only=True, rename="camel"):
+    """How far two schedulers agree.
+
+    counts        of decisions, by agreement
+    unseen        pods that had a node when they were first seen: nothing to compare
+    """
+
+    counts: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    comparisons: list[Comparison] = msgspec.field(default_factory=list[Comparison])
+    unseen: int = 0
+    changes: int = 0
+    duration_s: float = 0.0
+    cut_at: int | None = None
+
+    @property
+    def decisions(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def agreeing(self) -> int:
+        return sum(self.counts.get(agreement, 0) for agreement in AGREEING)
+
+    def note(self, comparison: Comparison) -> None:
+        self.counts = dict(Counter(self.counts) + Counter([comparison.agreement.value]))
+        if comparison.agreement not in AGREEING and len(self.comparisons) < COMPARISONS_MAX:
+            self.comparisons.append(comparison)
+
+
+def looking_at_all(config: SchedulerConfig) -> SchedulerConfig:
+    """The same configuration; every node is scored, so that any can be compared."""
+    profiles = tuple(
+        msgspec.structs.replace(profile, percentage_of_nodes_to_score=None)
+        for profile in config.profiles
+    )
+    return msgspec.structs.replace(
+        config, profiles=profiles, percentage_of_nodes_to_score=ALL_NODES_PERCENT
+    )
+
+
+class AgreementReplay(Replay):
+    """A recording without attempts: they are found in the changes of pods."""
+
+    def __init__(
+        self, header: Header, config: SchedulerConfig, gates: FeatureGates, registry: Registry
+    ) -> None:
+        no_answers = Answers((), ())
+        super().__init__(header, looking_at_all(config), gates, registry, no_answers, is_other=True)
+        self.agreement = AgreementReport()
+
+    def apply(self, record: Record) -> None:
+        if isinstance(record, Put) and record.kind == Pod.__name__:
+            self._compare_with(decode_json(Pod, record.text), record.at_ns)
+        super().apply(record)
+        self.agreement.changes = self.report.changes
+        self.agreement.duration_s = self.report.duration_s
+
+    def _compare_with(self, new: Pod, at_ns: int) -> None:
+        scheduler = self.scheduler
+        if new.spec.scheduler_name not in scheduler.profiles:
+            return
+        old = scheduler.objects.pods.get(new.metadata.namespace, new.metadata.name)
+        if old is None or old.metadata.uid != new.metadata.uid:
+            self.agreement.unseen += bool(new.spec.node_name)
+            return
+        if old.spec.node_name:
+            return
+        message = _message_of(new)
+        if new.spec.node_name or (message and message != _message_of(old)):
+            self.agreement.note(self._comparison(old, new.spec.node_name, message, at_ns))
+
+    def _comparison(self, pod: Pod, node: str, message: str, at_ns: int) -> Comparison:
+        scheduler = self.scheduler
+        scheduler.snapshot.refresh(scheduler.cache)
+        scheduler.decider.next_start_index = 0
+        profile = scheduler.profiles[pod.spec.scheduler_name]
+        decision = scheduler.decider.decide(profile, PodInfo(pod))
+        agreement, behind = (
+            _of_node(decision, node) if node else (_of_message(decision, message), 0)
+        )
+        return Comparison(
+            at_s=round(at_ns / NANOSECONDS, 3),
+            pod=f"{pod.metadata.namespace}/{pod.metadata.name}",
+            agreement=agreement,
+            recorded=node or message,
+            here=decision.node_name or decision.message,
+            behind=behind,
+        )
+
+
+def _message_of(pod: Pod) -> str:
+    condition = first_condition(pod.status.conditions, POD_SCHEDULED)
+    if condition is None or condition.reason != REASON_UNSCHEDULABLE:
+        return ""
+    return condition.message
+
+
+def _of_message(decision: Decision, message: str) -> Agreement:
+    if decision.is_scheduled:
+        return Agreement.PLACED
+    return Agreement.SAME if decision.message == message else Agreement.MESSAGE
+
+
+def _of_node(decision: Decision, node: str) -> tuple[Agreement, int]:
+    """How the node compares with the one chosen, and by how much its score is lower."""
+    if decision.node_name == node:
+        return Agreement.SAME, 0
+    if not decision.is_scheduled:
+        return Agreement.PENDING, 0
+    names = decision.node_names
+    rows: list[int] = decision.feasible.tolist()
+    position = {names[row]: position for position, row in enumerate(rows)}
+    if node not in position:
+        return Agreement.MISFIT, 0
+    if decision.scores is None:
+        return Agreement.TIE, 0
+    totals = decision.scores.total
+    behind = int(totals[position[decision.node_name]] - totals[position[node]])
+    return (Agreement.LOWER, behind) if behind else (Agreement.TIE, 0)
