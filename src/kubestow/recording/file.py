@@ -13,10 +13,10 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
@@ -129,29 +129,29 @@ def array_of(encoded: list[bytes]) -> bytes:
 
 
 class RecordingReader:
-    """Reads a file from its start, one block at a time.
+    """Reads a file, one block at a time, as often as it is iterated over.
 
-    header   what was recorded
-    cut_at   where a block begins that is not complete, as after a kill; None if all are
+    header       what was recorded
+    cut_at       after reading: where a block begins that is not complete, as after a kill; None if
+                 all are
+    share_read   how much of the file has been read, from 0 to 1
     """
 
     def __init__(self, path: Path) -> None:
         """Raises InputError if this is no recording, or one of a later version."""
         self.path = path
         self.cut_at: int | None = None
+        self.share_read = 0.0
         self._decoder = msgspec.msgpack.Decoder(list[Record])
+        blocks = self._blocks()
+        first = next(blocks, None)
+        blocks.close()
+        if first is None:
+            raise InputError(f"{path} ends before its first block: nothing was recorded")
         try:
-            self._file: BinaryIO = path.open("rb")
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise InputError(f"cannot read the recording {path}: {reason}") from error
-        self._size = os.fstat(self._file.fileno()).st_size
-        if self._file.read(len(MAGIC)) != MAGIC:
-            raise InputError(
-                f"{path} is no recording: make one with `kubestow run --record`, "
-                "`kubestow simulate --record` or `kubestow record`"
-            )
-        self.header = self._header()
+            self.header = msgspec.json.decode(first.content, type=Header)
+        except msgspec.DecodeError as error:
+            raise self._damaged(first.start, str(error)) from error
         if self.header.format > FORMAT_VERSION:
             raise InputError(
                 f"{path} was made by kubestow {self.header.program}, whose recordings this "
@@ -160,33 +160,34 @@ class RecordingReader:
 
     def __iter__(self) -> Iterator[Record]:
         """The records after the header; raises InputError at a damaged place."""
-        while (block := self._next_block()) is not None:
-            start, content = block
+        blocks = self._blocks()
+        next(blocks)
+        for block in blocks:
             try:
-                yield from self._decoder.decode(content)
+                records = self._decoder.decode(block.content)
             except msgspec.DecodeError as error:
-                raise self._damaged(start, str(error)) from error
+                raise self._damaged(block.start, str(error)) from error
+            yield from records
 
-    @property
-    def share_read(self) -> float:
-        return self._file.tell() / self._size
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _header(self) -> Header:
-        block = self._next_block()
-        if block is None:
-            raise InputError(f"{self.path} ends before its first block: nothing was recorded")
+    def _blocks(self) -> Generator["_Block", None, None]:
         try:
-            return msgspec.json.decode(block[1], type=Header)
-        except msgspec.DecodeError as error:
-            raise self._damaged(block[0], str(error)) from error
+            with self.path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                if file.read(len(MAGIC)) != MAGIC:
+                    raise InputError(
+                        f"{self.path} is no recording: make one with `kubestow run --record`, "
+                        "`kubestow simulate --record` or `kubestow record`"
+                    )
+                while (block := self._next_block(file)) is not None:
+                    self.share_read = file.tell() / size
+                    yield block
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(f"cannot read the recording {self.path}: {reason}") from error
 
-    def _next_block(self) -> tuple[int, bytes] | None:
-        """Where it begins, and what it holds; None at the end."""
-        start = self._file.tell()
-        frame = self._file.read(_FRAME.size)
+    def _next_block(self, file: BinaryIO) -> "_Block | None":
+        start = file.tell()
+        frame = file.read(_FRAME.size)
         if len(frame) < _FRAME.size:
             if frame:
                 self.cut_at = start
@@ -194,16 +195,23 @@ class RecordingReader:
         length, checksum = _FRAME.unpack(frame)
         if length > BLOCK_BYTES_MAX:
             raise self._damaged(start, "its length is not possible")
-        payload = self._file.read(length)
+        payload = file.read(length)
         if len(payload) < length:
             self.cut_at = start
             return None
         if zlib.crc32(payload) != checksum:
             raise self._damaged(start, "its checksum is wrong")
         try:
-            return start, zlib.decompress(payload)
+            return _Block(start, zlib.decompress(payload))
         except zlib.error as error:
             raise self._damaged(start, str(error)) from error
 
     def _damaged(self, offset: int, reason: str) -> InputError:
         return InputError(f"{self.path} is damaged: the block at byte {offset}: {reason}")
+
+
+class _Block(NamedTuple):
+    """Where a block begins in the file, and what it holds."""
+
+    start: int
+    content: bytes

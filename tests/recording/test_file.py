@@ -1,0 +1,149 @@
+"""The file of a recording: whole, cut off, damaged."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from kubestow.errors import InputError
+from kubestow.recording import file
+from kubestow.recording.file import MAGIC, RecordingReader, RecordingWriter
+from kubestow.recording.format import Attempt, Header, Put, Record
+
+HEADER = Header(program="1.0", origin="run", started_ns=5, config="", gates={}, chance="{}")
+
+
+def record(number: int) -> Put:
+    return Put(number, "Pod", b"x" * 100)
+
+
+def written(path: Path, blocks: int) -> list[Record]:
+    writer = RecordingWriter(path, HEADER)
+    records: list[Record] = []
+    for number in range(blocks):
+        records.append(record(number))
+        writer.write(records[-1])
+        writer.flush()
+    writer.close()
+    return records
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    attempt = Attempt(1, "ns/p", "u", "", "0/1 nodes", None, ("ns/v",), 1, 0, 7)
+    writer = RecordingWriter(path, HEADER)
+    writer.write(record(0))
+    writer.write(attempt)
+    writer.close()
+    reader = RecordingReader(path)
+    assert reader.header == HEADER
+    assert list(reader) == [record(0), attempt]
+    assert reader.cut_at is None
+    assert reader.share_read == 1
+
+
+def test_many_records_are_written_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file, "BLOCK_BYTES", 1000)
+    path = tmp_path / "r"
+    writer = RecordingWriter(path, HEADER)
+    for number in range(100):
+        writer.write(record(number))
+    writer.close()
+    assert list(RecordingReader(path)) == [record(number) for number in range(100)]
+
+
+def test_a_recording_that_is_cut_off_is_read_up_to_the_cut(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    records = written(path, 4)
+    whole = path.read_bytes()
+    ends = [len(MAGIC)]
+    for length in range(len(MAGIC) + 1, len(whole)):
+        path.write_bytes(whole[:length])
+        try:
+            reader = RecordingReader(path)
+        except InputError as error:
+            assert "nothing was recorded" in str(error)
+            continue
+        read = list(reader)
+        assert read == records[: len(read)]
+        if reader.cut_at is None:
+            ends.append(length)
+        else:
+            assert reader.cut_at == ends[-1]
+    assert len(ends) == 1 + 4  # the header, and all blocks but the last
+
+
+def test_a_damaged_recording_is_refused_with_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    written(path, 3)
+    whole = bytearray(path.read_bytes())
+    whole[-1] ^= 1
+    path.write_bytes(whole)
+    reader = RecordingReader(path)
+    with pytest.raises(InputError, match=r"r is damaged: the block at byte \d+: its checksum is"):
+        list(reader)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"", "is no recording: make one with `kubestow run --record`"),
+        (b"PK\x03\x04 something else", "is no recording"),
+        (MAGIC, "ends before its first block: nothing was recorded"),
+        (MAGIC + b"\xff" * 8, "is damaged: the block at byte 19: its length is not possible"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, content: bytes, text: str) -> None:
+    path = tmp_path / "r"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=text):
+        RecordingReader(path)
+
+
+def test_a_later_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    header = Header(
+        format=99, program="9.9", origin="run", started_ns=0, config="", gates={}, chance=""
+    )
+    RecordingWriter(path, header).close()
+    with pytest.raises(InputError, match=r"made by kubestow 9\.9.*use a newer version"):
+        RecordingReader(path)
+
+
+def test_paths_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot write the recording .*: no such file"):
+        RecordingWriter(tmp_path / "no" / "r", HEADER)
+    with pytest.raises(InputError, match="cannot read the recording .*: no such file"):
+        RecordingReader(tmp_path / "r")
+
+
+def test_a_disk_that_fails_ends_the_recording_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = RecordingWriter(tmp_path / "r", HEADER)
+
+    def full(_: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writer, "_write_block", full)
+    with caplog.at_level(logging.ERROR):
+        writer.write(record(0))
+        writer.close()
+    assert "The recording has ended" in caplog.text
+    assert "No space left on device" in caplog.text
+    writer.write(record(1))
+    assert writer.is_ended
+
+
+def test_a_slow_disk_ends_the_recording_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file, "WAITING_BLOCKS_MAX", 0)
+    writer = RecordingWriter(tmp_path / "r", HEADER)
+    writer.write(record(0))
+    writer.flush()
+    assert "is written too slowly" in caplog.text
+    writer.close()
+    assert list(RecordingReader(tmp_path / "r")) == []
