@@ -8,7 +8,7 @@ import pytest
 from kubestow.errors import InputError
 from kubestow.recording import file
 from kubestow.recording.file import MAGIC, RecordingReader, RecordingWriter
-from kubestow.recording.format import Attempt, Header, Put, Record
+from kubestow.recording.format import Header, Put, Record, RecordedAttempt
 
 HEADER = Header(program="1.0", origin="run", started_ns=5, config="", gates={}, chance="{}")
 
@@ -30,7 +30,7 @@ def written(path: Path, blocks: int) -> list[Record]:
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    attempt = Attempt(1, "ns/p", "u", "", "0/1 nodes", None, ("ns/v",), 1, 0, 7)
+    attempt = RecordedAttempt(1, "ns/p", "u", "", "0/1 nodes", None, ("ns/v",), 1, 0, 7)
     writer = RecordingWriter(path, HEADER)
     writer.write(record(0))
     writer.write(attempt)
@@ -63,8 +63,8 @@ def test_a_recording_that_is_cut_off_is_read_up_to_the_cut(tmp_path: Path) -> No
         path.write_bytes(whole[:length])
         try:
             reader = RecordingReader(path)
-        except InputError as error:
-            assert "nothing was recorded" in str(error)
+        except InputError:
+            assert len(ends) == 1  # Not even the header is whole.
             continue
         read = list(reader)
         assert read == records[: len(read)]
@@ -113,9 +113,9 @@ def test_a_later_format_is_refused(tmp_path: Path) -> None:
 
 
 def test_paths_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot write the recording .*: no such file"):
+    with pytest.raises(InputError, match=r"cannot write the recording .*: no such file"):
         RecordingWriter(tmp_path / "no" / "r", HEADER)
-    with pytest.raises(InputError, match="cannot read the recording .*: no such file"):
+    with pytest.raises(InputError, match=r"cannot read the recording .*: no such file"):
         RecordingReader(tmp_path / "r")
 
 

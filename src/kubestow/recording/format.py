@@ -56,7 +56,7 @@ class Removed(msgspec.Struct, frozen=True, array_like=True, tag="-"):
     text: bytes
 
 
-class Attempt(msgspec.Struct, frozen=True, array_like=True, tag="?"):
+class RecordedAttempt(msgspec.Struct, frozen=True, array_like=True, tag="?"):
     """A decision.
 
     pod         namespace/name
@@ -116,7 +116,7 @@ class ClockSet(msgspec.Struct, frozen=True, array_like=True, tag="@"):
     ahead_ns: int
 
 
-Record = Put | Removed | Attempt | Answer | Posted | ClockSet
+Record = Put | Removed | RecordedAttempt | Answer | Posted | ClockSet
 
 # Kinds that no scheduler watches.
 _UNWATCHED: Final = (Binding, Event, Lease)

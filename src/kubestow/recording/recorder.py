@@ -12,11 +12,11 @@ from kubestow.errors import ApiError, UnreachableError
 from kubestow.queue import QueuedPod
 from kubestow.recording.format import (
     Answer,
-    Attempt,
     ClockSet,
     Posted,
     Put,
     Record,
+    RecordedAttempt,
     Refusal,
     Removed,
 )
@@ -98,10 +98,10 @@ class Recorder:
         return round((self._clock.monotonic_s() - self._started_s) * NANOSECONDS)
 
 
-def attempt_of(decision: Decision, at_ns: int) -> Attempt:
+def attempt_of(decision: Decision, at_ns: int) -> RecordedAttempt:
     """The decision in a form that can be compared with another of the same pod."""
     nomination, post_filter = decision.nomination, decision.post_filter
-    return Attempt(
+    return RecordedAttempt(
         at_ns,
         decision.pod.key,
         decision.pod.uid,

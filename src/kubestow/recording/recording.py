@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 FLUSH_S: Final = 1.0
 
 
-class Recording:
+class RunRecording:
     """Begins with an empty cluster, so it is made before the informers of its scheduler run.
 
     The scheduler gets `client` and the listener `recorder.decided`, its watcher the observer

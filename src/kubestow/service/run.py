@@ -36,7 +36,7 @@ from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
-from kubestow.recording.recording import Recording
+from kubestow.recording.recording import RunRecording
 from kubestow.service.connections import Connections
 from kubestow.service.control_loop import ControlLoop, SharedLoop
 from kubestow.service.debugger import CacheDebugger
@@ -116,9 +116,9 @@ class SchedulerProcess:
             connections.guard_writes(self.leadership.wait_valid)
         # A generator of its own: what else draws numbers must not change what is recorded.
         scheduler_rng = np.random.default_rng(int(rng.integers(2**63)))
-        self.recording: Recording | None = None
+        self.recording: RunRecording | None = None
         if options.record:
-            self.recording = Recording(
+            self.recording = RunRecording(
                 Path(options.record),
                 clock,
                 self.config,

@@ -26,7 +26,7 @@ from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.plugins.registry import REGISTRY
-from kubestow.recording.recording import Recording
+from kubestow.recording.recording import RunRecording
 
 logger = logging.getLogger(__name__)
 
@@ -88,10 +88,10 @@ class EmbeddedCluster:
         self.store = cluster
         self.clock = clock
         self.client = client or MemoryClient(cluster)
-        self.recording: Recording | None = None
+        self.recording: RunRecording | None = None
         observer = None
         if record is not None:
-            self.recording = Recording(record, clock, config, gates, origin=origin, rng=rng)
+            self.recording = RunRecording(record, clock, config, gates, origin=origin, rng=rng)
             observer = self.recording.recorder.handler
             listeners = (*listeners, self.recording.recorder.decided)
             self.client = self.recording.client(self.client)

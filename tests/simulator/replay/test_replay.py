@@ -13,9 +13,9 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.plugins.registry import REGISTRY
 from kubestow.recording.file import RecordingReader
-from kubestow.recording.format import Attempt
-from kubestow.recording.recording import Recording
-from kubestow.simulator.replay.replay import Answers, Replay
+from kubestow.recording.format import RecordedAttempt
+from kubestow.recording.recording import RunRecording
+from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 from kubestow.simulator.replay.report import ReplayReport
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import run_in_virtual_time
@@ -28,7 +28,7 @@ def replayed(
     path: Path, *, config: SchedulerConfig | None = None, is_other: bool = False
 ) -> ReplayReport:
     reader = RecordingReader(path)
-    answers = Answers.of(reader)
+    answers = RecordedAnswers.of(reader)
     gates = FeatureGates(reader.header.gates)
     chosen = config or decode_config(reader.header.config.encode(), gates)
 
@@ -104,10 +104,10 @@ def test_a_pod_that_is_not_in_the_recording_is_said(tmp_path: Path) -> None:
     path = tmp_path / "r"
     recorded(path, [*CLUSTER, pod("p")])
     reader = RecordingReader(path)
-    answers = Answers.of(reader)
+    answers = RecordedAnswers.of(reader)
     gates = FeatureGates()
     records = [
-        msgspec.structs.replace(each, uid="another") if isinstance(each, Attempt) else each
+        msgspec.structs.replace(each, uid="another") if isinstance(each, RecordedAttempt) else each
         for each in reader
     ]
 
@@ -128,7 +128,7 @@ def test_every_process_of_a_disturbed_cluster_is_replayed(
 ) -> None:
     plan = make_plan(seed)
     plan = plan._replace(setup=msgspec.structs.replace(plan.setup, has_plugin=False, extender=""))
-    recordings: dict[Path, Recording] = {}
+    recordings: dict[Path, RunRecording] = {}
     start = replica.Replica._start
 
     def recording_start(self: Any, ended: "asyncio.Future[int | str]") -> None:

@@ -25,10 +25,10 @@ from kubestow.engine.decision import Decision
 from kubestow.engine.failure import POD_SCHEDULED, REASON_UNSCHEDULABLE
 from kubestow.engine.profiles import Registry
 from kubestow.recording.format import Header, Put, Record
-from kubestow.simulator.replay.replay import Answers, Replay
+from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 
 # More are counted, but not kept.
-COMPARISONS_MAX: Final = 1000
+CASES_MAX: Final = 1000
 ALL_NODES_PERCENT: Final = 100
 
 
@@ -47,7 +47,7 @@ class Agreement(StrEnum):
 AGREEING: Final = frozenset((Agreement.SAME, Agreement.TIE))
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class AgreementCase(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One decision that differs.
 
     recorded   the node, or the message of the condition; `here` the same of the decision made here
@@ -70,7 +70,7 @@ class AgreementReport(msgspec.Struct, kw_only=True, rename="camel"):
     """
 
     counts: dict[str, int] = msgspec.field(default_factory=dict[str, int])
-    comparisons: list[Comparison] = msgspec.field(default_factory=list[Comparison])
+    cases: list[AgreementCase] = msgspec.field(default_factory=list[AgreementCase])
     unseen: int = 0
     changes: int = 0
     duration_s: float = 0.0
@@ -84,10 +84,10 @@ class AgreementReport(msgspec.Struct, kw_only=True, rename="camel"):
     def agreeing(self) -> int:
         return sum(self.counts.get(agreement, 0) for agreement in AGREEING)
 
-    def note(self, comparison: Comparison) -> None:
-        self.counts = dict(Counter(self.counts) + Counter([comparison.agreement.value]))
-        if comparison.agreement not in AGREEING and len(self.comparisons) < COMPARISONS_MAX:
-            self.comparisons.append(comparison)
+    def note(self, case: AgreementCase) -> None:
+        self.counts = dict(Counter(self.counts) + Counter([case.agreement.value]))
+        if case.agreement not in AGREEING and len(self.cases) < CASES_MAX:
+            self.cases.append(case)
 
 
 def looking_at_all(config: SchedulerConfig) -> SchedulerConfig:
@@ -107,7 +107,7 @@ class AgreementReplay(Replay):
     def __init__(
         self, header: Header, config: SchedulerConfig, gates: FeatureGates, registry: Registry
     ) -> None:
-        no_answers = Answers((), ())
+        no_answers = RecordedAnswers((), ())
         super().__init__(header, looking_at_all(config), gates, registry, no_answers, is_other=True)
         self.agreement = AgreementReport()
 
@@ -130,9 +130,9 @@ class AgreementReplay(Replay):
             return
         message = _message_of(new)
         if new.spec.node_name or (message and message != _message_of(old)):
-            self.agreement.note(self._comparison(old, new.spec.node_name, message, at_ns))
+            self.agreement.note(self._case(old, new.spec.node_name, message, at_ns))
 
-    def _comparison(self, pod: Pod, node: str, message: str, at_ns: int) -> Comparison:
+    def _case(self, pod: Pod, node: str, message: str, at_ns: int) -> AgreementCase:
         scheduler = self.scheduler
         scheduler.snapshot.refresh(scheduler.cache)
         scheduler.decider.next_start_index = 0
@@ -141,7 +141,7 @@ class AgreementReplay(Replay):
         agreement, behind = (
             _of_node(decision, node) if node else (_of_message(decision, message), 0)
         )
-        return Comparison(
+        return AgreementCase(
             at_s=round(at_ns / NANOSECONDS, 3),
             pod=f"{pod.metadata.namespace}/{pod.metadata.name}",
             agreement=agreement,

@@ -1,4 +1,4 @@
-"""Answers the requests of a scheduler as a recording says."""
+"""RecordedAnswers the requests of a scheduler as a recording says."""
 
 import asyncio
 from collections import Counter, defaultdict, deque

@@ -1,4 +1,4 @@
-"""Answers the requests to extenders as a recording says."""
+"""RecordedAnswers the requests to extenders as a recording says."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable

@@ -36,12 +36,12 @@ from kubestow.queue import QueuedPod
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.recording.format import (
     Answer,
-    Attempt,
     ClockSet,
     Header,
     Posted,
     Put,
     Record,
+    RecordedAttempt,
     Removed,
     kind_of,
 )
@@ -49,7 +49,7 @@ from kubestow.recording.recorder import attempt_of
 from kubestow.simulator.replay.client import ReplayClient, RequestKey, key_of
 from kubestow.simulator.replay.posts import RecordedPosts, replay_posts
 from kubestow.simulator.replay.report import (
-    Difference,
+    ReplayDifference,
     ReplayReport,
     differing_fields,
     outcome_of,
@@ -58,14 +58,14 @@ from kubestow.simulator.replay.report import (
 NOT_WAITING = "not waiting"
 
 
-class Answers(NamedTuple):
+class RecordedAnswers(NamedTuple):
     """What a replay has to know before it begins: which requests are answered, and by extenders."""
 
     requests: Sequence[RequestKey]
     posts: Sequence[Posted]
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> "Answers":
+    def of(cls, records: Iterable[Record]) -> "RecordedAnswers":
         requests: list[RequestKey] = []
         posts: list[Posted] = []
         for record in records:
@@ -102,7 +102,7 @@ class RecordedClock:
         return self._loop.time()
 
 
-class RecordedEvent(NamedTuple):
+class ReplayedEvent(NamedTuple):
     """An event for an informer."""
 
     type: EventType
@@ -119,11 +119,11 @@ class Replay:
         config: SchedulerConfig,
         gates: FeatureGates,
         registry: Registry,
-        answers: "Answers",
+        answers: "RecordedAnswers",
         *,
         is_other: bool = False,
         factory: type[SchedulerFactory] = SchedulerFactory,
-        on_difference: Callable[[Difference, Decision], None] | None = None,
+        on_difference: Callable[[ReplayDifference, Decision], None] | None = None,
     ) -> None:
         """`is_other`: configuration or version are not the recorded ones. `on_difference` is called
         within the cycle, while the decision is valid."""
@@ -131,9 +131,9 @@ class Replay:
         self._on_difference = on_difference
         self._clock = RecordedClock(asyncio.get_running_loop(), header.started_ns)
         # The attempt that is being replayed, until its pod is decided on.
-        self._recorded: Attempt | None = None
+        self._recorded: RecordedAttempt | None = None
         # Members of a group that were decided on, in this order, and not compared yet.
-        self._members: deque[Attempt] = deque()
+        self._members: deque[RecordedAttempt] = deque()
         objects = ClusterObjects()
         self._client = ReplayClient(objects, answers.requests, answers_all=is_other)
         rng = np.random.default_rng(0)
@@ -194,7 +194,7 @@ class Replay:
                 self._deliver(record.kind, "DELETED", record.text)
             case Removed():
                 self._vanish(record)
-            case Attempt():
+            case RecordedAttempt():
                 self._try(record)
             case Answer():
                 self._client.deliver(record)
@@ -208,13 +208,13 @@ class Replay:
     def _deliver(self, kind: str, event: EventType, text: bytes) -> None:
         informer = self._informer(kind)
         if informer is not None:
-            informer.deliver([RecordedEvent(event, decode_json(informer.cls, text))])
+            informer.deliver([ReplayedEvent(event, decode_json(informer.cls, text))])
 
     def _vanish(self, record: Removed) -> None:
         informer = self._informer(record.kind)
         if informer is not None:
             gone = ApiObject(metadata=ObjectMeta(namespace=record.namespace, name=record.name))
-            informer.deliver([RecordedEvent("VANISHED", gone)])
+            informer.deliver([ReplayedEvent("VANISHED", gone)])
 
     def _informer(self, kind: str) -> Informer[Any] | None:
         """None for a kind that this scheduler does not read."""
@@ -224,7 +224,7 @@ class Replay:
 
     # --- attempts ---
 
-    def _try(self, recorded: Attempt) -> None:
+    def _try(self, recorded: RecordedAttempt) -> None:
         self.report.attempts += 1
         if self._members:
             # Decided on together with the member of their group that was popped.
@@ -249,7 +249,7 @@ class Replay:
         """Whether no pod was decided on since `_recorded` was set."""
         return self._recorded is not None
 
-    def _pop(self, recorded: Attempt) -> QueuedPod | None:
+    def _pop(self, recorded: RecordedAttempt) -> QueuedPod | None:
         namespace, _, name = recorded.pod.partition("/")
         pod = self.scheduler.objects.pods.get(namespace, name)
         queue = self.scheduler.queue
@@ -274,12 +274,16 @@ class Replay:
             self._on_difference(difference, decision)
         return _as_recorded(decision, recorded)
 
-    def _compare(self, recorded: Attempt, replayed: Attempt) -> Difference | None:
+    def _compare(
+        self, recorded: RecordedAttempt, replayed: RecordedAttempt
+    ) -> ReplayDifference | None:
         what = differing_fields(recorded, replayed)
         return self._note(recorded, what, outcome_of(replayed)) if what else None
 
-    def _note(self, recorded: Attempt, what: tuple[str, ...], replayed: str) -> Difference:
-        difference = Difference(
+    def _note(
+        self, recorded: RecordedAttempt, what: tuple[str, ...], replayed: str
+    ) -> ReplayDifference:
+        difference = ReplayDifference(
             at_s=round(recorded.at_ns / NANOSECONDS, 3),
             pod=recorded.pod,
             what=what,
@@ -290,7 +294,7 @@ class Replay:
         return difference
 
 
-def _as_recorded(decision: Decision, recorded: Attempt) -> Decision:
+def _as_recorded(decision: Decision, recorded: RecordedAttempt) -> Decision:
     if recorded.node:
         decision.status, decision.nomination = None, None
         decision.node_name = recorded.node

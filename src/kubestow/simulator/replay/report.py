@@ -5,13 +5,13 @@ from typing import Final
 
 import msgspec
 
-from kubestow.recording.format import Attempt
+from kubestow.recording.format import RecordedAttempt
 
 # More differences are counted, but not kept.
 DIFFERENCES_MAX: Final = 1000
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ReplayDifference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One decision that is not the recorded one.
 
     at_s       seconds since the recording began
@@ -41,13 +41,13 @@ class ReplayReport(msgspec.Struct, kw_only=True, rename="camel"):
     attempts: int = 0
     differing: int = 0
     by_what: dict[str, int] = msgspec.field(default_factory=dict[str, int])
-    differences: list[Difference] = msgspec.field(default_factory=list[Difference])
+    differences: list[ReplayDifference] = msgspec.field(default_factory=list[ReplayDifference])
     changes: int = 0
     duration_s: float = 0.0
     cut_at: int | None = None
     is_other: bool = False
 
-    def note(self, difference: Difference) -> None:
+    def note(self, difference: ReplayDifference) -> None:
         self.differing += 1
         if len(self.differences) < DIFFERENCES_MAX:
             self.differences.append(difference)
@@ -57,12 +57,12 @@ class ReplayReport(msgspec.Struct, kw_only=True, rename="camel"):
 _COMPARED: Final = ("node", "message", "nominated", "victims", "evaluated", "feasible", "totals")
 
 
-def differing_fields(recorded: Attempt, replayed: Attempt) -> tuple[str, ...]:
+def differing_fields(recorded: RecordedAttempt, replayed: RecordedAttempt) -> tuple[str, ...]:
     return tuple(
         field for field in _COMPARED if getattr(recorded, field) != getattr(replayed, field)
     )
 
 
-def outcome_of(attempt: Attempt) -> str:
+def outcome_of(attempt: RecordedAttempt) -> str:
     """The node, or why there is none."""
     return attempt.node or attempt.message

@@ -1,0 +1,44 @@
+"""`kubestow replay`: the command line. Not here: the replay (`replay_file`)."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kubestow.service.formats import DataFormat
+
+
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.", show_default=False)],
+    config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Decide with this configuration instead: a KubeSchedulerConfiguration v1, YAML or "
+            "JSON.",
+        ),
+    ] = None,
+    show: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Print the first N differences.")
+    ] = 10,
+    output: Annotated[DataFormat, typer.Option("--output", "-o", help="How to print.")] = (
+        DataFormat.TABLE
+    ),
+) -> None:
+    """Make the decisions of a recording again, and compare.
+
+    A recording of kubestow (run, simulate or demo with --record) is reproduced exactly: every
+    change, answer and attempt in its order. With --config, what differs shows where another
+    configuration decides otherwise; after each difference the recorded decision is carried out.
+
+    A recording of another scheduler (kubestow record) shows how far both agree.
+
+    Exit codes: 0 nothing differs, or only because of --config; 1 something differs, 2 the file
+    cannot be used.
+
+    Example: kubestow replay run.rec --config config.yaml --show 3
+    """
+    from kubestow.service.commands.replay_file import replay_and_print
+
+    raise typer.Exit(replay_and_print(file, config_file, show=show, output=output))
