@@ -13,12 +13,13 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from kubestow.api.decode import decode_json
 from kubestow.api.meta import ApiObject, ObjectMeta
+from kubestow.api.pod import Pod
 from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.client import EventType
@@ -55,7 +56,10 @@ from kubestow.simulator.replay.report import (
     outcome_of,
 )
 
-NOT_WAITING = "not waiting"
+NOT_WAITING: Final = "not waiting"
+# Beside what differs: the cycle waited for an extender, and what changed meanwhile comes earlier
+# in the replay.
+EXTENDER: Final = "extender"
 
 
 class RecordedAnswers(NamedTuple):
@@ -250,13 +254,14 @@ class Replay:
         return self._recorded is not None
 
     def _pop(self, recorded: RecordedAttempt) -> QueuedPod | None:
+        pod, queue = self._pod(recorded), self.scheduler.queue
+        assert isinstance(queue, SchedulingQueue)
+        return None if pod is None else queue.pop_member(pod)
+
+    def _pod(self, recorded: RecordedAttempt) -> Pod | None:
         namespace, _, name = recorded.pod.partition("/")
         pod = self.scheduler.objects.pods.get(namespace, name)
-        queue = self.scheduler.queue
-        if pod is None or pod.metadata.uid != recorded.uid:
-            return None
-        assert isinstance(queue, SchedulingQueue)
-        return queue.pop_member(pod)
+        return pod if pod is not None and pod.metadata.uid == recorded.uid else None
 
     def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
         groups = self.scheduler.groups
@@ -278,7 +283,14 @@ class Replay:
         self, recorded: RecordedAttempt, replayed: RecordedAttempt
     ) -> ReplayDifference | None:
         what = differing_fields(recorded, replayed)
+        if what and self._waits_for_extenders(recorded):
+            what += (EXTENDER,)
         return self._note(recorded, what, outcome_of(replayed)) if what else None
+
+    def _waits_for_extenders(self, recorded: RecordedAttempt) -> bool:
+        """Bindings that ended while the cycle waited for an extender may be why it differs."""
+        extenders, pod = self.scheduler.extenders, self._pod(recorded)
+        return extenders is not None and pod is not None and extenders.is_interested(pod)
 
     def _note(
         self, recorded: RecordedAttempt, what: tuple[str, ...], replayed: str
