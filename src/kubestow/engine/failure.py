@@ -11,7 +11,6 @@ import msgspec
 
 from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod
-from kubestow.api.pod_info import PodInfo
 from kubestow.clock import Clock
 from kubestow.cluster.documents import whole_seconds_at
 from kubestow.cluster.pod_status import changed_condition
@@ -108,9 +107,9 @@ class FailureHandler:
         if known.metadata.uid != pod.metadata.uid:
             self._queue.done(queued_pod.uid)
             return False
-        # Spec 02 §14: a new PodInfo, not `update`: what was derived from the older version (a
-        # request that was resized since, affinity terms) must not survive the attempt.
-        queued_pod.pod_info = PodInfo(known)
+        # Spec 02 §14: not `update`: what was derived from an older version (a request that was
+        # resized since, affinity terms) must not survive the attempt.
+        queued_pod.pod_info = queued_pod.pod_info.renewed(known)
         try:
             self._queue.add_unschedulable_if_not_present(queued_pod)
         except QueueError as error:

@@ -647,3 +647,22 @@ def test_e45_an_ordinary_preemptor_takes_single_members() -> None:
         *nodes, whole, *old, make_pod("strong", cpu="1", priority=50), gates=WITH_WAP
     ) as play:
         assert len(evicted(play.round())) == 1
+
+
+@pytest.mark.parametrize("policies", [("Never", None), (None, "Never")])
+def test_members_that_may_not_preempt_are_not_equal_to_others(
+    policies: tuple[str | None, str | None],
+) -> None:
+    """Rules about one node treat both alike; PostFilter does not."""
+    pods = [
+        member(f"p{i}", cpu="4", priority=100, preemption_policy=policies[i >= 4]) for i in range(8)
+    ]
+    victim = running("v", "n1", "3")
+    nodes = [make_node("n1", cpu="4"), make_node("n2", cpu="2")]
+    with Play(*nodes, victim, make_pod_group("g", min_count=8), *pods) as play:
+        found = messages(play.round())
+        for pod in pods:
+            is_never = pod.spec.preemption_policy == "Never"
+            text = "not eligible due to preemptionPolicy=Never."
+            assert (text in found[pod.metadata.name]) is is_never
+        assert play.nodes_of("v") == ["gone"]
