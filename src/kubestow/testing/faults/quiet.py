@@ -19,13 +19,21 @@ from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.service.debugger import difference
 from kubestow.service.run import SchedulerProcess
+from kubestow.testing.faults.gangs import Gangs
 from kubestow.testing.faults.invariants import Report
 from kubestow.testing.faults.replica import Replica
 
 
 class Quiet:
-    def __init__(self, cluster: MemoryCluster, report: Report, replicas: Sequence[Replica]) -> None:
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        report: Report,
+        replicas: Sequence[Replica],
+        gangs: Gangs | None = None,
+    ) -> None:
         self._cluster = cluster
+        self._gangs = gangs
         self._own_watches = 0
         self._report = report
         self._replicas = replicas
@@ -96,6 +104,8 @@ class Quiet:
             if replica.is_leading:
                 self._check_places(replica.name, replica.process.scheduler)
                 self._check_leftovers(replica, replica.process)
+                if self._gangs is not None:
+                    self._gangs.judge(replica.process.scheduler)
         self.judge_forgotten(is_before_flush=False)
         self._check_watches()
 
@@ -106,6 +116,9 @@ class Quiet:
             if not (is_before_flush and pod.waits_for_flush):
                 text = f"{pod.name} waits though it fits on {pod.node_name}"
                 self._report("no pod forgotten", text)
+        if self._gangs is not None and leader is not None and leader.process is not None:
+            with leader.extender.answering_at_once():
+                self._gangs.judge_forgotten(leader.process.scheduler)
 
     def _compare_stores(self, name: str, process: SchedulerProcess) -> None:
         def key(item: ApiObject) -> str:
@@ -230,6 +243,8 @@ def fitting_pods(leader: Replica) -> list[FittingPod]:
             pod = queued_pod.pod
             if pod.spec.scheduling_gates or is_terminating(pod):
                 continue
+            if scheduler.groups is not None and scheduler.groups.is_member(queued_pod):
+                continue  # It may fit alone, without the others of its group.
             profile = scheduler.profiles[pod.spec.scheduler_name]
             decision = scheduler.decider.decide(profile, PodInfo(pod))
             if decision.is_scheduled:
