@@ -18,6 +18,7 @@ from kubestow.engine.groups.collect import GroupAttempt
 from kubestow.engine.groups.condition import POD_GROUP_SCHEDULED
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.group_cycle import GroupCycle
+from kubestow.plugins.gang_scheduling import GangScheduling
 from kubestow.queue import QueuedPod
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.testing.faults.invariants import Report
@@ -114,6 +115,9 @@ class Gangs:
             if _fits(scheduler, attempt):
                 text = f"{attempt.key.name} waits though it fits"
                 self._report("no gang forgotten", text)
+        for queued_pod in _held_back(scheduler):
+            text = f"{queued_pod.key} waits for members that are there"
+            self._report("no gang forgotten", text)
 
     def _object_of(self, key: GroupKey) -> PodGroup | None:
         resource = self._cluster.resources.of_type(PodGroup)
@@ -133,6 +137,20 @@ def waiting_groups(scheduler: Scheduler) -> list[GroupAttempt]:
         GroupAttempt(key, scheduler.profiles[members[0].scheduler_name], members)
         for key, members in found.items()
     ]
+
+
+def _held_back(scheduler: Scheduler) -> list[QueuedPod]:
+    """Members that wait for others of their gang, though enough exist."""
+    queue = scheduler.queue
+    assert isinstance(queue, SchedulingQueue)
+    found: list[QueuedPod] = []
+    for _, queued_pod in queue.waiting():
+        plugin = scheduler.profiles[queued_pod.scheduler_name].plugins.get(GangScheduling.name)
+        if isinstance(plugin, GangScheduling) and queued_pod.gating_plugin == plugin.name:
+            key = plugin.gate_key(queued_pod.pod)
+            if key is not None and plugin.is_open(key):
+                found.append(queued_pod)
+    return found
 
 
 def _fits(scheduler: Scheduler, attempt: GroupAttempt) -> bool:

@@ -33,7 +33,7 @@ def make_groups(rng: np.random.Generator) -> tuple[tuple[str, ...], list[Planned
 
 def _group(rng: np.random.Generator, name: str) -> list[PlannedAction]:
     at_s = LATEST_S * float(rng.random())
-    size = int(rng.integers(2, 6))
+    size = int(rng.integers(2, 10))
     priority = int(rng.choice([0, 0, 10, 100]))
     group = PlannedGroup(
         min_count=None if rng.random() < 0.15 else size - int(rng.random() < 0.2),
@@ -42,7 +42,7 @@ def _group(rng: np.random.Generator, name: str) -> list[PlannedAction]:
         is_evicted_whole=bool(rng.random() < 0.3),
     )
     pod = PlannedPod(
-        cpu_milli=100 * int(rng.integers(2, 12)),
+        cpu_milli=100 * int(rng.integers(1, 9)),
         priority=priority,
         app="gang",
         grace_s=int(rng.choice([0, 0, 2])),
@@ -56,7 +56,7 @@ def _group(rng: np.random.Generator, name: str) -> list[PlannedAction]:
         member = f"{name}-{number}"
         member_s = at_s if rng.random() < 0.7 else at_s + 5.0 * float(rng.random())
         actions.append(_action(member_s, "add_pod", member, pod))
-        if rng.random() < 0.08:
+        if rng.random() < 0.04:
             # Its controller replaces it.
             deleted_s = member_s + 20.0 * float(rng.random())
             actions.append(_action(deleted_s, "delete_pod", member))

@@ -101,6 +101,7 @@ class Quiet:
                 continue
             self._compare_stores(replica.name, replica.process)
             self._compare_cache(replica.name, replica.process.scheduler)
+            self._compare_snapshot(replica.name, replica.process.scheduler)
             if replica.is_leading:
                 self._check_places(replica.name, replica.process.scheduler)
                 self._check_leftovers(replica, replica.process)
@@ -155,6 +156,21 @@ class Quiet:
         known = {node.metadata.name for node in self._objects(Node)} | set(placed.values())
         if left := sorted(nodes.keys() - known):
             self._report("nothing grows", f"the cache of {name} still has {left[:5]}")
+
+    def _compare_snapshot(self, name: str, scheduler: Scheduler) -> None:
+        """Nothing is left in the snapshot of pods that were only tried."""
+        snapshot, cache = scheduler.snapshot, scheduler.cache
+        snapshot.refresh(cache)
+        wrong = [
+            info.name
+            for info, cpu_milli in zip(
+                snapshot.node_infos, snapshot.columns.requested[0].tolist(), strict=True
+            )
+            if cache.nodes.get(info.name) is not info or info.requested.milli_cpu != cpu_milli
+        ]
+        if wrong:
+            text = f"the snapshot of {name} differs from its cache: {wrong[:5]}"
+            self._report("cache equals server", text)
 
     def _check_places(self, name: str, scheduler: Scheduler) -> None:
         """Every waiting pod is in the queue, once; nothing else is."""
