@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from kubestow.api.group import group_key_of
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminal, is_terminating
@@ -52,10 +53,26 @@ class Quiet:
         leaders = [process for process in processes if process is not None and process.is_active]
         if len(leaders) != 1 or not all(self._follows(process) for process in processes):
             return False
-        process = leaders[0]
-        queue = process.scheduler.queue.statistics()
-        is_busy = queue.active or queue.in_flight or not process.scheduler.tasks.is_idle
-        return not is_busy
+        scheduler = leaders[0].scheduler
+        queue = _queue_of(scheduler)
+        is_busy = queue.statistics().active or not scheduler.tasks.is_idle
+        return not is_busy and all(
+            self._is_member(scheduler, uid) for uid in queue.uids_in_flight()
+        )
+
+    def is_between_cycles(self) -> bool:
+        """Whether the leader is not trying a group that does not fit, which it does all the time.
+
+        With an extender that takes a while.
+        """
+        leader = self._leader()
+        if leader is None or leader.process is None:
+            return True
+        return leader.process.scheduler.queue.statistics().in_flight == 0
+
+    def _is_member(self, scheduler: Scheduler, uid: str) -> bool:
+        pods = (pod for pod in scheduler.objects.pods if pod.metadata.uid == uid)
+        return scheduler.groups is not None and any(group_key_of(pod) for pod in pods)
 
     def _follows(self, process: SchedulerProcess | None) -> bool:
         if process is None or not process.has_synced:

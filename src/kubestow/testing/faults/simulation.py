@@ -384,7 +384,7 @@ class FaultSimulation:
             now = {(pod.metadata.uid, pod.spec.node_name) for pod in self._pods()}
             if now != placed or not self._quiet.is_reached():
                 placed, since_s = now, loop.time()
-            elif loop.time() - since_s >= QUIET_S:
+            elif loop.time() - since_s >= QUIET_S and self._quiet.is_between_cycles():
                 return True
         return False
 
