@@ -9,7 +9,7 @@ import numpy as np
 
 from kubestow.testing.faults.planned import PlannedAction, PlannedGroup, PlannedPod
 
-SHARE: Final = 0.3
+SHARE: Final = 0.25
 GANGS: Final = ("GenericWorkload", "GangScheduling")
 TOPOLOGY: Final = "TopologyAwareWorkloadScheduling"
 PREEMPTION: Final = "WorkloadAwarePreemption"

@@ -38,6 +38,8 @@ RESTART_S: Final = 2.0
 # A group that does not fit is tried again without a pause (spec 11 §5.3): here virtual time would
 # not advance, and a run would consist of little else.
 GROUP_PAUSE_S: Final = 2.0
+# The same once it becomes quiet. All groups of a plan have their turn before it counts as quiet.
+CALM_GROUP_PAUSE_S: Final = 4.0
 
 
 class MovedClock(VirtualClock):
@@ -108,6 +110,7 @@ class Replica:
         self._killed: list[SimulatedProcess] = []
         self._clients: list[FaultyClient | WireClient] = []
         self._is_closed = False
+        self._group_pause_s = GROUP_PAUSE_S
 
     @property
     def identity(self) -> str:
@@ -150,7 +153,7 @@ class Replica:
         )
         scheduler = process.scheduler
         scheduler.listeners = (lambda decision, _: self._decided(decision),)
-        scheduler.group_pause_s = GROUP_PAUSE_S
+        scheduler.group_pause_s = self._group_pause_s
         failures = _WatchedFailures(scheduler.failures, self._events.member_lost)
         scheduler.failures.handle = failures.handle
         if process.scheduler.extenders is not None:
@@ -203,6 +206,15 @@ class Replica:
     def resume(self) -> None:
         if self._machine is not None:
             self._machine.resume()
+
+    def calm_down(self) -> None:
+        """Nothing goes wrong any more."""
+        self.faults.end_all()
+        self.link.mend()
+        self.resume()
+        self._group_pause_s = CALM_GROUP_PAUSE_S
+        if self.process is not None:
+            self.process.scheduler.group_pause_s = CALM_GROUP_PAUSE_S
 
     def stop(self) -> None:
         """End the process as SIGTERM does, for good."""

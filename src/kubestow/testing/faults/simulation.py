@@ -369,9 +369,7 @@ class FaultSimulation:
         self._moments.disarm()
         self._rates.end_all()
         for replica in self.replicas.values():
-            replica.faults.end_all()
-            replica.link.mend()
-            replica.resume()
+            replica.calm_down()
 
     async def _settle(self) -> bool:
         """Wait until nothing is left to do; False if that takes too long."""
