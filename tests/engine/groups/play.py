@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubestow.api.decode import to_document
+from kubestow.api.device import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
@@ -15,7 +16,15 @@ from kubestow.simulator.conformance.runs.stepped_loop import SteppedLoop
 from kubestow.simulator.conformance.runs.world import EPOCH, RunWorld
 
 Json = dict[str, Any]
-KINDS = {Node: "nodes", Pod: "pods", PodGroup: "podgroups", PodDisruptionBudget: "pdbs"}
+KINDS = {
+    Node: "nodes",
+    Pod: "pods",
+    PodGroup: "podgroups",
+    PodDisruptionBudget: "pdbs",
+    DeviceClass: "deviceclasses",
+    ResourceClaim: "resourceclaims",
+    ResourceSlice: "resourceslices",
+}
 GANG = ("GenericWorkload", "GangScheduling")
 TAS = "TopologyAwareWorkloadScheduling"
 WAP = "WorkloadAwarePreemption"
