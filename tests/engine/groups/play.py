@@ -10,6 +10,7 @@ from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubestow.api.workload import PodDisruptionBudget
 from kubestow.simulator.conformance.runs.state import state_of
 from kubestow.simulator.conformance.runs.stepped_loop import SteppedLoop
@@ -24,6 +25,9 @@ KINDS = {
     DeviceClass: "deviceclasses",
     ResourceClaim: "resourceclaims",
     ResourceSlice: "resourceslices",
+    StorageClass: "storageclasses",
+    PersistentVolume: "pvs",
+    PersistentVolumeClaim: "pvcs",
 }
 GANG = ("GenericWorkload", "GangScheduling")
 TAS = "TopologyAwareWorkloadScheduling"
