@@ -121,11 +121,12 @@ class GroupTrials:
         if cycle.runs_post_filter and not _is_repeated(profile, pod):
             return None
         decision = misfit.decision
-        if self._listeners:
-            decision = decision.repeated_for(pod)
         decision.state.meter.algorithm_ended()
         self._metrics.decided(decision)
-        self._notify(decision, queued_pod, cycle)
+        if self._listeners:
+            # Only they read for which pod it is.
+            decision = decision.repeated_for(pod)
+            self._notify(decision, queued_pod, cycle)
         return MemberOutcome(queued_pod, decision, status, misfit.nomination)
 
     def _notify(self, decision: Decision, queued_pod: QueuedPod, cycle: GroupCycle) -> None:
