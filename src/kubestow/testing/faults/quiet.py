@@ -55,10 +55,13 @@ class Quiet:
             return False
         scheduler = leaders[0].scheduler
         queue = _queue_of(scheduler)
-        is_busy = queue.statistics().active or not scheduler.tasks.is_idle
-        return not is_busy and all(
-            self._is_member(scheduler, uid) for uid in queue.uids_in_flight()
-        )
+        in_flight = set(queue.uids_in_flight())
+        busy = [pod for pod in scheduler.objects.pods if pod.metadata.uid in in_flight]
+        busy += queue.pods_in_active()
+        # Groups that do not fit are tried all the time; what has come of it is judged later.
+        has_groups = scheduler.groups is not None
+        is_busy = not all(has_groups and group_key_of(pod) is not None for pod in busy)
+        return not is_busy and scheduler.tasks.is_idle
 
     def is_between_cycles(self) -> bool:
         """Whether the leader is not trying a group that does not fit, which it does all the time.
@@ -69,10 +72,6 @@ class Quiet:
         if leader is None or leader.process is None:
             return True
         return leader.process.scheduler.queue.statistics().in_flight == 0
-
-    def _is_member(self, scheduler: Scheduler, uid: str) -> bool:
-        pods = (pod for pod in scheduler.objects.pods if pod.metadata.uid == uid)
-        return scheduler.groups is not None and any(group_key_of(pod) for pod in pods)
 
     def _follows(self, process: SchedulerProcess | None) -> bool:
         if process is None or not process.has_synced:
