@@ -35,11 +35,6 @@ from kubestow.testing.faults.wire_server import WireServer
 
 # How long the kubelet takes to start a process that ended.
 RESTART_S: Final = 2.0
-# A group that does not fit is tried again without a pause (spec 11 §5.3): here virtual time would
-# not advance, and a run would consist of little else.
-GROUP_PAUSE_S: Final = 2.0
-# The same once it becomes quiet. All groups of a plan have their turn before it counts as quiet.
-CALM_GROUP_PAUSE_S: Final = 4.0
 
 
 class MovedClock(VirtualClock):
@@ -83,6 +78,8 @@ class Replica:
         setup: Setup,
         around: Surroundings,
         events: ReplicaEvents,
+        *,
+        group_pause_s: float,
     ) -> None:
         """With `wire` its requests are HTTP, as bytes."""
         self.name = name
@@ -110,7 +107,7 @@ class Replica:
         self._killed: list[SimulatedProcess] = []
         self._clients: list[FaultyClient | WireClient] = []
         self._is_closed = False
-        self._group_pause_s = GROUP_PAUSE_S
+        self._group_pause_s = group_pause_s
 
     @property
     def identity(self) -> str:
@@ -212,9 +209,6 @@ class Replica:
         self.faults.end_all()
         self.link.mend()
         self.resume()
-        self._group_pause_s = CALM_GROUP_PAUSE_S
-        if self.process is not None:
-            self.process.scheduler.group_pause_s = CALM_GROUP_PAUSE_S
 
     def stop(self) -> None:
         """End the process as SIGTERM does, for good."""

@@ -64,6 +64,10 @@ KEPT_CHANGES: Final = 200
 STRIKE_PAUSES_S: Final = (4.0, 20.0)
 # When pods that were bound to a node after it was deleted are deleted, too.
 COLLECT_S: Final = 20.0
+# A group that does not fit is tried again without a pause (spec 11 §5.3): time would not advance.
+# So there is a pause after each: all groups have their turn in less than the longest
+# backoff, else they would leave no turn to pods of lower priority.
+GROUPS_TURN_S: Final = 8.0
 BOOKMARK_INTERVAL_S: Final = 60.0
 _NAMESPACE: Final = "default"
 
@@ -137,7 +141,16 @@ class FaultSimulation:
     def _replica(self, name: str) -> Replica:
         faults = FaultRates(self._new_rng(), partial(self._replica_fault, name))
         around = Surroundings(name, faults, self._moments)
-        return Replica(name, self.cluster, self._wire, self._plan.setup, around, self)
+        groups = sum(action.what == "add_group" for action in self._plan.actions)
+        return Replica(
+            name,
+            self.cluster,
+            self._wire,
+            self._plan.setup,
+            around,
+            self,
+            group_pause_s=GROUPS_TURN_S / max(groups, 1),
+        )
 
     async def run(self) -> Outcome:
         loop = asyncio.get_running_loop()
