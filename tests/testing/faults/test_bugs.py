@@ -160,7 +160,7 @@ BUGS = (
     Bug("a gang is placed in parts", GangScheduling, "permit", _never_waits, 0),
     Bug("a trial of a gang is not undone", SnapshotTrial, "undo", _nothing, 0),
     Bug("members do not go back", Submitter, "_send_back", _nothing, 0),
-    Bug("a new group wakes no member", gang_scheduling, "_hint_for_group", _wakes_none, 0),
+    Bug("a new group wakes no member", gang_scheduling, "_hint_for_group", _wakes_none, 21),
     Bug("conditions of groups are not written", ConditionWriter, "start_write", _nothing, 0),
 )
 
