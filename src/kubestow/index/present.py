@@ -5,7 +5,9 @@ has needs none.
 """
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final
 
 from kubestow.cache.change_log import Depends
@@ -37,6 +39,10 @@ class PresentNames(Follower):
         """The names that the row has; the same object is never changed."""
         raise NotImplementedError
 
+    def names_of_all(self) -> list[Iterable[str]]:
+        """The names of each row."""
+        raise NotImplementedError
+
     def rows_moved(self, sources: Sources | None) -> None:
         if sources is None:
             self._read_all()
@@ -58,10 +64,8 @@ class PresentNames(Follower):
             self._count(self._names[row], 1)
 
     def _read_all(self) -> None:
-        self._counts.clear()
-        self._names = [self.names_of(row) for row in range(len(self._snapshot))]
-        for names in self._names:
-            self._count(names, 1)
+        self._names = self.names_of_all()
+        self._counts = Counter(chain.from_iterable(self._names))
 
     def _count(self, names: Iterable[str], change: int) -> None:
         counts = self._counts
@@ -81,6 +85,9 @@ class LabelKeys(PresentNames):
     def names_of(self, row: int) -> Iterable[str]:
         return self._snapshot.nodes[row].metadata.labels
 
+    def names_of_all(self) -> list[Iterable[str]]:
+        return [node.metadata.labels for node in self._snapshot.nodes]
+
 
 class ImageNames(PresentNames):
     """The images on the nodes: `snapshot.derived(ImageNames)`."""
@@ -89,3 +96,6 @@ class ImageNames(PresentNames):
 
     def names_of(self, row: int) -> Iterable[str]:
         return self._snapshot.images[row]
+
+    def names_of_all(self) -> list[Iterable[str]]:
+        return [*self._snapshot.images]

@@ -4,6 +4,7 @@ An image counts by its size, scaled by the share of nodes that have it: an image
 should not attract all pods there.
 """
 
+from itertools import chain
 from typing import ClassVar, Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from kubestow.index.present import ImageNames
 _MEBIBYTE: Final = 1024 * 1024
 _SUM_MIN: Final = 23 * _MEBIBYTE
 _SUM_MAX_PER_CONTAINER: Final = 1000 * _MEBIBYTE
+_ABSENT: Final = (0, 0)
 
 
 class ImageLocality:
@@ -72,11 +74,8 @@ def _tracked_image(nodes: Nodes, image: str) -> npt.NDArray[np.float64]:
     """float64[2, node]: the size of the image, and how many nodes have it."""
 
     def compute(nodes: Nodes) -> npt.NDArray[np.float64]:
-        tables = nodes.images()
-        found: npt.NDArray[np.float64] = np.zeros((2, len(tables)))
-        places = [place for place, images in enumerate(tables) if image in images]
-        if places:
-            found[:, places] = np.array([tables[place][image] for place in places]).T
-        return found
+        states = [images.get(image, _ABSENT) for images in nodes.images()]
+        numbers = np.fromiter(chain.from_iterable(states), np.float64, 2 * len(states))
+        return np.ascontiguousarray(numbers.reshape(-1, 2).T)
 
     return nodes.tracked(("image", image), Depends.NODE, compute)

@@ -36,15 +36,17 @@ REUSE: Final = "reuse"
 
 # Bytes that all frames, and all records, may take: so many per node, and so many for the objects.
 _BYTES_MAX: Final = 128 << 20
-_FRAME_NODE_BYTES: Final = 10
-_RECORD_NODE_BYTES: Final = 24
+_FRAME_NODE_BYTES: Final = 5
+_RECORD_NODE_BYTES: Final = 4
 _OBJECT_BYTES: Final = 16 << 10
 _KEPT_MIN: Final = 4
 # Nothing is kept for larger specs: compiled they take many times that, and any pod may have one.
 _LARGE_BYTES: Final = 64 << 10
 
-# An array operation costs as much as this many more rows.
-_OVERHEAD_ROWS: Final = 1024
+# What an attempt pays without a frame or a record however few nodes it looks at, in rows that one
+# is computed for at the same cost.
+_FRAME_OVERHEAD_ROWS: Final = 12_000
+_RECORD_OVERHEAD_ROWS: Final = 4_000
 
 
 class Account(Generic[T]):
@@ -65,8 +67,8 @@ class Account(Generic[T]):
     def pays(self, saved_rows: int, price_rows: int) -> bool:
         """Enter what the last attempt paid; whether it is time to buy."""
         if self.rows:
-            self._paid = max(self._paid + saved_rows + _OVERHEAD_ROWS, 0)
-        return self._paid >= price_rows + _OVERHEAD_ROWS
+            self._paid = max(self._paid + saved_rows, 0)
+        return self._paid >= price_rows
 
     def take(self, kept: T | None) -> T | None:
         self.kept = kept
@@ -97,7 +99,7 @@ class Records:
             self._current = account, None
             frame = self._frame(account, plan, pod)
             if frame is not None:
-                record = self._record(frame, (key, pod.shape.amounts), pod, account)
+                record = self._record(frame, pod, account)
                 return ReusingEvaluation(frame, record, pod, plan.unconcerned(pod))
         except (BudgetSpentError, SetAsideError):
             raise  # Asking every plugin would only take longer.
@@ -122,24 +124,25 @@ class Records:
         if frame is not None and frame.plan is plan and frame.is_valid(pod):
             return frame
         account.kept = None
-        if not account.pays(account.rows, len(self._snapshot)):
+        if not account.pays(account.rows + _FRAME_OVERHEAD_ROWS, len(self._snapshot)):
             return None
         return account.take(build_frame(plan, pod, self._snapshot, self._timer))
 
     def _record(
-        self, frame: FrameRecord, key: Hashable, pod: PodInfo, frame_account: Account[FrameRecord]
+        self, frame: FrameRecord, pod: PodInfo, frame_account: Account[FrameRecord]
     ) -> Record | None:
-        account = self._account(self._records, key, _RECORD_NODE_BYTES)
+        account = self._account(self._records, frame.record_key(pod), _RECORD_NODE_BYTES)
         self._current = frame_account, account
         changed = self._snapshot.log.pod_end - account.end
         account.end = self._snapshot.log.pod_end
         record = account.kept
-        if record is not None and record.frame is frame:
-            if changed <= account.rows + _OVERHEAD_ROWS:
+        if record is not None and record.is_for(frame):
+            if changed <= account.rows + _RECORD_OVERHEAD_ROWS:
                 return record
             # So many nodes changed that asking about those of one attempt costs less.
             account.kept = None
-        if not account.pays(account.rows - changed, len(self._snapshot)):
+        saved = account.rows + _RECORD_OVERHEAD_ROWS - changed
+        if not account.pays(saved, len(self._snapshot)):
             return None
         return account.take(build_record(frame, pod, self._timer))
 

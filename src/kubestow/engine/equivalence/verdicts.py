@@ -1,10 +1,19 @@
 """Operations on arrays of verdicts and scores that frames, records and attempts share."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import numpy as np
 
-from kubestow.arrays import IntArray, IntpArray
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray, IntpArray, NarrowArray, narrow_type
+from kubestow.cache.numbering import numbered_max
+from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
-from kubestow.framework.plugin import MAX_NODE_SCORE
+from kubestow.framework.plugin import MAX_NODE_SCORE, StatusCodes
+from kubestow.framework.profile import FilterStep, ScoreStep
+from kubestow.framework.runner import Verdicts, filter_of, score_of
+from kubestow.index.nodes import Nodes
 
 
 class FallBackToPlain(Exception):
@@ -12,25 +21,52 @@ class FallBackToPlain(Exception):
     counts depends on the order of all plugins."""
 
 
+def find_verdicts(
+    steps: Iterable[FilterStep], nodes: Nodes, state: CycleState, pod: PodInfo
+) -> Verdicts | None:
+    """The verdicts of these filters alone; None if every node passes."""
+    verdicts: Verdicts | None = None
+    for step in steps:
+        found = filter_of(step.plugin, step.name, state, pod, nodes)
+        if found is not None:
+            verdicts = verdicts or all_passing(len(nodes))
+            override(*verdicts, found, step.filter_index)
+    return verdicts
+
+
+def all_passing(count: int) -> Verdicts:
+    return Verdicts(np.full(count, PASSED, np.int64), np.zeros(count, np.int64))
+
+
 def override(
     failed_by: IntArray,
     codes: IntArray,
-    found: IntArray,
-    index: int,
+    found: NarrowArray,
+    index: int | NarrowArray,
     positions: IntpArray | None = None,
 ) -> None:
     """Enter a filter's codes where it is the first to reject the node.
 
-    With `positions` the codes are those of these nodes only.
+    With `positions` the codes are those of these nodes only. With an array for `index` each code is
+    that of another filter.
     """
     rejected = found.nonzero()[0]
     if len(rejected) == 0:
         return
     where = rejected if positions is None else positions[rejected]
+    by = index if isinstance(index, int) else index[rejected]
     before = failed_by[where]
-    is_first = (before == PASSED) | (before > index)
-    failed_by[where[is_first]] = index
+    is_first = (before == PASSED) | (before > by)
+    failed_by[where[is_first]] = by if isinstance(by, int) else by[is_first]
     codes[where[is_first]] = found[rejected[is_first]]
+
+
+def add_scores(
+    total: IntArray, steps: Sequence[ScoreStep], nodes: Nodes, state: CycleState, pod: PodInfo
+) -> None:
+    for step in steps:
+        score = checked(score_of(step, state, pod, nodes))
+        total += score if step.weight == 1 else score * step.weight
 
 
 def checked(scores: IntArray) -> IntArray:
@@ -39,3 +75,22 @@ def checked(scores: IntArray) -> IntArray:
     if np.maximum.reduce(unsigned, initial=0) > MAX_NODE_SCORE:
         raise FallBackToPlain
     return scores
+
+
+def index_type(steps: Sequence[FilterStep]) -> type[np.signedinteger[Any]]:
+    """The smallest type for the index of any of these filters."""
+    return narrow_type(max((step.filter_index for step in steps), default=0))
+
+
+def score_type(steps: Iterable[ScoreStep]) -> type[np.signedinteger[Any]]:
+    """The smallest type for the sum of these weighted scores."""
+    return narrow_type(sum(step.weight for step in steps) * MAX_NODE_SCORE)
+
+
+def has_many_statuses(state: CycleState, node_count: int) -> bool:
+    """Whether plugins have numbered more distinct reasons than nodes can have: each gets a number
+    in the state, and reasons may hold a load or a date."""
+    statuses_max = numbered_max(node_count)
+    return any(
+        isinstance(value, StatusCodes) and len(value) > statuses_max for value in state.values()
+    )
