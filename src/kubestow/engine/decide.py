@@ -455,7 +455,9 @@ class _Search:
                 yield candidates[first : first + length]
             position += length
             found = self._found_count
-            size = max(2 * size, self._enough(self._wanted - found, found / position))
+            # Cut short by the end of the list, a stretch goes on at its beginning.
+            more = size - length if length < size else 2 * size
+            size = max(more, self._enough(self._wanted - found, found / position))
 
     @staticmethod
     def _enough(wanted: int, share: float) -> int:

@@ -10,7 +10,7 @@ Not here: domains (`domains`), when a row is compared (`counts`), particular mea
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from kubestow.index.topology.domains import DomainIds, RowCounts, gathered
 from kubestow.index.topology.measures import Anchor, Exposure, Measure, anchor_of, anchor_of_measure
 
 T = TypeVar("T")
+
+_NOTHING: Final[Mapping[Any, int]] = {}
 
 # How many tallies a ledger keeps: making one again costs a pass over the rows.
 TALLIES_MAX: Final = 1024
@@ -56,7 +58,7 @@ class Page(Generic[T]):
 
     def __init__(self, row: int) -> None:
         self.row = row
-        self.amounts: Mapping[T, int] = {}
+        self.amounts: Mapping[T, int] = _NOTHING  # replaced, never changed
 
 
 class Ledger(Generic[T]):
@@ -109,18 +111,22 @@ class Ledger(Generic[T]):
         if before == now:
             return
         page.amounts = dict(now)
-        new_count = sum(item not in self._holders for item in now)
+        changes = [
+            (item, amount - before.get(item, 0))
+            for item, amount in now.items()
+            if before.get(item) != amount
+        ]
+        new_count = sum([item not in self._holders for item, _ in changes])
         if new_count * len(self._tallies) > WEIGHED_AT_ONCE_MAX:
             # A pod with thousands of terms: cheaper to count again what is still read.
             while self._tallies:
                 self._drop_oldest()
-        for item, amount in now.items():
-            change = amount - before.get(item, 0)
-            if change:
-                self._apply(page, item, change)
-        for item, amount in before.items():
-            if item not in now:
-                self._apply(page, item, -amount)
+        for item, change in changes:
+            self._apply(page, item, change)
+        if not before.keys() <= now.keys():
+            for item, amount in before.items():
+                if item not in now:
+                    self._apply(page, item, -amount)
 
     def reorder(self, source: DomainIds) -> None:
         """Row i is now what was row `source[i]`; new rows (-1) hold nothing until updated.
@@ -158,8 +164,11 @@ class Ledger(Generic[T]):
             self._retire(item)
         self._pages = [Page(row) for row in range(len(infos))]
         for page, info in zip(self._pages, infos, strict=True):
-            page.amounts = dict(self._read(info))
-            for item in page.amounts:
+            held = self._read(info)
+            if not held:
+                continue
+            page.amounts = dict(held)
+            for item in held:
                 if item not in self._holders:
                     self._introduce(item)
                 self._holders[item][page] = None

@@ -85,7 +85,7 @@ class NodeVolumeLimits:
         wanted, attached = self._wanted(state, pod), self._attached(nodes.snapshot)
         if self._passes_everywhere(wanted, attached):
             return None
-        attached.refresh()
+        attached.refresh(nodes.rows)
         if isinstance(nodes, SimulatedNode):
             verdict = self._verdict(wanted, attached.read_node(nodes.info))
             return np.array([wanted.codes.code_of(verdict)], np.int64)
@@ -147,7 +147,7 @@ class NodeVolumeLimits:
         )
 
     def _codes(self, wanted: Wanted, attached: AttachedVolumes, row_count: int) -> IntArray | None:
-        """int64[row]; None if every node passes."""
+        """int64[row], of the rows that were read; None if every node passes."""
         volumes = wanted.on(True)
         if isinstance(volumes, Status) and wanted.on(False) == volumes:
             return np.full(row_count, wanted.codes.code_of(volumes), np.int64)
