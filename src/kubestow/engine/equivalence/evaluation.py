@@ -7,7 +7,7 @@ from kubestow.arrays import IntArray, Rows
 from kubestow.engine.equivalence.frame_record import FrameRecord, NormalizedScore
 from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
-from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, override
+from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, merged, override
 from kubestow.engine.evaluation import PlainEvaluation
 from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.diagnosis import PASSED
@@ -39,7 +39,7 @@ class ReusingEvaluation:
     ) -> None:
         self._frame = frame
         self._record = record
-        self._steps = frame.asked(skipped, has_record=record is not None)
+        self._steps = frame.asked(skipped, record)
         self._is_fresh = False
         self._pod = pod
         self.state = frame.state.shallow_copy()
@@ -130,14 +130,12 @@ class ReusingEvaluation:
     def _kept_verdicts(self, rows: Rows) -> Verdicts:
         """The verdicts that are kept; of a slice, the kept arrays themselves where possible."""
         frame, record = self._fresh()
-        if record is None or not record.rejected_count:
-            return Verdicts(frame.failed_by[rows], frame.codes[rows])
-        if not frame.rejected_count:
-            return Verdicts(record.failed_by[rows], record.codes[rows])
-        failed_by = frame.failed_by[rows].astype(np.int64)
-        codes = frame.codes[rows].astype(np.int64)
-        override(failed_by, codes, record.codes[rows], record.failed_by[rows])
-        return Verdicts(failed_by, codes)
+        if record is not None and record.rejected_count:
+            of_record = Verdicts(record.failed_by[rows], record.codes[rows])
+            if not frame.rejected_count:
+                return of_record
+            return merged(Verdicts(frame.failed_by[rows], frame.codes[rows]), of_record)
+        return Verdicts(frame.failed_by[rows], frame.codes[rows])
 
     def scores(self, rows: Rows) -> Scores:
         frame, record = self._fresh()

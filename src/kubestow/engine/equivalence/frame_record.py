@@ -76,7 +76,8 @@ class FrameRecord(Follower):
         self._node_count = len(snapshot)
         self._versions: Versions = plan.versions()
         self._has_many_statuses = False
-        self._asked: dict[tuple[frozenset[str], bool], AskedSteps] = {}
+        self._asked: dict[frozenset[str], AskedSteps] = {}
+        self._asked_with_record: dict[frozenset[str], AskedSteps] = {}
         self._filters = [
             step
             for step in self.profile.filter_steps
@@ -109,10 +110,9 @@ class FrameRecord(Follower):
             and not self._keeps_score(step)
             and step.name not in state.skip_score
         ]
-        self._record_names = frozenset(
-            step.name for step in (*self.record_filters, *self.record_scores)
-        )
-        self.shares_record = self._record_names <= plan.by_requests
+        names = frozenset(step.name for step in (*self.record_filters, *self.record_scores))
+        self.shares_record = names <= plan.by_requests
+        self._record_group = self.profile.name, names
         self._compute_all()
 
     def is_valid(self, pod: PodInfo) -> bool:
@@ -131,8 +131,8 @@ class FrameRecord(Follower):
         """Equal for pods that have the same record: not only those of this frame if it reads
         nothing but requests."""
         if self.shares_record:
-            return self.profile.name, self._record_names, pod.shape.requests(pod.pod)
-        return self.profile.name, self.plan.frame_of(pod), pod.shape.amounts
+            return self._record_group, pod.shape.requests(pod.pod)
+        return self._record_group, self.plan.frame_of(pod), pod.shape.amounts
 
     # --- which steps ---
 
@@ -146,17 +146,26 @@ class FrameRecord(Follower):
         # A normalised score that reads pods is asked for: any placed pod may change all of it.
         return step.name in self.reused and (step.normalizer is None or self._keeps_score(step))
 
-    def asked(self, skipped: frozenset[str], *, has_record: bool) -> AskedSteps:
-        """The steps of an attempt that has this frame, and perhaps a record."""
-        found = self._asked.get((skipped, has_record))
-        if found is None:
-            found = self._asked[skipped, has_record] = asked_steps(
+    def asked(self, skipped: frozenset[str], record: object) -> AskedSteps:
+        """The steps of an attempt that has this frame, and this record if it is not None."""
+        found = (self._asked if record is None else self._asked_with_record).get(skipped)
+        return found or self._find_asked(skipped, has_record=record is not None)
+
+    def _find_asked(self, skipped: frozenset[str], *, has_record: bool) -> AskedSteps:
+        if has_record:
+            found = self._asked_with_record[skipped] = asked_steps(
                 self.profile,
-                is_prepared=(self.reused if has_record else self.prepared).__contains__,
-                is_filter_kept=(lambda step: step.name in self.reused)
-                if has_record
-                else self._keeps_filter,
-                is_score_kept=self._in_record if has_record else self._keeps_score,
+                is_prepared=self.reused.__contains__,
+                is_filter_kept=lambda step: step.name in self.reused,
+                is_score_kept=self._in_record,
+                skipped=skipped,
+            )
+        else:
+            found = self._asked[skipped] = asked_steps(
+                self.profile,
+                is_prepared=self.prepared.__contains__,
+                is_filter_kept=self._keeps_filter,
+                is_score_kept=self._keeps_score,
                 skipped=skipped,
             )
         return found
@@ -181,7 +190,7 @@ class FrameRecord(Follower):
 
     def _compute_all(self) -> None:
         (failed_by, codes), score = self._compute(ALL_ROWS)
-        self.failed_by = failed_by.astype(index_type(self._filters))
+        self.failed_by = failed_by.astype(index_type(self.profile))
         self.codes = narrowed(codes)
         self.score = score.astype(self._score_type)
         for each in self._normalized:

@@ -101,7 +101,7 @@ class Record(Follower):
     def _compute_all(self) -> None:
         nodes = nodes_of(self._snapshot)
         failed_by, codes = self._verdicts(nodes) or all_passing(len(nodes))
-        self.failed_by = failed_by.astype(index_type(self._filters))
+        self.failed_by = failed_by.astype(index_type(self.plan.profile))
         self.codes = narrowed(codes)
         self.score = self._score(nodes).astype(self._score_type)
         self._count()

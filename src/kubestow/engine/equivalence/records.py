@@ -159,7 +159,7 @@ class Records:
         if account is not None:
             accounts.move_to_end(key)
             return account
-        account = accounts[key] = Account[T]()
+        account = accounts[key] = Account()
         each_bytes = _OBJECT_BYTES + node_bytes * len(self._snapshot)
         while len(accounts) > max(_BYTES_MAX // each_bytes, _KEPT_MIN):
             accounts.popitem(last=False)

@@ -9,9 +9,9 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, IntpArray, NarrowArray, narrow_type
 from kubestow.cache.numbering import numbered_max
 from kubestow.framework.cycle_state import CycleState
-from kubestow.framework.diagnosis import PASSED
+from kubestow.framework.diagnosis import PASSED, UNKNOWN
 from kubestow.framework.plugin import MAX_NODE_SCORE, StatusCodes
-from kubestow.framework.profile import FilterStep, ScoreStep
+from kubestow.framework.profile import FilterStep, Profile, ScoreStep
 from kubestow.framework.runner import Verdicts, filter_of, score_of
 from kubestow.index.nodes import Nodes
 
@@ -39,26 +39,35 @@ def all_passing(count: int) -> Verdicts:
 
 
 def override(
-    failed_by: IntArray,
-    codes: IntArray,
-    found: NarrowArray,
-    index: int | NarrowArray,
+    failed_by: NarrowArray,
+    codes: NarrowArray,
+    found: IntArray,
+    index: int,
     positions: IntpArray | None = None,
 ) -> None:
     """Enter a filter's codes where it is the first to reject the node.
 
-    With `positions` the codes are those of these nodes only. With an array for `index` each code is
-    that of another filter.
+    With `positions` the codes are those of these nodes only.
     """
     rejected = found.nonzero()[0]
     if len(rejected) == 0:
         return
     where = rejected if positions is None else positions[rejected]
-    by = index if isinstance(index, int) else index[rejected]
     before = failed_by[where]
-    is_first = (before == PASSED) | (before > by)
-    failed_by[where[is_first]] = by if isinstance(by, int) else by[is_first]
+    is_first = (before == PASSED) | (before > index)
+    failed_by[where[is_first]] = index
     codes[where[is_first]] = found[rejected[is_first]]
+
+
+def merged(one: Verdicts, other: Verdicts) -> Verdicts:
+    """The verdicts of two sets of filters together, both of `index_type`."""
+    # As unsigned, PASSED is larger than any index.
+    unsigned = np.dtype(f"u{one.failed_by.dtype.itemsize}")
+    first, second = one.failed_by.view(unsigned), other.failed_by.view(unsigned)
+    return Verdicts(
+        np.minimum(first, second).view(one.failed_by.dtype),
+        np.where(second < first, other.codes, one.codes),
+    )
 
 
 def add_scores(
@@ -77,9 +86,9 @@ def checked(scores: IntArray) -> IntArray:
     return scores
 
 
-def index_type(steps: Sequence[FilterStep]) -> type[np.signedinteger[Any]]:
-    """The smallest type for the index of any of these filters."""
-    return narrow_type(max((step.filter_index for step in steps), default=0))
+def index_type(profile: Profile) -> type[np.signedinteger[Any]]:
+    """The smallest type for the index of any filter, and for its distance from UNKNOWN."""
+    return narrow_type(len(profile.filter_steps) - UNKNOWN)
 
 
 def score_type(steps: Iterable[ScoreStep]) -> type[np.signedinteger[Any]]:

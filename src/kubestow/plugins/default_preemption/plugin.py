@@ -220,11 +220,10 @@ class DefaultPreemption:
             self._args.min_candidate_nodes_percentage,
             self._args.min_candidate_nodes_absolute,
         )
-        dry_run.search(
-            evaluator,
-            np.roll(rows, -self._first_of(len(rows))),
-            None if is_exhaustive else wanted,
-        )
+        first = self._first_of(len(rows))
+        if first:
+            rows = np.roll(rows, -first)
+        dry_run.search(evaluator, rows, None if is_exhaustive else wanted)
         return dry_run
 
     def _first_of(self, count: int) -> int:

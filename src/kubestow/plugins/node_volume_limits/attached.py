@@ -1,9 +1,9 @@
 """What is attached to each node: the volumes of its pods and those of VolumeAttachments.
 
 Counting the volumes of every pod of every node in each cycle would cost far more than the decision
-itself. So a node's volumes are read when it is first asked about, and again only when its pods changed, or
-an object that was read for it: claims, volumes, classes, its CSINode, its VolumeAttachments. What
-the plugin compares is kept as one array per driver.
+itself. So a node's volumes are read when it is first asked about, and again only when its pods
+changed, or an object that was read for it: claims, volumes, classes, its CSINode, its
+VolumeAttachments. What the plugin compares is kept as one array per driver.
 
 Invariants: a node without limits has no volumes here, because they are not compared; entries are by
 node name, arrays by row. Not here: what a pod's volumes are (`pod_volumes`), verdicts (`plugin`).
@@ -53,7 +53,7 @@ class NodeVolumes(NamedTuple):
     alone. `error` is why the pods' volumes could not be read; empty if they could.
     """
 
-    has_csi_node: bool
+    csi_node: CSINode | None
     drivers: frozenset[str]
     limits: Mapping[str, int]
     volumes: CsiVolumes
@@ -62,13 +62,17 @@ class NodeVolumes(NamedTuple):
     read: frozenset[ObjectKey]
     error: str = ""
 
+    @property
+    def has_csi_node(self) -> bool:
+        return self.csi_node is not None
+
     def free(self, driver: str) -> int:
         """How many more volumes of the driver can be attached; below 0 if there are too many."""
         limit = self.limits.get(driver)
         return UNLIMITED if limit is None else limit - self.counts.get(driver, 0)
 
 
-_NOTHING: Final = NodeVolumes(False, frozenset(), {}, {}, {}, {}, frozenset())
+_NOTHING: Final = NodeVolumes(None, frozenset(), {}, {}, {}, {}, frozenset())
 
 
 class AttachedVolumes(Follower):
@@ -200,17 +204,19 @@ class AttachedVolumes(Follower):
         csi_node = self._objects.csi_nodes.get(info.name)
         if csi_node is None:
             return _NOTHING
-        drivers = frozenset(driver.name for driver in csi_node.spec.drivers)
-        limits = limits_of(csi_node)
+        known = self._nodes.get(info.name, _NOTHING)
+        drivers, limits = known.drivers, known.limits
+        if known.csi_node is not csi_node:
+            drivers = frozenset(driver.name for driver in csi_node.spec.drivers)
+            limits = limits_of(csi_node)
         if not limits:
-            return _NOTHING._replace(has_csi_node=True, drivers=drivers)
-        known = self._nodes.get(info.name, _NOTHING).by_pod
+            return _NOTHING._replace(csi_node=csi_node, drivers=drivers)
         read = set[ObjectKey]()
         try:
-            by_pod = self._read_pods(info.pods, known, read)
+            by_pod = self._read_pods(info.pods, known.by_pod, read)
         except PluginError as error:
             return _NOTHING._replace(
-                has_csi_node=True,
+                csi_node=csi_node,
                 drivers=drivers,
                 limits=limits,
                 read=frozenset(read),
@@ -221,7 +227,7 @@ class AttachedVolumes(Follower):
             volumes |= pod_volumes.volumes
             read |= pod_volumes.read
         return NodeVolumes(
-            has_csi_node=True,
+            csi_node=csi_node,
             drivers=drivers,
             limits=limits,
             volumes=volumes,
