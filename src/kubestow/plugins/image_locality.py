@@ -4,7 +4,6 @@ An image counts by its size, scaled by the share of nodes that have it: an image
 should not attract all pods there.
 """
 
-from itertools import chain
 from typing import ClassVar, Final
 
 import numpy as np
@@ -12,19 +11,18 @@ import numpy.typing as npt
 
 from kubestow.api.images import pod_images
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import ALL_ROWS, IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.framework.reuse import PodReads, Reads, Reuse
+from kubestow.index.image_rows import ImageRows
 from kubestow.index.nodes import Nodes
-from kubestow.index.present import ImageNames
 
 _MEBIBYTE: Final = 1024 * 1024
 _SUM_MIN: Final = 23 * _MEBIBYTE
 _SUM_MAX_PER_CONTAINER: Final = 1000 * _MEBIBYTE
-_ABSENT: Final = (0, 0)
 
 
 class ImageLocality:
@@ -37,9 +35,9 @@ class ImageLocality:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
         sums: IntArray | None = None
-        present = nodes.snapshot.derived(ImageNames).present()
+        image_rows = nodes.snapshot.derived(ImageRows)
         for image in pod_images(pod.pod):
-            if image not in present:
+            if not image_rows.may_have(image):
                 continue
             scaled = _scaled_sizes(nodes, image)
             if scaled is not None:
@@ -74,8 +72,14 @@ def _tracked_image(nodes: Nodes, image: str) -> npt.NDArray[np.float64]:
     """float64[2, node]: the size of the image, and how many nodes have it."""
 
     def compute(nodes: Nodes) -> npt.NDArray[np.float64]:
-        states = [images.get(image, _ABSENT) for images in nodes.images()]
-        numbers = np.fromiter(chain.from_iterable(states), np.float64, 2 * len(states))
-        return np.ascontiguousarray(numbers.reshape(-1, 2).T)
+        tables = nodes.images()
+        found: npt.NDArray[np.float64] = np.zeros((2, len(tables)))
+        if isinstance(nodes.rows, slice) and nodes.rows == ALL_ROWS:
+            places = nodes.snapshot.derived(ImageRows).rows_with(image)
+        else:
+            places = [place for place, images in enumerate(tables) if image in images]
+        if places:
+            found[:, places] = np.array([tables[place][image] for place in places]).T
+        return found
 
     return nodes.tracked(("image", image), Depends.NODE, compute)

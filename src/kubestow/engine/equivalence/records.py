@@ -44,9 +44,10 @@ _KEPT_MIN: Final = 4
 _LARGE_BYTES: Final = 64 << 10
 
 # What an attempt pays without a frame or a record however few nodes it looks at, in rows that one
-# is computed for at the same cost.
+# is computed for at the same cost; and what it pays for each node without a frame.
 _FRAME_OVERHEAD_ROWS: Final = 12_000
 _RECORD_OVERHEAD_ROWS: Final = 4_000
+_FRAME_ROWS_PER_NODE: Final = 4
 
 
 class Account(Generic[T]):
@@ -124,7 +125,8 @@ class Records:
         if frame is not None and frame.plan is plan and frame.is_valid(pod):
             return frame
         account.kept = None
-        if not account.pays(account.rows + _FRAME_OVERHEAD_ROWS, len(self._snapshot)):
+        saved = _FRAME_ROWS_PER_NODE * account.rows + _FRAME_OVERHEAD_ROWS
+        if not account.pays(saved, len(self._snapshot)):
             return None
         return account.take(build_frame(plan, pod, self._snapshot, self._timer))
 
