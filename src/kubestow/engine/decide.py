@@ -455,9 +455,9 @@ class _Search:
                 yield candidates[first : first + length]
             position += length
             found = self._found_count
-            # Cut short by the end of the list, a stretch goes on at its beginning.
-            more = size - length if length < size else 2 * size
-            size = max(more, self._enough(self._wanted - found, found / position))
+            enough = self._enough(self._wanted - found, found / position)
+            # A stretch that only the end of the list cut short needs no more than its rest.
+            size = enough if found == position else max(2 * size, enough)
 
     @staticmethod
     def _enough(wanted: int, share: float) -> int:

@@ -67,7 +67,7 @@ CALLS = {
     "SchedulingPreferredPodAffinity": (355, 395, 590),
     "SchedulingCSIPVs": (420, 425, 610),
     "SchedulingWithExtendedResource": (450, 425, 450),
-    "ManyShapes": (875, 895, 915),
+    "ManyShapes": (820, 820, 870),
 }
 
 

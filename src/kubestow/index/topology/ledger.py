@@ -27,6 +27,9 @@ _NOTHING: Final[Mapping[Any, int]] = {}
 
 # How many tallies a ledger keeps: making one again costs a pass over the rows.
 TALLIES_MAX: Final = 1024
+# And how many numbers they may have together, one for each row, if there are more than a few.
+TALLY_ROWS_MAX: Final = 64_000_000
+TALLIES_FEW: Final = 32
 # And how many sets of pods their measures may have together: one pod may name thousands.
 SETS_MAX: Final = 16_384
 
@@ -96,9 +99,9 @@ class Ledger(Generic[T]):
             tally.rows = self._counted(tally, self._similar(tally))
         self._on_new_tally(tally)
         self._size += measure.size
-        while len(self._tallies) > TALLIES_MAX or (
-            self._size > SETS_MAX and len(self._tallies) > 1
-        ):
+        by_rows = TALLY_ROWS_MAX // max(len(self._pages), 1)
+        most = min(TALLIES_MAX, max(by_rows, TALLIES_FEW))
+        while len(self._tallies) > most or (self._size > SETS_MAX and len(self._tallies) > 1):
             self._drop_oldest()
         return tally
 
