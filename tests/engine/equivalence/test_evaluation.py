@@ -562,6 +562,32 @@ def test_records_of_small_clusters_are_limited(monkeypatch: pytest.MonkeyPatch) 
     assert 4 <= len(kept._frames) <= 10
 
 
+def test_what_no_pod_has_used_for_long_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "UNUSED_ATTEMPTS_MAX", 20)
+    cache, side = Cache(), Side(reuses_answers=True)
+    cache.add_node(new_node(0, 0))
+    side.snapshot.refresh(cache)
+    kept = Records(side.snapshot)
+    steady = PodInfo(make_pod("steady", cpu=1))
+    for number in range(100):
+        for pod in (steady, PodInfo(make_pod(f"p{number}", image=f"i{number}", cpu=number))):
+            for _ in range(2):
+                kept.evaluation(side.profile, pod)
+                kept.looked_at(1)
+    assert 5 <= len(kept._frames) <= 7
+    assert (side.profile.name, steady.shape.frame) in kept._frames
+
+
+def test_pods_too_large_to_keep_anything_of_are_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_LARGE_BYTES", 10)
+    cache, side = Cache(), Side(reuses_answers=True)
+    cache.add_node(new_node(0, 0))
+    for number in range(3):
+        assert side.decide(cache, PodInfo(make_pod(f"p{number}"))).node_name
+    assert side.decider._records is not None
+    assert not side.decider._records._frames
+
+
 @pytest.mark.parametrize(
     ("kinds", "record_count"),
     [

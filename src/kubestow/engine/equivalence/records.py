@@ -36,10 +36,12 @@ REUSE: Final = "reuse"
 
 # Bytes that all frames, and all records, may take: so many per node, and so many for the objects.
 _BYTES_MAX: Final = 128 << 20
-_FRAME_NODE_BYTES: Final = 5
-_RECORD_NODE_BYTES: Final = 4
+FRAME_NODE_BYTES: Final = 5
+RECORD_NODE_BYTES: Final = 4
 _OBJECT_BYTES: Final = 16 << 10
 _KEPT_MIN: Final = 4
+# What was not used for so many attempts is dropped: the memory follows the pods that come now.
+UNUSED_ATTEMPTS_MAX: Final = 20_000
 # Nothing is kept for larger specs: compiled they take many times that, and any pod may have one.
 _LARGE_BYTES: Final = 64 << 10
 
@@ -50,19 +52,26 @@ _RECORD_OVERHEAD_ROWS: Final = 4_000
 _FRAME_ROWS_PER_NODE: Final = 4
 
 
+def kept_max(nodes: int, node_bytes: int) -> int:
+    """How many frames or records are kept in a cluster of this size."""
+    return max(_BYTES_MAX // (_OBJECT_BYTES + node_bytes * nodes), _KEPT_MIN)
+
+
 class Account(Generic[T]):
     """What was paid for asking plugins that one of these would have saved.
 
-    rows   how many nodes the last attempt looked at
-    end    where the log of changes ended at the last attempt
+    rows      how many nodes the last attempt looked at
+    end       where the log of changes ended at the last attempt
+    used_at   the number of the last attempt
     """
 
-    __slots__ = ("_paid", "end", "kept", "rows")
+    __slots__ = ("_paid", "end", "kept", "rows", "used_at")
 
     def __init__(self) -> None:
         self.kept: T | None = None
         self.rows = 0
         self.end = 0
+        self.used_at = 0
         self._paid = 0
 
     def pays(self, saved_rows: int, price_rows: int) -> bool:
@@ -83,6 +92,7 @@ class Records:
     def __init__(self, snapshot: Snapshot, timer: AttemptTimer | None = None) -> None:
         self._snapshot = snapshot
         self._timer = timer
+        self._attempt = 0
         self._plans: dict[str, ReusePlan] = {}
         self._frames: OrderedDict[Hashable, Account[FrameRecord]] = OrderedDict()
         self._records: OrderedDict[Hashable, Account[Record]] = OrderedDict()
@@ -91,12 +101,13 @@ class Records:
     def evaluation(self, profile: Profile, pod: PodInfo) -> Evaluation:
         """The cheapest way to evaluate this pod now."""
         self._current = None
+        self._attempt += 1
         try:
             if pod.shape.frame.size_bytes > _LARGE_BYTES:
                 return PlainEvaluation(profile, pod, self._snapshot)
             plan = self._plan(profile)
             key = profile.name, plan.frame_of(pod)
-            account = self._account(self._frames, key, _FRAME_NODE_BYTES)
+            account = self._account(self._frames, key, FRAME_NODE_BYTES)
             self._current = account, None
             frame = self._frame(account, plan, pod)
             if frame is not None:
@@ -133,7 +144,7 @@ class Records:
     def _record(
         self, frame: FrameRecord, pod: PodInfo, frame_account: Account[FrameRecord]
     ) -> Record | None:
-        account = self._account(self._records, frame.record_key(pod), _RECORD_NODE_BYTES)
+        account = self._account(self._records, frame.record_key(pod), RECORD_NODE_BYTES)
         self._current = frame_account, account
         changed = self._snapshot.log.pod_end - account.end
         account.end = self._snapshot.log.pod_end
@@ -160,9 +171,12 @@ class Records:
         account = accounts.get(key)
         if account is not None:
             accounts.move_to_end(key)
+            account.used_at = self._attempt
             return account
         account = accounts[key] = Account()
-        each_bytes = _OBJECT_BYTES + node_bytes * len(self._snapshot)
-        while len(accounts) > max(_BYTES_MAX // each_bytes, _KEPT_MIN):
+        account.used_at = self._attempt
+        limit = kept_max(len(self._snapshot), node_bytes)
+        unused_since = self._attempt - UNUSED_ATTEMPTS_MAX
+        while len(accounts) > limit or next(iter(accounts.values())).used_at < unused_since:
             accounts.popitem(last=False)
         return account
