@@ -243,6 +243,7 @@ COUNTED = (
 )  # fmt: skip
 SMALL = make_pod("b", uid="b", cpu="1", labels={"app": "x"}, pvcs=["data"])
 LARGE = replace(SMALL, spec=make_pod("b", uid="b", cpu="3", pvcs=["data"]).spec)
+ENDING = with_metadata(SMALL, deletion_timestamp=EPOCH)
 USED = ContainerStatus(
     name=SMALL.spec.containers[0].name, resources=make_pod(cpu="2").spec.containers[0].resources
 )
@@ -254,7 +255,11 @@ NEAR = make_affinity(near=[make_pod_term("zone", "app=x")])
     [
         pytest.param([SMALL, with_status(SMALL, phase="Pending")], id="as assumed"),
         pytest.param([SMALL, with_metadata(SMALL, labels={"app": "y"})], id="with other labels"),
-        pytest.param([SMALL, with_metadata(SMALL, deletion_timestamp=EPOCH)], id="being deleted"),
+        pytest.param(
+            [ENDING, with_metadata(ENDING, labels={"zone": "z"})],
+            id="was being deleted, with other labels",
+        ),
+        pytest.param([SMALL, ENDING], id="being deleted"),
         pytest.param([SMALL, LARGE], id="resized while it was bound"),
         pytest.param([SMALL, LARGE, LARGE], id="resized in the queue"),
         pytest.param([SMALL, with_status(SMALL, container_statuses=(USED,))], id="with statuses"),

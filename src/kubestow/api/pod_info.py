@@ -81,16 +81,16 @@ class PodInfo:
         return self if pod is self.pod and not self._has_older_values else PodInfo(pod)
 
     def derive_as(self, earlier: "PodInfo") -> bool:
-        """Take over the derived values of an earlier version of the pod, if none of them differs.
+        """Take over what is derived from the spec of an earlier version, if nothing of it differs.
 
-        Whether none does, so that this version counts as the earlier one. The statuses of
-        containers change what a pod counts; one that has just been bound has none.
+        Whether nothing does, so that at most the class is another one: an API server adds labels
+        with the zone and region to a pod that it binds. The statuses of containers change what a
+        pod counts; one that has just been bound has none.
         """
         old, new = earlier.pod, self.pod
         if (
             earlier._has_older_values
             or old.spec != new.spec
-            or old.metadata.labels != new.metadata.labels
             or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
             or _has_resources(old.status)
             or _has_resources(new.status)
@@ -100,8 +100,9 @@ class PodInfo:
         self._accounted = earlier._accounted
         self._host_ports = earlier._host_ports
         self._pvc_keys = earlier._pvc_keys
-        self._pod_class = earlier._pod_class
         self._required_node_affinity = earlier._required_node_affinity
+        if old.metadata.labels == new.metadata.labels:
+            self._pod_class = earlier._pod_class
         return True
 
     def assigned_to(self, node_name: str) -> "PodInfo":

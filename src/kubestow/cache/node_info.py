@@ -133,7 +133,7 @@ class NodeInfo:
         return stored
 
     def renew_pod(self, pod: PodInfo) -> None:
-        """Replace the pod with this UID by a newer version that counts the same.
+        """Replace the pod with this UID by a newer version that counts the same, but for its class.
 
         As removing the old and adding the new version would, without counting twice. Not for pods
         with affinity, which are in more lists, nor with host ports: one that another pod's removal
@@ -143,6 +143,13 @@ class NodeInfo:
         place, last = places.get(pod.uid), len(pods) - 1
         if place is None:
             raise self._missing(pod.name)
+        before, after = pods[place].pod_class, pod.pod_class
+        if before is not after:
+            _add_count(self.class_counts, before, -1)
+            _add_count(self.class_counts, after, 1)
+            if not is_terminating(pod.pod):
+                _add_count(self.live_class_counts, before, -1)
+                _add_count(self.live_class_counts, after, 1)
         if place != last:
             moved = pods[place] = pods[last]
             places[moved.uid] = place
