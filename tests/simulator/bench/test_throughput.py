@@ -10,7 +10,14 @@ from kubestow.simulator.bench.throughput import measure_simulation
 
 @pytest.mark.parametrize("variant", Variant)
 @pytest.mark.parametrize(
-    "name", ["SchedulingBasic", "TopologySpreading", "DefaultTopologySpreading", "ManyShapes"]
+    "name",
+    [
+        "SchedulingBasic",
+        "TopologySpreading",
+        "DefaultTopologySpreading",
+        "SchedulingCSIPVs",
+        "ManyShapes",
+    ],
 )
 def test_all_pods_are_placed(name: str, variant: Variant) -> None:
     workload = next(one for one in WORKLOADS if one.name == name)
