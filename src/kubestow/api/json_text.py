@@ -5,10 +5,12 @@ from a real API server is read at any depth (`deep_json`).
 """
 
 import re
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+_CONTAINERS: Final = (dict, list)
+_SCALARS: Final = frozenset[type]({str, int, float, bool, type(None)})
 _STRING: Final = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _KEY: Final = re.compile(_STRING + rb"\s*(:?)", re.DOTALL)
 _QUOTE_AND_DISTANT_COLON: Final = re.compile(rb'"\s+:')
@@ -24,16 +26,17 @@ class Extent(NamedTuple):
 
 def extent_of(value: object) -> Extent:
     key_count = levels = 0
-    within: list[Any] = [value] if isinstance(value, dict | list) else []
+    within: list[Any] = [value] if isinstance(value, _CONTAINERS) else []
     while within:
         levels += 1
         inner: list[Any] = []
         for container in within:
-            entries: Any = container
-            if isinstance(container, dict):
-                key_count += len(cast(dict[str, Any], container))
-                entries = cast(dict[str, Any], container).values()
-            inner += [entry for entry in entries if isinstance(entry, dict | list)]
+            is_map = isinstance(container, dict)
+            entries: Any = container.values() if is_map else container  # pyright: ignore[reportUnknownVariableType]
+            key_count += len(entries) if is_map else 0
+            # Most maps have only texts: this looks at their types without a step of Python each.
+            if not _SCALARS.issuperset(map(type, entries)):
+                inner += [entry for entry in entries if isinstance(entry, _CONTAINERS)]
         within = inner
     return Extent(key_count, levels)
 
