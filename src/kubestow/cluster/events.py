@@ -157,11 +157,9 @@ class EventRecorder:
             while True:
                 await self._wakeup.wait()
                 self._wakeup.clear()
-                while self._waiting and self._sender_count < SENDERS_MAX:
+                for _ in range(min(SENDERS_MAX - self._sender_count, len(self._waiting))):
                     self._sender_count += 1
                     tasks.create_task(self._send_waiting(), name="event sender")
-                    # One that does not have to wait for answers sends all of them.
-                    await asyncio.sleep(0)
 
     async def flush(self) -> None:
         """Send what is waiting, oldest first, each event only once."""
