@@ -14,12 +14,15 @@ import contextlib
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -32,6 +35,7 @@ from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import load_kubeconfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.errors import ApiError
+from kubestow.service.cli import main as kubestow_main
 from kubestow.service.commands.run_process import event_loop_factory
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -40,11 +44,13 @@ AT_ONCE = 48  # requests that set up a run
 BINDING_AT_ONCE = 32
 START_LIMIT_S = 60
 RUN_LIMIT_S = 600
-SCHEDULER = (
-    *(sys.executable, "-m", "kubestow", "run", "--leader-elect=false", "--secure-port=0"),
+RUN = (
+    *("run", "--leader-elect=false", "--secure-port=0"),
     *("--kube-api-qps=5000", "--kube-api-burst=5000", "--kubeconfig"),
 )
+SCHEDULER = (sys.executable, "-m", "kubestow", *RUN)
 CLIENT = (sys.executable, __file__, "--only-bind")
+SAMPLE_S = 0.001  # of CPU time
 
 
 # --- The control plane ------------------------------------------------------------------------
@@ -145,8 +151,11 @@ async def measure(kubeconfig: str, options: argparse.Namespace) -> None:
         for number in range(options.nodes)
     ]
     await create(client, "/api/v1/nodes", nodes)
+    scheduler = SCHEDULER
+    if options.profile:
+        scheduler = (sys.executable, __file__, "--profile", options.profile, "--run-profiled")
     for number in range(2 * options.repeat):
-        command = CLIENT if number % 2 else SCHEDULER
+        command = CLIENT if number % 2 else scheduler
         await create(client, PODS, [pod(name) for name in range(options.pods)])
         result = await run_once(client, [*command, kubeconfig], options.pods)
         what = "binds only" if number % 2 else "kubestow"
@@ -271,13 +280,39 @@ async def only_bind(kubeconfig: str) -> None:
     await recording
 
 
+def run_profiled(kubeconfig: str, profile: Path) -> None:
+    """Run the scheduler, and write where its CPU time goes as folded stacks when it is stopped."""
+    stacks = Counter[str]()
+
+    def sample(_signal: int, frame: FrameType | None) -> None:
+        calls: list[str] = []
+        while frame is not None:
+            calls.append(f"{frame.f_globals.get('__name__', '?')}.{frame.f_code.co_qualname}")
+            frame = frame.f_back
+        stacks[";".join(reversed(calls))] += 1
+
+    signal.signal(signal.SIGPROF, sample)
+    signal.setitimer(signal.ITIMER_PROF, SAMPLE_S, SAMPLE_S)
+    sys.argv = ["kubestow", *RUN, kubeconfig]
+    try:
+        kubestow_main()
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        profile.write_text("".join(f"{stack} {count}\n" for stack, count in stacks.most_common()))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure kubestow on a real API server.")
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--repeat", type=int, default=3, help="how often each is run")
+    parser.add_argument("--profile", metavar="FILE", help="write where kubestow's CPU time goes")
     parser.add_argument("--only-bind", metavar="KUBECONFIG", help=argparse.SUPPRESS)
+    parser.add_argument("--run-profiled", metavar="KUBECONFIG", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.run_profiled:
+        run_profiled(options.run_profiled, Path(options.profile))
+        return
     with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
         if options.only_bind:
             runner.run(only_bind(options.only_bind))
