@@ -61,7 +61,9 @@ class ResourceClaimController:
         try:
             while not group.is_closed:
                 for event in group.events_nowait():
-                    self._guard.run(event.stored, partial(self._handle, event))
+                    typed = event.object
+                    if not isinstance(typed, Pod) or _uses_claims(typed):
+                        self._guard.run(event.stored, partial(self._handle, event))
                 await group.wait()
         finally:
             group.close()
@@ -83,7 +85,7 @@ class ResourceClaimController:
     # --- pods ---
 
     def _follow_pod(self, pod: Pod, *, is_deleted: bool) -> None:
-        if not pod.spec.resource_claims and pod.status.extended_resource_claim_status is None:
+        if not _uses_claims(pod):
             return
         if not is_deleted and pod.metadata.deletion_timestamp is None and not is_terminal(pod):
             self._make_claims(pod)
@@ -349,6 +351,10 @@ def _uids_of(claim: ResourceClaim) -> set[str]:
     owner = controller_of(claim)
     uids = {consumer.uid for consumer in claim.status.reserved_for}
     return uids if owner is None else uids | {owner.uid}
+
+
+def _uses_claims(pod: Pod) -> bool:
+    return bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
 
 
 def _is_done(pod: Pod) -> bool:

@@ -133,7 +133,6 @@ class Simulation:
         self._started_ns = self._clock.now_ns()
         store = MemoryCluster(self._clock, seed=seed, gates=gates)
         load_cluster(store, documents)
-        relink_claims(store)
         pods = pods_of(store)
         self._waiting = [pod for pod in pods if not pod.spec.node_name and not is_terminal(pod)]
         self._running = [pod for pod in pods if pod.spec.node_name and not is_terminal(pod)]
@@ -315,6 +314,7 @@ def load_cluster(store: MemoryCluster, documents: Sequence[Document | JsonObject
                 raise InputError(
                     f"the cluster cannot be set up: {document.source}: {error}"
                 ) from error
+        relink_claims(store)
 
 
 def pods_of(store: MemoryCluster) -> list[Pod]:

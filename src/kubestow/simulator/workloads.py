@@ -71,17 +71,17 @@ def expand_workloads(documents: Sequence[Document]) -> list[Document]:
 
     Raises InputError for a workload that does not decode.
     """
+    workloads = [one for one in documents if one.raw.get("kind") in WORKLOAD_KINDS]
+    if not workloads:
+        return list(documents)
     owners = _owners(documents)
-    nodes = [
-        convert(Node, document.raw) for document in documents if document.raw.get("kind") == "Node"
+    nodes = [convert(Node, one.raw) for one in documents if one.raw.get("kind") == "Node"]
+    made = [
+        Document(raw, workload.source)
+        for workload in workloads
+        for raw in _made_of(workload, owners, nodes)
     ]
-    result = list(documents)
-    for document in documents:
-        if document.raw.get("kind") in WORKLOAD_KINDS:
-            result += (
-                Document(made, document.source) for made in _made_of(document, owners, nodes)
-            )
-    return result
+    return [*documents, *made]
 
 
 def _made_of(
