@@ -7,13 +7,21 @@ without an object that has the rules. Members are kept in the order in which the
                    ▲                      │                            │
                    └────── forget ────────┘          remove ◄──────────┘
 
+By choice (`options`) members that have succeeded count, and groups belong together as pod sets.
 Not here: which pods of a group are tried together (`engine.groups`).
 """
 
 import logging
 from collections.abc import Iterable, Mapping
 
-from kubestow.api.group import Group, GroupKey, group_key_of, group_of
+from kubestow.api.group import (
+    AS_UPSTREAM,
+    GangOptions,
+    Group,
+    GroupKey,
+    group_key_of,
+    group_of,
+)
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
 from kubestow.cache.objects import ObjectStore
@@ -112,12 +120,18 @@ class GroupMembers:
 
 
 class Groups:
-    """The groups of a cluster; their rules are those of the objects that the informer delivers."""
+    """The groups of a cluster; their rules are those of the objects that the informer delivers.
+
+    `options` are set before the first pod arrives.
+    """
 
     def __init__(self, pod_groups: ObjectStore[PodGroup]) -> None:
+        self.options: GangOptions = AS_UPSTREAM
         self._pod_groups = pod_groups
         self._members: dict[GroupKey, GroupMembers] = {}
         self._rules: dict[GroupKey, Group] = {}
+        # UIDs of members that have succeeded.
+        self._finished: dict[GroupKey, dict[str, None]] = {}
         pod_groups.subscribe(self._forget_rules)
 
     def __len__(self) -> int:
@@ -137,8 +151,44 @@ class Groups:
             pod_group = self.object_of(key)
             if pod_group is None:
                 return None
-            rules = self._rules[key] = group_of(pod_group)
-        return rules
+            rules = self._rules[key] = group_of(pod_group, self.options)
+        if rules.min_count is None or key not in self._finished:
+            return rules
+        return rules._replace(min_count=max(rules.min_count - self.finished_count(key), 0))
+
+    def finished_count(self, key: GroupKey) -> int:
+        """How many members have succeeded and are known as nothing else."""
+        finished, members = self._finished.get(key), self._members.get(key)
+        if finished is None:
+            return 0
+        # The watch that reports the end of a pod may be ahead of the one that lets it go.
+        return len(finished) if members is None else len(finished.keys() - members.pods.keys())
+
+    def pod_sets(self, key: GroupKey) -> tuple[GroupKey, ...]:
+        """The groups that are placed together with this one, itself included."""
+        rules = self._rules.get(key) or self.rules(key)
+        return (key,) if rules is None or not rules.pod_sets else rules.pod_sets
+
+    def concerns(self, changed: GroupKey | None, pod: Pod) -> bool:
+        """Whether that group is the pod's, or placed together with it."""
+        key = self.key_of(pod)
+        return key is not None and changed in self.pod_sets(key)
+
+    def missing_count(
+        self, key: GroupKey, trial: Mapping[GroupKey, GroupMembers] | None = None
+    ) -> int:
+        """How many members have to be placed until the group and its pod sets have their minimum.
+
+        `trial` has the members as a cycle has placed them; None: as they are.
+        """
+        placed = self._members if trial is None else trial
+        missing = 0
+        for pod_set in self.pod_sets(key):
+            rules, members = self.rules(pod_set), placed.get(pod_set)
+            # A group that is not known yet has at least one member.
+            min_count = 1 if rules is None else rules.min_count or 0
+            missing += max(min_count - (0 if members is None else members.scheduled_count), 0)
+        return missing
 
     def required_rules(self, key: GroupKey) -> Group:
         """The same; CacheError with the text of a lister if there are none."""
@@ -209,6 +259,22 @@ class Groups:
             log.error("group %s of forgotten pod %s is not known", key, pod.metadata.name)
             return
         members.forget(pod.metadata.uid)
+
+    def finish(self, pod: Pod) -> None:
+        """The pod has succeeded."""
+        key = self.key_of(pod)
+        if key is not None:
+            self._finished.setdefault(key, {})[pod.metadata.uid] = None
+
+    def forget_finished(self, pod: Pod) -> None:
+        """A pod that had succeeded was deleted."""
+        key = self.key_of(pod)
+        finished = None if key is None else self._finished.get(key)
+        if key is None or finished is None:
+            return
+        finished.pop(pod.metadata.uid, None)
+        if not finished:
+            del self._finished[key]
 
     def _forget_rules(self, old: PodGroup | None, new: PodGroup | None) -> None:
         if old is not None:

@@ -27,7 +27,8 @@ class TopologyPlacementGenerator:
         key = self._groups.required_rules(cycle.key).topology_key
         if key is None:
             return [parent]
-        scheduled = cycle.known_members().scheduled_pods()
+        cycle.known_members()  # a group that is not known is an error
+        scheduled = cycle.scheduled_pods()
         required = None
         if scheduled:
             try:

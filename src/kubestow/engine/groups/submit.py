@@ -2,7 +2,7 @@
 
 from kubestow.api.pod import Pod
 from kubestow.cache.groups import Groups
-from kubestow.engine.decision import CLEAR_NOMINATION, Nomination
+from kubestow.engine.decision import CLEAR_NOMINATION, FitError, GroupMisfitError, Nomination
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.groups.collect import GroupAttempt
 from kubestow.engine.groups.outcome import GROUP_UNSCHEDULABLE, GroupOutcome, MemberOutcome
@@ -11,6 +11,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.metrics import NO_METER, CycleMeter
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Code, Status
+from kubestow.plugins.gangs import Gangs
 from kubestow.queue import QueuedPod
 
 
@@ -79,6 +80,8 @@ class Submitter:
     ) -> None:
         pod: Pod = queued_pod.pod
         self._groups.stop_trying(pod)
+        if self._groups.options.waits_for_events and status.is_rejected:
+            status = _waiting_for_events(status)
         self._failures.handle(queued_pod, status, nomination, meter)
 
 
@@ -86,3 +89,11 @@ def _held_up(member: MemberOutcome) -> Status:
     """The status of a member that could be placed, but not enough of the others."""
     permit = member.permit
     return GROUP_UNSCHEDULABLE.with_reasons("" if permit is None else permit.message)
+
+
+def _waiting_for_events(status: Status) -> Status:
+    """The same text. A pod that no plugin rejected would be tried again without an event."""
+    if isinstance(status.error, FitError):
+        return status
+    text, *reasons = status.all_reasons
+    return Status(status.code, *reasons, error=GroupMisfitError(text, Gangs.name))
