@@ -216,7 +216,7 @@ class SchedulerFactory:
             ),
             trials,
             placements,
-            Submitter(groups, scheduler.placer, scheduler.failures),
+            Submitter(groups, scheduler.placer, scheduler.failures, queue.activate),
             self.condition_writer_type(groups, self.client, self.clock, scheduler.tasks.spawn),
             self.metrics,
             preempts_for_groups=options.evicts_for_whole

@@ -26,10 +26,12 @@ from kubestow.api.storage import (
     VolumeAttachment,
 )
 from kubestow.api.workload import PriorityClass
+from kubestow.cache.objects import ObjectStore
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.failure_log import FailureLog
-from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
+from kubestow.cluster.informer import POD_FIELD_SELECTOR, SUCCEEDED_SELECTOR, Handler, Informer
+from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.events import Resource
 from kubestow.index.devices import KnownDevices
@@ -83,6 +85,20 @@ class ClusterWatcher:
         ]
         for informer in self.informers:
             self._connect(informer)
+        groups = scheduler.cache.groups
+        if groups is not None and groups.options.counts_finished:
+            finished = Informer(
+                client,
+                Pod,
+                ObjectStore[Pod](),
+                clock,
+                rng=rng,
+                field_selector=SUCCEEDED_SELECTOR,
+                failures=failures,
+                gate=None if scheduler.cycles is None else scheduler.cycles.are_idle,
+            )
+            finished.add_handler(_finished_handler(scheduler.handlers))
+            self.informers.append(finished)
 
     async def run(self) -> None:
         """Watch all kinds until cancelled; an error that ends one informer ends all."""
@@ -136,6 +152,16 @@ class ClusterWatcher:
             changed(resource, old, None)
 
         return Handler(added, updated, gone)
+
+
+def _finished_handler(handlers: EventHandlers) -> Handler[Pod]:
+    def updated(_: Pod, pod: Pod) -> None:
+        handlers.pod_finished(pod)
+
+    def gone(pod: Pod, _: bool) -> None:
+        handlers.finished_pod_deleted(pod)
+
+    return Handler(handlers.pod_finished, updated, gone)
 
 
 def _reads_groups(scheduler: Scheduler) -> bool:

@@ -39,6 +39,14 @@ TAIL = (
 FAIL_RESERVE = {"plugins": {"reserve": {"enabled": [{"name": "FailReserve"}]}}}
 
 
+def own_mode(**args: object) -> Json:
+    """A profile with the plugin Gangs; `args` as in a configuration file."""
+    return {
+        "plugins": {"multiPoint": {"enabled": [{"name": "Gangs"}]}},
+        "pluginConfig": [{"name": "Gangs", "args": args}],
+    }
+
+
 class Play:
     """Use it as a context manager: `with Play(...) as play`."""
 

@@ -1,5 +1,7 @@
 """What happens to each member after the trial of its group (spec 11 §7.5)."""
 
+from collections.abc import Callable, Iterable
+
 from kubestow.api.pod import Pod
 from kubestow.cache.groups import Groups
 from kubestow.engine.decision import CLEAR_NOMINATION, FitError, GroupMisfitError, Nomination
@@ -16,8 +18,15 @@ from kubestow.queue import QueuedPod
 
 
 class Submitter:
-    def __init__(self, groups: Groups, placer: Placer, failures: FailureHandler) -> None:
+    def __init__(
+        self,
+        groups: Groups,
+        placer: Placer,
+        failures: FailureHandler,
+        activate: Callable[[Iterable[Pod]], None],
+    ) -> None:
         self._groups = groups
+        self._activate = activate
         self._placer = placer
         self._failures = failures
 
@@ -28,6 +37,10 @@ class Submitter:
             self._submit(attempt.profile, outcome, member)
         for queued_pod in attempt.queued_pods[tried:]:
             self._submit_untried(outcome, queued_pod)
+        if outcome.status is None and self._groups.options.waits_for_events:
+            # The trial was for the group. What is left of it is tried for its own sake, once.
+            left = [member for member in outcome.members if member.status is not None]
+            self._activate([member.queued_pod.pod for member in left])
 
     def _submit(self, profile: Profile, outcome: GroupOutcome, member: MemberOutcome) -> None:
         queued_pod, meter = member.queued_pod, member.decision.state.meter
