@@ -22,7 +22,7 @@ from kubestow.api.group import (
     group_key_of,
     group_of,
 )
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, is_terminating
 from kubestow.api.pod_group import PodGroup
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import CacheError
@@ -35,9 +35,10 @@ class GroupMembers:
 
     `pods` has all of them by UID; each is unscheduled, assumed (with the copy that names the node)
     or assigned. `tried` are the unscheduled ones that the current cycle has taken from the queue.
+    `leaving` are the scheduled ones that are being evicted or deleted.
     """
 
-    __slots__ = ("assigned", "assumed", "pods", "tried", "unscheduled")
+    __slots__ = ("assigned", "assumed", "leaving", "pods", "tried", "unscheduled")
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
@@ -46,6 +47,7 @@ class GroupMembers:
         self.assumed: dict[str, Pod] = {}
         self.assigned: dict[str, None] = {}
         self.tried: set[str] = set()
+        self.leaving: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.pods)
@@ -53,6 +55,11 @@ class GroupMembers:
     @property
     def scheduled_count(self) -> int:
         return len(self.assumed) + len(self.assigned)
+
+    @property
+    def staying_count(self) -> int:
+        """How many of those scheduled are not about to leave."""
+        return self.scheduled_count - len(self.leaving)
 
     def unscheduled_pods(self) -> list[Pod]:
         return [self.pods[uid] for uid in self.unscheduled]
@@ -84,6 +91,7 @@ class GroupMembers:
         self.pods.pop(uid, None)
         self.assumed.pop(uid, None)
         self.assigned.pop(uid, None)
+        self.leaving.discard(uid)
         self._leave_unscheduled(uid)
 
     def assume(self, pod: Pod) -> None:
@@ -103,7 +111,11 @@ class GroupMembers:
         if known is None:
             return
         self.assumed.pop(uid, None)
-        (self.assigned if known.spec.node_name else self.unscheduled)[uid] = None
+        if known.spec.node_name:
+            self.assigned[uid] = None
+        else:
+            self.unscheduled[uid] = None
+            self.leaving.discard(uid)
 
     def copy(self) -> "GroupMembers":
         copy = GroupMembers()
@@ -112,6 +124,7 @@ class GroupMembers:
         copy.assumed = self.assumed.copy()
         copy.assigned = self.assigned.copy()
         copy.tried = self.tried.copy()
+        copy.leaving = self.leaving.copy()
         return copy
 
     def _leave_unscheduled(self, uid: str) -> None:
@@ -130,6 +143,8 @@ class Groups:
         self._pod_groups = pod_groups
         self._members: dict[GroupKey, GroupMembers] = {}
         self._rules: dict[GroupKey, Group] = {}
+        # UIDs of pods whose eviction has begun, perhaps without a sign of it in the API yet.
+        self._evicted: set[str] = set()
         # UIDs of members that have succeeded.
         self._finished: dict[GroupKey, dict[str, None]] = {}
         pod_groups.subscribe(self._forget_rules)
@@ -187,8 +202,19 @@ class Groups:
             rules, members = self.rules(pod_set), placed.get(pod_set)
             # A group that is not known yet has at least one member.
             min_count = 1 if rules is None else rules.min_count or 0
-            missing += max(min_count - (0 if members is None else members.scheduled_count), 0)
+            count = 0
+            if members is not None:
+                # By choice, what is about to leave is no part of a gang any more.
+                is_own = self.options.evicts_whole
+                count = members.staying_count if is_own else members.scheduled_count
+            missing += max(min_count - count, 0)
         return missing
+
+    def is_leaving(self, pod: Pod) -> bool:
+        """Whether a member is being evicted or deleted."""
+        key = self.key_of(pod)
+        members = None if key is None else self._members.get(key)
+        return members is not None and pod.metadata.uid in members.leaving
 
     def required_rules(self, key: GroupKey) -> Group:
         """The same; CacheError with the text of a lister if there are none."""
@@ -217,8 +243,13 @@ class Groups:
 
     def add(self, pod: Pod) -> None:
         key = self.key_of(pod)
-        if key is not None:
-            self._members.setdefault(key, GroupMembers()).add(pod)
+        if key is None:
+            return
+        members = self._members.setdefault(key, GroupMembers())
+        members.add(pod)
+        uid = pod.metadata.uid
+        if pod.spec.node_name and (is_terminating(pod) or uid in self._evicted):
+            members.leaving.add(uid)
 
     def update(self, old: Pod, new: Pod) -> None:
         key = self.key_of(new)
@@ -259,6 +290,25 @@ class Groups:
             log.error("group %s of forgotten pod %s is not known", key, pod.metadata.name)
             return
         members.forget(pod.metadata.uid)
+
+    def start_leaving(self, pods: Iterable[Pod]) -> None:
+        """These are about to be evicted; members among them count no longer as part of a gang."""
+        for pod in pods:
+            key, uid = self.key_of(pod), pod.metadata.uid
+            members = None if key is None else self._members.get(key)
+            if members is not None and uid in members.pods and uid not in members.unscheduled:
+                self._evicted.add(uid)
+                members.leaving.add(uid)
+
+    def stop_leaving(self, pods: Iterable[Pod]) -> None:
+        """The evictions were requested, or have failed: from now on the pods themselves show it."""
+        for pod in pods:
+            key, uid = self.key_of(pod), pod.metadata.uid
+            members = None if key is None else self._members.get(key)
+            self._evicted.discard(uid)
+            known = None if members is None else members.pods.get(uid)
+            if members is not None and known is not None and not is_terminating(known):
+                members.leaving.discard(uid)
 
     def finish(self, pod: Pod) -> None:
         """The pod has succeeded."""

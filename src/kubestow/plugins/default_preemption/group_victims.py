@@ -112,7 +112,9 @@ def _parts(unit: Unit, groups: Groups, now_ns: int) -> list[Unit]:
     unit = unit._replace(priority=priority)
     if rules is None or rules.pod_sets or rules.is_evicted_whole or rules.min_count is None:
         return [unit]
-    pods = sorted(unit.pods, key=lambda pod: importance_key(pod, now_ns))
+    pods = sorted(
+        unit.pods, key=lambda pod: (groups.is_leaving(pod.pod), *importance_key(pod, now_ns))
+    )
     kept, surplus = pods[: rules.min_count], pods[rules.min_count :]
     return [
         *([unit._replace(pods=kept)] if kept else ()),

@@ -4,8 +4,7 @@ Upstream evicts single members and leaves the rest running, though they cannot w
 (spec 11 §9.4). Members beyond the minimum can be evicted by themselves.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -52,12 +51,11 @@ def with_gangs(
 
     None if a pod among them is not less important than a preemptor of that priority.
     """
-    counts = Counter(key for pod in victims if (key := groups.key_of(pod.pod)) is not None)
-    broken = [key for key, count in counts.items() if _is_broken(groups, key, count)]
-    if not broken:
-        return victims
     found = {pod.uid: pod for pod in victims}
-    for key in broken:
+    for key in {groups.key_of(pod.pod) for pod in victims} - {None}:
+        assert key is not None
+        if not _is_broken(groups, key, found):
+            continue
         for pod_set in groups.pod_sets(key):
             members = groups.find(pod_set)
             for pod in () if members is None else members.scheduled_pods():
@@ -67,8 +65,14 @@ def with_gangs(
     return tuple(found.values())
 
 
-def _is_broken(groups: Groups, key: GroupKey, victim_count: int) -> bool:
+def _is_broken(groups: Groups, key: GroupKey, victims: Container[str]) -> bool:
+    """Whether too few members are left without these, by UID."""
     rules, members = groups.rules(key), groups.find(key)
     if rules is None or members is None or rules.min_count is None:
         return False
-    return members.scheduled_count - victim_count < rules.min_count
+    staying = [
+        pod
+        for pod in members.scheduled_pods()
+        if pod.metadata.uid not in victims and not groups.is_leaving(pod)
+    ]
+    return len(staying) < rules.min_count
