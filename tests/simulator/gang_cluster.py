@@ -12,11 +12,12 @@ from kubestow.api.decode import to_document
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.cluster.resources import PODS
+from kubestow.cluster.resources import PODS, ResourceTable
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.simulator.embedded import EmbeddedCluster
+from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.simulation import load_cluster, pods_of
 from kubestow.simulator.virtual_time import VirtualClock
@@ -34,13 +35,19 @@ def own_profile(**args: object) -> JsonObject:
 class GangCluster:
     """A cluster that runs; `settle` waits until nothing is left to do."""
 
-    def __init__(self, profile: JsonObject, gates: Iterable[str] = GATES) -> None:
+    def __init__(
+        self, profile: JsonObject, gates: Iterable[str], resources: ResourceTable | None
+    ) -> None:
         self.clock = VirtualClock(asyncio.get_running_loop())
         enabled = FeatureGates(dict.fromkeys(gates, True))
-        self.store = MemoryCluster(self.clock, gates=enabled)
+        config = SchedulerConfig(profiles=(msgspec.convert(profile, ProfileConfig),))
+        self.store = MemoryCluster(
+            self.clock, gates=enabled, resources=resources, admission=resources is None
+        )
+        load_cluster(self.store, definitions_for(config, ()))
         self.embedded = EmbeddedCluster(
             self.store,
-            SchedulerConfig(profiles=(msgspec.convert(profile, ProfileConfig),)),
+            config,
             self.clock,
             controllers=[FakeKubelets(self.store, self.clock, stop_s=2.0)],
             gates=enabled,
@@ -82,9 +89,13 @@ class GangCluster:
 
 @asynccontextmanager
 async def gang_cluster(
-    *objects: ApiObject | JsonObject, profile: JsonObject, gates: Iterable[str] = GATES
+    *objects: ApiObject | JsonObject,
+    profile: JsonObject,
+    gates: Iterable[str] = GATES,
+    resources: ResourceTable | None = None,
 ) -> AsyncGenerator[GangCluster, Any]:
-    cluster = GangCluster(profile, gates)
+    """`resources` are those of a server of another version."""
+    cluster = GangCluster(profile, gates, resources)
     cluster.load(*objects)
     async with cluster.embedded.running():
         yield cluster

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import Pod, PodResourceClaim
 from kubestow.api.pod_group import PodGroup
+from kubestow.api.quantity import Quantity
 
 
 class GroupKey(NamedTuple):
@@ -40,6 +41,7 @@ class GangOptions(NamedTuple):
     joins_pod_sets     groups that name each other are placed together or not at all
     topology_levels    node labels from the widest domain to the narrowest
     evicts_whole       a gang of which too few members would be left is evicted as a whole
+    dialects           further APIs whose groups are read (`api.gang_dialects`)
     """
 
     evicts_for_whole: bool = False
@@ -50,6 +52,7 @@ class GangOptions(NamedTuple):
     joins_pod_sets: bool = False
     topology_levels: tuple[str, ...] = ()
     evicts_whole: bool = False
+    dialects: tuple[str, ...] = ()
 
     @property
     def uses_pod_priority(self) -> bool:
@@ -70,6 +73,7 @@ class Group(NamedTuple):
     priority          None: that of its pods
     timeout_s         how long placed members wait for the others, if not as upstream
     pod_sets          the groups that are placed together, this one included; empty: it alone
+    min_resources     what the nodes must have free together for the group to be tried
     """
 
     key: GroupKey
@@ -82,6 +86,7 @@ class Group(NamedTuple):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     timeout_s: float | None = None
     pod_sets: tuple[GroupKey, ...] = ()
+    min_resources: tuple[tuple[str, Quantity], ...] = ()
 
 
 def group_key_of(pod: Pod) -> GroupKey | None:

@@ -13,7 +13,9 @@ Not here: which pods of a group are tried together (`engine.groups`).
 
 import logging
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+from kubestow.api.gang_dialects import Dialect, DialectReader
 from kubestow.api.group import (
     AS_UPSTREAM,
     GangOptions,
@@ -23,7 +25,7 @@ from kubestow.api.group import (
     group_of,
 )
 from kubestow.api.pod import Pod, is_terminating
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import AnyPodGroup, PodGroup
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import CacheError
 
@@ -133,13 +135,13 @@ class GroupMembers:
 
 
 class Groups:
-    """The groups of a cluster; their rules are those of the objects that the informer delivers.
-
-    `options` are set before the first pod arrives.
-    """
+    """The groups of a cluster; their rules are those of the objects that the informer delivers."""
 
     def __init__(self, pod_groups: ObjectStore[PodGroup]) -> None:
         self.options: GangOptions = AS_UPSTREAM
+        self._reader = DialectReader(AS_UPSTREAM)
+        # The objects of other APIs that have rules of groups.
+        self.other_objects: dict[Dialect, ObjectStore[Any]] = {}
         self._pod_groups = pod_groups
         self._members: dict[GroupKey, GroupMembers] = {}
         self._rules: dict[GroupKey, Group] = {}
@@ -152,24 +154,49 @@ class Groups:
     def __len__(self) -> int:
         return len(self._members)
 
+    def configure(self, options: GangOptions) -> None:
+        """Use these options; before the first pod arrives."""
+        self.options = options
+        self._reader = DialectReader(options)
+        # Any: the objects of a dialect have its own type.
+        self.other_objects = {dialect: ObjectStore[Any]() for dialect in self._reader.dialects}
+        for store in self.other_objects.values():
+            store.subscribe(self._forget_rules)
+
     # --- reading ---
 
-    @staticmethod
-    def key_of(pod: Pod) -> GroupKey | None:
+    def key_of(self, pod: Pod) -> GroupKey | None:
         """The group that the pod is a member of."""
-        return group_key_of(pod)
+        key = group_key_of(pod)
+        if key is None:
+            for label in self._reader.labels:
+                name = pod.metadata.labels.get(label)
+                if name:
+                    return GroupKey(pod.metadata.namespace, name)
+        return key
 
     def rules(self, key: GroupKey) -> Group | None:
         """The rules of a group; None as long as no object has them."""
         rules = self._rules.get(key)
         if rules is None:
-            pod_group = self.object_of(key)
-            if pod_group is None:
+            rules = self._read(key)
+            if rules is None:
                 return None
-            rules = self._rules[key] = group_of(pod_group, self.options)
+            self._rules[key] = rules
         if rules.min_count is None or key not in self._finished:
             return rules
         return rules._replace(min_count=max(rules.min_count - self.finished_count(key), 0))
+
+    def _read(self, key: GroupKey) -> Group | None:
+        """The rules of the object that has the name; upstream's comes first."""
+        pod_group = self._pod_groups.get(*key)
+        if pod_group is not None:
+            return group_of(pod_group, self.options)
+        for dialect, store in self.other_objects.items():
+            other = store.get(*key)
+            if other is not None:
+                return self._reader.read(dialect, other)
+        return None
 
     def finished_count(self, key: GroupKey) -> int:
         """How many members have succeeded and are known as nothing else."""
@@ -223,9 +250,10 @@ class Groups:
             raise CacheError(f'podgroup.scheduling.k8s.io "{key.name}" not found')
         return rules
 
-    def object_of(self, key: GroupKey) -> PodGroup | None:
+    def object_of(self, key: GroupKey) -> AnyPodGroup | None:
         """The API object of a group, for its status and for events."""
-        return self._pod_groups.get(key.namespace, key.name)
+        stores = (self._pod_groups, *self.other_objects.values())
+        return next((found for store in stores if (found := store.get(*key)) is not None), None)
 
     def members(self, key: GroupKey) -> GroupMembers:
         members = self._members.get(key)
@@ -326,9 +354,10 @@ class Groups:
         if not finished:
             del self._finished[key]
 
-    def _forget_rules(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        if old is not None:
-            self._rules.pop(GroupKey(old.metadata.namespace, old.metadata.name), None)
+    def _forget_rules(self, old: AnyPodGroup | None, new: AnyPodGroup | None) -> None:
+        changed = old if new is None else new
+        assert changed is not None
+        self._rules.pop(GroupKey(changed.metadata.namespace, changed.metadata.name), None)
 
     def start_trying(self, key: GroupKey, uids: Iterable[str]) -> None:
         """The current cycle tries these members."""

@@ -6,6 +6,7 @@ Each function gets the path of the arguments, which is empty when a plugin is bu
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kubestow.api.gang_dialects import DIALECTS
 from kubestow.api.labels import SelectorError, qualified_name_errors
 from kubestow.api.node_selector import PreferredTerms, compile_node_selector
 from kubestow.api.pod import TopologySpreadConstraint
@@ -264,6 +265,9 @@ def _gangs(args: GangsArgs, path: str) -> list[str]:
     for index, key in enumerate(args.topology_levels):
         if key in args.topology_levels[:index]:
             errors.append(duplicate(f"{at}[{index}]", key))
+    for index, name in enumerate(args.dialects):
+        if name not in DIALECTS:
+            errors.append(unsupported(f"{child(path, 'dialects')}[{index}]", name, DIALECTS))
     return errors
 
 

@@ -95,6 +95,8 @@ class GangsArgs(PluginArgs, frozen=True, kw_only=True):
     # Node labels from the widest domain to the narrowest.
     topology_levels: tuple[str, ...] = ()
     evict_whole_gangs: bool = True
+    # Further APIs whose groups are read: scheduling.x-k8s.io/v1alpha1, scheduling.k8s.io/v1beta1.
+    dialects: tuple[str, ...] = ()
 
 
 # By the name of the plugin. These kinds are part of the configuration format; any other plugin

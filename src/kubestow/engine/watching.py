@@ -7,7 +7,7 @@ moves pods in the queue if a plugin registered for it (spec 03 §11.2).
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.events import Resource
 from kubestow.index.devices import KnownDevices
+
+T = TypeVar("T", bound=ApiObject)
 
 _RESOURCES: Final[Mapping[type[ApiObject], str]] = {
     PersistentVolume: Resource.PERSISTENT_VOLUME,
@@ -86,19 +88,28 @@ class ClusterWatcher:
         for informer in self.informers:
             self._connect(informer)
         groups = scheduler.cache.groups
-        if groups is not None and groups.options.counts_finished:
-            finished = Informer(
+        if groups is None:
+            return
+
+        def add(cls: type[T], store: ObjectStore[T], handler: Handler[T], selector: str) -> None:
+            informer = Informer(
                 client,
-                Pod,
-                ObjectStore[Pod](),
+                cls,
+                store,
                 clock,
                 rng=rng,
-                field_selector=SUCCEEDED_SELECTOR,
+                field_selector=selector,
                 failures=failures,
                 gate=None if scheduler.cycles is None else scheduler.cycles.are_idle,
             )
-            finished.add_handler(_finished_handler(scheduler.handlers))
-            self.informers.append(finished)
+            informer.add_handler(handler)
+            self.informers.append(informer)
+
+        for dialect, store in groups.other_objects.items():
+            add(dialect.cls, store, self._notifier(Resource.POD_GROUP), "")
+        if groups.options.counts_finished:
+            handler = _finished_handler(scheduler.handlers)
+            add(Pod, ObjectStore[Pod](), handler, SUCCEEDED_SELECTOR)
 
     async def run(self) -> None:
         """Watch all kinds until cancelled; an error that ends one informer ends all."""

@@ -7,9 +7,10 @@ Permit       enough members are placed   else the pod waits, and the last one re
 from collections.abc import Hashable
 from typing import ClassVar, Final
 
+from kubestow.api.gang_dialects import key_of_object
 from kubestow.api.group import GroupKey
 from kubestow.api.pod import Pod
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import AnyPodGroup
 from kubestow.api.pod_info import PodInfo
 from kubestow.errors import CacheError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -59,9 +60,7 @@ class GangScheduling:
     def gate_key(self, subject: object) -> GroupKey | None:
         if isinstance(subject, Pod):
             return self._groups.key_of(subject)
-        if isinstance(subject, PodGroup):
-            return GroupKey(subject.metadata.namespace, subject.metadata.name)
-        return None
+        return key_of_object(subject)
 
     def is_open(self, key: Hashable) -> bool:
         assert isinstance(key, GroupKey), key
@@ -115,6 +114,5 @@ class GangScheduling:
     def _hint_for_pod(self, pod: Pod, old: object, new: Pod) -> Hint:
         return Hint.QUEUE if self._groups.concerns(self._groups.key_of(new), pod) else Hint.SKIP
 
-    def _hint_for_group(self, pod: Pod, old: object, new: PodGroup) -> Hint:
-        key = GroupKey(new.metadata.namespace, new.metadata.name)
-        return Hint.QUEUE if self._groups.concerns(key, pod) else Hint.SKIP
+    def _hint_for_group(self, pod: Pod, old: object, new: AnyPodGroup) -> Hint:
+        return Hint.QUEUE if self._groups.concerns(key_of_object(new), pod) else Hint.SKIP

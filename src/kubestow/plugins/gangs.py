@@ -11,18 +11,23 @@ import asyncio
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from kubestow.api.group import GangOptions, GroupKey
+from kubestow.api.gang_dialects import key_of_object
+from kubestow.api.group import GangOptions, Group, GroupKey
 from kubestow.api.pod import Pod
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import AnyPodGroup
 from kubestow.api.pod_info import PodInfo
+from kubestow.api.resources import CPU, PODS
 from kubestow.config.plugin_args import GangsArgs
 from kubestow.config.scalars import Duration
 from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PreFilterResult
+from kubestow.framework.reuse import Reuse
 from kubestow.framework.status import Status
 from kubestow.framework.waiting import WaitingPod, go_duration
+from kubestow.index.nodes import Nodes
 
 _GATES: Final = ("GenericWorkload", "GangScheduling")
 
@@ -39,9 +44,38 @@ class Gangs:
             needed = ",".join(f"{gate}=true" for gate in missing)
             raise ConfigError(f"groups of pods are switched off; add --feature-gates={needed}")
         self.options = options_of(args)
+        self.reuse = Reuse(concerns=self._has_min_resources)
         self._groups = handle.groups
         self._waiting_pods = handle.waiting_pods
         self._timers: dict[GroupKey, asyncio.TimerHandle] = {}
+
+    # --- minResources of scheduler-plugins ---
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
+        """Reject members while all nodes together have less free than the group asks for."""
+        rules, cycle = self._rules(pod), state.group_cycle
+        if rules is None or not rules.min_resources:
+            return Status.skip()
+        if cycle is not None and cycle.known_members().scheduled_count:
+            return None  # What members use already is part of what the group needs.
+        for name, quantity in rules.min_resources:
+            needed = quantity.milli_value() if name == CPU else quantity.value()
+            if _free(nodes, name) < needed:
+                return Status.unschedulable(
+                    f"the nodes have less {name} free than the minResources of pod group "
+                    f"{rules.key}: {quantity}"
+                )
+        return None
+
+    def _has_min_resources(self, pod: PodInfo) -> bool:
+        rules = self._rules(pod)
+        return rules is not None and bool(rules.min_resources)
+
+    def _rules(self, pod: PodInfo) -> Group | None:
+        key = self._groups.key_of(pod.pod)
+        return None if key is None else self._groups.rules(key)
+
+    # --- waiting ---
 
     def events(self) -> Registrations:
         """For members that fit, of a group that does not: what lets it be placed differently."""
@@ -61,9 +95,8 @@ class Gangs:
     def _hint_for_pod(self, pod: Pod, old: object, new: Pod) -> Hint:
         return Hint.QUEUE if self._groups.concerns(self._groups.key_of(new), pod) else Hint.SKIP
 
-    def _hint_for_group(self, pod: Pod, old: object, new: PodGroup) -> Hint:
-        key = GroupKey(new.metadata.namespace, new.metadata.name)
-        return Hint.QUEUE if self._groups.concerns(key, pod) else Hint.SKIP
+    def _hint_for_group(self, pod: Pod, old: object, new: AnyPodGroup) -> Hint:
+        return Hint.QUEUE if self._groups.concerns(key_of_object(new), pod) else Hint.SKIP
 
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -108,6 +141,16 @@ class Gangs:
                     yield waiting
 
 
+def _free(nodes: Nodes, name: str) -> int:
+    """What all nodes together have left of a resource."""
+    if name == PODS:
+        return int((nodes.allowed_pods - nodes.pod_count).clip(0).sum())
+    column = nodes.resource_column(name)
+    if column is None:
+        return 0
+    return int((nodes.allocatable(column) - nodes.requested(column)).clip(0).sum())
+
+
 def options_of(args: GangsArgs) -> GangOptions:
     return GangOptions(
         evicts_for_whole=args.evict_for_whole_groups,
@@ -118,4 +161,5 @@ def options_of(args: GangsArgs) -> GangOptions:
         joins_pod_sets=args.join_pod_sets,
         topology_levels=args.topology_levels,
         evicts_whole=args.evict_whole_gangs,
+        dialects=args.dialects,
     )
