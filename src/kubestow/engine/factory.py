@@ -130,7 +130,7 @@ class SchedulerFactory:
         profiles = build_profiles(
             config.profiles, self.registry, make_handle, self.gates, config.extenders
         )
-        groups.configure(gang_options(profiles))
+        groups.configure(gang_options(profiles, self.gates))
         queue = self.make_queue(profiles, groups, has_extenders=extenders is not None)
         # Plugins need the nominator, which is the queue's, and the queue needs the plugins' hints:
         # handles are filled in once both exist.

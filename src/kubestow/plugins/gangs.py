@@ -9,7 +9,7 @@ gives up gangs that wait too long for the rest of their members:
 
 import asyncio
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from kubestow.api.gang_dialects import key_of_object
 from kubestow.api.group import GangOptions, Group, GroupKey
@@ -29,8 +29,6 @@ from kubestow.framework.status import Status
 from kubestow.framework.waiting import WaitingPod, go_duration
 from kubestow.index.nodes import Nodes
 
-_GATES: Final = ("GenericWorkload", "GangScheduling")
-
 
 class Gangs:
     name: ClassVar[str] = "Gangs"
@@ -39,10 +37,6 @@ class Gangs:
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, GangsArgs):
             raise ConfigError(f"got args of type {type(args).__name__}, want GangsArgs")
-        missing = [gate for gate in _GATES if not handle.feature_gates.enabled(gate)]
-        if missing:
-            needed = ",".join(f"{gate}=true" for gate in missing)
-            raise ConfigError(f"groups of pods are switched off; add --feature-gates={needed}")
         self.options = options_of(args)
         self.reuse = Reuse(concerns=self._has_min_resources)
         self._groups = handle.groups

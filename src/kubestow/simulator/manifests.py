@@ -82,7 +82,7 @@ def _is_read(raw: JsonObject, dialects: Container[str]) -> bool:
     is_built_in = "." not in group or group.endswith(".k8s.io")
     if is_built_in:
         return raw["kind"] in READ_KINDS
-    return raw["kind"] == "PodGroup" and raw.get("apiVersion") in dialects
+    return raw["kind"] == "PodGroup" and raw.get("apiVersion", "") in dialects
 
 
 def _label(raw: JsonObject) -> str:

@@ -70,7 +70,11 @@ class Play:
     def __enter__(self) -> "Play":
         self._loop = SteppedLoop(start_s=0.5)
         self._runner = asyncio.Runner(loop_factory=lambda: self._loop)
-        self._runner.run(self._begin())
+        try:
+            self._runner.run(self._begin())
+        except BaseException:
+            self._runner.close()
+            raise
         for each in self._objects:
             self.create(each)
         return self

@@ -1,17 +1,23 @@
 """How groups are scheduled in another way than upstream: read from the profiles, in one place."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from kubestow.api.group import AS_UPSTREAM, GangOptions
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.errors import ConfigError
 from kubestow.framework.profile import Profile
 from kubestow.plugins.gangs import Gangs
 
+# Without them there are no groups, or no gangs among them.
+NEEDED_GATES: Final = ("GenericWorkload", "GangScheduling")
 
-def gang_options(profiles: Mapping[str, Profile]) -> GangOptions:
+
+def gang_options(profiles: Mapping[str, Profile], gates: FeatureGates) -> GangOptions:
     """The options of the plugin Gangs; without it, upstream's behaviour.
 
-    Raises ConfigError if profiles differ: they share the queue, the cache and its groups.
+    Raises ConfigError if gates that it needs are off, or if profiles differ: they share the queue,
+    the cache and its groups.
     """
     by_name = {name: _options_of(profile) for name, profile in profiles.items()}
     (first_name, first), *others = by_name.items()
@@ -21,6 +27,13 @@ def gang_options(profiles: Mapping[str, Profile]) -> GangOptions:
                 f'the plugin {Gangs.name} must be the same in all profiles; "{name}" has another '
                 f'configuration of it than "{first_name}"'
             )
+    missing = [gate for gate in NEEDED_GATES if not gates.enabled(gate)]
+    if first is not AS_UPSTREAM and missing:
+        needed = ",".join(f"{gate}=true" for gate in missing)
+        raise ConfigError(
+            f"the plugin {Gangs.name} has no effect without groups of pods; "
+            f"add --feature-gates={needed}"
+        )
     return first
 
 
