@@ -74,6 +74,9 @@ class Group(NamedTuple):
     timeout_s         how long placed members wait for the others, if not as upstream
     pod_sets          the groups that are placed together, this one included; empty: it alone
     min_resources     what the nodes must have free together for the group to be tried
+    preferred_domains label keys, wide to narrow, that together identify a domain; the members run
+                      in one domain of the first of these that is possible, if one is
+    required_domain   the same for `topology_key`; empty: that label alone
     """
 
     key: GroupKey
@@ -87,6 +90,8 @@ class Group(NamedTuple):
     timeout_s: float | None = None
     pod_sets: tuple[GroupKey, ...] = ()
     min_resources: tuple[tuple[str, Quantity], ...] = ()
+    preferred_domains: tuple[tuple[str, ...], ...] = ()
+    required_domain: tuple[str, ...] = ()
 
 
 def group_key_of(pod: Pod) -> GroupKey | None:
@@ -101,7 +106,7 @@ def group_of(pod_group: PodGroup, options: GangOptions = AS_UPSTREAM) -> Group:
     meta, spec = pod_group.metadata, pod_group.spec
     gang, constraints = spec.scheduling_policy.gang, spec.scheduling_constraints
     topology = () if constraints is None else constraints.topology
-    return Group(
+    group = Group(
         GroupKey(meta.namespace, meta.name),
         meta.uid,
         min_count=None if gang is None else gang.min_count,
@@ -112,6 +117,31 @@ def group_of(pod_group: PodGroup, options: GangOptions = AS_UPSTREAM) -> Group:
         resource_claims=spec.resource_claims,
         timeout_s=options.timeout_s,
         pod_sets=_pod_sets(meta) if options.joins_pod_sets else (),
+    )
+    return _in_levels(group, meta, options.topology_levels) if options.topology_levels else group
+
+
+def _in_levels(group: Group, meta: ObjectMeta, levels: tuple[str, ...]) -> Group:
+    """The group with the topology that its annotations ask for, level by level."""
+    required = group.topology_key or meta.annotations.get(REQUIRED_TOPOLOGY)
+    preferred = meta.annotations.get(PREFERRED_TOPOLOGY)
+
+    def domain(key: str) -> tuple[str, ...]:
+        # A rack may have the same name in two blocks.
+        return levels[: levels.index(key) + 1] if key in levels else (key,)
+
+    tiers: list[tuple[str, ...]] = []
+    if preferred is not None:
+        narrowest = domain(preferred)
+        widest = len(domain(required)) if required is not None and required in levels else 0
+        tiers = [narrowest[:length] for length in range(len(narrowest), widest, -1)]
+        if preferred not in levels:
+            tiers = [narrowest]
+    return group._replace(
+        topology_key=required,
+        is_constrained=group.is_constrained or required is not None,
+        preferred_domains=tuple(tiers),
+        required_domain=() if required is None else domain(required),
     )
 
 

@@ -22,10 +22,14 @@ from kubestow.errors import CacheError
 
 
 class GroupPlacement(NamedTuple):
-    """A set of nodes on which a group may be placed: intp[node], rows in visiting order."""
+    """A set of nodes on which a group may be placed: intp[node], rows in visiting order.
+
+    Placements of a higher tier are tried only if none of the lower ones is possible.
+    """
 
     name: str
     rows: IntpArray
+    tier: int = 0
 
 
 class Assignments(NamedTuple):

@@ -70,12 +70,15 @@ def test_wrong_arguments_are_refused(args: dict[str, Any], text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gates", "missing"),
+    ("gates", "args", "missing"),
     [
-        pytest.param((), "GenericWorkload=true,GangScheduling=true", id="none"),
-        pytest.param(("GenericWorkload",), "GangScheduling=true", id="no-gangs"),
+        pytest.param((), {}, "GenericWorkload=true,GangScheduling=true", id="none"),
+        pytest.param(("GenericWorkload",), {}, "GangScheduling=true", id="no-gangs"),
+        pytest.param(
+            GANG, {"topologyLevels": ["rack"]}, "TopologyAwareWorkloadScheduling=true", id="levels"
+        ),
     ],
 )
-def test_the_plugin_needs_gates(gates: tuple[str, ...], missing: str) -> None:
+def test_the_plugin_needs_gates(gates: tuple[str, ...], args: dict[str, Any], missing: str) -> None:
     with pytest.raises(ConfigError, match=f"add --feature-gates={missing}$"):
-        options_of(own_mode(), gates=gates)
+        options_of(own_mode(**args), gates=gates)

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 from tests.engine.groups.play import (
     FAIL_RESERVE,
+    GANG,
     TAIL,
+    TAS,
+    WAP,
     Play,
     evicted,
     messages,
@@ -20,7 +23,6 @@ UNSCHEDULABLE = "pod group is unschedulable"
 UPSTREAM: dict[str, Any] = {}
 OWN = own_mode()
 Config = Mapping[str, Any]
-both = pytest.mark.parametrize("config", [UPSTREAM, OWN], ids=["upstream", "own"])
 
 
 def member(name: str, cpu: str = "1", group: str = "g", **more: Any) -> Pod:
@@ -305,3 +307,96 @@ def test_a_gang_evicts_a_whole_gang_or_its_surplus(config: Config, count: int, g
     group = make_pod_group("g", min_count=needed)
     with Play(*gang_running(count), group, *pods, config=dict(config)) as play:
         assert len(evicted(play.round())) == gone
+
+
+# --- topology in levels --------------------------------------------------------------------------
+
+LEVELS = ["block", "rack"]
+WITH_TAS = (*GANG, TAS)
+RACKS = {"a": ("b1", "r1"), "b": ("b1", "r1"), "c": ("b1", "r2"), "d": ("b2", "r1")}
+
+
+def racks(**cpu: str) -> list[Any]:
+    """Nodes a and b in a rack, c in another of the same block, d in a rack of the next block."""
+    return [
+        make_node(name, cpu=cpu.get(name, "1"), labels={"block": block, "rack": rack})
+        for name, (block, rack) in RACKS.items()
+    ]
+
+
+def wide_gang(count: int, **annotations: str) -> list[Any]:
+    named = {f"kubestow.io/{key}-topology": value for key, value in annotations.items()}
+    return [
+        make_pod_group("g", min_count=count, annotations=named),
+        *(member(f"p{i}") for i in range(count)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "cpu", "annotations", "nodes"),
+    [
+        pytest.param(UPSTREAM, {}, {"preferred": "rack"}, "abcd", id="upstream-knows-no-levels"),
+        pytest.param(own_mode(topologyLevels=LEVELS), {}, {"preferred": "rack"}, "ab", id="rack"),
+        pytest.param(
+            own_mode(topologyLevels=LEVELS),
+            {"a": "500m", "c": "1"},
+            {"preferred": "rack"},
+            "bc",
+            id="next-wider-level",
+        ),
+        pytest.param(
+            own_mode(topologyLevels=LEVELS),
+            {"a": "500m", "c": "500m"},
+            {"preferred": "rack"},
+            "bd",
+            id="anywhere-in-the-end",
+        ),
+        pytest.param(
+            own_mode(topologyLevels=LEVELS),
+            {"a": "500m", "c": "500m"},
+            {"preferred": "rack", "required": "block"},
+            "",
+            id="not-beyond-what-is-required",
+        ),
+        pytest.param(
+            own_mode(topologyLevels=LEVELS),
+            {"b": "500m", "d": "1"},
+            {"required": "rack"},
+            "",
+            id="racks-of-one-name-in-two-blocks",
+        ),
+        pytest.param(
+            own_mode(topologyLevels=LEVELS), {}, {"required": "rack"}, "ab", id="required-alone"
+        ),
+    ],
+)
+def test_topology_in_levels(
+    config: Config, cpu: dict[str, str], annotations: dict[str, str], nodes: str
+) -> None:
+    objects = [*racks(**cpu), *wide_gang(2, **annotations)]
+    with Play(*objects, gates=WITH_TAS, config=dict(config)) as play:
+        play.round()
+        placed = {node for node in play.nodes_of("p0", "p1") if node}
+        assert placed <= set(nodes)
+        assert len(placed) == (2 if nodes else 0)
+
+
+def test_a_group_prefers_the_domain_in_which_it_runs() -> None:
+    group, *pods = wide_gang(2, preferred="rack")
+    running = make_pod("p9", cpu="1", node="d", group="g")
+    config = own_mode(topologyLevels=LEVELS)
+    with Play(*racks(d="3"), group, running, *pods, gates=WITH_TAS, config=config) as play:
+        play.round()
+        assert play.nodes_of("p0", "p1") == ["d", "d"]
+
+
+def test_pods_are_evicted_for_a_group_with_topology_by_choice() -> None:
+    group, *pods = wide_gang(2, required="rack")
+    pods = [member(f"p{i}", priority=100) for i in range(len(pods))]
+    victims = [make_pod(f"v-{name}", cpu="1", node=name, priority=1) for name in RACKS]
+    upstream = make_pod_group("g", min_count=2, topology_key="rack")
+    own = own_mode(topologyLevels=LEVELS)
+    for config, used, gone in (({}, upstream, []), (own, group, ["v-a", "v-b"])):
+        gates = (*WITH_TAS, WAP)
+        with Play(*racks(), *victims, used, *pods, gates=gates, config=config) as play:
+            assert sorted(evicted(play.round())) == gone

@@ -11,6 +11,7 @@ from kubestow.plugins.gangs import Gangs
 
 # Without them there are no groups, or no gangs among them.
 NEEDED_GATES: Final = ("GenericWorkload", "GangScheduling")
+TOPOLOGY_GATE: Final = "TopologyAwareWorkloadScheduling"
 
 
 def gang_options(profiles: Mapping[str, Profile], gates: FeatureGates) -> GangOptions:
@@ -27,11 +28,12 @@ def gang_options(profiles: Mapping[str, Profile], gates: FeatureGates) -> GangOp
                 f'the plugin {Gangs.name} must be the same in all profiles; "{name}" has another '
                 f'configuration of it than "{first_name}"'
             )
-    missing = [gate for gate in NEEDED_GATES if not gates.enabled(gate)]
+    needed_gates = (*NEEDED_GATES, TOPOLOGY_GATE) if first.topology_levels else NEEDED_GATES
+    missing = [gate for gate in needed_gates if not gates.enabled(gate)]
     if first is not AS_UPSTREAM and missing:
         needed = ",".join(f"{gate}=true" for gate in missing)
         raise ConfigError(
-            f"the plugin {Gangs.name} has no effect without groups of pods; "
+            f"the plugin {Gangs.name} is of no use as long as groups of pods are switched off; "
             f"add --feature-gates={needed}"
         )
     return first
