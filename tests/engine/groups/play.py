@@ -104,6 +104,10 @@ class Play:
                 document["metadata"]["generation"] = 1
             self._runner.run(self._create(kind, document))
 
+    def create_document(self, kind: str, document: Json) -> None:
+        """An object of any kind, named as in recordings."""
+        self._runner.run(self._create(kind, document))
+
     async def _create(self, kind: str, document: Json) -> None:
         self.world.create(kind, document)
         await self._serve()
