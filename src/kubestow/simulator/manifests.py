@@ -77,12 +77,15 @@ def select_manifests(
 
 def _is_read(raw: JsonObject, dialects: Container[str]) -> bool:
     """Also another version of a kind that is read, which setting up the cluster then refuses."""
-    group = _group(raw)
-    # Groups of custom resources have a dot, and only Kubernetes has groups below k8s.io.
-    is_built_in = "." not in group or group.endswith(".k8s.io")
-    if is_built_in:
+    if _is_built_in(raw):
         return raw["kind"] in READ_KINDS
     return raw["kind"] == "PodGroup" and raw.get("apiVersion", "") in dialects
+
+
+def _is_built_in(raw: JsonObject) -> bool:
+    # Groups of custom resources have a dot, and only Kubernetes has groups below k8s.io.
+    group = _group(raw)
+    return "." not in group or group.endswith(".k8s.io")
 
 
 def _label(raw: JsonObject) -> str:
@@ -101,6 +104,8 @@ def unknown_field_texts(documents: Iterable[Document]) -> list[str]:
     first: dict[tuple[str, str], str] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for document in documents:
+        if not _is_built_in(document.raw):
+            continue  # The scheduler names what it does not read of these.
         for field in unknown_fields(document.raw):
             key = (document.raw["kind"], _INDEX.sub("", field.path))
             counts[key] += 1
