@@ -72,7 +72,8 @@ class TopologyPlacementGenerator:
         ids = np.stack([nodes.label_ids(key) for key in keys], axis=1)
         domains, of_node = np.unique(ids, axis=0, return_inverse=True)
         named: list[tuple[tuple[str, ...], int]] = []
-        for number, row in enumerate(domains.tolist()):
+        rows: list[list[int]] = domains.tolist()
+        for number, row in enumerate(rows):
             labels = [values[column][entry] for column, entry in enumerate(row)]
             # Nodes without the label itself are in no domain; wider levels may be missing.
             if labels[-1] is not None:
