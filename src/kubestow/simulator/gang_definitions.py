@@ -30,7 +30,7 @@ _SPEC: Final[JsonObject] = {
     },
 }
 _STATUS: Final[JsonObject] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_DEFINITION: Final[JsonObject] = {
+POD_GROUP_DEFINITION: Final[JsonObject] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {"name": _NAME},
@@ -90,4 +90,4 @@ def definitions_for(config: SchedulerConfig, given: Iterable[JsonObject]) -> lis
     }
     if SCHEDULER_PLUGINS not in dialects_of(config) or _NAME in names:
         return []
-    return [Document(_DEFINITION, "built-in")]
+    return [Document(POD_GROUP_DEFINITION, "built-in")]

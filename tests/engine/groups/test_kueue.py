@@ -17,9 +17,8 @@ def test_members_are_tried_when_the_last_one_is_admitted(config: Json, is_retrie
     nodes = [make_node("a", cpu="4"), make_node("b", cpu="4", labels={"flavor": "b"})]
     pods = [make_pod(f"p{i}", cpu="1", group="g", gates=[GATE]) for i in range(2)]
     with Play(*nodes, make_pod_group("g", min_count=2), *pods, config=config) as play:
-        assert play.state["gated"] == dict.fromkeys(
-            ("default/p0", "default/p1"), ["SchedulingGates"]
-        )
+        gate = ["SchedulingGates"]
+        assert play.state["gated"] == {"default/p0": gate, "default/p1": gate}
         play.patch("pods", "p0", ADMISSION)
         assert play.state["active"] == ["default/p0"]
         play.round()
