@@ -82,7 +82,7 @@ def test_groups_of_scheduler_plugins(run_alone: Run, tmp_path: Path) -> None:
         for _ in range(100):
             # The server serves the resource a moment after its definition was written.
             found = await bench.client.get_document(f"{definitions}/podgroups.scheduling.x-k8s.io")
-            conditions = found.get("status", {}).get("conditions", ())
+            conditions = found.get("status", {}).get("conditions") or ()
             if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
                 break
             await asyncio.sleep(0.1)
@@ -107,7 +107,7 @@ def test_groups_of_v1_37(run_alone: Run, tmp_path: Path, server_minor: int) -> N
         path = f"/apis/{version}/namespaces/default/podgroups/g"
         for _ in range(100):
             found = await bench.client.get_document(path)
-            conditions = found.get("status", {}).get("conditions", ())
+            conditions = found.get("status", {}).get("conditions") or ()
             if any(one["status"] == "True" for one in conditions):
                 break
             await asyncio.sleep(0.1)
