@@ -563,7 +563,7 @@ def _join(decision: Decision, cycle: GroupCycle) -> None:
     """Make the attempt part of the cycle of a group."""
     state = decision.state
     state.group_cycle = cycle
-    state.skip_post_filter = not cycle.runs_post_filter
+    state.skip_post_filter = not cycle.runs_post_filter or cycle.is_surplus
     if cycle.placement is not None:
         decision.diagnosis.node_count = len(cycle.placement.rows)
 

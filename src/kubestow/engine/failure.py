@@ -15,7 +15,7 @@ from kubestow.clock import Clock
 from kubestow.cluster.documents import whole_seconds_at
 from kubestow.cluster.pod_status import changed_condition
 from kubestow.engine.decide import NO_NODES_TEXT
-from kubestow.engine.decision import FitError, Nomination
+from kubestow.engine.decision import FitError, GroupMisfitError, Nomination
 from kubestow.engine.metrics import ERROR, UNSCHEDULABLE
 from kubestow.errors import QueueError
 from kubestow.framework.handle import EventSink
@@ -76,11 +76,13 @@ class FailureHandler:
         events = self._events[queued_pod.scheduler_name]
         error = status.as_error()
         _log_failure(queued_pod.pod, error, is_rejected=is_rejected)
-        diagnosis = error.diagnosis if isinstance(error, FitError) else None
-        if diagnosis is not None:
+        if isinstance(error, FitError):
+            diagnosis = error.diagnosis
             queued_pod.reject(
                 unschedulable=diagnosis.unschedulable_plugins, pending=diagnosis.pending_plugins
             )
+        elif isinstance(error, GroupMisfitError):
+            queued_pod.reject(unschedulable=(error.rejector,))
         else:
             queued_pod.reject()
         if not self._requeue(queued_pod):

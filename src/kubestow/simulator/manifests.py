@@ -9,7 +9,7 @@ Not here: reading files (`api.files`), pods of workloads (`workloads`).
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kubestow.api.files import Document
@@ -53,14 +53,20 @@ class Manifests(NamedTuple):
 
 
 def select_manifests(
-    documents: Iterable[Document], *, reads_config_maps: bool = False
+    documents: Iterable[Document],
+    *,
+    reads_config_maps: bool = False,
+    dialects: Container[str] = (),
 ) -> Manifests:
-    """Leave out the kinds that neither a scheduler nor the creation of pods reads."""
+    """Leave out the kinds that neither a scheduler nor the creation of pods reads.
+
+    `dialects` are further API versions whose pod groups are read.
+    """
     kept: list[Document] = []
     ignored: Counter[str] = Counter()
     config_maps: list[Document] = []
     for document in documents:
-        if _is_read(document.raw):
+        if _is_read(document.raw, dialects):
             kept.append(document)
         elif reads_config_maps and document.raw["kind"] == "ConfigMap":
             config_maps.append(document)
@@ -69,12 +75,17 @@ def select_manifests(
     return Manifests(kept, ignored, config_maps)
 
 
-def _is_read(raw: JsonObject) -> bool:
+def _is_read(raw: JsonObject, dialects: Container[str]) -> bool:
     """Also another version of a kind that is read, which setting up the cluster then refuses."""
-    group = _group(raw)
+    if _is_built_in(raw):
+        return raw["kind"] in READ_KINDS
+    return raw["kind"] == "PodGroup" and raw.get("apiVersion", "") in dialects
+
+
+def _is_built_in(raw: JsonObject) -> bool:
     # Groups of custom resources have a dot, and only Kubernetes has groups below k8s.io.
-    is_built_in = "." not in group or group.endswith(".k8s.io")
-    return is_built_in and raw["kind"] in READ_KINDS
+    group = _group(raw)
+    return "." not in group or group.endswith(".k8s.io")
 
 
 def _label(raw: JsonObject) -> str:
@@ -93,6 +104,8 @@ def unknown_field_texts(documents: Iterable[Document]) -> list[str]:
     first: dict[tuple[str, str], str] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for document in documents:
+        if not _is_built_in(document.raw):
+            continue  # The scheduler names what it does not read of these.
         for field in unknown_fields(document.raw):
             key = (document.raw["kind"], _INDEX.sub("", field.path))
             counts[key] += 1

@@ -39,6 +39,14 @@ TAIL = (
 FAIL_RESERVE = {"plugins": {"reserve": {"enabled": [{"name": "FailReserve"}]}}}
 
 
+def own_mode(**args: object) -> Json:
+    """A profile with the plugin Gangs; `args` as in a configuration file."""
+    return {
+        "plugins": {"multiPoint": {"enabled": [{"name": "Gangs"}]}},
+        "pluginConfig": [{"name": "Gangs", "args": args}],
+    }
+
+
 class Play:
     """Use it as a context manager: `with Play(...) as play`."""
 
@@ -62,7 +70,11 @@ class Play:
     def __enter__(self) -> "Play":
         self._loop = SteppedLoop(start_s=0.5)
         self._runner = asyncio.Runner(loop_factory=lambda: self._loop)
-        self._runner.run(self._begin())
+        try:
+            self._runner.run(self._begin())
+        except BaseException:
+            self._runner.close()
+            raise
         for each in self._objects:
             self.create(each)
         return self
@@ -91,6 +103,10 @@ class Play:
                 self._names[each.metadata.uid] = f"{each.metadata.namespace}/{each.metadata.name}"
                 document["metadata"]["generation"] = 1
             self._runner.run(self._create(kind, document))
+
+    def create_document(self, kind: str, document: Json) -> None:
+        """An object of any kind, named as in recordings."""
+        self._runner.run(self._create(kind, document))
 
     async def _create(self, kind: str, document: Json) -> None:
         self.world.create(kind, document)

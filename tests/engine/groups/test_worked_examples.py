@@ -15,6 +15,7 @@ from tests.engine.groups.play import (
     order,
 )
 
+from kubestow.api.group import group_key_of
 from kubestow.api.meta import LabelSelector, ObjectMeta
 from kubestow.api.pod import (
     Affinity,
@@ -89,7 +90,7 @@ def counts(groups: Groups) -> tuple[list[str], list[str], list[str], list[str]]:
 
 
 A, B = member("a"), member("b")
-KEY = Groups.key_of(A)
+KEY = group_key_of(A)
 
 
 def test_s1_unassigned_members_are_unscheduled() -> None:

@@ -50,7 +50,11 @@ class GroupTrials:
         nominator: Nominator,
         metrics: SchedulerMetrics,
         listeners: Sequence[DecisionListener] = (),
+        *,
+        ignores_surplus: bool = False,
     ) -> None:
+        """`ignores_surplus`: members tried after the group fits do not change that."""
+        self._ignores_surplus = ignores_surplus
         self._snapshot = snapshot
         self._decider = decider
         self._nominator = nominator
@@ -61,6 +65,7 @@ class GroupTrials:
         """Try all members on the nodes that the cycle allows."""
         trial = SnapshotTrial(self._snapshot)
         kept: list[MemberOutcome] = []
+        cycle.is_surplus = False
         self._decider.group_cycle = cycle
         try:
             return self._try_all(attempt, cycle, trial, kept)
@@ -90,17 +95,18 @@ class GroupTrials:
             members.append(member)
             if member.assumed is None:
                 assert member.status is not None, member
-                if member.status.is_rejected:
-                    misfit = member
+                misfit = member if member.status.is_rejected else None
+                if misfit is not None or cycle.is_surplus:
                     continue
                 return GroupOutcome(members, _failed_by(member.status))
             misfit = None
             kept.append(member)
             needs_preemption |= member.needs_preemption
-            if member.permit is None:
+            if member.permit is None and not cycle.is_surplus:
                 # A later member that needs an eviction makes a group wait that could be placed.
                 is_waiting = needs_preemption
                 status = WAITING_FOR_PREEMPTION if is_waiting else None
+                cycle.is_surplus = self._ignores_surplus and not is_waiting
         return GroupOutcome(members, status, is_waiting)
 
     def repeat(
@@ -188,8 +194,7 @@ class GroupTrials:
             trial.add(pod)
         except CacheError as error:
             return Status.from_error(error), None
-        if cycle.members is not None:
-            cycle.members.assume(pod.pod)
+        cycle.assume(pod.pod)
         self._nominator.delete(pod.pod)
         state.timer.resume()
         failed = run_reserve(profile, state, pod, node_name)
@@ -210,8 +215,7 @@ class GroupTrials:
     ) -> None:
         """Undo what was reserved and counted; the snapshot is left to the trial."""
         unreserve(profile, decision.state, pod, pod.pod.spec.node_name)
-        if cycle.members is not None:
-            cycle.members.forget(pod.uid)
+        cycle.forget(pod.uid)
         nominated = pod.pod.status.nominated_node_name
         if nominated:
             self._nominator.add(pod.pod, override=nominated)

@@ -5,7 +5,7 @@ Not here: its options (`simulate`), what is printed of the result (`simulate_out
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -14,12 +14,14 @@ import msgspec
 from kubestow.api.files import Document, load_documents
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.errors import InputError
+from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.commands.simulate_output import print_result
 from kubestow.service.formats import OutputFormat
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import progress_bar
+from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.manifests import (
     Manifests,
     select_manifests,
@@ -52,9 +54,15 @@ class SimulateRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def simulate_files(request: SimulateRequest) -> int:
     """Simulate and print the result; the exit code."""
-    manifests = _load(request.files, reads_config_maps=bool(request.algorithm.policy_configmap))
+    is_oldest = request.compatibility is Compatibility.V1_9
+    loaded = load_scheduler_config(None if is_oldest else request.config_file)
+    manifests = _load(
+        request.files,
+        reads_config_maps=bool(request.algorithm.policy_configmap),
+        dialects=dialects_of(loaded.config),
+    )
     _report_unknown_fields(manifests.documents, is_strict=request.is_strict)
-    make = _maker(request, manifests)
+    make = _maker(request, manifests, loaded)
     with warnings_on_stderr(), progress_bar("Placing pods") as progress:
         task = progress.add_task("", total=None)
 
@@ -73,7 +81,9 @@ def simulate_files(request: SimulateRequest) -> int:
     return 1 if request.is_failing_on_pending and result.pending else 0
 
 
-def _maker(request: SimulateRequest, manifests: Manifests) -> "_MakeSimulation":
+def _maker(
+    request: SimulateRequest, manifests: Manifests, loaded: LoadedPlugins
+) -> "_MakeSimulation":
     documents = manifests.documents
     if request.is_rescheduling:
         documents = without_placements(documents)
@@ -86,10 +96,10 @@ def _maker(request: SimulateRequest, manifests: Manifests) -> "_MakeSimulation":
         return _of_v1_9(documents, manifests.config_maps, request.algorithm)
     if request.algorithm != AlgorithmOptions():
         raise InputError("flags of older schedulers need --compatibility v1.9")
-    return _with_plugins(documents, request)
+    return _with_plugins(documents, request, loaded)
 
 
-def _load(files: Sequence[str], *, reads_config_maps: bool) -> Manifests:
+def _load(files: Sequence[str], *, reads_config_maps: bool, dialects: Container[str]) -> Manifests:
     """The objects in the files that a scheduler reads; what is ignored is reported."""
     if not files:
         raise InputError("nothing to simulate: name files with -f, for example -f cluster.yaml")
@@ -102,7 +112,7 @@ def _load(files: Sequence[str], *, reads_config_maps: bool) -> Manifests:
     loaded = load_documents(files)
     if not loaded:
         raise InputError(f"no objects in {', '.join(files)}")
-    manifests = select_manifests(loaded, reads_config_maps=reads_config_maps)
+    manifests = select_manifests(loaded, reads_config_maps=reads_config_maps, dialects=dialects)
     if text := manifests.ignored_text():
         print(text, file=sys.stderr)
     return manifests
@@ -135,9 +145,11 @@ class _Simulation(Protocol):
 _MakeSimulation = Callable[[Callable[[_Decision], None]], _Simulation]
 
 
-def _with_plugins(documents: Sequence[Document], request: SimulateRequest) -> _MakeSimulation:
+def _with_plugins(
+    documents: Sequence[Document], request: SimulateRequest, loaded: LoadedPlugins
+) -> _MakeSimulation:
     factory, gates = _factory_of(request.compatibility), checked_gates(request.feature_gates)
-    config, registry = load_scheduler_config(request.config_file)
+    config, registry = loaded
     if request.percentage is not None:
         config = msgspec.structs.replace(config, percentage_of_nodes_to_score=request.percentage)
     return lambda note: Simulation(

@@ -159,7 +159,7 @@ def _fits(scheduler: Scheduler, attempt: GroupAttempt) -> bool:
     assert members is not None
     known = members.find(attempt.key)
     # Without idle members: Permit would make them active, and nothing may change here.
-    cycle = GroupCycle(attempt.key, None if known is None else known.copy())
+    cycle = GroupCycle(attempt.key, {} if known is None else {attempt.key: known.copy()})
     cycle.runs_post_filter = False
     return groups.run_algorithm(attempt, cycle).status is None
 
