@@ -332,8 +332,8 @@ ALIAS_BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         pytest.param(
             "a.yaml",
             f"{POD % 'a'}---\n# nothing\n---\nkind: Pod\nmetadata: {{name: 1}}\n",
-            '{path}#3: cannot decode Pod "1": metadata.name is 1: expected a string; put it in quotes'
-            " (in the document from line 7)",
+            '{path}#3: cannot decode Pod "1": metadata.name is 1: expected a string; put it in'
+            " quotes (in the document from line 7)",
             id="line-of-a-later-document",
         ),
         pytest.param(
