@@ -30,13 +30,13 @@ from kubestow.simulator.input.pods import (
     without_placements,
     without_pods,
 )
-from kubestow.simulator.workloads import controller_of, expand_workloads, scaled_down
+from kubestow.simulator.workloads import OwnerKey, controller_of, expand_workloads, scaled_down
 
 
 class NodesLike(NamedTuple):
     """Nodes to add: how many, and the node of which they are copies."""
 
-    count: int
+    node_count: int
     like: str
 
 
@@ -63,9 +63,11 @@ class InputChanges(msgspec.Struct, frozen=True, kw_only=True):
         if self == InputChanges():
             return ChangedInput(changed, notes)
         for added in self.add_nodes:
-            made = copies_of_node(changed, added.like, added.count)
+            made = copies_of_node(changed, added.like, added.node_count)
             changed += made
-            notes.append(f'{added.count} {_plural("node", added.count)} like "{added.like}" added')
+            notes.append(
+                f'{added.node_count} {_plural("node", added.node_count)} like "{added.like}" added'
+            )
         changed = expand_workloads(changed)
         for text in self.remove_pods:
             changed = _removed(changed, text, notes)
@@ -96,7 +98,7 @@ def _removed(documents: list[Document], text: str, notes: list[str]) -> list[Doc
     return scaled_down(without_pods(documents, gone), _owners(documents, gone))
 
 
-def _owners(documents: list[Document], pods: set[PodKey]) -> set[tuple[str, str, str]]:
+def _owners(documents: list[Document], pods: set[PodKey]) -> set[OwnerKey]:
     """Kind, namespace and name of what made the pods."""
     return {
         owner
