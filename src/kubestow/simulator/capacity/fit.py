@@ -103,7 +103,8 @@ def _place_equal(placing: PlacingCluster, pod: Pod, copies_max: int) -> Fit:
     nodes = Counter(copy.spec.node_name for copy in placed)
     failure = placing.failure
     placing.take_off(placed)
-    return _fit(placing, len(placed), 1, nodes, failure, "" if failure is None else _text(failure))
+    message = "" if failure is None else placing.failure_text
+    return _fit(placing, len(placed), 1, nodes, failure, message)
 
 
 async def _add_copies(placing: PlacingCluster, template: CopyTemplate, copies_max: int) -> Fit:
@@ -141,10 +142,6 @@ def _fit(
         message=message,
         is_cut=not message,
     )
-
-
-def _text(failure: FrozenDecision) -> str:
-    return "" if failure.status is None else failure.status.message
 
 
 def _limits(failure: FrozenDecision, nodes: Counter[str]) -> list[Limit]:

@@ -7,19 +7,20 @@ that controllers and bindings do their work.
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from kubestow.api.files import Document
-from kubestow.api.meta import JsonObject
+from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminal
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.volume_claims import is_fully_bound
 from kubestow.apiserver.memory import LOADED_FIRST, MemoryCluster
 from kubestow.apiserver.store import StoredObject
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.snapshot import Snapshot
-from kubestow.cluster.resources import NODES, PODS
+from kubestow.cluster.resources import PODS
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.profile import PluginRef, PluginSet
 from kubestow.config.scheduler import SchedulerConfig
@@ -30,7 +31,10 @@ from kubestow.errors import ApiError, ConflictError, InputError, PluginError
 from kubestow.framework.profile import plugin_name
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.defaults import LIMIT_S
+from kubestow.simulator.manifests import READ_KINDS
 from kubestow.simulator.simulation import Simulation, pods_of
+
+NODE_RESOURCES_FIT: Final = "NodeResourcesFit"
 
 
 class Setup(NamedTuple):
@@ -139,8 +143,21 @@ class PlacingCluster:
         conditions = _typed_pod(self.store.get(PODS, *pod).typed).status.conditions
         return next((each.message for each in conditions if each.type == "PodScheduled"), "")
 
-    def change_node(self, document: JsonObject) -> None:
-        self.store.replace(NODES, document)
+    def documents(self) -> list[Document]:
+        """Everything that a scheduler reads, as it is now; pods placed without the API are not
+        among it."""
+        return [
+            Document(stored.document, f'{resource.qualified_name} "{stored.name}"')
+            for resource in self.store.resources
+            if resource.kind in READ_KINDS
+            for stored in self.store.objects_of(resource)
+        ]
+
+    @property
+    def failure_text(self) -> str:
+        """Why the last pod that was tried found no node."""
+        status = None if self.failure is None else self.failure.status
+        return "" if status is None else status.message
 
     def create_missing(self, documents: Iterable[Document]) -> None:
         """Create objects, except those of which the cluster has one of that name."""
@@ -218,6 +235,39 @@ class PlacingCluster:
         """Take pods that were placed off their nodes again."""
         for pod in pods:
             self._scheduler.cache.remove_pod(pod)
+
+    # --- nodes without the API ---
+
+    def node_info(self, name: str) -> NodeInfo:
+        return self._scheduler.cache.node(name)
+
+    def take_away(self, name: str) -> tuple[Node, list[PodInfo]]:
+        """Take a node away, with all pods on it; what `put_back` needs."""
+        cache = self._scheduler.cache
+        info = cache.node(name)
+        node, pods = info.node, list(info.pods)
+        assert node is not None, name
+        for each in pods:
+            cache.remove_pod(each.pod)
+        self._scheduler.objects.nodes.remove(name)
+        cache.remove_node(node)
+        return node, pods
+
+    def put_back(self, node: Node, pods: Iterable[PodInfo]) -> None:
+        """Undo `take_away`; the node is now the last one of its zone."""
+        cache = self._scheduler.cache
+        self._scheduler.objects.nodes.put(node)
+        cache.add_node(node)
+        for each in pods:
+            cache.add_pod(each)
+
+    @property
+    def counts_resources(self) -> bool:
+        """Whether no node takes more than it has; bounds hold only then."""
+        return all(
+            any(plugin_name(plugin) == NODE_RESOURCES_FIT for plugin in profile.filter)
+            for profile in self._scheduler.profiles.values()
+        )
 
 
 def without_preemption(config: SchedulerConfig) -> SchedulerConfig:

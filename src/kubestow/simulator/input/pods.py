@@ -16,7 +16,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.cluster.documents import as_list, as_object, objects_in, removed_at, value_at
 
 # Only on static pods, which a kubelet starts by itself.
-_MIRROR: Final = "kubernetes.io/config.mirror"
+MIRROR: Final = "kubernetes.io/config.mirror"
 # The names of the claims that were made for the pod; they exist without a placement.
 _CLAIM_NAMES: Final = "resourceClaimStatuses"
 _TERMINAL: Final = ("Succeeded", "Failed")
@@ -44,7 +44,7 @@ def is_placed_by_scheduler(document: JsonObject) -> bool:
         and bool(value_at(document, "spec", "nodeName"))
         and value_at(document, "status", "phase") not in _TERMINAL
         and not metadata.get("deletionTimestamp")
-        and _MIRROR not in as_object(metadata.get("annotations"))
+        and MIRROR not in as_object(metadata.get("annotations"))
     )
 
 
