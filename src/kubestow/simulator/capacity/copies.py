@@ -24,8 +24,14 @@ Names = Mapping[tuple[str, str], str]  # by kind and name
 class CopyTemplate:
     """What a file describes; `number` counts its copies from 1."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        """InputError if there is no pod in it."""
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        *,
+        on_pod: Callable[[JsonObject], JsonObject] = lambda pod: pod,
+    ) -> None:
+        """InputError if there is no pod in it; `on_pod` changes each pod."""
+        self._on_pod = on_pod
         for document in documents:
             if document.raw["kind"] in ("DaemonSet", "Node"):
                 raise InputError(
@@ -51,7 +57,16 @@ class CopyTemplate:
             for one in self._own
             if (name := _name(one.raw))
         }
-        return [Document(_renamed(one.raw, names), one.source) for one in self._own]
+        return [Document(self._renamed(one.raw, names), one.source) for one in self._own]
+
+    def _renamed(self, raw: JsonObject, names: Names) -> JsonObject:
+        kind = raw["kind"]
+        if kind == "Pod":
+            raw = self._on_pod(_with_references(_unplaced(raw), names))
+        elif kind == "PodGroup":
+            path = ("spec", "podGroupTemplateRef", "workload", "workloadName")
+            raw = _replaced(raw, path, "Workload", names)
+        return replaced_at(raw, ("metadata", "name"), names[kind, _name(raw)])
 
 
 def _unplaced(pod: JsonObject) -> JsonObject:
@@ -59,16 +74,6 @@ def _unplaced(pod: JsonObject) -> JsonObject:
     pod = removed_at(removed_at(pod, ("spec", "nodeName")), ("status",))
     metadata = {key: pod["metadata"][key] for key in _KEPT if key in pod["metadata"]}
     return {**pod, "metadata": {**metadata, "name": _name(pod)}}
-
-
-def _renamed(raw: JsonObject, names: Names) -> JsonObject:
-    kind = raw["kind"]
-    if kind == "Pod":
-        raw = _with_references(_unplaced(raw), names)
-    elif kind == "PodGroup":
-        path = ("spec", "podGroupTemplateRef", "workload", "workloadName")
-        raw = _replaced(raw, path, "Workload", names)
-    return replaced_at(raw, ("metadata", "name"), names[kind, _name(raw)])
 
 
 def _with_references(pod: JsonObject, names: Names) -> JsonObject:

@@ -61,7 +61,7 @@ def copies_of_node(documents: Sequence[Document], like: str, count: int) -> list
     made: list[Document] = []
     for name in _free_names(like, count, taken):
         source = f"{node.source} (copy {name})"
-        made.append(Document(_node_copy(node.raw, like, name), source))
+        made.append(Document(node_copy(node.raw, name), source))
         made += (Document(_copied(one.raw, like, name), source) for one in belonging)
     return made
 
@@ -86,7 +86,9 @@ def _belongs_to(raw: JsonObject, node_name: str) -> bool:
             return False
 
 
-def _node_copy(node: JsonObject, like: str, name: str) -> JsonObject:
+def node_copy(node: JsonObject, name: str) -> JsonObject:
+    """A new node like this one, in good health."""
+    like = value_at(node, "metadata", "name")
     labels = as_object(value_at(node, "metadata", "labels"))
     # Some drivers have labels with the name of the node, as the host name label has it.
     own = {key: name if value == like else value for key, value in labels.items()}
