@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "run": "Schedule pods for a cluster, as kube-scheduler does.",
     "demo": "Show the scheduler in an embedded cluster.",
     "simulate": "Place a workload on a cluster, given as files or read from a server.",
+    "capacity": "Find out how much room a cluster has, by placing pods.",
     "conformance": "Compare with recorded decisions of kube-scheduler.",
     "plugin": "Check a plugin with generated pods and nodes.",
     "bench": "Measure how fast pods are decided on.",

@@ -12,6 +12,7 @@ from kubestow.simulator.capacity.drain_check import (
     NO_ROOM,
     DrainCheck,
     Move,
+    NeededNode,
     RemovableNode,
     drain_check,
 )
@@ -82,13 +83,16 @@ def test_daemons_and_static_pods_go_with_their_node() -> None:
 def test_a_pod_without_a_controller_keeps_its_node() -> None:
     found = check(node("a"), node("b"), pod("bare", "a", owner=""), pod("p", "b", "2"))
     assert removable(found) == ["b"]
-    assert [(entry.name, entry.reason) for entry in found.needed] == [("a", NO_CONTROLLER)]
+    assert found.needed == [NeededNode("a", NO_CONTROLLER, "default/bare")]
 
 
 def test_nodes_that_are_full_stay() -> None:
     found = check(node("a"), node("b"), pod("pa", "a", "3"), pod("pb", "b", "3"))
     assert found.removable == []
-    assert {entry.reason for entry in found.needed} == {NO_ROOM}
+    assert found.needed == [
+        NeededNode("a", NO_ROOM, "default/pa"),
+        NeededNode("b", NO_ROOM, "default/pb"),
+    ]
 
 
 def test_after_a_failed_try_everything_is_as_before() -> None:

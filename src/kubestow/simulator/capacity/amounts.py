@@ -52,9 +52,16 @@ class Room:
     def gone(self, name: str) -> None:
         self._free[self._rows[name]] = 0
 
-    def may_fit_without(self, name: str, pods: Iterable[PodInfo]) -> bool:
-        """False if for one of the pods every other node is certainly too small."""
+    def misfit_without(self, name: str, pods: Iterable[PodInfo]) -> PodInfo | None:
+        """The first pod for which every other node is certainly too small."""
         others = self._free.copy()
         others[self._rows[name]] = 0
-        wanted = {tuple(request.tolist()): request for request in map(requested, pods)}
-        return all((others >= request).all(axis=1).any() for request in wanted.values())
+        wanted = {tuple(requested(pod).tolist()): pod for pod in reversed(list(pods))}
+        return next(
+            (
+                pod
+                for pod in reversed(wanted.values())
+                if not (others >= requested(pod)).all(axis=1).any()
+            ),
+            None,
+        )

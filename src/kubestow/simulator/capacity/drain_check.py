@@ -25,8 +25,8 @@ from kubestow.simulator.capacity.placing import PlacingCluster, PodName, Setup
 from kubestow.simulator.input.pods import MIRROR, PodKey, evicted, without_pods
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
-NO_CONTROLLER: Final = "has a pod without a controller, which would be lost"
-NO_ROOM: Final = "has a pod for which no other node has room"
+NO_CONTROLLER: Final = "it has no controller, so it would be lost"
+NO_ROOM: Final = "no other node has room for it"
 
 
 class Move(msgspec.Struct, frozen=True, rename="camel"):
@@ -42,11 +42,11 @@ class RemovableNode(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NeededNode(msgspec.Struct, frozen=True, rename="camel"):
-    """A node that stays, and why."""
+    """A node that stays, and what is with the pod because of which it does."""
 
     name: str
     reason: str
-    pod: str = ""
+    pod: str  # namespace and name
 
 
 class DrainCheck(msgspec.Struct, frozen=True, rename="camel"):
@@ -105,20 +105,24 @@ class _Check:
             self._on_node(name)
             info = placing.node_info(name)
             movable = [_made_again(each.pod) for each in info.pods if _is_movable(each.pod)]
-            if problem := self._problem(info, movable):
-                self._needed.append(NeededNode(name, problem))
+            problem = self._problem(info, movable)
+            if problem is not None:
+                self._needed.append(problem)
             elif all(map(placing.can_place, movable)):
                 self._try_in_place(placing, name, movable)
             elif await self._try_anew(placing, name, movable):
                 return
 
-    def _problem(self, info: NodeInfo, movable: list[Pod]) -> str:
+    def _problem(self, info: NodeInfo, movable: list[Pod]) -> NeededNode | None:
         """Why the node cannot go, where nothing has to be placed to know it."""
-        if any(not _controller_kind(pod) for pod in movable):
-            return NO_CONTROLLER
-        if self._room and not self._room.may_fit_without(info.name, map(PodInfo, movable)):
-            return NO_ROOM
-        return ""
+        for pod in movable:
+            if not _controller_kind(pod):
+                return NeededNode(info.name, NO_CONTROLLER, _label(pod))
+        if self._room is not None:
+            misfit = self._room.misfit_without(info.name, map(PodInfo, movable))
+            if misfit is not None:
+                return NeededNode(info.name, NO_ROOM, _label(misfit.pod))
+        return None
 
     def _try_in_place(self, placing: PlacingCluster, name: str, movable: list[Pod]) -> None:
         node, everything = placing.take_away(name)
