@@ -14,7 +14,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
 from kubestow.simulator.capacity.copies import CopyTemplate
 from kubestow.simulator.capacity.fit import Fit, Limit, NodeShare, fit
-from kubestow.simulator.capacity.placing import Setup
+from kubestow.simulator.capacity.placing import PlacingSetup
 from kubestow.simulator.simulation import Simulation, pods_of
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
@@ -333,7 +333,7 @@ def test_it_equals_placing_one_by_one(
     family: Callable[[np.random.Generator], Case], seed: int
 ) -> None:
     case = family(np.random.default_rng(seed))
-    setup = Setup(gates=case.gates or FeatureGates())
+    setup = PlacingSetup(gates=case.gates or FeatureGates())
     found = fit(documents(*case.cluster), documents(*case.copy), setup)
     copies, places = one_by_one(case)
     assert found.copies == copies

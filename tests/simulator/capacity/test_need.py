@@ -10,7 +10,7 @@ import pytest
 from kubestow.api.files import Document
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
-from kubestow.simulator.capacity.need import Need, ShapeCount, WaitingPod, need
+from kubestow.simulator.capacity.need import Need, ShapeCount, UnplacedPod, need
 from kubestow.simulator.capacity.shapes import PricedShape, read_shapes
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import run_in_virtual_time
@@ -138,7 +138,7 @@ def test_pods_that_fit_on_no_shape_are_named() -> None:
     found = need(documents([pod("p", "1"), pod("huge", "9")]), read_shapes(["cpu=4"]))
     assert found.nodes == []
     assert found.waiting == [
-        WaitingPod("default/huge", "0/2 nodes are available: 2 Insufficient cpu.")
+        UnplacedPod("default/huge", "0/2 nodes are available: 2 Insufficient cpu.")
     ]
 
 

@@ -15,7 +15,7 @@ from kubestow.service.formats import DataFormat
 SETTINGS: Final[dict[str, object]] = {
     "epilog": "Examples:\n\n"
     "\b\nkubestow capacity --from-cluster --fit pod.yaml\n"
-    "kubestow capacity -f workload.yaml --need --shape name=m8,cpu=8,memory=32Gi,price=0.38\n"
+    "kubestow capacity -f workload.yaml --need --shape cpu=8,memory=32Gi\n"
     "kubestow capacity --from-cluster --drain-check\n"
     "kubestow capacity --from-cluster --headroom --fit pod.yaml"
 }
@@ -136,10 +136,10 @@ def capacity(
     like: options.Like = None,
     remove_pods: options.RemovePods = None,
 ) -> None:
-    """Find out how much room a cluster has: what fits, what is needed, what could go.
+    """Find out how much room a cluster has.
 
-    Every answer comes from placing pods with the scheduler itself; no pod is evicted for another.
-    Pods of the cluster that wait are placed first.
+    What fits, what is needed, what could go: every answer comes from placing pods with the
+    scheduler itself; no pod is evicted for another. Pods of the cluster that wait are placed first.
 
     Exit codes: 0 done, 1 fewer copies fit than --at-least says or no set of nodes suffices,
     2 the input cannot be used, 3 a plugin failed.

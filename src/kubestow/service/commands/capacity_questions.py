@@ -30,7 +30,7 @@ from kubestow.simulator.capacity.drain_check import drain_check
 from kubestow.simulator.capacity.fit import COPIES_MAX, fit
 from kubestow.simulator.capacity.headroom import headroom
 from kubestow.simulator.capacity.need import TRIES_MAX, need
-from kubestow.simulator.capacity.placing import Setup
+from kubestow.simulator.capacity.placing import PlacingSetup
 from kubestow.simulator.capacity.shapes import read_shapes
 from kubestow.simulator.manifests import select_manifests
 
@@ -62,7 +62,7 @@ def answer(request: CapacityRequest) -> int:
     copies = _copies(request)
     shapes = read_shapes(request.shapes) if request.is_need else []
     loaded = load_scheduler_config(request.config_file)
-    setup = Setup(loaded.config, loaded.registry, checked_gates(request.feature_gates))
+    setup = PlacingSetup(loaded.config, loaded.registry, checked_gates(request.feature_gates))
     cluster = load_input(request.cluster, command="capacity").documents
     copies_max = request.limit or COPIES_MAX
     try:

@@ -142,7 +142,7 @@ def simulate(
         ),
     ] = AlgorithmOptions().hard_pod_affinity_symmetric_weight,
 ) -> None:
-    """Place a workload on a cluster, given as files or read from a server.
+    """Place a workload on a cluster, from files or a server.
 
     Prints where each pod goes, or why it waits. Pods without a node are placed; Deployments,
     StatefulSets, Jobs and other owners without pods in the input are replaced by the pods they

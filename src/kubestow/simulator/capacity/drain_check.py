@@ -21,7 +21,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cluster.documents import replaced_at
 from kubestow.simulator.capacity.amounts import Room, allocatable, requested
-from kubestow.simulator.capacity.placing import PlacingCluster, PodName, Setup
+from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, PodName
 from kubestow.simulator.input.pods import MIRROR, PodKey, evicted, without_pods
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
@@ -59,21 +59,21 @@ class DrainCheck(msgspec.Struct, frozen=True, rename="camel"):
 
 def drain_check(
     cluster: Sequence[Document],
-    setup: Setup | None = None,
+    setup: PlacingSetup | None = None,
     *,
     on_node: Callable[[str], None] = lambda _: None,
 ) -> DrainCheck:
     """Try all nodes; `on_node` is called with the name of each that was tried."""
 
     async def run() -> DrainCheck:
-        return await _Check(cluster, setup or Setup(), on_node).run()
+        return await _Check(cluster, setup or PlacingSetup(), on_node).run()
 
     return run_in_virtual_time(run())
 
 
 class _Check:
     def __init__(
-        self, cluster: Sequence[Document], setup: Setup, on_node: Callable[[str], None]
+        self, cluster: Sequence[Document], setup: PlacingSetup, on_node: Callable[[str], None]
     ) -> None:
         self._documents = cluster
         self._setup = setup

@@ -14,7 +14,7 @@ from kubestow.api.files import Document
 from kubestow.api.pod import Pod
 from kubestow.engine.frozen_decision import FrozenDecision, FrozenStatus, NodeNames
 from kubestow.simulator.capacity.copies import CopyTemplate
-from kubestow.simulator.capacity.placing import PlacingCluster, PodName, Setup, numbered
+from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, PodName, numbered
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 COPIES_MAX: Final = 100_000  # by default; more are not tried
@@ -62,7 +62,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def fit(
     cluster: Sequence[Document],
     copies: Sequence[Document],
-    setup: Setup | None = None,
+    setup: PlacingSetup | None = None,
     *,
     copies_max: int = COPIES_MAX,
 ) -> Fit:
@@ -73,7 +73,7 @@ def fit(
     template = CopyTemplate(copies)
 
     async def run() -> Fit:
-        async with PlacingCluster(cluster, setup or Setup()).running() as placing:
+        async with PlacingCluster(cluster, setup or PlacingSetup()).running() as placing:
             placing.create_missing(template.shared)
             waiting_count = len(placing.waiting())
             found = await fit_in(placing, template, copies_max=copies_max)

@@ -18,7 +18,7 @@ from kubestow.errors import InputError
 from kubestow.simulator.capacity.amounts import free
 from kubestow.simulator.capacity.copies import CopyTemplate
 from kubestow.simulator.capacity.fit import COPIES_MAX, Limit, fit_in
-from kubestow.simulator.capacity.placing import PlacingCluster, Setup
+from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 # Labels by which providers name their pools; the first that a node has is used.
@@ -40,7 +40,7 @@ _TERMS: Final = (
 _CONDITION_TAINT: Final = "node.kubernetes.io/"
 
 
-class Pool(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class PoolRoom(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One pool; `name` is empty for nodes without the label. What is free is a sum over nodes."""
 
     name: str
@@ -58,13 +58,13 @@ class Headroom(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     label: str
     pods_per_copy: int
-    pools: list[Pool]
+    pools: list[PoolRoom]
 
 
 def headroom(
     cluster: Sequence[Document],
     copies: Sequence[Document] | None = None,
-    setup: Setup | None = None,
+    setup: PlacingSetup | None = None,
     *,
     label: str = "",
     copies_max: int = COPIES_MAX,
@@ -73,7 +73,7 @@ def headroom(
     taints of the pools; raises InputError and PluginError."""
 
     async def run() -> Headroom:
-        async with PlacingCluster(cluster, setup or Setup()).running() as placing:
+        async with PlacingCluster(cluster, setup or PlacingSetup()).running() as placing:
             infos = placing.snapshot().node_infos
             key = label or _label_of(infos)
             given = copies if copies is not None else [_unit(infos)]
@@ -112,11 +112,11 @@ async def _pool(
     infos: Sequence[NodeInfo],
     template: CopyTemplate,
     copies_max: int,
-) -> Pool:
+) -> PoolRoom:
     cpu, memory, _, pods = (int(amount) for amount in sum(map(free, infos)))
     found = await fit_in(placing, template, copies_max=copies_max)
     names = {info.name for info in infos}
-    return Pool(
+    return PoolRoom(
         name=name,
         nodes=len(names),
         free_cpu_milli=cpu,

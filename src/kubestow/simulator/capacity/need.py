@@ -22,7 +22,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.simulator.capacity.amounts import allocatable, requested
-from kubestow.simulator.capacity.placing import PlacingCluster, PodName, Setup
+from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, PodName
 from kubestow.simulator.capacity.shapes import PricedShape
 from kubestow.simulator.defaults import NODES_PER_CLUSTER
 from kubestow.simulator.virtual_time import run_in_virtual_time
@@ -38,7 +38,7 @@ class ShapeCount(msgspec.Struct, frozen=True, rename="camel"):
     count: int
 
 
-class WaitingPod(msgspec.Struct, frozen=True, rename="camel"):
+class UnplacedPod(msgspec.Struct, frozen=True, rename="camel"):
     pod: str  # namespace and name
     message: str
 
@@ -59,7 +59,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pods: int
     is_proven: bool
     tried: int
-    waiting: list[WaitingPod]
+    waiting: list[UnplacedPod]
 
     @property
     def node_count(self) -> int:
@@ -69,13 +69,13 @@ class Need(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def need(
     cluster: Sequence[Document],
     shapes: Sequence[PricedShape],
-    setup: Setup | None = None,
+    setup: PlacingSetup | None = None,
     *,
     tries_max: int = TRIES_MAX,
     on_try: Callable[[], None] = lambda: None,
 ) -> Need:
     """The nodes to add so that every pod has one; raises InputError and PluginError."""
-    return _Search(cluster, shapes, setup or Setup(), tries_max, on_try).run()
+    return _Search(cluster, shapes, setup or PlacingSetup(), tries_max, on_try).run()
 
 
 class _Search:
@@ -83,7 +83,7 @@ class _Search:
         self,
         cluster: Sequence[Document],
         shapes: Sequence[PricedShape],
-        setup: Setup,
+        setup: PlacingSetup,
         tries_max: int,
         on_try: Callable[[], None],
     ) -> None:
@@ -92,7 +92,7 @@ class _Search:
         self._setup = setup
         self._tries_max = tries_max
         self._on_try = on_try
-        self._waiting: dict[Fleet, list[WaitingPod]] = {}  # by fleet that was tried
+        self._waiting: dict[Fleet, list[UnplacedPod]] = {}  # by fleet that was tried
         self._sizes = np.array([shape.amounts() for shape in shapes])  # int64[shape, 4]
         self._missing, self._pod_count = self._demand()
 
@@ -121,12 +121,12 @@ class _Search:
             self._on_try()
         return not self._waiting[fleet]
 
-    async def _place_on(self, fleet: Fleet) -> list[WaitingPod]:
+    async def _place_on(self, fleet: Fleet) -> list[UnplacedPod]:
         pairs = zip(self._shapes, fleet, strict=True)
         nodes = [node for shape, count in pairs for node in shape.nodes(count)]
         async with PlacingCluster([*self._cluster, *nodes], self._setup).running() as placing:
             return [
-                WaitingPod("/".join(name), placing.message_of(name))
+                UnplacedPod("/".join(name), placing.message_of(name))
                 for pod in placing.waiting()
                 for name in (PodName.of(pod),)
             ]
@@ -208,7 +208,9 @@ class _Search:
 
         return extended(())
 
-    def _result(self, fleet: Fleet, *, is_proven: bool, waiting: Sequence[WaitingPod] = ()) -> Need:
+    def _result(
+        self, fleet: Fleet, *, is_proven: bool, waiting: Sequence[UnplacedPod] = ()
+    ) -> Need:
         has_prices = self._shapes[0].price is not None
         return Need(
             nodes=[

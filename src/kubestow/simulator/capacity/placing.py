@@ -37,7 +37,7 @@ from kubestow.simulator.simulation import Simulation, pods_of
 NODE_RESOURCES_FIT: Final = "NodeResourcesFit"
 
 
-class Setup(NamedTuple):
+class PlacingSetup(NamedTuple):
     """The scheduler that places."""
 
     config: SchedulerConfig = SchedulerConfig()
@@ -57,7 +57,7 @@ class PodName(NamedTuple):
 class PlacingCluster:
     """Build it inside a virtual-time loop, then use it as `async with cluster.running()`."""
 
-    def __init__(self, documents: Sequence[Document], setup: Setup) -> None:
+    def __init__(self, documents: Sequence[Document], setup: PlacingSetup) -> None:
         """InputError names the document that cannot be created."""
         self._simulation = Simulation(
             documents,
