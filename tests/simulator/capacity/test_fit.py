@@ -377,6 +377,7 @@ def test_what_runs_out_comes_first() -> None:
                 nodes_with_copies=0,
             ),
         ],
+        pod="shop/p-copy-4",
         message="0/5 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 3 node(s) had "
         "untolerated taint(s).",
     )

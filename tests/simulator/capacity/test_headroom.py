@@ -84,6 +84,31 @@ def test_an_affinity_of_the_pod_is_kept() -> None:
     assert {pool.name: pool.copies for pool in found.pools} == {"": 0, "a": 2, "b": 0}
 
 
+def test_pools_do_not_share_claims() -> None:
+    """Copies have claims of the same names in every pool."""
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {
+            "storageClassName": "fast",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    storage = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "csi.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    copy = documents(storage, claim, pod("p", "1", volumes=volumes))
+    found = headroom(documents(*CLUSTER), copy)
+    assert {pool.name: pool.copies for pool in found.pools} == {"": 1, "a": 4, "b": 0}
+
+
 def test_without_a_label_all_nodes_are_one_pool() -> None:
     plain = node("n", "", "3")
     found = headroom(documents(plain))

@@ -32,7 +32,8 @@ def print_fit(found: Fit, output: DataFormat) -> None:
         _say("")
         _share_table(found).print()
     if found.limited_by:
-        _say("\nWhat keeps nodes from taking another:\n")
+        another = "another" if found.pods_per_copy == 1 else found.pod
+        _say(f"\nWhat keeps nodes from taking {another}:\n")
         _limit_table(found.limited_by).print()
     elif found.message:
         _say(f"\nNo more, because: {found.message}")

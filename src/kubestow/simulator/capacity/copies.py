@@ -47,13 +47,14 @@ class CopyTemplate:
             raise InputError("there is no pod in the file to fit, nor an owner of pods")
 
     @property
-    def is_one_pod(self) -> bool:
-        return len(self._own) == 1
+    def only_pod(self) -> str:
+        """The name of the pod, if a copy is nothing but one pod; else empty."""
+        return _name(self._own[0].raw) if len(self._own) == 1 else ""
 
     def copy(self, number: int) -> list[Document]:
         """The objects of one copy, in the order in which they are created."""
         names = {
-            (one.raw["kind"], name): f"{name}-copy-{number}"
+            (one.raw["kind"], name): copy_name(name, number)
             for one in self._own
             if (name := _name(one.raw))
         }
@@ -67,6 +68,10 @@ class CopyTemplate:
             path = ("spec", "podGroupTemplateRef", "workload", "workloadName")
             raw = _replaced(raw, path, "Workload", names)
         return replaced_at(raw, ("metadata", "name"), names[kind, _name(raw)])
+
+
+def copy_name(name: str, number: int) -> str:
+    return f"{name}-copy-{number}"
 
 
 def _unplaced(pod: JsonObject) -> JsonObject:

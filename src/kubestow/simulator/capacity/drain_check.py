@@ -128,7 +128,7 @@ class _Check:
         node, everything = placing.take_away(name)
         placed, left = place_all(placing, movable)
         if left:
-            self._needed.append(NeededNode(name, placing.failure_text, _label(left[0])))
+            self._needed.append(self._needed_for(placing, name, left[-1]))
             placing.take_off(placed)
             placing.put_back(node, everything)
             return
@@ -139,6 +139,9 @@ class _Check:
             self._room.gone(name)
             for changed in {pod.spec.node_name for pod in placed}:
                 self._room.changed(placing.node_info(changed))
+
+    def _needed_for(self, placing: PlacingCluster, name: str, pod: Pod) -> NeededNode:
+        return NeededNode(name, placing.failure_text(PodName.of(pod)), _label(pod))
 
     async def _try_anew(self, placing: PlacingCluster, name: str, movable: list[Pod]) -> bool:
         """The same in a cluster of its own, where claims of the pods are made anew."""

@@ -6,15 +6,15 @@ another is read from the attempt that failed, by reason.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from kubestow.api.files import Document
 from kubestow.api.pod import Pod
 from kubestow.engine.frozen_decision import FrozenDecision, FrozenStatus, NodeNames
-from kubestow.simulator.capacity.copies import CopyTemplate
-from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, PodName, numbered
+from kubestow.simulator.capacity.copies import CopyTemplate, copy_name
+from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, PodName, renamed
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 COPIES_MAX: Final = 100_000  # by default; more are not tried
@@ -44,7 +44,8 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pods_per_copy 1, or the number of pods of a group
     nodes         where they went, most first
     limited_by    why no more fit, what ran out on most nodes with copies first
-    message       the condition of the pod that did not fit
+    pod           the pod of the next copy that did not fit: namespace and name
+    message       its condition
     is_cut        whether the number asked for was reached, so that more may fit
     waiting       pods of the cluster itself that wait for a node
     """
@@ -54,6 +55,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     node_count: int
     nodes: list[NodeShare]
     limited_by: list[Limit]
+    pod: str = ""
     message: str = ""
     is_cut: bool = False
     waiting: int = 0
@@ -71,81 +73,90 @@ def fit(
     Raises InputError for input that cannot be used, and PluginError if an attempt fails.
     """
     template = CopyTemplate(copies)
+    return fit_template(cluster, template, setup or PlacingSetup(), copies_max=copies_max)
+
+
+def fit_template(
+    cluster: Sequence[Document], template: CopyTemplate, setup: PlacingSetup, *, copies_max: int
+) -> Fit:
+    """The same for copies that were read already."""
 
     async def run() -> Fit:
-        async with PlacingCluster(cluster, setup or PlacingSetup()).running() as placing:
+        async with PlacingCluster(cluster, setup).running() as placing:
             placing.create_missing(template.shared)
-            waiting_count = len(placing.waiting())
-            found = await fit_in(placing, template, copies_max=copies_max)
-            return msgspec.structs.replace(found, waiting=waiting_count)
+            return await _fit_in(placing, template, copies_max)
 
     return run_in_virtual_time(run())
 
 
-async def fit_in(placing: PlacingCluster, template: CopyTemplate, *, copies_max: int) -> Fit:
-    """The same in a cluster that runs; the copies are taken off again."""
+async def _fit_in(placing: PlacingCluster, template: CopyTemplate, copies_max: int) -> Fit:
+    waiting_count = len(placing.waiting())
     # Also if they are placed otherwise: what is wrong with a pod is found before any is placed.
     copy = [one for one in template.copy(1) if one.raw["kind"] == "Pod"]
     pods = [placing.admitted(document) for document in copy]
-    if template.is_one_pod and placing.can_place(pods[0]):
-        return _place_equal(placing, pods[0], copies_max)
-    return await _add_copies(placing, template, copies_max)
-
-
-def _place_equal(placing: PlacingCluster, pod: Pod, copies_max: int) -> Fit:
-    placed: list[Pod] = []
-    placing.failure = None
-    while len(placed) < copies_max:
-        copy = placing.place(numbered(pod, len(placed) + 1))
-        if copy is None:
-            break
-        placed.append(copy)
-    nodes = Counter(copy.spec.node_name for copy in placed)
-    failure = placing.failure
-    placing.take_off(placed)
-    message = "" if failure is None else placing.failure_text
-    return _fit(placing, len(placed), 1, nodes, failure, message)
-
-
-async def _add_copies(placing: PlacingCluster, template: CopyTemplate, copies_max: int) -> Fit:
-    added: list[PodName] = []
-    nodes: Counter[str] = Counter()
-    copy_count, failure, message = 0, None, ""
-    while copy_count < copies_max:
-        pods = await placing.add(template.copy(copy_count + 1))
-        added += pods
-        waiting = [pod for pod in pods if not placing.node_of(pod)]
-        if waiting:
-            failure, message = placing.failure, placing.message_of(waiting[0])
-            break
-        nodes.update(map(placing.node_of, pods))
-        copy_count += 1
-    await placing.remove(added)
-    return _fit(placing, copy_count, template.pod_count, nodes, failure, message)
-
-
-def _fit(
-    placing: PlacingCluster,
-    copy_count: int,
-    pods_per_copy: int,
-    nodes: Counter[str],
-    failure: FrozenDecision | None,
-    message: str,
-) -> Fit:
+    if template.only_pod and placing.can_place(pods[0]):
+        placed, misfit = _place_equal(placing, pods[0], template.only_pod, copies_max)
+    else:
+        placed, misfit = await _add_copies(placing, template, copies_max)
+    nodes = Counter(placed)
     shares = sorted(nodes.items(), key=lambda entry: (-entry[1], entry[0]))
     return Fit(
-        copies=copy_count,
-        pods_per_copy=pods_per_copy,
+        copies=len(placed) // template.pod_count,
+        pods_per_copy=template.pod_count,
         node_count=len(placing.snapshot().nodes),
         nodes=[NodeShare(*share) for share in shares],
-        limited_by=[] if failure is None else _limits(failure, nodes),
-        message=message,
-        is_cut=not message,
+        limited_by=[] if misfit is None else _limits(misfit.failure, nodes),
+        pod="" if misfit is None else "/".join(misfit.pod),
+        message="" if misfit is None else misfit.message,
+        is_cut=misfit is None,
+        waiting=waiting_count,
     )
 
 
-def _limits(failure: FrozenDecision, nodes: Counter[str]) -> list[Limit]:
+class _Misfit(NamedTuple):
+    """A pod of the first copy that does not fit."""
+
+    pod: PodName
+    message: str
+    failure: FrozenDecision | None  # None if it was never tried
+
+
+def _place_equal(
+    placing: PlacingCluster, pod: Pod, name: str, copies_max: int
+) -> tuple[list[str], _Misfit | None]:
+    """The nodes of the copies, and what ended it."""
+    nodes: list[str] = []
+    while len(nodes) < copies_max:
+        copy = renamed(pod, copy_name(name, len(nodes) + 1))
+        placed = placing.place(copy)
+        if placed is None:
+            key = PodName.of(copy)
+            return nodes, _Misfit(key, placing.failure_text(key), placing.failure_of(key))
+        nodes.append(placed.spec.node_name)
+    return nodes, None
+
+
+async def _add_copies(
+    placing: PlacingCluster, template: CopyTemplate, copies_max: int
+) -> tuple[list[str], _Misfit | None]:
+    """The nodes of the pods of all whole copies, and what ended it."""
+    nodes: list[str] = []
+    for number in range(1, copies_max + 1):
+        pods = await placing.add(template.copy(number))
+        waiting = [pod for pod in pods if not placing.node_of(pod)]
+        if waiting:
+            # Members of a group also wait for those that find no node.
+            misfit = next(filter(placing.failure_of, waiting), waiting[0])
+            message, failure = placing.message_of(misfit), placing.failure_of(misfit)
+            return nodes, _Misfit(misfit, message, failure)
+        nodes += map(placing.node_of, pods)
+    return nodes, None
+
+
+def _limits(failure: FrozenDecision | None, nodes: Counter[str]) -> list[Limit]:
     """By reason, how many nodes it keeps from taking another copy."""
+    if failure is None:
+        return []
     counts: dict[tuple[str, str], list[int]] = {}
     for status, names in _rejections(failure):
         rejected = list(names)

@@ -1,7 +1,7 @@
 """How much room each pool of nodes has, by placing copies of a pod in one pool after the other.
 
 A pool is the set of nodes with the same value of a label. The copies get a node affinity to the
-pool besides their own; they are taken off again before the next pool.
+pool besides their own. Each pool is filled in a cluster of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from kubestow.cluster.documents import objects_in, replaced_at, value_at
 from kubestow.errors import InputError
 from kubestow.simulator.capacity.amounts import free
 from kubestow.simulator.capacity.copies import CopyTemplate
-from kubestow.simulator.capacity.fit import COPIES_MAX, Limit, fit_in
+from kubestow.simulator.capacity.fit import COPIES_MAX, Fit, Limit, fit_template
 from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
@@ -72,23 +72,23 @@ def headroom(
     """The room of every pool for copies, by default for pods of 1 cpu and 1Gi that tolerate the
     taints of the pools; raises InputError and PluginError."""
 
-    async def run() -> Headroom:
-        async with PlacingCluster(cluster, setup or PlacingSetup()).running() as placing:
-            infos = placing.snapshot().node_infos
-            key = label or _label_of(infos)
-            given = copies if copies is not None else [_unit(infos)]
-            pools = _pools(infos, key)
-            placing.create_missing(CopyTemplate(given).shared)
-            return Headroom(
-                label=key,
-                pods_per_copy=CopyTemplate(given).pod_count,
-                pools=[
-                    await _pool(placing, name, pools[name], _within(given, key, name), copies_max)
-                    for name in sorted(pools)
-                ],
-            )
+    setup = setup or PlacingSetup()
+    infos = run_in_virtual_time(_infos(cluster, setup))
+    key = label or _label_of(infos)
+    given = copies if copies is not None else [_unit(infos)]
+    pools = _pools(infos, key)
+    found: list[PoolRoom] = []
+    for name in sorted(pools):
+        template = _within(given, key, name)
+        fitting = fit_template(cluster, template, setup, copies_max=copies_max)
+        found.append(_room(name, pools[name], fitting))
+    return Headroom(label=key, pods_per_copy=CopyTemplate(given).pod_count, pools=found)
 
-    return run_in_virtual_time(run())
+
+async def _infos(cluster: Sequence[Document], setup: PlacingSetup) -> list[NodeInfo]:
+    """The nodes once the pods that wait are placed."""
+    async with PlacingCluster(cluster, setup).running() as placing:
+        return list(placing.snapshot().node_infos)
 
 
 def _label_of(infos: Iterable[NodeInfo]) -> str:
@@ -106,19 +106,11 @@ def _pools(infos: Iterable[NodeInfo], label: str) -> dict[str, list[NodeInfo]]:
     return pools
 
 
-async def _pool(
-    placing: PlacingCluster,
-    name: str,
-    infos: Sequence[NodeInfo],
-    template: CopyTemplate,
-    copies_max: int,
-) -> PoolRoom:
+def _room(name: str, infos: Sequence[NodeInfo], found: Fit) -> PoolRoom:
     cpu, memory, _, pods = (int(amount) for amount in sum(map(free, infos)))
-    found = await fit_in(placing, template, copies_max=copies_max)
-    names = {info.name for info in infos}
     return PoolRoom(
         name=name,
-        nodes=len(names),
+        nodes=len(infos),
         free_cpu_milli=cpu,
         free_memory_bytes=memory,
         free_pods=pods,

@@ -67,9 +67,9 @@ class PlacingCluster:
             on_decision=self._note,
         )
         self._scheduler = self._simulation.cluster.scheduler
-        self._watched: set[PodName] = set()
-        # The last attempt that found no node for a pod that was added.
-        self.failure: FrozenDecision | None = None
+        # Pods that are tried, and the last attempt of each that found no node.
+        self._tried: set[PodName] = set()
+        self._failures: dict[PodName, FrozenDecision] = {}
         self._error = ""  # of a plugin or an extender
 
     @asynccontextmanager
@@ -123,16 +123,9 @@ class PlacingCluster:
             for document in documents
             if isinstance((stored := self._load(document)).typed, Pod)
         ]
-        self._watched = set(pods)
-        self.failure = None
+        self._tried, self._failures = set(pods), {}
         await self._settle()
         return pods
-
-    async def remove(self, pods: Iterable[PodName]) -> None:
-        """Delete the pods, and wait until nothing is left to do."""
-        for pod in pods:
-            self.store.delete(PODS, *pod, grace_period_s=0)
-        await self._settle()
 
     def node_of(self, pod: PodName) -> str:
         """The node that the pod is on; empty if it waits."""
@@ -153,11 +146,14 @@ class PlacingCluster:
             for stored in self.store.objects_of(resource)
         ]
 
-    @property
-    def failure_text(self) -> str:
-        """Why the last pod that was tried found no node."""
-        status = None if self.failure is None else self.failure.status
-        return "" if status is None else status.message
+    def failure_of(self, pod: PodName) -> FrozenDecision | None:
+        """The last attempt that found no node for the pod; only of pods tried last."""
+        return self._failures.get(pod)
+
+    def failure_text(self, pod: PodName) -> str:
+        """Why it found none."""
+        failure = self._failures.get(pod)
+        return "" if failure is None or failure.status is None else failure.status.message
 
     def create_missing(self, documents: Iterable[Document]) -> None:
         """Create objects, except those of which the cluster has one of that name."""
@@ -182,8 +178,8 @@ class PlacingCluster:
             return
         if not status.is_rejected:
             self._error = f'pod "{decision.pod.key}": {decision.message}'
-        elif PodName.of(decision.pod.pod) in self._watched:
-            self.failure = decision.freeze()
+        elif (name := PodName.of(decision.pod.pod)) in self._tried:
+            self._failures[name] = decision.freeze()
 
     # --- without the API ---
 
@@ -222,7 +218,7 @@ class PlacingCluster:
         scheduler.snapshot.refresh(scheduler.cache)
         decision = scheduler.decider.decide(scheduler.profiles[pod.spec.scheduler_name], info)
         if not decision.is_scheduled:
-            self._watched = {PodName.of(pod)}
+            self._tried, self._failures = {PodName.of(pod)}, {}
             self._note(decision)
             if self._error:
                 raise PluginError(self._error)
@@ -282,13 +278,11 @@ def without_preemption(config: SchedulerConfig) -> SchedulerConfig:
     return msgspec.structs.replace(config, profiles=tuple(profiles))
 
 
-def numbered(pod: Pod, number: int) -> Pod:
-    """A copy of a pod that differs in its name."""
+def renamed(pod: Pod, name: str) -> Pod:
+    """A copy of a pod under another name."""
     metadata = pod.metadata
-    renamed = msgspec.structs.replace(
-        metadata, name=f"{metadata.name}-copy-{number}", uid=f"{metadata.uid}-{number}"
-    )
-    return msgspec.structs.replace(pod, metadata=renamed)
+    own = msgspec.structs.replace(metadata, name=name, uid=f"{metadata.uid}-{name}")
+    return msgspec.structs.replace(pod, metadata=own)
 
 
 def _typed_pod(typed: object) -> Pod:
