@@ -96,19 +96,23 @@ def test_nodes_that_are_full_stay() -> None:
 
 
 def test_after_a_failed_try_everything_is_as_before() -> None:
-    """The pods of "a" fit one by one, but not together."""
+    """The pods of "a" find room on "b" one by one, but not together."""
     found = check(
         node("a"),
         node("b"),
-        pod("p1", "a", "1"),
-        pod("p2", "a", "1"),
-        pod("pb", "b", "3"),
         node("c", "1"),
-        pod("pc", "c", "500m"),
+        pod("p1", "a"),
+        pod("p2", "a"),
+        pod("pb", "b", "3"),
+        pod("c1", "c", "300m"),
+        pod("c2", "c", "500m", nodeSelector={"kubernetes.io/hostname": "b"}),
     )
-    assert removable(found) == ["c"]
     reasons = {entry.name: (entry.reason, entry.pod) for entry in found.needed}
     assert reasons["a"] == ("0/2 nodes are available: 2 Insufficient cpu.", "default/p2")
+    # Neither is "b" full, nor is "a" away.
+    assert found.removable == [
+        RemovableNode("c", [Move("default/c1", "a"), Move("default/c2", "b")])
+    ]
 
 
 def test_claims_of_pods_are_made_again() -> None:

@@ -134,6 +134,14 @@ def test_nothing_is_needed_where_all_pods_fit() -> None:
     assert found == Need(nodes=[], price=None, pods=1, is_proven=True, tried=1, waiting=[])
 
 
+def test_room_that_is_there_is_used() -> None:
+    running = pod("r", "1", nodeName="old")
+    pods = [pod(f"p{index}", "1") for index in range(9)]
+    found = need(documents([node("old", "8"), running, *pods]), read_shapes(["cpu=2"]))
+    assert found.nodes == [ShapeCount("shape-1", 1)]
+    assert found.is_proven
+
+
 def test_pods_that_fit_on_no_shape_are_named() -> None:
     found = need(documents([pod("p", "1"), pod("huge", "9")]), read_shapes(["cpu=4"]))
     assert found.nodes == []

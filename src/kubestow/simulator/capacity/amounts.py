@@ -38,6 +38,11 @@ def free(info: NodeInfo) -> IntArray:
     return np.maximum(allocatable(info) - used, 0)
 
 
+def total(parts: Iterable[IntArray]) -> IntArray:
+    """int64[4]: the sum, zeros of nothing."""
+    return sum(parts, start=np.zeros(4, np.int64))
+
+
 class Room:
     """What is free on each node, of a cluster whose changes are reported here."""
 

@@ -20,7 +20,7 @@ from kubestow.api.pod import Pod, PodStatus
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cluster.documents import replaced_at
-from kubestow.simulator.capacity.amounts import Room, allocatable, requested
+from kubestow.simulator.capacity.amounts import Room, allocatable, requested, total
 from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, PodName
 from kubestow.simulator.input.pods import MIRROR, PodKey, evicted, without_pods
 from kubestow.simulator.virtual_time import run_in_virtual_time
@@ -199,8 +199,7 @@ def _by_use(infos: Iterable[NodeInfo]) -> list[str]:
 
     def share(info: NodeInfo) -> float:
         moving = (each for each in info.pods if _is_movable(each.pod))
-        total = sum(map(requested, moving), start=np.zeros(4, np.int64))
-        return float((total / np.maximum(allocatable(info), 1)).max())
+        return float((total(map(requested, moving)) / np.maximum(allocatable(info), 1)).max())
 
     return [info.name for info in sorted(infos, key=lambda info: (share(info), info.name))]
 

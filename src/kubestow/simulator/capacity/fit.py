@@ -17,6 +17,7 @@ from kubestow.simulator.capacity.copies import CopyTemplate, copy_name
 from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, PodName, renamed
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
+NOT_TRIED: Final = "it was not tried: its group lacks members, or a plugin holds it back"
 COPIES_MAX: Final = 100_000  # by default; more are not tried
 
 
@@ -147,8 +148,8 @@ async def _add_copies(
         if waiting:
             # Members of a group also wait for those that find no node.
             misfit = next(filter(placing.failure_of, waiting), waiting[0])
-            message, failure = placing.message_of(misfit), placing.failure_of(misfit)
-            return nodes, _Misfit(misfit, message, failure)
+            message = placing.message_of(misfit) or NOT_TRIED
+            return nodes, _Misfit(misfit, message, placing.failure_of(misfit))
         nodes += map(placing.node_of, pods)
     return nodes, None
 

@@ -15,7 +15,7 @@ from kubestow.api.resources import CPU, MEMORY
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cluster.documents import objects_in, replaced_at, value_at
 from kubestow.errors import InputError
-from kubestow.simulator.capacity.amounts import free
+from kubestow.simulator.capacity.amounts import free, total
 from kubestow.simulator.capacity.copies import CopyTemplate
 from kubestow.simulator.capacity.fit import COPIES_MAX, Fit, Limit, fit_template
 from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup
@@ -107,7 +107,7 @@ def _pools(infos: Iterable[NodeInfo], label: str) -> dict[str, list[NodeInfo]]:
 
 
 def _room(name: str, infos: Sequence[NodeInfo], found: Fit) -> PoolRoom:
-    cpu, memory, _, pods = (int(amount) for amount in sum(map(free, infos)))
+    cpu, memory, _, pods = total(map(free, infos)).tolist()
     return PoolRoom(
         name=name,
         nodes=len(infos),

@@ -21,7 +21,7 @@ from kubestow.api.files import Document
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
-from kubestow.simulator.capacity.amounts import allocatable, requested
+from kubestow.simulator.capacity.amounts import allocatable, requested, total
 from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, PodName
 from kubestow.simulator.capacity.shapes import PricedShape
 from kubestow.simulator.defaults import NODES_PER_CLUSTER
@@ -147,8 +147,8 @@ class _Search:
                 free = np.zeros(4, np.int64)
                 for info in infos:
                     before = (pod for pod in info.pods if PodName.of(pod.pod) not in names)
-                    free += np.maximum(allocatable(info) - _sum(map(requested, before)), 0)
-                return np.maximum(_sum(_requests(waiting)) - free, 0), len(waiting)
+                    free += np.maximum(allocatable(info) - total(map(requested, before)), 0)
+                return np.maximum(total(_requests(waiting)) - free, 0), len(waiting)
 
         return run_in_virtual_time(run())
 
@@ -228,7 +228,3 @@ class _Search:
 
 def _requests(pods: Sequence[Pod]) -> Iterator[IntArray]:
     return (requested(PodInfo(pod)) for pod in pods)
-
-
-def _sum(amounts: Iterator[IntArray]) -> IntArray:
-    return sum(amounts, start=np.zeros(4, np.int64))
