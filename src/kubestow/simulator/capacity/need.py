@@ -28,7 +28,9 @@ from kubestow.simulator.defaults import NODES_PER_CLUSTER
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 TRIES_MAX: Final = 200  # fleets that are tried, by default
-FLEETS_MAX: Final = 100_000  # fleets that are looked at, most of which are too small in sum
+FLEETS_MAX: Final = 200_000  # fleets that are looked at, most of which are too small in sum
+
+_PRICE_DIGITS: Final = 9
 
 Fleet = tuple[int, ...]  # how many nodes of each shape
 
@@ -104,8 +106,7 @@ class _Search:
         if not self._suffices(large):
             return self._result(nothing, is_proven=False, waiting=self._waiting[large])
         best = self._reduced(large)
-        cheaper = list(itertools.islice(self._cheaper_than(best), FLEETS_MAX))
-        is_proven = len(cheaper) < FLEETS_MAX
+        cheaper, is_proven = self._cheaper_than(best)
         for fleet in sorted(cheaper, key=self._cost):
             if fleet not in self._waiting and len(self._waiting) >= self._tries_max:
                 is_proven = False
@@ -187,26 +188,34 @@ class _Search:
         return 1.0 if price is None else price
 
     def _cost(self, fleet: Fleet) -> tuple[float, int, Fleet]:
-        """By price, then by number; a price is a sum in a fixed order, so that equals are equal."""
+        """By price, then by number; prices that differ by rounding only are equal."""
         price = math.fsum(self._price(index) * count for index, count in enumerate(fleet))
-        return price, sum(fleet), fleet
+        return round(price, _PRICE_DIGITS), sum(fleet), fleet
 
-    def _cheaper_than(self, best: Fleet) -> Iterator[Fleet]:
+    def _cheaper_than(self, best: Fleet) -> tuple[list[Fleet], bool]:
+        """Fleets that cost less and are not too small in sum; whether these are all of them."""
         limit = self._cost(best)
+        starts: list[Fleet] = [()]
+        for index in range(len(best)):
+            is_last, rest = index == len(best) - 1, (0,) * (len(best) - index - 1)
+            longer: list[Fleet] = []
+            for start in starts:
+                for count in itertools.count(self._fewest_of_last(start) if is_last else 0):
+                    if self._cost((*start, count, *rest)) >= limit:
+                        break
+                    longer.append((*start, count))
+                if len(longer) > FLEETS_MAX:
+                    return (longer, False) if is_last else ([], False)
+            starts = longer
+        return starts, True
 
-        def extended(start: Fleet) -> Iterator[Fleet]:
-            index = len(start)
-            if index == len(best):
-                if not self._is_too_small(start):
-                    yield start
-                return
-            rest = (0,) * (len(best) - index - 1)
-            for count in itertools.count():
-                if self._cost((*start, count, *rest)) >= limit:
-                    return
-                yield from extended((*start, count))
-
-        return extended(())
+    def _fewest_of_last(self, start: Fleet) -> int:
+        """The fewest nodes of the last shape with which the fleet is not too small in sum."""
+        size = self._sizes[-1]
+        lacking = np.maximum(self._missing - np.array(start, np.int64) @ self._sizes[:-1], 0)
+        if (lacking[size == 0] > 0).any():
+            return NODES_PER_CLUSTER
+        return int((-(-lacking // np.maximum(size, 1))).max())
 
     def _result(
         self, fleet: Fleet, *, is_proven: bool, waiting: Sequence[UnplacedPod] = ()
