@@ -126,6 +126,22 @@ def test_the_kind_of_a_kustomization_follows_from_its_name(write: Write, tmp_pat
     assert [document.raw["kind"] for document in documents] == ["Kustomization", "Pod"]
 
 
+def test_other_files_of_a_directory_can_be_left_out(write: Write, tmp_path: Path) -> None:
+    settings = write("settings.yaml", "replicas: 1\n")
+    names_only = write("names.json", '["a", "b"]')
+    write("web.yaml", POD % "a")
+    others: list[str] = []
+    assert names(load_documents([tmp_path], on_other=others.append)) == ["a"]
+    assert others == [f"{names_only}#1", f"{settings}#1"]
+    # A file that is named is meant.
+    with pytest.raises(DecodeError, match='has no "kind"'):
+        load_documents([settings], on_other=others.append)
+    # This one is an object, though a wrong one.
+    write("typo.yaml", "apiVersion: v1\nkinda: Pod\n")
+    with pytest.raises(DecodeError, match=r'typo\.yaml#1: has no "kind"'):
+        load_documents([tmp_path], on_other=others.append)
+
+
 def test_unknown_kinds_are_kept(write: Write) -> None:
     path = write(
         "a.yaml", "kind: KubeSchedulerConfiguration\n---\nkind: Deployment\nspec: {a: 1}\n"

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -48,21 +48,34 @@ class Document(msgspec.Struct, frozen=True):
     source: str
 
 
-def load_documents(paths: Iterable[str | Path], *, stdin: BinaryIO | None = None) -> list[Document]:
+def load_documents(
+    paths: Iterable[str | Path],
+    *,
+    stdin: BinaryIO | None = None,
+    on_other: Callable[[str], None] | None = None,
+) -> list[Document]:
     """All objects in the files, in the order given; those of a directory in the order of paths.
+
+    A directory may have files that are no manifests, such as settings of other programs: given
+    `on_other`, documents with neither kind nor version in a directory are left out, and it is
+    called with the place of each.
 
     Kinds in `decode.KINDS` are also decoded and checked. Raises DecodeError, whose message names
     the document; of several in a file, also the line in which it begins.
     """
     documents: list[Document] = []
     with collector.paused():
-        for name, raw in _read_all(paths, stdin):
+        for name, raw, is_named in _read_all(paths, stdin):
             for number, value in enumerate(_parse(name, raw), start=1):
                 # A document without content is what `---` at the end of a file leaves.
                 if value is None:
                     continue
+                value, source = _with_kind(name, value), f"{name}#{number}"
+                if on_other is not None and not is_named and not _claims_to_be_object(value):
+                    on_other(source)
+                    continue
                 try:
-                    documents += _objects_of(_with_kind(name, value), f"{name}#{number}")
+                    documents += _objects_of(value, source)
                 except DecodeError as error:
                     line = _line_text(raw, number)
                     raise DecodeError(f"{error}{line}") from error
@@ -87,18 +100,22 @@ def _line_text(raw: bytes, number: int) -> str:
 # --- Files to bytes ---------------------------------------------------------------------------
 
 
-def _read_all(paths: Iterable[str | Path], stdin: BinaryIO | None) -> Iterator[tuple[str, bytes]]:
+def _read_all(
+    paths: Iterable[str | Path], stdin: BinaryIO | None
+) -> Iterator[tuple[str, bytes, bool]]:
+    """The name and content of every file, and whether it was named itself."""
     for given in paths:
         if str(given) == STDIN:
             raw = (stdin or sys.stdin.buffer).read()
-            yield "standard input", _unpack("standard input", raw)
+            yield "standard input", _unpack("standard input", raw), True
             continue
+        is_named = not os.path.isdir(given)
         for path in _files_at(Path(given)):
             try:
                 raw = path.read_bytes()
             except OSError as error:
                 raise DecodeError(f'cannot read "{path}": {error.strerror}') from error
-            yield str(path), _unpack(str(path), raw)
+            yield str(path), _unpack(str(path), raw), is_named
 
 
 def _files_at(path: Path) -> list[Path]:
@@ -252,6 +269,10 @@ def _with_kind(name: str, value: object) -> object:
     if is_map(value) and "kind" not in value and Path(name).name in _KUSTOMIZATIONS:
         return _KUSTOMIZATION_TYPE | value
     return value
+
+
+def _claims_to_be_object(value: object) -> bool:
+    return is_map(value) and ("kind" in value or "apiVersion" in value)
 
 
 def _flatten(value: object, source: str) -> Iterator[Document]:

@@ -130,6 +130,29 @@ def test_files_and_changes_go_on_top_of_a_live_cluster(
     assert capsys.readouterr().err == '7 pods with "app=web" removed\n'
 
 
+def test_a_directory_as_people_have_it_loads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    (folder / "kustomization.yaml").write_text("resources: [all.json]\nnamePrefix: x-\n")
+    (folder / "settings.yaml").write_text("name: x\n")
+    more: list[dict[str, Any]] = [
+        {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"}},
+        {"apiVersion": "example.com/v1", "kind": "Service", "metadata": {"name": "c"}},
+    ]
+    content = {"apiVersion": "v1", "kind": "List", "items": [*objects(), *more]}
+    (folder / "all.json").write_text(json.dumps(content))
+    loaded = load_input(InputRequest(files=[str(folder)]), command="simulate")
+    assert len(loaded.documents) == 9
+    assert capsys.readouterr().err.splitlines() == [
+        f"ignored, no Kubernetes objects: {folder}/settings.yaml#1",
+        "ignored: 1 Ingress, 1 Kustomization, 1 Secret, 1 Service.example.com",
+        f"{folder}/kustomization.yaml is not applied; to have it applied: kubectl kustomize "
+        f"{folder} | kubestow simulate -f -",
+    ]
+
+
 @pytest.mark.parametrize(
     ("request_", "message"),
     [

@@ -27,6 +27,7 @@ from kubestow.simulator.input.saving import require_place, save_input
 from kubestow.simulator.manifests import Manifests, select_manifests, unknown_field_texts
 
 _FIELDS_SHOWN: Final = 10
+_PLACES_SHOWN: Final = 5
 
 
 class InputRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +73,9 @@ def load_input(
     """The cluster with its changes; InputError says what cannot be used."""
     _check(request, command)
     live = _read_live(request) if request.is_live else []
-    loaded = [*live, *load_documents(request.files)]
+    others: list[str] = []
+    loaded = [*live, *load_documents(request.files, on_other=others.append)]
+    _report_others(others)
     if not loaded:
         raise InputError(f"no objects in {', '.join(request.files)}")
     manifests = select_manifests(loaded, reads_config_maps=reads_config_maps)
@@ -105,6 +108,12 @@ def _check(request: InputRequest, command: str) -> None:
             )
     if request.save is not None:
         require_place(request.save)
+
+
+def _report_others(places: Sequence[str]) -> None:
+    if places:
+        more = f" and {len(places) - _PLACES_SHOWN} more" if len(places) > _PLACES_SHOWN else ""
+        _report(f"ignored, no Kubernetes objects: {', '.join(places[:_PLACES_SHOWN])}{more}")
 
 
 def _report(text: str) -> None:
