@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubestow import collector
 from kubestow.api.files import Document
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminal
@@ -76,10 +75,9 @@ class PlacingCluster:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator["PlacingCluster", None]:
         """Place what waits in the input; on leaving, stop."""
-        with collector.settled():
-            async with self._simulation.cluster.running():
-                await self._settle()
-                yield self
+        async with self._simulation.cluster.running():
+            await self._settle()
+            yield self
 
     @property
     def store(self) -> MemoryCluster:
