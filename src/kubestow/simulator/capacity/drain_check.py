@@ -21,8 +21,8 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cluster.documents import replaced_at
 from kubestow.simulator.capacity.amounts import Room, allocatable, requested, total
-from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, PodName
-from kubestow.simulator.input.pods import MIRROR, PodKey, evicted, without_pods
+from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup
+from kubestow.simulator.input.pods import MIRROR, PodKey, evicted, key_of, without_pods
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 NO_CONTROLLER: Final = "it has no controller, so it would be lost"
@@ -85,7 +85,7 @@ class _Check:
         # Of the cluster that runs: what is free on its nodes, and what was done without its API.
         self._room: Room | None = None
         self._gone: set[str] = set()
-        self._nodes_of_moved: dict[PodName, str] = {}
+        self._nodes_of_moved: dict[PodKey, str] = {}
 
     async def run(self) -> DrainCheck:
         while self._names is None or self._names:
@@ -134,27 +134,27 @@ class _Check:
             return
         self._removable.append(RemovableNode(name, _moves(placed)))
         self._gone.add(name)
-        self._nodes_of_moved |= {PodName.of(pod): pod.spec.node_name for pod in placed}
+        self._nodes_of_moved |= {PodKey.of(pod): pod.spec.node_name for pod in placed}
         if self._room is not None:
             self._room.gone(name)
             for changed in {pod.spec.node_name for pod in placed}:
                 self._room.changed(placing.node_info(changed))
 
     def _needed_for(self, placing: PlacingCluster, name: str, pod: Pod) -> NeededNode:
-        return NeededNode(name, placing.failure_text(PodName.of(pod)), _label(pod))
+        return NeededNode(name, placing.failure_text(PodKey.of(pod)), _label(pod))
 
     async def _try_anew(self, placing: PlacingCluster, name: str, movable: list[Pod]) -> bool:
         """The same in a cluster of its own, where claims of the pods are made anew."""
-        leaving = {PodKey(*PodName.of(pod)) for pod in movable}
+        leaving = {PodKey.of(pod) for pod in movable}
         documents = _without_node(list(self._current(placing)), name, leaving)
-        already_waiting = {PodName.of(pod) for pod in placing.waiting()}
+        already_waiting = {PodKey.of(pod) for pod in placing.waiting()}
         async with PlacingCluster(documents, self._setup).running() as trial:
-            left = [pod for pod in trial.waiting() if PodName.of(pod) not in already_waiting]
+            left = [pod for pod in trial.waiting() if PodKey.of(pod) not in already_waiting]
             if left:
-                message = trial.message_of(PodName.of(left[0]))
+                message = trial.message_of(PodKey.of(left[0]))
                 self._needed.append(NeededNode(name, message, _label(left[0])))
                 return False
-            moves = [Move("/".join(key), trial.node_of(PodName(*key))) for key in sorted(leaving)]
+            moves = [Move("/".join(key), trial.node_of(key)) for key in sorted(leaving)]
             self._removable.append(RemovableNode(name, moves))
             self._documents = trial.documents()
         return True
@@ -163,8 +163,7 @@ class _Check:
         """Everything in the cluster, with what was done without its API."""
         for one in placing.documents():
             if one.raw["kind"] == "Pod":
-                key = PodName(one.raw["metadata"]["namespace"], one.raw["metadata"]["name"])
-                node = self._nodes_of_moved.get(key)
+                node = self._nodes_of_moved.get(key_of(one.raw))
                 if node is not None:
                     yield Document(replaced_at(one.raw, ("spec", "nodeName"), node), one.source)
                 elif one.raw["spec"].get("nodeName") not in self._gone:
@@ -227,7 +226,7 @@ def _made_again(pod: Pod) -> Pod:
 def _without_node(documents: Sequence[Document], name: str, leaving: set[PodKey]) -> list[Document]:
     """The documents without the node; these pods wait, all others on it are gone."""
     gone = {
-        PodKey(one.raw["metadata"]["namespace"], one.raw["metadata"]["name"])
+        key_of(one.raw)
         for one in documents
         if one.raw["kind"] == "Pod" and one.raw["spec"].get("nodeName") == name
     } - leaving
@@ -240,4 +239,4 @@ def _moves(placed: Iterable[Pod]) -> list[Move]:
 
 
 def _label(pod: Pod) -> str:
-    return "/".join(PodName.of(pod))
+    return "/".join(PodKey.of(pod))

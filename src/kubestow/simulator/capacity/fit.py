@@ -14,7 +14,8 @@ from kubestow.api.files import Document
 from kubestow.api.pod import Pod
 from kubestow.engine.frozen_decision import FrozenDecision, FrozenStatus, NodeNames
 from kubestow.simulator.capacity.copies import CopyTemplate, copy_name
-from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, PodName, renamed
+from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, renamed
+from kubestow.simulator.input.pods import PodKey
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 NOT_TRIED: Final = "it was not tried: its group lacks members, or a plugin holds it back"
@@ -117,7 +118,7 @@ async def _fit_in(placing: PlacingCluster, template: CopyTemplate, copies_max: i
 class _Misfit(NamedTuple):
     """A pod of the first copy that does not fit."""
 
-    pod: PodName
+    pod: PodKey
     message: str
     failure: FrozenDecision | None  # None if it was never tried
 
@@ -131,7 +132,7 @@ def _place_equal(
         copy = renamed(pod, copy_name(name, len(nodes) + 1))
         placed = placing.place(copy)
         if placed is None:
-            key = PodName.of(copy)
+            key = PodKey.of(copy)
             return nodes, _Misfit(key, placing.failure_text(key), placing.failure_of(key))
         nodes.append(placed.spec.node_name)
     return nodes, None

@@ -22,9 +22,10 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.simulator.capacity.amounts import allocatable, requested, total
-from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup, PodName
+from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup
 from kubestow.simulator.capacity.shapes import PricedShape
 from kubestow.simulator.defaults import NODES_PER_CLUSTER
+from kubestow.simulator.input.pods import PodKey
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 TRIES_MAX: Final = 200  # fleets that are tried, by default
@@ -126,11 +127,8 @@ class _Search:
         pairs = zip(self._shapes, fleet, strict=True)
         nodes = [node for shape, count in pairs for node in shape.nodes(count)]
         async with PlacingCluster([*self._cluster, *nodes], self._setup).running() as placing:
-            return [
-                UnplacedPod("/".join(name), placing.message_of(name))
-                for pod in placing.waiting()
-                for name in (PodName.of(pod),)
-            ]
+            names = map(PodKey.of, placing.waiting())
+            return [UnplacedPod("/".join(name), placing.message_of(name)) for name in names]
 
     # --- bounds ---
 
@@ -140,14 +138,14 @@ class _Search:
         async def run() -> tuple[IntArray, int]:
             cluster = PlacingCluster(self._cluster, self._setup)
             waiting = cluster.waiting()
-            names = {PodName.of(pod) for pod in waiting}
+            names = {PodKey.of(pod) for pod in waiting}
             async with cluster.running() as placing:
                 infos = placing.snapshot().node_infos
                 if not placing.counts_resources:
                     return np.zeros(4, np.int64), len(waiting)
                 free = np.zeros(4, np.int64)
                 for info in infos:
-                    before = (pod for pod in info.pods if PodName.of(pod.pod) not in names)
+                    before = (pod for pod in info.pods if PodKey.of(pod.pod) not in names)
                     free += np.maximum(allocatable(info) - total(map(requested, before)), 0)
                 return np.maximum(total(_requests(waiting)) - free, 0), len(waiting)
 

@@ -31,6 +31,7 @@ from kubestow.errors import ApiError, ConflictError, InputError, PluginError
 from kubestow.framework.profile import plugin_name
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.defaults import LIMIT_S
+from kubestow.simulator.input.pods import PodKey
 from kubestow.simulator.manifests import READ_KINDS
 from kubestow.simulator.simulation import Simulation, pods_of
 
@@ -43,15 +44,6 @@ class PlacingSetup(NamedTuple):
     config: SchedulerConfig = SchedulerConfig()
     registry: Registry = REGISTRY
     gates: FeatureGates = DEFAULT_GATES
-
-
-class PodName(NamedTuple):
-    namespace: str
-    name: str
-
-    @classmethod
-    def of(cls, pod: Pod) -> "PodName":
-        return cls(pod.metadata.namespace, pod.metadata.name)
 
 
 class PlacingCluster:
@@ -68,8 +60,8 @@ class PlacingCluster:
         )
         self._scheduler = self._simulation.cluster.scheduler
         # Pods that are tried, and the last attempt of each that found no node.
-        self._tried: set[PodName] = set()
-        self._failures: dict[PodName, FrozenDecision] = {}
+        self._tried: set[PodKey] = set()
+        self._failures: dict[PodKey, FrozenDecision] = {}
         self._error = ""  # of a plugin or an extender
 
     @asynccontextmanager
@@ -116,10 +108,10 @@ class PlacingCluster:
 
     # --- through the API ---
 
-    async def add(self, documents: Iterable[Document]) -> list[PodName]:
+    async def add(self, documents: Iterable[Document]) -> list[PodKey]:
         """Create the objects and wait until nothing is left to do; the pods among them."""
         pods = [
-            PodName.of(stored.typed)
+            PodKey.of(stored.typed)
             for document in documents
             if isinstance((stored := self._load(document)).typed, Pod)
         ]
@@ -127,11 +119,11 @@ class PlacingCluster:
         await self._settle()
         return pods
 
-    def node_of(self, pod: PodName) -> str:
+    def node_of(self, pod: PodKey) -> str:
         """The node that the pod is on; empty if it waits."""
         return _typed_pod(self.store.get(PODS, *pod).typed).spec.node_name
 
-    def message_of(self, pod: PodName) -> str:
+    def message_of(self, pod: PodKey) -> str:
         """Why the pod waits."""
         conditions = _typed_pod(self.store.get(PODS, *pod).typed).status.conditions
         return next((each.message for each in conditions if each.type == "PodScheduled"), "")
@@ -146,11 +138,11 @@ class PlacingCluster:
             for stored in self.store.objects_of(resource)
         ]
 
-    def failure_of(self, pod: PodName) -> FrozenDecision | None:
+    def failure_of(self, pod: PodKey) -> FrozenDecision | None:
         """The last attempt that found no node for the pod; only of pods tried last."""
         return self._failures.get(pod)
 
-    def failure_text(self, pod: PodName) -> str:
+    def failure_text(self, pod: PodKey) -> str:
         """Why it found none."""
         failure = self._failures.get(pod)
         return "" if failure is None or failure.status is None else failure.status.message
@@ -178,7 +170,7 @@ class PlacingCluster:
             return
         if not status.is_rejected:
             self._error = f'pod "{decision.pod.key}": {decision.message}'
-        elif (name := PodName.of(decision.pod.pod)) in self._tried:
+        elif (name := PodKey.of(decision.pod.pod)) in self._tried:
             self._failures[name] = decision.freeze()
 
     # --- without the API ---
@@ -218,7 +210,7 @@ class PlacingCluster:
         scheduler.snapshot.refresh(scheduler.cache)
         decision = scheduler.decider.decide(scheduler.profiles[pod.spec.scheduler_name], info)
         if not decision.is_scheduled:
-            self._tried, self._failures = {PodName.of(pod)}, {}
+            self._tried, self._failures = {PodKey.of(pod)}, {}
             self._note(decision)
             if self._error:
                 raise PluginError(self._error)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod
 from kubestow.cluster.documents import as_list, as_object, objects_in, removed_at, value_at
 
 # Only on static pods, which a kubelet starts by itself.
@@ -25,6 +26,10 @@ _TERMINAL: Final = ("Succeeded", "Failed")
 class PodKey(NamedTuple):
     namespace: str
     name: str
+
+    @classmethod
+    def of(cls, pod: Pod) -> "PodKey":
+        return cls(pod.metadata.namespace, pod.metadata.name)
 
 
 class _Attachment(NamedTuple):
