@@ -64,11 +64,30 @@ def test_a_kustomization_that_would_change_objects_is_noted(
     raw = of_kind("Kustomization", "kustomize.config.k8s.io/v1beta1") | fields
     manifests = select_manifests([Document(raw, "base/kustomization.yaml#1")])
     note = (
-        "base/kustomization.yaml is not applied; to have it applied: kubectl kustomize base | "
-        "kubestow simulate -f -"
+        "base/kustomization.yaml is not applied; to have it applied, give -f the output of: "
+        "kubectl kustomize base"
     )
     assert manifests.notes == ([note] if is_noted else [])
     assert manifests.ignored_text() == "ignored: 1 Kustomization"
+
+
+@pytest.mark.parametrize(
+    ("hook", "metadata", "is_ignored"),
+    [
+        ("test", {}, True),
+        ("test-success, test-failure", {}, True),
+        ("test", {"uid": "u"}, False),
+        ("pre-install", {}, False),
+        ("post-install,test", {}, False),
+    ],
+)
+def test_tests_of_a_chart_are_left_out(
+    hook: str, metadata: dict[str, str], is_ignored: bool
+) -> None:
+    pod = of_kind("Pod")
+    pod["metadata"] |= {"annotations": {"helm.sh/hook": hook}, **metadata}
+    manifests = select_manifests(documents(pod))
+    assert manifests.ignored_text() == ("ignored: 1 Helm test" if is_ignored else "")
 
 
 def test_what_is_ignored_is_counted_by_kind() -> None:

@@ -17,7 +17,7 @@ from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.schema.known_fields import unknown_fields
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cluster.documents import as_list
+from kubestow.cluster.documents import as_list, as_object, value_at
 from kubestow.simulator.workloads import WORKLOAD_KINDS
 
 # Read when pods are created: by admission, and by the controller that makes claims of pods.
@@ -36,6 +36,8 @@ _PLAIN_KUSTOMIZATION: Final = frozenset(
         "resources", "secretGenerator",
     )
 )  # fmt: skip
+_HOOK: Final = "helm.sh/hook"
+_HELM_TESTS: Final = frozenset(("test", "test-failure", "test-success"))
 _INDEX: Final = re.compile(r'\[(\d+|".*?")\]')
 
 
@@ -86,8 +88,8 @@ def _kustomization_notes(document: Document) -> list[str]:
         return []
     file = document.source.partition("#")[0]
     return [
-        f"{file} is not applied; to have it applied: kubectl kustomize {shlex.quote(_folder(file))}"
-        " | kubestow simulate -f -"
+        f"{file} is not applied; to have it applied, give -f the output of: "
+        f"kubectl kustomize {shlex.quote(_folder(file))}"
     ]
 
 
@@ -100,11 +102,20 @@ def _is_read(raw: JsonObject) -> bool:
     group = _group(raw)
     # Groups of custom resources have a dot, and only Kubernetes has groups below k8s.io.
     is_built_in = "." not in group or group.endswith(".k8s.io")
-    return is_built_in and raw["kind"] in READ_KINDS
+    return is_built_in and raw["kind"] in READ_KINDS and not _is_helm_test(raw)
+
+
+def _is_helm_test(raw: JsonObject) -> bool:
+    """Whether it is created by `helm test` only; one that a cluster has does exist."""
+    annotations = as_object(value_at(raw, "metadata", "annotations"))
+    hooks = {hook.strip() for hook in str(annotations.get(_HOOK, "")).split(",")}
+    return hooks <= _HELM_TESTS and not value_at(raw, "metadata", "uid")
 
 
 def _label(raw: JsonObject) -> str:
     """The kind; with its group if another kind of that name is read."""
+    if _is_helm_test(raw):
+        return "Helm test"
     kind: str = raw["kind"]
     return f"{kind}.{_group(raw)}" if kind in READ_KINDS else kind
 

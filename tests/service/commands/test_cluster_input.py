@@ -148,8 +148,8 @@ def test_a_directory_as_people_have_it_loads(
     assert capsys.readouterr().err.splitlines() == [
         f"ignored, no Kubernetes objects: {folder}/settings.yaml#1",
         "ignored: 1 Ingress, 1 Kustomization, 1 Secret, 1 Service.example.com",
-        f"{folder}/kustomization.yaml is not applied; to have it applied: kubectl kustomize "
-        f"{folder} | kubestow simulate -f -",
+        f"{folder}/kustomization.yaml is not applied; to have it applied, give -f the output of: "
+        f"kubectl kustomize {folder}",
     ]
 
 
