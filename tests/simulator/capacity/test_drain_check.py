@@ -86,6 +86,12 @@ def test_a_pod_without_a_controller_keeps_its_node() -> None:
     assert found.needed == [NeededNode("a", NO_CONTROLLER, "default/bare")]
 
 
+def test_pods_that_are_alike_are_counted_together() -> None:
+    """There is room for one of them, but not for both."""
+    found = check(node("a"), node("b"), pod("p1", "a"), pod("p2", "a"), pod("pb", "b", "3"))
+    assert found.needed[0] == NeededNode("a", NO_ROOM, "default/p2")
+
+
 def test_nodes_that_are_full_stay() -> None:
     found = check(node("a"), node("b"), pod("pa", "a", "3"), pod("pb", "b", "3"))
     assert found.removable == []
@@ -101,8 +107,8 @@ def test_after_a_failed_try_everything_is_as_before() -> None:
         node("a"),
         node("b"),
         node("c", "1"),
-        pod("p1", "a"),
-        pod("p2", "a"),
+        pod("p1", "a", "1"),
+        pod("p2", "a", "900m"),
         pod("pb", "b", "3"),
         pod("c1", "c", "300m"),
         pod("c2", "c", "500m", nodeSelector={"kubernetes.io/hostname": "b"}),

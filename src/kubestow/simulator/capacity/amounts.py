@@ -58,15 +58,16 @@ class Room:
         self._free[self._rows[name]] = 0
 
     def misfit_without(self, name: str, pods: Iterable[PodInfo]) -> PodInfo | None:
-        """The first pod for which every other node is certainly too small."""
+        """A pod for which the other nodes have certainly no room, beside those like it."""
         others = self._free.copy()
         others[self._rows[name]] = 0
-        wanted = {tuple(requested(pod).tolist()): pod for pod in reversed(list(pods))}
-        return next(
-            (
-                pod
-                for pod in reversed(wanted.values())
-                if not (others >= requested(pod)).all(axis=1).any()
-            ),
-            None,
-        )
+        alike: dict[tuple[int, ...], list[PodInfo]] = {}
+        for pod in pods:
+            alike.setdefault(tuple(requested(pod).tolist()), []).append(pod)
+        for request, equal in alike.items():
+            wanted = np.array(request)
+            # Each pod takes one of the pods of a node, so there is always something to divide by.
+            per_node = (others[:, wanted > 0] // wanted[wanted > 0]).min(axis=1)
+            if (room := int(per_node.sum())) < len(equal):
+                return equal[room]
+        return None
