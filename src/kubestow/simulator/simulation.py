@@ -166,10 +166,12 @@ class Simulation:
 
     async def _run(self, limit_s: float) -> SimulationResult:
         async with self.cluster.running():
-            has_settled = await self.cluster.settle(
-                limit_s=limit_s, count_repeating=self._count_repeating
-            )
+            has_settled = await self.settle(limit_s=limit_s)
         return self._result(has_settled)
+
+    async def settle(self, *, limit_s: float) -> bool:
+        """Wait until nothing is left to do in the running cluster; False after the limit."""
+        return await self.cluster.settle(limit_s=limit_s, count_repeating=self._count_repeating)
 
     def _record(self, decision: Decision, queued_pod: QueuedPod) -> None:
         self._attempts[queued_pod.uid] = queued_pod.attempts

@@ -1,20 +1,20 @@
-"""What `kubestow simulate` does: place a workload on a cluster, both from files, in virtual time.
+"""What `kubestow simulate` does: place a workload on a cluster in virtual time.
 
-Not here: its options (`simulate`), what is printed of the result (`simulate_output`).
+Not here: its options (`simulate`), where the cluster comes from (`cluster_input`), what is printed
+of the result (`simulate_output`).
 """
 
-import shlex
-import sys
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
 
-from kubestow.api.files import Document, load_documents
+from kubestow.api.files import Document
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
+from kubestow.service.commands.cluster_input import InputRequest, load_input
 from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.commands.simulate_output import print_result
@@ -22,28 +22,20 @@ from kubestow.service.formats import OutputFormat
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import progress_bar
 from kubestow.simulator.gang_definitions import dialects_of
-from kubestow.simulator.manifests import (
-    Manifests,
-    select_manifests,
-    unknown_field_texts,
-    without_placements,
-)
+from kubestow.simulator.manifests import Manifests
 from kubestow.simulator.simulation import Simulation, SimulationResult
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
-_FIELDS_SHOWN: Final = 10
 _PLUGIN_FAILED: Final = 3  # the exit code
 
 
 class SimulateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asks for."""
 
-    files: Sequence[str]
+    cluster: InputRequest
     output: OutputFormat
     has_headers: bool
     limit_s: float
-    is_rescheduling: bool
-    is_strict: bool
     config_file: Path | None
     percentage: int | None
     feature_gates: Sequence[str]
@@ -56,12 +48,12 @@ def simulate_files(request: SimulateRequest) -> int:
     """Simulate and print the result; the exit code."""
     is_oldest = request.compatibility is Compatibility.V1_9
     loaded = load_scheduler_config(None if is_oldest else request.config_file)
-    manifests = _load(
-        request.files,
+    manifests = load_input(
+        request.cluster,
+        command="simulate",
         reads_config_maps=bool(request.algorithm.policy_configmap),
         dialects=dialects_of(loaded.config),
     )
-    _report_unknown_fields(manifests.documents, is_strict=request.is_strict)
     make = _maker(request, manifests, loaded)
     with warnings_on_stderr(), progress_bar("Placing pods") as progress:
         task = progress.add_task("", total=None)
@@ -85,8 +77,6 @@ def _maker(
     request: SimulateRequest, manifests: Manifests, loaded: LoadedPlugins
 ) -> "_MakeSimulation":
     documents = manifests.documents
-    if request.is_rescheduling:
-        documents = without_placements(documents)
     if request.compatibility is Compatibility.V1_9:
         if request.config_file is not None or request.percentage is not None:
             raise InputError(
@@ -97,36 +87,6 @@ def _maker(
     if request.algorithm != AlgorithmOptions():
         raise InputError("flags of older schedulers need --compatibility v1.9")
     return _with_plugins(documents, request, loaded)
-
-
-def _load(files: Sequence[str], *, reads_config_maps: bool, dialects: Container[str]) -> Manifests:
-    """The objects in the files that a scheduler reads; what is ignored is reported."""
-    if not files:
-        raise InputError("nothing to simulate: name files with -f, for example -f cluster.yaml")
-    for file in files:
-        if "://" in file:
-            raise InputError(
-                f"-f does not read addresses; run: curl -sSL {shlex.quote(file)} | "
-                "kubestow simulate -f -"
-            )
-    loaded = load_documents(files)
-    if not loaded:
-        raise InputError(f"no objects in {', '.join(files)}")
-    manifests = select_manifests(loaded, reads_config_maps=reads_config_maps, dialects=dialects)
-    if text := manifests.ignored_text():
-        print(text, file=sys.stderr)
-    return manifests
-
-
-def _report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> None:
-    texts = unknown_field_texts(documents)
-    if is_strict and texts:
-        more = f"; there are {len(texts) - 1} more" if len(texts) > 1 else ""
-        raise InputError(texts[0] + more)
-    for text in texts[:_FIELDS_SHOWN]:
-        print(f"warning: {text}", file=sys.stderr)
-    if len(texts) > _FIELDS_SHOWN:
-        print(f"warning: {len(texts) - _FIELDS_SHOWN} more unknown fields", file=sys.stderr)
 
 
 class _Decision(Protocol):
