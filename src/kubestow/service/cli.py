@@ -22,6 +22,8 @@ from kubestow.service.usage_errors import USAGE_ERROR, print_error, usage_error_
 COMMANDS: Final = {
     "run": "Schedule pods for a cluster, as kube-scheduler does.",
     "demo": "Show the scheduler in an embedded cluster.",
+    "simulate": "Place a workload on a cluster, from files or a server.",
+    "capacity": "Find out how much room a cluster has.",
     "simulate": "Place a workload on a cluster, both given as files.",
     "replay": "Make the decisions of a recording again, and compare.",
     "conformance": "Compare with recorded decisions of kube-scheduler.",
