@@ -71,7 +71,7 @@ CALLS = {
     "SchedulingDaemonset": (170, 175, 175),
     "TopologySpreading": (295, 310, 500),
     "PreferredTopologySpreading": (280, 295, 515),
-    "DefaultTopologySpreading": (305, 320, 315),
+    "DefaultTopologySpreading": (305, 320, 320),
     "SchedulingPodAntiAffinity": (375, 395, 605),
     "SchedulingPreferredPodAffinity": (355, 395, 590),
     "SchedulingCSIPVs": (420, 425, 620),
