@@ -83,8 +83,14 @@ class RunRecording:
     def client(self, client: ClusterClient) -> ClusterClient:
         return RecordingClient(client, self.recorder)
 
-    async def run(self, scheduler: Scheduler) -> None:
+    async def flush_regularly(self) -> None:
         """Write to the file from time to time, until cancelled."""
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            self._writer.flush()
+
+    async def run(self, scheduler: Scheduler) -> None:
+        """The same, with a limit of the file's size."""
         while True:
             await asyncio.sleep(FLUSH_S)
             self._writer.flush()

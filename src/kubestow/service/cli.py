@@ -24,7 +24,7 @@ COMMANDS: Final = {
     "demo": "Show the scheduler in an embedded cluster.",
     "simulate": "Place a workload on a cluster, from files or a server.",
     "capacity": "Find out how much room a cluster has.",
-    "simulate": "Place a workload on a cluster, both given as files.",
+    "record": "Record what happens in a cluster, and what is decided there.",
     "replay": "Make the decisions of a recording again, and compare.",
     "conformance": "Compare with recorded decisions of kube-scheduler.",
     "plugin": "Check a plugin with generated pods and nodes.",

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubestow.config.decoding import decode_config
 from kubestow.config.feature_gates import FeatureGates
@@ -22,7 +22,7 @@ from kubestow.simulator.replay.report import ReplayReport
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 # What `kubestow record` writes: changes only, of a cluster that another program schedules.
-FOREIGN_ORIGIN = "record"
+FOREIGN_ORIGIN: Final = "record"
 
 
 class _Setup(NamedTuple):

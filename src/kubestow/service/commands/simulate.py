@@ -83,6 +83,14 @@ def simulate(
         bool,
         typer.Option("--fail-on-pending", help="Exit with code 1 when pods stay pending."),
     ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write what the scheduler sees and decides to this file, for kubestow "
+            "replay.",
+        ),
+    ] = None,
     compatibility: Annotated[
         Compatibility,
         typer.Option(
@@ -175,6 +183,7 @@ def simulate(
         ),
         output=output,
         has_headers=not no_headers,
+        record=record,
         limit_s=limit,
         config_file=config_file,
         percentage=percentage,

@@ -35,6 +35,7 @@ class SimulateRequest(msgspec.Struct, frozen=True, kw_only=True):
     cluster: InputRequest
     output: OutputFormat
     has_headers: bool
+    record: Path | None
     limit_s: float
     config_file: Path | None
     percentage: int | None
@@ -54,6 +55,8 @@ def simulate_files(request: SimulateRequest) -> int:
         reads_config_maps=bool(request.algorithm.policy_configmap),
         dialects=dialects_of(loaded.config),
     )
+    if request.record is not None and request.compatibility is not Compatibility.TODAY:
+        raise InputError("--record needs the scheduler of today: leave out --compatibility")
     make = _maker(request, manifests, loaded)
     with warnings_on_stderr(), progress_bar("Placing pods") as progress:
         task = progress.add_task("", total=None)
@@ -113,7 +116,13 @@ def _with_plugins(
     if request.percentage is not None:
         config = msgspec.structs.replace(config, percentage_of_nodes_to_score=request.percentage)
     return lambda note: Simulation(
-        documents, config, registry=registry, on_decision=note, factory=factory, gates=gates
+        documents,
+        config,
+        registry=registry,
+        on_decision=note,
+        factory=factory,
+        gates=gates,
+        record=request.record,
     )
 
 

@@ -1,0 +1,105 @@
+"""What `kubestow record` does: follow a cluster that another program schedules."""
+
+import asyncio
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from kubestow.api.pod import Pod
+from kubestow.api.workload import PriorityClass
+from kubestow.cache.objects import ClusterObjects
+from kubestow.clock import SystemClock
+from kubestow.cluster.failure_log import FailureLog
+from kubestow.cluster.http.http_client import HttpClient
+from kubestow.cluster.http.session import ApiSession
+from kubestow.cluster.informer import POD_FIELD_SELECTOR, Informer
+from kubestow.config.scalars import Duration
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.errors import InputError
+from kubestow.recording.recording import RunRecording
+from kubestow.service.commands.cluster_input import find_live_server
+from kubestow.service.commands.scheduler_config import load_scheduler_config
+from kubestow.service.connections import user_agent
+from kubestow.service.logging import warnings_on_stderr
+from kubestow.service.output import stderr
+
+ORIGIN: Final = "record"
+
+
+def record_cluster(
+    path: Path, *, kubeconfig: str, context: str, config_file: Path | None, duration: str
+) -> int:
+    """Record until the time is over or the process is interrupted; the exit code."""
+    seconds = _seconds(duration)
+    config = load_scheduler_config(config_file).config
+    server = find_live_server(kubeconfig, context)
+    session = ApiSession(
+        server, SystemClock(), user_agent=f"{user_agent()}/record", qps=-1, burst=1
+    )
+    with warnings_on_stderr():
+        asyncio.run(_record(session, path, config, seconds))
+    return 0
+
+
+def _seconds(duration: str) -> float | None:
+    if not duration:
+        return None
+    try:
+        seconds = Duration.parse(duration).seconds
+    except ValueError as error:
+        raise InputError(f"--for {duration}: {error}; for example 90s, 10m or 2h") from error
+    if seconds <= 0:
+        raise InputError(f"--for {duration}: a recording takes longer than no time")
+    return seconds
+
+
+async def _record(
+    session: ApiSession, path: Path, config: SchedulerConfig, seconds: float | None
+) -> None:
+    clock, rng = SystemClock(), np.random.default_rng()
+    client = HttpClient(session, rng=rng)
+    recording = RunRecording(path, clock, config, origin=ORIGIN, rng=rng)
+    objects, failures = ClusterObjects(), FailureLog(clock, host=client.host)
+    # Any: informers of different kinds in one list.
+    informers: list[Informer[Any]] = [
+        Informer(
+            client,
+            cls,
+            objects.store(cls),
+            clock,
+            rng=rng,
+            field_selector=POD_FIELD_SELECTOR if cls is Pod else "",
+            failures=failures,
+        )
+        for cls in objects.types()
+        if cls is not PriorityClass  # The API server writes priorities into pods.
+    ]
+    for informer in informers:
+        informer.add_handler(recording.recorder.handler(informer.cls))
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    tasks = [asyncio.ensure_future(informer.run()) for informer in informers]
+    tasks.append(asyncio.ensure_future(recording.flush_regularly()))
+    stop = asyncio.ensure_future(stopping.wait())
+    try:
+        stderr().print(f"Recording {client.host} to {path}; Ctrl-C ends it.")
+        await asyncio.wait([stop, *tasks], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task.done():
+                task.result()
+    finally:
+        for task in (stop, *tasks):
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(stop, *tasks, return_exceptions=True)
+        recording.close()
+        client.close()
+    counts = {informer.cls.__name__: informer.statistics().event_count for informer in informers}
+    changes = ", ".join(f"{count} of {kind}" for kind, count in counts.items() if count)
+    stderr().print(
+        f"{len(objects.pods)} pods on {len(objects.nodes)} nodes; changes: {changes or 0}"
+    )
