@@ -14,6 +14,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import decode_status
 from kubestow.framework.plugin import FilterPlugin, PreFilterPlugin, Restriction
 from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, nodes_of
 
@@ -25,7 +26,7 @@ def filter_answers(
     row = snapshot.row_of(node_name)
     assert row is not None, node_name
     one = nodes_of(snapshot, np.array([row], np.intp))
-    plugins = {plugin_name(plugin): plugin for plugin in (*profile.pre_filter, *profile.filter)}
+    plugins = {plugin_name(plugin): plugin for plugin in (*profile.filter, *profile.pre_filter)}
     return tuple(_answer(name, plugin, pod, one) for name, plugin in plugins.items())
 
 
@@ -63,3 +64,11 @@ def _status(name: str, plugin: object, pod: PodInfo, one: Nodes) -> Status | Non
     codes = plugin.filter(state, pod, one)
     code = 0 if codes is None else int(codes[0])
     return decode_status(plugin, state, code) if code else None
+
+
+def asked_filters(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> list[str]:
+    """The filters that an attempt asks, in their order: PreFilter may skip some."""
+    state = CycleState()
+    run_pre_filter(profile, state, pod, nodes_of(snapshot))
+    names = map(plugin_name, profile.filter)
+    return [name for name in names if name not in state.skip_filter]
