@@ -48,14 +48,21 @@ def node_explanations(attempt: FrozenDecision) -> Iterator[NodeExplanation]:
     end = search_end(attempt)
     status = absent_status(attempt)
     if status is None:
-        code = _UNSEEN[end]
-        for name in attempt.absent.nodes:
-            yield NodeExplanation(
-                name=name, verdict="NotLookedAt", reason_codes=(code,) if code else ()
-            )
+        yield from _unseen(attempt, _UNSEEN[end])
         return
     verdict = "Rejected" if end == "PreFilterRejected" else "NotLookedAt"
     yield from _alike(attempt.absent.nodes, verdict, status, _absent_plugin(attempt, status))
+
+
+def _unseen(attempt: FrozenDecision, code: str) -> Iterator[NodeExplanation]:
+    """Nodes after the end of the search; the one that ended it with an error has that error."""
+    failed, status = attempt.failed_node, attempt.status
+    if failed and status is not None:
+        yield from _alike((failed,), "Error", status, status.plugin)
+    codes = (code,) if code else ()
+    for name in attempt.absent.nodes:
+        if name != failed:
+            yield NodeExplanation(name=name, verdict="NotLookedAt", reason_codes=codes)
 
 
 def reason_groups(attempt: FrozenDecision) -> tuple[ReasonGroup, ...]:
