@@ -1,0 +1,189 @@
+"""One pod that does not fit, and what keeps it from each node.
+
+Candidates for changes come from here: unlike a scheduling cycle, which stops at the first filter
+that rejects a node, `Blockers` has the answer of every filter for every node. Whether a changed pod
+fits is asked without PostFilter, so that nothing is spent on preemption.
+"""
+
+from collections.abc import Collection, Iterable
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from kubestow.api.node import Taint
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.taints import HARD_EFFECTS, UNSCHEDULABLE_TAINT, is_tolerated
+from kubestow.arrays import ALL_ROWS, BoolArray, IntArray, IntpArray, Rows
+from kubestow.cache.snapshot import Snapshot
+from kubestow.explain.cluster import StillCluster
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import PASSED
+from kubestow.framework.profile import FilterStep, Profile
+from kubestow.framework.runner import (
+    FilterError,
+    PreFilterOutcome,
+    filter_of,
+    run_filters,
+    run_filters_with_nominated,
+    run_pre_filter,
+)
+from kubestow.index.nodes import SimulatedNode, nodes_of
+
+# Filters that work node by node are asked about at most this many nodes that another one rejects.
+SLOW_ROWS_MAX: Final = 128
+
+_NO_ROWS: Final = np.empty(0, np.intp)
+
+
+class Attempt:
+    """A pod after PreFilter."""
+
+    def __init__(self, cluster: StillCluster, pod: Pod) -> None:
+        profile = cluster.profile_of(pod)
+        assert profile is not None, pod.spec.scheduler_name
+        self.profile: Profile = profile
+        self.snapshot: Snapshot = cluster.refresh()
+        self.pod = PodInfo(pod)
+        self.state = CycleState()
+        self._nominator = cluster.scheduler.queue.nominator
+        self.pre_filter: PreFilterOutcome = run_pre_filter(
+            profile, self.state, self.pod, nodes_of(self.snapshot)
+        )
+
+    def feasible(self, rows: Rows = ALL_ROWS) -> IntpArray:
+        """Which of these rows pass all filters."""
+        if self.pre_filter.status is not None or len(self.snapshot) == 0:
+            return _NO_ROWS
+        numbers = np.arange(len(self.snapshot))[rows]
+        try:
+            verdicts = run_filters(
+                self.profile, self.state, self.pod, nodes_of(self.snapshot, numbers)
+            )
+        except FilterError:
+            return _NO_ROWS
+        passing = numbers[(verdicts.failed_by == PASSED) & (verdicts.codes >= 0)]
+        names = self.pre_filter.node_names
+        if names is not None:
+            passing = passing[[self.snapshot.names[row] in names for row in passing.tolist()]]
+        return self._with_nominated(passing)
+
+    def _with_nominated(self, passing: IntpArray) -> IntpArray:
+        """Without the rows on which there is no room beside the pods nominated to them."""
+        rows = [self.snapshot.row_of(name) for name in self._nominator.nominated_nodes()]
+        full = [row for row in rows if row is not None and row in passing and self._is_full(row)]
+        return passing[~np.isin(passing, full)] if full else passing
+
+    def _is_full(self, row: int) -> bool:
+        nominated = self._nominator.nominated_pods_for_node(self.snapshot.names[row])
+        node = SimulatedNode(self.snapshot, row)
+        status = run_filters_with_nominated(self.profile, self.state, self.pod, node, nominated)
+        return status is not None
+
+
+class Blockers:
+    """What every filter answers for every node.
+
+    codes      filter → int64[row], 0 where it passes; without filters that pass everywhere
+    count      int64[row], how many filters reject the node
+    """
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.codes: dict[str, IntArray] = {}
+        self.count: IntArray = np.zeros(len(attempt.snapshot), np.int64)
+        if attempt.pre_filter.status is not None:
+            return
+        steps = [
+            step for step in attempt.profile.filter_steps if step.name not in attempt.state.skip_filter
+        ]
+        # Filters that work node by node come last, for the nodes on which they matter.
+        for step in sorted(steps, key=lambda step: step.reuse.per_node):
+            self._ask(attempt, step)
+
+    def _ask(self, attempt: Attempt, step: FilterStep) -> None:
+        rows = np.arange(len(self.count))
+        if step.reuse.per_node:
+            passing, others = np.flatnonzero(self.count == 0), np.flatnonzero(self.count == 1)
+            rows = np.sort(np.concatenate((passing, others[:SLOW_ROWS_MAX])))
+        try:
+            answer = filter_of(
+                step.plugin, step.name, attempt.state, attempt.pod, nodes_of(attempt.snapshot, rows)
+            )
+        except FilterError:
+            answer = np.full(len(rows), -1, np.int64)
+        if answer is None or not answer.any():
+            return
+        codes = np.zeros(len(self.count), np.int64)
+        codes[rows] = answer
+        self.codes[step.name] = codes
+        self.count += codes != 0
+
+    def rejected(self, plugin: str) -> BoolArray:
+        """bool[row]: where this filter rejects."""
+        codes = self.codes.get(plugin)
+        return np.zeros(len(self.count), np.bool_) if codes is None else codes != 0
+
+    def code(self, plugin: str, row: int) -> int:
+        codes = self.codes.get(plugin)
+        return 0 if codes is None else int(codes[row])
+
+    def rows_within(self, plugins: Collection[str]) -> IntpArray:
+        """Rows that are rejected, and by no filter but these."""
+        by_these = np.zeros(len(self.count), np.int64)
+        for plugin in plugins:
+            by_these += self.rejected(plugin)
+        return np.flatnonzero((by_these > 0) & (by_these == self.count))
+
+
+class Case:
+    """A pod that does not fit on a cluster."""
+
+    def __init__(self, cluster: StillCluster, pod: Pod) -> None:
+        self.cluster = cluster
+        self.pod = pod
+        self.attempt = Attempt(cluster, pod)
+
+    @cached_property
+    def blockers(self) -> Blockers:
+        return Blockers(self.attempt)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.attempt.snapshot
+
+    @property
+    def rejected_early(self) -> str:
+        """The plugin that rejects the pod before any node is filtered; "" if none does."""
+        status = self.attempt.pre_filter.status
+        return "" if status is None else status.plugin
+
+    def feasible(self, pod: Pod) -> IntpArray:
+        """Rows on which this version of the pod fits."""
+        return Attempt(self.cluster, pod).feasible()
+
+    def fits(self, pod: Pod) -> bool:
+        return len(self.feasible(pod)) > 0
+
+    def is_blocked_by(self, *plugins: str) -> bool:
+        """Whether dropping rules of these plugins might help: they reject some node."""
+        return any(plugin in self.blockers.codes for plugin in plugins)
+
+    @property
+    def compares_taints(self) -> bool:
+        return self.cluster.gates.enabled("TaintTolerationComparisonOperators")
+
+    def untolerated(self, row: int) -> tuple[Taint, ...]:
+        """The taints of a node that keep the pod away, that of a cordon included."""
+        node = self.snapshot.nodes[row]
+        taints: Iterable[Taint] = node.spec.taints
+        if node.spec.unschedulable:
+            others = (taint for taint in taints if taint.key != UNSCHEDULABLE_TAINT.key)
+            taints = (*others, UNSCHEDULABLE_TAINT)
+        tolerations = self.pod.spec.tolerations
+        return tuple(
+            taint
+            for taint in taints
+            if taint.effect in HARD_EFFECTS
+            and not is_tolerated(taint, tolerations, comparison_operators=self.compares_taints)
+        )
