@@ -157,6 +157,12 @@ class NodeInfo:
         copy.generation = self.generation
         return copy
 
+    def reorder_as(self, copy: "NodeInfo") -> None:
+        """Put the pods in the order of a copy with the same pods: taking one off changed it."""
+        self.pods, self._places = copy.pods, copy._places
+        self.pods_with_affinity = copy.pods_with_affinity
+        self.pods_with_required_anti_affinity = copy.pods_with_required_anti_affinity
+
     def _count(self, pod: PodInfo, sign: int) -> None:
         accounted = pod.accounted
         request, requested = accounted.requested, self.requested

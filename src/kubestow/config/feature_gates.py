@@ -118,6 +118,10 @@ class FeatureGates:
     def enabled(self, name: str) -> bool:
         return self._enabled[name]
 
+    def without(self, name: str) -> "FeatureGates":
+        """The same with this gate off."""
+        return FeatureGates({**self._enabled, name: False})
+
     def dependency_errors(self) -> list[str]:
         """Gates that are on though a gate they need is off."""
         errors: list[str] = []

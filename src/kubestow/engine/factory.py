@@ -73,6 +73,7 @@ class SchedulerFactory:
     groups_type = GroupScheduler
     placement_trials_type = PlacementTrials
     scheduler_type = Scheduler
+    tasks_type = BackgroundTasks
 
     config: SchedulerConfig
     client: ClusterClient
@@ -98,7 +99,7 @@ class SchedulerFactory:
         groups = Groups(self.objects.pod_groups)
         if self.gates.enabled("GenericWorkload"):
             cache.groups = groups
-        tasks, waiting_pods = BackgroundTasks(clock), WaitingPods()
+        tasks, waiting_pods = self.tasks_type(clock), WaitingPods()
         in_pre_bind: dict[str, PodInPreBind] = {}
         names = [profile.scheduler_name for profile in config.profiles]
         events = {name: self.events(name) for name in names}
