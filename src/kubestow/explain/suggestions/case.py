@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from kubestow.api.meta import ApiObject
 from kubestow.api.node import Taint
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
@@ -33,6 +34,8 @@ from kubestow.index.nodes import SimulatedNode, nodes_of
 
 # Filters that work node by node are asked about at most this many nodes that another one rejects.
 SLOW_ROWS_MAX: Final = 128
+# Instead of a count, of rows that are not looked at.
+LEFT_OUT: Final = -1
 
 _NO_ROWS: Final = np.empty(0, np.intp)
 
@@ -86,30 +89,32 @@ class Blockers:
     """What every filter answers for every node.
 
     codes      filter → int64[row], 0 where it passes; without filters that pass everywhere
-    count      int64[row], how many filters reject the node
+    count      int64[row], how many filters reject the node; -1 for nodes that are left out
     """
 
-    def __init__(self, attempt: Attempt) -> None:
+    def __init__(self, attempt: Attempt, rows: Rows = ALL_ROWS) -> None:
         self.codes: dict[str, IntArray] = {}
-        self.count: IntArray = np.zeros(len(attempt.snapshot), np.int64)
+        self.count: IntArray = np.full(len(attempt.snapshot), LEFT_OUT, np.int64)
         if attempt.pre_filter.status is not None:
             return
+        self.count[rows] = 0
         steps = [
-            step for step in attempt.profile.filter_steps if step.name not in attempt.state.skip_filter
+            step
+            for step in attempt.profile.filter_steps
+            if step.name not in attempt.state.skip_filter
         ]
         # Filters that work node by node come last, for the nodes on which they matter.
         for step in sorted(steps, key=lambda step: step.reuse.per_node):
             self._ask(attempt, step)
 
     def _ask(self, attempt: Attempt, step: FilterStep) -> None:
-        rows = np.arange(len(self.count))
+        rows = np.flatnonzero(self.count >= 0)
         if step.reuse.per_node:
             passing, others = np.flatnonzero(self.count == 0), np.flatnonzero(self.count == 1)
             rows = np.sort(np.concatenate((passing, others[:SLOW_ROWS_MAX])))
+        nodes = nodes_of(attempt.snapshot, rows)
         try:
-            answer = filter_of(
-                step.plugin, step.name, attempt.state, attempt.pod, nodes_of(attempt.snapshot, rows)
-            )
+            answer = filter_of(step.plugin, step.name, attempt.state, attempt.pod, nodes)
         except FilterError:
             answer = np.full(len(rows), -1, np.int64)
         if answer is None or not answer.any():
@@ -117,7 +122,7 @@ class Blockers:
         codes = np.zeros(len(self.count), np.int64)
         codes[rows] = answer
         self.codes[step.name] = codes
-        self.count += codes != 0
+        self.count[rows] += answer != 0
 
     def rejected(self, plugin: str) -> BoolArray:
         """bool[row]: where this filter rejects."""
@@ -137,16 +142,20 @@ class Blockers:
 
 
 class Case:
-    """A pod that does not fit on a cluster."""
+    """A pod that does not fit on a cluster.
 
-    def __init__(self, cluster: StillCluster, pod: Pod) -> None:
+    `rows` limits the nodes that are looked at.
+    """
+
+    def __init__(self, cluster: StillCluster, pod: Pod, rows: Rows = ALL_ROWS) -> None:
         self.cluster = cluster
         self.pod = pod
+        self.rows = rows
         self.attempt = Attempt(cluster, pod)
 
     @cached_property
     def blockers(self) -> Blockers:
-        return Blockers(self.attempt)
+        return Blockers(self.attempt, self.rows)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -160,18 +169,24 @@ class Case:
 
     def feasible(self, pod: Pod) -> IntpArray:
         """Rows on which this version of the pod fits."""
-        return Attempt(self.cluster, pod).feasible()
+        return Attempt(self.cluster, pod).feasible(self.rows)
 
     def fits(self, pod: Pod) -> bool:
         return len(self.feasible(pod)) > 0
 
+    def fits_with(self, *new: ApiObject, removed: Iterable[ApiObject] = ()) -> bool:
+        """Whether the pod fits when the cluster has these objects, and not those removed."""
+        with self.cluster.changed(*new, removed=removed):
+            return self.fits(self.pod)
+
     def is_blocked_by(self, *plugins: str) -> bool:
-        """Whether dropping rules of these plugins might help: they reject some node."""
+        """Whether one of these filters rejects some node."""
         return any(plugin in self.blockers.codes for plugin in plugins)
 
-    @property
-    def compares_taints(self) -> bool:
-        return self.cluster.gates.enabled("TaintTolerationComparisonOperators")
+    def rows_blocked_by(self, *plugins: str) -> IntpArray:
+        """Rows on which a change may help that concerns these filters: nothing else is in the way.
+        """
+        return self.blockers.rows_within(plugins)
 
     def untolerated(self, row: int) -> tuple[Taint, ...]:
         """The taints of a node that keep the pod away, that of a cordon included."""
@@ -181,9 +196,10 @@ class Case:
             others = (taint for taint in taints if taint.key != UNSCHEDULABLE_TAINT.key)
             taints = (*others, UNSCHEDULABLE_TAINT)
         tolerations = self.pod.spec.tolerations
+        compares = self.cluster.gates.enabled("TaintTolerationComparisonOperators")
         return tuple(
             taint
             for taint in taints
             if taint.effect in HARD_EFFECTS
-            and not is_tolerated(taint, tolerations, comparison_operators=self.compares_taints)
+            and not is_tolerated(taint, tolerations, comparison_operators=compares)
         )

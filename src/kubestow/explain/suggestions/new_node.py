@@ -51,17 +51,13 @@ def add_node(case: Case, shape: Shape | None) -> Iterator[Change]:
         return
     if shape is not None:
         node = node_of(shape, free_name(case.cluster.objects.nodes, "node"))
-        with case.cluster.changed(node):
-            fits = case.fits(case.pod)
-        if fits:
+        if case.fits_with(node):
             yield make_change(ADD_NODE, f"add a node with {_offer(shape)}", case.pod, objects=(node,))
     for row in _kinds(case)[:NODE_KINDS_TRIED]:
         like = case.snapshot.nodes[row]
         node = copied(like, free_name(case.cluster.objects.nodes, f"{like.metadata.name}{SUFFIX}"))
         objects = (node, *_copied_csi_node(case, like, node))
-        with case.cluster.changed(*objects):
-            fits = case.fits(case.pod)
-        if fits:
+        if case.fits_with(*objects):
             name = like.metadata.name
             yield make_change(ADD_NODE, f"add a node like {name}", case.pod, objects=objects)
             return

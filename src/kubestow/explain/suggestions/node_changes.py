@@ -53,7 +53,7 @@ class _Options:
         for what, rows in list(self._rows.items())[:KINDS_TRIED]:
             for row in rows[:NODES_TRIED]:
                 new = changed(what, row)
-                if new is None or not _fits_with(case, new):
+                if new is None or not case.fits_with(new):
                     continue
                 text = what.format(node=case.snapshot.names[row])
                 yield make_change(kind, text, case.pod, objects=(new,), others=len(rows) - 1)
@@ -72,7 +72,7 @@ def change_nodes(case: Case) -> Iterator[Change]:
 def uncordon(case: Case) -> Iterator[Change]:
     options = _Options()
     if case.is_blocked_by("NodeUnschedulable"):
-        for row in case.blockers.rows_within(TAINTS).tolist():
+        for row in case.rows_blocked_by(*TAINTS).tolist():
             if case.snapshot.nodes[row].spec.unschedulable:
                 keys = {taint.key for taint in case.untolerated(row)}
                 if keys == {UNSCHEDULABLE_TAINT.key}:
@@ -92,7 +92,7 @@ def remove_taint(case: Case) -> Iterator[Change]:
     options = _Options()
     taint_of: dict[int, Taint] = {}
     if case.is_blocked_by("TaintToleration"):
-        for row in case.blockers.rows_within(TAINTS).tolist():
+        for row in case.rows_blocked_by(*TAINTS).tolist():
             taints = case.untolerated(row)
             if len(taints) == 1 and not taints[0].key.startswith(SYSTEM_PREFIX):
                 taint_of[row] = taints[0]
@@ -124,12 +124,12 @@ def add_label(case: Case) -> Iterator[Change]:
     if case.is_blocked_by("NodeAffinity"):
         required = RequiredNodeAffinity.of(case.pod)
         wanted = list(_wanted_labels(case.pod))
-        for row in case.blockers.rows_within(("NodeAffinity",)).tolist():
+        for row in case.rows_blocked_by("NodeAffinity").tolist():
             node = case.snapshot.nodes[row]
             label = _missing_label(node, wanted, required)
             if label is not None:
                 label_of[row] = label
-                options.add(_plain(f"label ") + "{node}" + _plain(f" with {'='.join(label)}"), row)
+                options.add(_plain("label ") + "{node}" + _plain(f" with {'='.join(label)}"), row)
 
     def labelled(_: str, row: int) -> Node:
         return with_label(case.snapshot.nodes[row], *label_of[row])
@@ -184,7 +184,7 @@ def _missing_label(
 def raise_pod_limit(case: Case) -> Iterator[Change]:
     options = _Options()
     if case.is_blocked_by(FIT):
-        for row in case.blockers.rows_within((FIT,)).tolist():
+        for row in case.rows_blocked_by(FIT).tolist():
             if case.blockers.code(FIT, row) == TOO_MANY_PODS:
                 count = len(case.snapshot.node_infos[row].pods)
                 options.add(f"raise the pod limit of {{node}} to {count + 1}", row)
@@ -208,7 +208,7 @@ def raise_volume_limit(case: Case) -> Iterator[Change]:
     """A higher limit of one CSI driver on a node, the lowest with which the pod fits."""
     if not case.is_blocked_by("NodeVolumeLimits"):
         return
-    rows = case.blockers.rows_within(("NodeVolumeLimits",)).tolist()
+    rows = case.rows_blocked_by("NodeVolumeLimits").tolist()
     for row in rows[:NODES_TRIED]:
         found = _lowest_volume_limit(case, case.snapshot.names[row])
         if found is not None:
@@ -237,12 +237,12 @@ def _lowest_volume_limit(case: Case, node_name: str) -> tuple[CSINode, str, int]
         def raised(count: int, index: int = index) -> CSINode:
             return with_volume_limit(csi_node, index, count)
 
-        if not _fits_with(case, raised(limit + highest)):
+        if not case.fits_with(raised(limit + highest)):
             continue
         failing, fitting = limit, limit + highest
         while fitting - failing > 1:
             middle = (fitting + failing) // 2
-            if _fits_with(case, raised(middle)):
+            if case.fits_with(raised(middle)):
                 fitting = middle
             else:
                 failing = middle
@@ -257,12 +257,6 @@ def with_volume_limit(csi_node: CSINode, index: int, count: int) -> CSINode:
     )
     spec = msgspec.structs.replace(csi_node.spec, drivers=tuple(drivers))
     return msgspec.structs.replace(csi_node, spec=spec)
-
-
-def _fits_with(case: Case, new: ApiObject) -> bool:
-    """Whether the pod fits when the cluster has this object."""
-    with case.cluster.changed(new):
-        return case.fits(case.pod)
 
 
 def _plain(text: str) -> str:

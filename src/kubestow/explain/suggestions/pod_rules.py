@@ -5,8 +5,7 @@ them. A pod has few rules, so every one that may matter is tried.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from itertools import count
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -15,6 +14,7 @@ from kubestow.api.node import Taint
 from kubestow.api.pod import (
     Affinity,
     Container,
+    ContainerPort,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -56,8 +56,6 @@ TOLERATIONS_TRIED: Final = 12
 VALUES_TRIED: Final = 3
 PORTS_TRIED: Final = 8
 PORT_MAX: Final = 65_535
-
-_INDEX_OF_AFFINITY: Final = "InterPodAffinity"
 
 
 def relax_rules(case: Case) -> Iterator[Change]:
@@ -136,9 +134,9 @@ def _rows_of_interest(case: Case, *plugins: str) -> list[int]:
     Where a constraint on spread counts only nodes that the pod may use, a rule about nodes also
     changes what the constraint allows.
     """
-    blockers = case.blockers
     if not _has_hard_spread(case.pod):
-        return blockers.rows_within(plugins).tolist()
+        return case.rows_blocked_by(*plugins).tolist()
+    blockers = case.blockers
     rejected = blockers.rejected(plugins[0])
     for plugin in plugins[1:]:
         rejected = rejected | blockers.rejected(plugin)
@@ -390,7 +388,7 @@ def _change_port(case: Case, field: str, index: int, number: int) -> Iterator[Ch
             return
 
 
-def _all_ports(spec: PodSpec) -> Iterator:
+def _all_ports(spec: PodSpec) -> Iterator[ContainerPort]:
     for container in (*spec.containers, *spec.init_containers):
         yield from container.ports
 

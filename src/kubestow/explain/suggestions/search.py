@@ -1,0 +1,144 @@
+"""Finds the changes that make a pod fit, and verifies each by running the cycle with it made.
+
+    gates ─► single changes ─► only a new node would help? ─► pairs of changes
+                    └──────────────── sorted, verified, written as patches ────────────────┘
+
+The search is limited by numbers, never by time, so that the same cluster gives the same result.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+from kubestow.api.decode import encode_json
+from kubestow.api.meta import ApiObject, JsonObject
+from kubestow.api.pod import Pod
+from kubestow.cluster.resources import default_resources
+from kubestow.explain.cluster import StillCluster
+from kubestow.explain.explanation import ObjectPatch, Suggestion
+from kubestow.explain.suggestions.case import Case
+from kubestow.explain.suggestions.change import Change, joined, rank
+from kubestow.explain.suggestions.evictions import delete_pods
+from kubestow.explain.suggestions.first_steps import first_steps
+from kubestow.explain.suggestions.new_node import Shape, add_node
+from kubestow.explain.suggestions.node_changes import change_nodes
+from kubestow.explain.suggestions.patches import patch_of
+from kubestow.explain.suggestions.pod_rules import relax_rules, remove_gates
+from kubestow.explain.suggestions.requests import lower_requests
+
+SUGGESTIONS_MAX: Final = 8
+# How many first changes are tried when no single one helps.
+FIRST_STEPS_MAX: Final = 12
+
+_RESOURCES: Final = default_resources()
+
+
+def find_suggestions(
+    cluster: StillCluster, pod: Pod, *, shape: Shape | None = None, limit: int = SUGGESTIONS_MAX
+) -> tuple[Suggestion, ...]:
+    """What would make a waiting pod of a known profile fit, the smallest change first.
+
+    `shape` is a node that could be added. The cluster is as before afterwards; nothing is found for
+    a pod that fits.
+    """
+    found = sorted(_changes(cluster, pod, shape), key=rank)
+    suggestions: list[Suggestion] = []
+    for change in found:
+        if len(suggestions) == limit:
+            break
+        node = _verified(cluster, change)
+        if node:
+            suggestions.append(_suggestion(cluster, change, node))
+    return tuple(suggestions)
+
+
+def _changes(cluster: StillCluster, pod: Pod, shape: Shape | None) -> list[Change]:
+    if not pod.spec.scheduling_gates:
+        return _changes_of_ungated(cluster, pod, shape)
+    ungated = remove_gates(pod)
+    with cluster.changed(ungated.pod):
+        if Case(cluster, ungated.pod).fits(ungated.pod):
+            return [ungated]
+        others = _changes_of_ungated(cluster, ungated.pod, shape)
+    return [joined(ungated, change) for change in others]
+
+
+def _changes_of_ungated(cluster: StillCluster, pod: Pod, shape: Shape | None) -> list[Change]:
+    case = Case(cluster, pod)
+    if case.fits(pod):
+        return []
+    found = list(_single_changes(case))
+    if not found:
+        found = list(_pairs(case))
+    return [*found, *add_node(case, shape)]
+
+
+def _single_changes(case: Case) -> Iterator[Change]:
+    """All changes but a new node."""
+    return chain(
+        relax_rules(case),
+        lower_requests(case),
+        change_nodes(case),
+        delete_pods(case),
+    )
+
+
+def _pairs(case: Case) -> Iterator[Change]:
+    """Two changes that help together."""
+    seen = set[bytes]()
+    for first in sorted(first_steps(case), key=rank)[:FIRST_STEPS_MAX]:
+        with case.cluster.changed(*first.put(), removed=first.removed):
+            seconds = list(_single_changes(Case(case.cluster, first.pod)))
+        for second in seconds:
+            pair = joined(first, second)
+            key = _content(pair)
+            if key not in seen:
+                seen.add(key)
+                yield pair
+
+
+def _content(change: Change) -> bytes:
+    """Equal for changes that have the same result, in whatever order they were made."""
+    objects = sorted(map(encode_json, change.put()))
+    return b"\n".join((*objects, b"", *sorted(map(encode_json, change.removed))))
+
+
+def _verified(cluster: StillCluster, change: Change) -> str:
+    """The node on which the pod is placed with the change made; "" if it is not."""
+    with cluster.changed(*change.put(), removed=change.removed):
+        return cluster.decide(change.pod).node_name
+
+
+# --- Output -------------------------------------------------------------------------------------
+
+
+def _suggestion(cluster: StillCluster, change: Change, node: str) -> Suggestion:
+    noun = "one other" if change.others == 1 else f"one of {change.others} others"
+    others = f" (or {noun})" if change.others else ""
+    return Suggestion(
+        kind=change.kind,
+        text=f"{change.text}{others}: the pod then fits on {node}",
+        patches=tuple(_patches(cluster, change)),
+        node=node,
+        verified=True,
+    )
+
+
+def _patches(cluster: StillCluster, change: Change) -> Iterator[ObjectPatch]:
+    for new in change.put():
+        operations = patch_of(cluster.find(new), new)
+        if operations:
+            yield _patch(new, operations)
+    for old in change.removed:
+        yield _patch(old, patch_of(old, None))
+
+
+def _patch(of: ApiObject, operations: list[JsonObject]) -> ObjectPatch:
+    resource = _RESOURCES.of_type(type(of))
+    return ObjectPatch(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        namespace=of.metadata.namespace,
+        name=of.metadata.name,
+        patch=tuple(operations),
+    )
