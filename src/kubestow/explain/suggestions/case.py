@@ -7,12 +7,12 @@ fits is asked without PostFilter, so that nothing is spent on preemption.
 
 from collections.abc import Collection, Iterable
 from functools import cached_property
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from kubestow.api.meta import ApiObject
-from kubestow.api.node import Taint
+from kubestow.api.node import Node, Taint
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import HARD_EFFECTS, UNSCHEDULABLE_TAINT, is_tolerated
@@ -31,6 +31,8 @@ from kubestow.framework.runner import (
     run_pre_filter,
 )
 from kubestow.index.nodes import SimulatedNode, nodes_of
+from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
+from kubestow.plugins.node_resources_fit.shortage import UNRESOLVABLE, Demand
 
 # Filters that work node by node are asked about at most this many nodes that another one rejects.
 SLOW_ROWS_MAX: Final = 128
@@ -144,14 +146,17 @@ class Blockers:
 class Case:
     """A pod that does not fit on a cluster.
 
-    `rows` limits the nodes that are looked at.
+    `rows` limits the nodes that are looked at. `slack` is how many things may be in the way on a
+    node that is worth a change: one, if the change is to help alone.
     """
+
+    slack: ClassVar[int] = 1
 
     def __init__(self, cluster: StillCluster, pod: Pod, rows: Rows = ALL_ROWS) -> None:
         self.cluster = cluster
         self.pod = pod
         self.rows = rows
-        self.attempt = Attempt(cluster, pod)
+        self.attempt: Attempt = Attempt(cluster, pod)
 
     @cached_property
     def blockers(self) -> Blockers:
@@ -184,22 +189,31 @@ class Case:
         return any(plugin in self.blockers.codes for plugin in plugins)
 
     def rows_blocked_by(self, *plugins: str) -> IntpArray:
-        """Rows on which a change may help that concerns these filters: nothing else is in the way.
-        """
+        """Rows on which a change may help that concerns these filters."""
         return self.blockers.rows_within(plugins)
+
+    def rows_short_of(self, demand: Demand) -> IntpArray:
+        """Rows on which less of this resource may help."""
+        rows = self.rows_blocked_by(NodeResourcesFit.name)
+        codes = self.blockers.codes[NodeResourcesFit.name][rows]
+        return rows[codes & ~np.int64(UNRESOLVABLE) == 1 << demand.bit]
 
     def untolerated(self, row: int) -> tuple[Taint, ...]:
         """The taints of a node that keep the pod away, that of a cordon included."""
-        node = self.snapshot.nodes[row]
-        taints: Iterable[Taint] = node.spec.taints
-        if node.spec.unschedulable:
-            others = (taint for taint in taints if taint.key != UNSCHEDULABLE_TAINT.key)
-            taints = (*others, UNSCHEDULABLE_TAINT)
-        tolerations = self.pod.spec.tolerations
         compares = self.cluster.gates.enabled("TaintTolerationComparisonOperators")
-        return tuple(
-            taint
-            for taint in taints
-            if taint.effect in HARD_EFFECTS
-            and not is_tolerated(taint, tolerations, comparison_operators=compares)
-        )
+        return untolerated(self.snapshot.nodes[row], self.pod, comparison_operators=compares)
+
+
+def untolerated(node: Node, pod: Pod, *, comparison_operators: bool) -> tuple[Taint, ...]:
+    """The taints of a node that keep the pod away, that of a cordon included."""
+    taints: Iterable[Taint] = node.spec.taints
+    if node.spec.unschedulable:
+        others = (taint for taint in taints if taint.key != UNSCHEDULABLE_TAINT.key)
+        taints = (*others, UNSCHEDULABLE_TAINT)
+    tolerations = pod.spec.tolerations
+    return tuple(
+        taint
+        for taint in taints
+        if taint.effect in HARD_EFFECTS
+        and not is_tolerated(taint, tolerations, comparison_operators=comparison_operators)
+    )

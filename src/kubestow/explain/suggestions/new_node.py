@@ -6,6 +6,7 @@ kinds of nodes that would do, the smallest is copied.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -50,28 +51,47 @@ def add_node(case: Case, shape: Shape | None) -> Iterator[Change]:
     if case.rejected_early:
         return
     if shape is not None:
-        node = node_of(shape, free_name(case.cluster.objects.nodes, "node"))
+        node = node_of(shape, free_name(case.cluster.objects.nodes, f"node{SUFFIX}"))
         if case.fits_with(node):
-            yield make_change(ADD_NODE, f"add a node with {_offer(shape)}", case.pod, objects=(node,))
-    for row in _kinds(case)[:NODE_KINDS_TRIED]:
+            yield make_change(
+                ADD_NODE, f"add a node with {_offer(shape)}", case.pod, objects=(node,)
+            )
+    copies = list(_copies(case))
+    # All at once first: adding a node moves the rows of all others.
+    with case.cluster.changed(*chain.from_iterable(copies)):
+        fitting = [case.snapshot.names[row] for row in case.feasible(case.pod).tolist()]
+    for copy in copies:
+        node = copy[0]
+        if node.metadata.name in fitting and case.fits_with(*copy):
+            text = f"add a node like {node.metadata.name.removesuffix(SUFFIX)}"
+            yield make_change(ADD_NODE, text, case.pod, objects=copy)
+            return
+
+
+def _copies(case: Case) -> Iterator[tuple[Node, ...]]:
+    for row in _kinds(case):
         like = case.snapshot.nodes[row]
         node = copied(like, free_name(case.cluster.objects.nodes, f"{like.metadata.name}{SUFFIX}"))
-        objects = (node, *_copied_csi_node(case, like, node))
-        if case.fits_with(*objects):
-            name = like.metadata.name
-            yield make_change(ADD_NODE, f"add a node like {name}", case.pod, objects=objects)
-            return
+        yield node, *_copied_csi_node(case, like, node)
 
 
 def _kinds(case: Case) -> list[int]:
     """A row of each kind of node, the smallest first."""
     rows = case.blockers.rows_within(_OF_STATE).tolist()
-    smallest = sorted(rows, key=lambda row: (_size(case.snapshot.node_infos[row].allocatable), row))
+    snapshot = case.snapshot
+    smallest = sorted(
+        rows,
+        key=lambda row: (
+            _size(snapshot.node_infos[row].allocatable),
+            snapshot.nodes[row].spec.unschedulable,
+            row,
+        ),
+    )
     kinds: dict[bytes, int] = {}
     for row in smallest:
-        if len(kinds) > NODE_KINDS_TRIED:
+        if len(kinds) == NODE_KINDS_TRIED:
             break
-        kinds.setdefault(msgspec.msgpack.encode(_signature(case.snapshot.nodes[row])), row)
+        kinds.setdefault(msgspec.msgpack.encode(_signature(snapshot.nodes[row])), row)
     return list(kinds.values())
 
 

@@ -11,7 +11,6 @@ import msgspec
 
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node, Taint
-from kubestow.api.node_selector import RequiredNodeAffinity
 from kubestow.api.pod import NodeSelectorRequirement, Pod
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import PODS
@@ -75,7 +74,7 @@ def uncordon(case: Case) -> Iterator[Change]:
         for row in case.rows_blocked_by(*TAINTS).tolist():
             if case.snapshot.nodes[row].spec.unschedulable:
                 keys = {taint.key for taint in case.untolerated(row)}
-                if keys == {UNSCHEDULABLE_TAINT.key}:
+                if UNSCHEDULABLE_TAINT.key in keys and len(keys) <= case.slack:
                     options.add("uncordon {node}", row)
     yield from options.changes(case, UNCORDON, lambda _, row: uncordoned(case.snapshot.nodes[row]))
 
@@ -90,16 +89,18 @@ def uncordoned(node: Node) -> Node:
 def remove_taint(case: Case) -> Iterator[Change]:
     """Taints of the control plane are left: it would set them again."""
     options = _Options()
-    taint_of: dict[int, Taint] = {}
+    taint_of: dict[str, Taint] = {}
     if case.is_blocked_by("TaintToleration"):
         for row in case.rows_blocked_by(*TAINTS).tolist():
             taints = case.untolerated(row)
-            if len(taints) == 1 and not taints[0].key.startswith(SYSTEM_PREFIX):
-                taint_of[row] = taints[0]
-                options.add(f"remove the taint {_taint_text(taints[0])} from {{node}}", row)
+            for taint in taints if len(taints) <= case.slack else ():
+                if not taint.key.startswith(SYSTEM_PREFIX):
+                    what = f"remove the taint {_taint_text(taint)} from {{node}}"
+                    taint_of[what] = taint
+                    options.add(what, row)
 
-    def untainted(_: str, row: int) -> Node:
-        return without_taint(case.snapshot.nodes[row], taint_of[row])
+    def untainted(what: str, row: int) -> Node:
+        return without_taint(case.snapshot.nodes[row], taint_of[what])
 
     yield from options.changes(case, REMOVE_TAINT, untainted)
 
@@ -120,19 +121,17 @@ def _taint_text(taint: Taint) -> str:
 def add_label(case: Case) -> Iterator[Change]:
     """A label that the pod's selector requires and the node does not have."""
     options = _Options()
-    label_of: dict[int, tuple[str, str]] = {}
+    label_of: dict[str, tuple[str, str]] = {}
     if case.is_blocked_by("NodeAffinity"):
-        required = RequiredNodeAffinity.of(case.pod)
-        wanted = list(_wanted_labels(case.pod))
+        wanted = list(dict.fromkeys(_wanted_labels(case.pod)))
         for row in case.rows_blocked_by("NodeAffinity").tolist():
-            node = case.snapshot.nodes[row]
-            label = _missing_label(node, wanted, required)
-            if label is not None:
-                label_of[row] = label
-                options.add(_plain("label ") + "{node}" + _plain(f" with {'='.join(label)}"), row)
+            for label in _missing_labels(case, case.snapshot.nodes[row], wanted):
+                what = f"label {{node}} with {_plain('='.join(label))}"
+                label_of[what] = label
+                options.add(what, row)
 
-    def labelled(_: str, row: int) -> Node:
-        return with_label(case.snapshot.nodes[row], *label_of[row])
+    def labelled(what: str, row: int) -> Node:
+        return with_label(case.snapshot.nodes[row], *label_of[what])
 
     yield from options.changes(case, ADD_LABEL, labelled)
 
@@ -167,15 +166,17 @@ def _satisfying(expression: NodeSelectorRequirement) -> str | None:
             return None
 
 
-def _missing_label(
-    node: Node, wanted: list[tuple[str, str]], required: RequiredNodeAffinity
-) -> tuple[str, str] | None:
-    """The first of these labels that the node lacks and that alone makes it match."""
-    labels = node.metadata.labels
+def _missing_labels(
+    case: Case, node: Node, wanted: list[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """Those of the labels that the node lacks, and that make it match."""
+    labels, required = node.metadata.labels, case.attempt.pod.required_node_affinity
     for key, value in wanted:
-        if key not in labels and required.matches({**labels, key: value}, node.metadata.name):
-            return key, value
-    return None
+        if key in labels:
+            continue
+        # With room for another change, the label need not be all that is missing.
+        if case.slack > 1 or required.matches({**labels, key: value}, node.metadata.name):
+            yield key, value
 
 
 # --- Limits -------------------------------------------------------------------------------------
@@ -185,14 +186,13 @@ def raise_pod_limit(case: Case) -> Iterator[Change]:
     options = _Options()
     if case.is_blocked_by(FIT):
         for row in case.rows_blocked_by(FIT).tolist():
-            if case.blockers.code(FIT, row) == TOO_MANY_PODS:
+            code = case.blockers.code(FIT, row)
+            if code & TOO_MANY_PODS and code.bit_count() <= case.slack:
                 count = len(case.snapshot.node_infos[row].pods)
                 options.add(f"raise the pod limit of {{node}} to {count + 1}", row)
 
     def raised(_: str, row: int) -> Node:
-        return with_pod_limit(
-            case.snapshot.nodes[row], len(case.snapshot.node_infos[row].pods) + 1
-        )
+        return with_pod_limit(case.snapshot.nodes[row], len(case.snapshot.node_infos[row].pods) + 1)
 
     yield from options.changes(case, RAISE_POD_LIMIT, raised)
 

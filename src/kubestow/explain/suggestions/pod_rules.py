@@ -95,9 +95,7 @@ def tolerate(case: Case) -> Iterator[Change]:
         return
     opened: Counter[Toleration] = Counter()
     for row in _rows_of_interest(case, "TaintToleration", "NodeUnschedulable"):
-        toleration = toleration_of(case.untolerated(row))
-        if toleration is not None:
-            opened[toleration] += 1
+        opened.update(_tolerations(case.untolerated(row), case.slack))
     for toleration, _ in opened.most_common(TOLERATIONS_TRIED):
         pod = with_spec(case.pod, tolerations=(*case.pod.spec.tolerations, toleration))
         if case.fits(pod):
@@ -110,16 +108,24 @@ def tolerate(case: Case) -> Iterator[Change]:
             )
 
 
-def toleration_of(taints: Sequence[Taint]) -> Toleration | None:
-    """The narrowest toleration that accepts all the taints; None if one is not enough."""
-    keys = {taint.key for taint in taints}
-    if len(keys) != 1:
-        return None
+def _tolerations(taints: Sequence[Taint], key_count_max: int) -> list[Toleration]:
+    """The narrowest toleration for each key; none if there are too many."""
+    by_key: dict[str, list[Taint]] = {}
+    for taint in taints:
+        by_key.setdefault(taint.key, []).append(taint)
+    if len(by_key) > key_count_max:
+        return []
+    return [toleration_of(each) for each in by_key.values()]
+
+
+def toleration_of(taints: Sequence[Taint]) -> Toleration:
+    """The narrowest toleration that accepts these taints, which have the same key."""
+    key = taints[0].key
     effects, values = {taint.effect for taint in taints}, {taint.value for taint in taints}
     effect = effects.pop() if len(effects) == 1 else ""
     if len(values) == 1 and (value := values.pop()):
-        return Toleration(key=keys.pop(), operator="Equal", value=value, effect=effect)
-    return Toleration(key=keys.pop(), operator="Exists", effect=effect)
+        return Toleration(key=key, operator="Equal", value=value, effect=effect)
+    return Toleration(key=key, operator="Exists", effect=effect)
 
 
 def _toleration_text(toleration: Toleration) -> str:
@@ -301,9 +307,7 @@ def relax_spread(case: Case) -> Iterator[Change]:
         if constraint.when_unsatisfiable != HARD:
             continue
         # `minDomains` is for hard constraints only.
-        soft = _with_constraint(
-            case.pod, index, when_unsatisfiable=SOFT, min_domains=None
-        )
+        soft = _with_constraint(case.pod, index, when_unsatisfiable=SOFT, min_domains=None)
         if not case.fits(soft):
             continue
         name = f"the spread constraint on {constraint.topology_key}"

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
-import numpy as np
 
 from kubestow.api.meta import ResourceList
 from kubestow.api.pod import Container, Pod, ResourceRequirements
@@ -20,7 +19,7 @@ from kubestow.explain.suggestions.case import Case
 from kubestow.explain.suggestions.change import LOWER_REQUEST, Change, make_change
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
-from kubestow.plugins.node_resources_fit.shortage import UNRESOLVABLE, Demand
+from kubestow.plugins.node_resources_fit.shortage import Demand
 
 FIT: Final = NodeResourcesFit.name
 
@@ -59,9 +58,7 @@ def lower_requests(case: Case) -> Iterator[Change]:
 
 def _most_free(case: Case, demand: Demand) -> int | None:
     """The most that is free on a node where nothing else is short; None without such a node."""
-    rows = case.blockers.rows_within((FIT,))
-    codes = case.blockers.codes[FIT][rows]
-    rows = rows[(codes & ~np.int64(UNRESOLVABLE)) == 1 << demand.bit]
+    rows = case.rows_short_of(demand)
     if len(rows) == 0:
         return None
     nodes = nodes_of(case.snapshot, rows)

@@ -19,7 +19,7 @@ from kubestow.explain.explanation import ObjectPatch, Suggestion
 from kubestow.explain.suggestions.case import Case
 from kubestow.explain.suggestions.change import Change, joined, rank
 from kubestow.explain.suggestions.evictions import delete_pods
-from kubestow.explain.suggestions.first_steps import first_steps
+from kubestow.explain.suggestions.first_steps import half_way
 from kubestow.explain.suggestions.new_node import Shape, add_node
 from kubestow.explain.suggestions.node_changes import change_nodes
 from kubestow.explain.suggestions.patches import patch_of
@@ -84,16 +84,19 @@ def _single_changes(case: Case) -> Iterator[Change]:
 
 
 def _pairs(case: Case) -> Iterator[Change]:
-    """Two changes that help together."""
+    """Two changes that help together, on a part of the nodes."""
+    partial = half_way(case)
+    steps = chain(relax_rules(partial), lower_requests(partial), change_nodes(partial))
     seen = set[bytes]()
-    for first in sorted(first_steps(case), key=rank)[:FIRST_STEPS_MAX]:
+    for first in sorted(steps, key=rank)[:FIRST_STEPS_MAX]:
         with case.cluster.changed(*first.put(), removed=first.removed):
-            seconds = list(_single_changes(Case(case.cluster, first.pod)))
+            second_case = Case(case.cluster, first.pod, partial.rows)
+            seconds = list(_single_changes(second_case))
         for second in seconds:
             pair = joined(first, second)
-            key = _content(pair)
-            if key not in seen:
-                seen.add(key)
+            content = _content(pair)
+            if content not in seen:
+                seen.add(content)
                 yield pair
 
 
