@@ -77,6 +77,8 @@ SKEW_STEP: Final = 5
 POD_STEP: Final = 10
 # All expressions of a node affinity instead of one.
 WHOLE_RULE: Final = 15
+# A claim gets another volume, and its data have to be copied.
+NEW_VOLUME: Final = 40
 # Tolerating a taint that the control plane sets, as for a node that is not ready: it says that the
 # node has a problem.
 SYSTEM_TAINT: Final = 60

@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from kubestow.api.decode import encode_json
+from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.pod import Pod
-from kubestow.cluster.resources import default_resources
+from kubestow.cluster.resources import RESOURCE_CLAIM_TEMPLATES, default_resources
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import ObjectPatch, Suggestion
 from kubestow.explain.suggestions.case import Case
 from kubestow.explain.suggestions.change import Change, joined, rank
+from kubestow.explain.suggestions.devices import change_devices, template_of
 from kubestow.explain.suggestions.evictions import delete_pods
 from kubestow.explain.suggestions.first_steps import half_way
 from kubestow.explain.suggestions.new_node import Shape, add_node
@@ -25,6 +26,7 @@ from kubestow.explain.suggestions.node_changes import change_nodes
 from kubestow.explain.suggestions.patches import patch_of
 from kubestow.explain.suggestions.pod_rules import relax_rules, remove_gates
 from kubestow.explain.suggestions.requests import lower_requests
+from kubestow.explain.suggestions.volumes import change_volumes
 
 SUGGESTIONS_MAX: Final = 8
 # How many first changes are tried when no single one helps.
@@ -79,6 +81,8 @@ def _single_changes(case: Case) -> Iterator[Change]:
         relax_rules(case),
         lower_requests(case),
         change_nodes(case),
+        change_volumes(case),
+        change_devices(case),
         delete_pods(case),
     )
 
@@ -86,24 +90,24 @@ def _single_changes(case: Case) -> Iterator[Change]:
 def _pairs(case: Case) -> Iterator[Change]:
     """Two changes that help together, on a part of the nodes."""
     partial = half_way(case)
-    steps = chain(relax_rules(partial), lower_requests(partial), change_nodes(partial))
-    seen = set[bytes]()
+    steps = chain(
+        relax_rules(partial),
+        lower_requests(partial),
+        change_nodes(partial),
+        change_volumes(partial),
+        change_devices(partial),
+    )
+    seen = set[frozenset[str]]()
     for first in sorted(steps, key=rank)[:FIRST_STEPS_MAX]:
         with case.cluster.changed(*first.put(), removed=first.removed):
             second_case = Case(case.cluster, first.pod, partial.rows)
             seconds = list(_single_changes(second_case))
         for second in seconds:
-            pair = joined(first, second)
-            content = _content(pair)
-            if content not in seen:
-                seen.add(content)
-                yield pair
-
-
-def _content(change: Change) -> bytes:
-    """Equal for changes that have the same result, in whatever order they were made."""
-    objects = sorted(map(encode_json, change.put()))
-    return b"\n".join((*objects, b"", *sorted(map(encode_json, change.removed))))
+            # The same two are found in both orders.
+            both = frozenset((first.text, second.text))
+            if both not in seen:
+                seen.add(both)
+                yield joined(first, second)
 
 
 def _verified(cluster: StillCluster, change: Change) -> str:
@@ -131,6 +135,8 @@ def _patches(cluster: StillCluster, change: Change) -> Iterator[ObjectPatch]:
     for new in change.put():
         operations = patch_of(cluster.find(new), new)
         if operations:
+            if isinstance(new, ResourceClaim) and (template := template_of(change.pod, new)):
+                yield _patch_of_template(new, template, operations)
             yield _patch(new, operations)
     for old in change.removed:
         yield _patch(old, patch_of(old, None))
@@ -144,4 +150,17 @@ def _patch(of: ApiObject, operations: list[JsonObject]) -> ObjectPatch:
         namespace=of.metadata.namespace,
         name=of.metadata.name,
         patch=tuple(operations),
+    )
+
+
+def _patch_of_template(
+    claim: ResourceClaim, name: str, operations: list[JsonObject]
+) -> ObjectPatch:
+    """The same change of the template that the claim was made from."""
+    return ObjectPatch(
+        api_version=RESOURCE_CLAIM_TEMPLATES.api_version,
+        kind=RESOURCE_CLAIM_TEMPLATES.kind,
+        namespace=claim.metadata.namespace,
+        name=name,
+        patch=tuple({**each, "path": f"/spec{each['path']}"} for each in operations),
     )
