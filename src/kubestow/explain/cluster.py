@@ -30,6 +30,7 @@ from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
 from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.profiles import Registry
 from kubestow.engine.tasks import BackgroundTasks
 from kubestow.framework.handle import NoEvents
@@ -56,6 +57,10 @@ class StillCluster:
         gates: FeatureGates = DEFAULT_GATES,
     ) -> None:
         """`client` is only given to plugins; nothing is sent with it. Raises ConfigError."""
+        # Pods that have ended; a scheduler does not list them.
+        self.ended: dict[str, Pod] = {}
+        # Called with the decision on each member of a group that is tried.
+        self.listeners: list[DecisionListener] = []
         self.scheduler = _StillFactory(
             config=config,
             client=client,
@@ -66,6 +71,7 @@ class StillCluster:
             # A pod that evicts others is marked until they are gone, which never happens here.
             gates=gates.without("SchedulerAsyncPreemption"),
             extenders_in_thread=False,
+            listeners=self.listeners,
         ).build()
         self.config = config
         self.gates = gates
@@ -182,8 +188,10 @@ class StillCluster:
 
     def _before(self, like: ApiObject) -> "_Before":
         stored = self.find(like)
-        is_placed = isinstance(stored, Pod) and is_assigned(stored)
-        return _Before(like, stored, self.scheduler.cache.pod(stored) if is_placed else None)
+        pod_info = None
+        if isinstance(stored, Pod) and is_assigned(stored):
+            pod_info = self.scheduler.cache.pod(stored)
+        return _Before(like, stored, pod_info)
 
     def _put_back(self, before: "_Before") -> None:
         if before.stored is None:
@@ -205,7 +213,7 @@ class StillCluster:
         new = info.pod
         old = self.objects.pods.get(new.metadata.namespace, new.metadata.name)
         if is_terminal(new):
-            # A scheduler does not list them.
+            self.ended[info.key] = new
             if old is not None:
                 self.remove(old)
             return
