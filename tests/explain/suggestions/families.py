@@ -124,16 +124,16 @@ def full(dice: Dice) -> list[Json]:
     documents: list[Json] = []
     for name in names:
         documents.append(node(name, cpu="4"))
-        for number in range(dice.between(2, 4)):
-            documents.append(
-                pod(
-                    f"{name}-{number}",
-                    on=name,
-                    requests={"cpu": f"{dice.choice((1000, 1200, 900))}m"},
-                    labels={"app": dice.choice(("a", "b"))},
-                    priority=dice.choice((0, 0, 10)),
-                )
+        documents += [
+            pod(
+                f"{name}-{number}",
+                on=name,
+                requests={"cpu": f"{dice.choice((1000, 1200, 900))}m"},
+                labels={"app": dice.choice(("a", "b"))},
+                priority=dice.choice((0, 0, 10)),
             )
+            for number in range(dice.between(2, 4))
+        ]
     if dice.between(0, 1):
         documents.append(
             {
@@ -208,7 +208,10 @@ def selector(dice: Dice) -> list[Json]:
 
 def node_affinity(dice: Dice) -> list[Json]:
     nodes = [
-        node(name, labels={key: dice.choice(("1", "2", "3")) for key in ("a", "b") if dice.between(0, 4)})
+        node(
+            name,
+            labels={key: dice.choice(("1", "2", "3")) for key in ("a", "b") if dice.between(0, 4)},
+        )
         for name in _names(dice)
     ]
     terms = [
@@ -338,7 +341,9 @@ def claim(name: str, class_name: str, *, size: str = "10Gi", volume: str = "") -
     }
 
 
-def volume(name: str, class_name: str, zone: str, *, size: str, of: str = "", csi: bool = True) -> Json:
+def volume(
+    name: str, class_name: str, zone: str, *, size: str, of: str = "", csi: bool = True
+) -> Json:
     match = {"key": ZONE, "operator": "In", "values": [zone]}
     source: Json = (
         {"csi": {"driver": DRIVER, "volumeHandle": name}} if csi else {"hostPath": {"path": "/d"}}
@@ -361,9 +366,7 @@ def volume(name: str, class_name: str, zone: str, *, size: str, of: str = "", cs
 
 def mount(*claims: str) -> Json:
     return {
-        "volumes": [
-            {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims
-        ]
+        "volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
     }
 
 

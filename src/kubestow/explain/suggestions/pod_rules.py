@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from kubestow.api.meta import LabelSelector
 from kubestow.api.node import Taint
 from kubestow.api.pod import (
     Affinity,
@@ -291,9 +292,20 @@ def drop_pod_affinity(case: Case) -> Iterator[Change]:
             kept = msgspec.structs.replace(rules, required=others)
             pod = _with_affinity(case.pod, **{field: kept if others or rules.preferred else None})
             if case.fits(pod):
-                number = f" number {index + 1}" if len(rules.required) > 1 else ""
-                text = f"drop the required {noun}{number} (topology key {term.topology_key})"
+                others_text = f"pods with {_selector_text(term.label_selector)}"
+                text = f"drop the required {noun} to {others_text} on {term.topology_key}"
                 yield make_change(kind, text, pod)
+
+
+def _selector_text(selector: LabelSelector | None) -> str:
+    if selector is None:
+        return "no labels at all"
+    parts = [f"{key}={value}" for key, value in selector.match_labels.items()]
+    parts += [
+        " ".join(filter(None, (each.key, each.operator, ",".join(each.values or ()))))
+        for each in selector.match_expressions
+    ]
+    return ", ".join(parts) or "any labels"
 
 
 # --- Spread -------------------------------------------------------------------------------------

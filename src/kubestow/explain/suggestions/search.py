@@ -8,7 +8,7 @@ The search is limited by numbers, never by time, so that the same cluster gives 
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import ApiObject, JsonObject
@@ -35,6 +35,13 @@ FIRST_STEPS_MAX: Final = 12
 _RESOURCES: Final = default_resources()
 
 
+class Verified(NamedTuple):
+    """A change, and the node on which the pod is placed with it made."""
+
+    change: Change
+    node: str
+
+
 def find_suggestions(
     cluster: StillCluster, pod: Pod, *, shape: Shape | None = None, limit: int = SUGGESTIONS_MAX
 ) -> tuple[Suggestion, ...]:
@@ -43,15 +50,22 @@ def find_suggestions(
     `shape` is a node that could be added. The cluster is as before afterwards; nothing is found for
     a pod that fits.
     """
-    found = sorted(_changes(cluster, pod, shape), key=rank)
-    suggestions: list[Suggestion] = []
-    for change in found:
-        if len(suggestions) == limit:
+    found = find_changes(cluster, pod, shape=shape, limit=limit)
+    return tuple(_suggestion(cluster, *each) for each in found)
+
+
+def find_changes(
+    cluster: StillCluster, pod: Pod, *, shape: Shape | None = None, limit: int = SUGGESTIONS_MAX
+) -> list[Verified]:
+    """The same as objects."""
+    found: list[Verified] = []
+    for change in sorted(_changes(cluster, pod, shape), key=rank):
+        if len(found) == limit:
             break
         node = _verified(cluster, change)
         if node:
-            suggestions.append(_suggestion(cluster, change, node))
-    return tuple(suggestions)
+            found.append(Verified(change, node))
+    return found
 
 
 def _changes(cluster: StillCluster, pod: Pod, shape: Shape | None) -> list[Change]:
