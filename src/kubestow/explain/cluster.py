@@ -17,6 +17,7 @@ from collections.abc import Coroutine, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
+from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_assigned, is_terminal
@@ -129,6 +130,10 @@ class StillCluster:
                 old = self.objects.nodes.put(new)
                 cache = self.scheduler.cache
                 _ = cache.add_node(new) if old is None else cache.update_node(old, new)
+            case ResourceClaim():
+                # The index of claims takes a version only if it is newer, or after a removal.
+                self.objects.resource_claims.remove(new.metadata.namespace, new.metadata.name)
+                self.objects.put(new)
             case _:
                 self.objects.put(new)
 

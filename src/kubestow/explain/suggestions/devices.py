@@ -1,0 +1,115 @@
+"""Changes of the device claims of a pod: fewer devices, or one selector less."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from kubestow.api.device import EXACT_COUNT, DeviceRequest, ExactDeviceRequest, ResourceClaim
+from kubestow.api.pod import Pod
+from kubestow.explain.suggestions.case import Case
+from kubestow.explain.suggestions.change import (
+    DROP_DEVICE_SELECTOR,
+    LOWER_DEVICE_COUNT,
+    Change,
+    make_change,
+)
+
+PLUGIN: Final = "DynamicResources"
+COUNTS_TRIED: Final = 16
+
+
+def change_devices(case: Case) -> Iterator[Change]:
+    """Changes of each request of the pod's claims that has no devices yet."""
+    if case.rejected_early != PLUGIN and not case.is_blocked_by(PLUGIN):
+        return
+    for claim in claims_of(case):
+        if claim.status.allocation is not None:
+            continue
+        for index, request in enumerate(claim.spec.devices.requests):
+            if request.exactly is not None:
+                yield from _lower_count(case, claim, index, request.exactly)
+                yield from _drop_selector(case, claim, index, request.exactly)
+
+
+def claims_of(case: Case) -> Iterator[ResourceClaim]:
+    """The claims of the pod that exist, those made from templates included."""
+    pod, claims = case.pod, case.cluster.objects.resource_claims
+    names = claim_names(pod)
+    for name in dict.fromkeys(names.values()):
+        claim = claims.get(pod.metadata.namespace, name)
+        if claim is not None:
+            yield claim
+
+
+def claim_names(pod: Pod) -> dict[str, str]:
+    """The names of the pod's claims, by the name of their entry in the pod."""
+    names = {
+        entry.name: entry.resource_claim_name
+        for entry in pod.spec.resource_claims
+        if entry.resource_claim_name is not None
+    }
+    made = {
+        status.name: status.resource_claim_name
+        for status in pod.status.resource_claim_statuses
+        if status.resource_claim_name is not None
+    }
+    return {**made, **names}
+
+
+def template_of(pod: Pod, claim: ResourceClaim) -> str:
+    """The template from which the claim was made for the pod; "" if it was not."""
+    names = claim_names(pod)
+    for entry in pod.spec.resource_claims:
+        if names.get(entry.name) == claim.metadata.name:
+            return entry.resource_claim_template_name or ""
+    return ""
+
+
+def _lower_count(
+    case: Case, claim: ResourceClaim, index: int, exactly: ExactDeviceRequest
+) -> Iterator[Change]:
+    # A request without a mode is for an exact number, and without a number for one.
+    if exactly.allocation_mode not in ("", EXACT_COUNT):
+        return
+    for count in range(exactly.count - 1, max(exactly.count - 1 - COUNTS_TRIED, 0), -1):
+        new = _with_request(claim, index, msgspec.structs.replace(exactly, count=count))
+        if case.fits_with(new):
+            name = f"request {claim.spec.devices.requests[index].name} in {_name(case, claim)}"
+            given_up = -(-100 * (exactly.count - count) // exactly.count)
+            yield make_change(
+                LOWER_DEVICE_COUNT,
+                f"lower the number of devices of {name} from {exactly.count} to {count}",
+                case.pod,
+                objects=(new,),
+                amount=given_up,
+            )
+            return
+
+
+def _drop_selector(
+    case: Case, claim: ResourceClaim, index: int, exactly: ExactDeviceRequest
+) -> Iterator[Change]:
+    for number, selector in enumerate(exactly.selectors):
+        kept = (*exactly.selectors[:number], *exactly.selectors[number + 1 :])
+        new = _with_request(claim, index, msgspec.structs.replace(exactly, selectors=kept))
+        if case.fits_with(new):
+            name = f"request {claim.spec.devices.requests[index].name} in {_name(case, claim)}"
+            expression = "" if selector.cel is None else f" {selector.cel.expression}"
+            text = f"drop the selector{expression} of {name}"
+            yield make_change(DROP_DEVICE_SELECTOR, text, case.pod, objects=(new,))
+
+
+def _with_request(claim: ResourceClaim, index: int, exactly: ExactDeviceRequest) -> ResourceClaim:
+    devices = claim.spec.devices
+    changed: DeviceRequest = msgspec.structs.replace(devices.requests[index], exactly=exactly)
+    requests = (*devices.requests[:index], changed, *devices.requests[index + 1 :])
+    spec = msgspec.structs.replace(
+        claim.spec, devices=msgspec.structs.replace(devices, requests=requests)
+    )
+    return msgspec.structs.replace(claim, spec=spec)
+
+
+def _name(case: Case, claim: ResourceClaim) -> str:
+    template = template_of(case.pod, claim)
+    return f"the claim template {template}" if template else f"the claim {claim.metadata.name}"
