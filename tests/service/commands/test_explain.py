@@ -81,10 +81,10 @@ def test_a_pending_pod_in_words(path: str) -> None:
     assert output.startswith("Pod default/web: Unschedulable\n  fits none of 2 nodes\n")
     for text in (
         "Nodes that do not fit",
-        "      1   NodeResourcesFit   Insufficient cpu                   no               small",
-        "      1   TaintToleration    node(s) had untolerated taint(s)   no               large",
+        "      1   NodeResourcesFit   Insufficient cpu                   cannot     small",
+        "      1   TaintToleration    node(s) had untolerated taint(s)   cannot     large",
         "Preemption\n  evicting pods cannot help on 2 nodes\n",
-        "Tried again after\n  TaintToleration: Node Add, Node UpdateNodeTaint",
+        "Tried again after a change of\n  Node, Pod (TaintToleration)\n",
         "What would make it fit\n  1. tolerate the taint team=db:NoSchedule",
     ):
         assert text in output
@@ -107,7 +107,7 @@ def test_one_node_with_every_filter(path: str) -> None:
     code, output = explain("web", "-f", path, "--node", "large")
     assert code == 0
     assert "Node large: Rejected\n  FILTER " in output
-    assert "  TaintToleration        Rejected   no " in output
+    assert "  TaintToleration        Rejected   cannot " in output
     assert "  NodeResourcesFit       Passed" in output
 
 
