@@ -13,8 +13,8 @@ from kubestow.explain.explanation import (
     Explanation,
     GroupExplanation,
     NodeExplanation,
+    NodeSearch,
     Preemption,
-    Search,
 )
 from kubestow.service.output import Table, stdout
 
@@ -119,7 +119,7 @@ def _print_reasons(explanation: Explanation, *, is_wide: bool) -> None:
     _print_table(table)
 
 
-def _print_search(search: Search, nodes: Iterable[NodeExplanation]) -> None:
+def _print_search(search: NodeSearch, nodes: Iterable[NodeExplanation]) -> None:
     unseen = sum(node.verdict == "NotLookedAt" for node in nodes)
     if not unseen:
         return
