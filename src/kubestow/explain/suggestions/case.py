@@ -188,13 +188,13 @@ class Case:
         """Whether one of these filters rejects some node."""
         return any(plugin in self.blockers.codes for plugin in plugins)
 
-    def rows_blocked_by(self, *plugins: str) -> IntpArray:
+    def rows_blocked_by(self, *plugins: str) -> list[int]:
         """Rows on which a change may help that concerns these filters."""
-        return self.blockers.rows_within(plugins)
+        return self.blockers.rows_within(plugins).tolist()
 
     def rows_short_of(self, demand: Demand) -> IntpArray:
         """Rows on which less of this resource may help."""
-        rows = self.rows_blocked_by(NodeResourcesFit.name)
+        rows = np.array(self.rows_blocked_by(NodeResourcesFit.name), np.intp)
         codes = self.blockers.codes[NodeResourcesFit.name][rows]
         return rows[codes & ~np.int64(UNRESOLVABLE) == 1 << demand.bit]
 

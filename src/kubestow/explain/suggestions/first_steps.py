@@ -11,17 +11,24 @@ Not all nodes are looked at: a few for each combination of answers of the filter
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Final
 
-import msgspec
 import numpy as np
 
 from kubestow.api.node import Node
 from kubestow.api.node_selector import RequiredNodeAffinity
-from kubestow.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod
-from kubestow.arrays import BoolArray, IntArray, IntpArray
+from kubestow.api.pod import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinity,
+)
+from kubestow.arrays import BoolArray, IntArray, IntpArray, pick
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.suggestions.case import Attempt, Blockers, Case, untolerated
 from kubestow.explain.suggestions.node_changes import TAINTS
-from kubestow.explain.suggestions.pod_rules import HARD, with_spec
+from kubestow.explain.suggestions.pod_parts import with_spec
+from kubestow.explain.suggestions.pod_rules import HARD
 from kubestow.framework.runner import FilterError, filter_of
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
@@ -53,14 +60,14 @@ class HalfWay(Case):
         left = _distances(self.cluster, attempt, blockers, self._numbers)
         return self._numbers[(left <= 1) & (left < self._distance)]
 
-    def rows_blocked_by(self, *plugins: str) -> IntpArray:
+    def rows_blocked_by(self, *plugins: str) -> list[int]:
         is_blocked = np.zeros(len(self._numbers), np.bool_)
         for plugin in plugins:
             is_blocked |= self.blockers.rejected(plugin)[self._numbers]
-        return self._numbers[is_blocked & (self._distance == self.slack)]
+        return self._numbers[is_blocked & (self._distance == self.slack)].tolist()
 
     def rows_short_of(self, demand: Demand) -> IntpArray:
-        rows = self.rows_blocked_by(FIT)
+        rows = np.array(self.rows_blocked_by(FIT), np.intp)
         return rows[(self.blockers.codes[FIT][rows] >> demand.bit & 1).astype(np.bool_)]
 
 
@@ -114,18 +121,19 @@ def _distances(
     for plugin, codes in blockers.codes.items():
         answers = codes[rows]
         if plugin == FIT:
-            bits = answers & ~np.int64(UNRESOLVABLE)
-            total += np.array([bit.bit_count() for bit in bits.tolist()], np.int64)
+            short: list[int] = (answers & ~np.int64(UNRESOLVABLE)).tolist()
+            total += np.array([bits.bit_count() for bits in short], np.int64)
         elif plugin not in (*TAINTS, *_ONE_BY_ONE):
             total += answers != 0
     is_tainted = np.zeros(len(rows), np.bool_)
     for plugin in TAINTS:
         is_tainted |= blockers.rejected(plugin)[rows]
     compares = cluster.gates.enabled("TaintTolerationComparisonOperators")
+    nodes = pick(attempt.snapshot.nodes, rows)
     _add(
         total,
         is_tainted,
-        [attempt.snapshot.nodes[row] for row in rows.tolist()],
+        nodes,
         lambda node: len(
             {taint.key for taint in untolerated(node, pod, comparison_operators=compares)}
         ),
@@ -133,7 +141,7 @@ def _distances(
     _add(
         total,
         blockers.rejected("NodeAffinity")[rows],
-        [attempt.snapshot.nodes[row] for row in rows.tolist()],
+        nodes,
         _Mismatches(pod).count,
     )
     for plugin, parts in (
@@ -150,7 +158,8 @@ def _distances(
 def _add(
     total: IntArray, where: BoolArray, nodes: Sequence[Node], count: Callable[[Node], int]
 ) -> None:
-    for position in where.nonzero()[0].tolist():
+    positions: list[int] = where.nonzero()[0].tolist()
+    for position in positions:
         # A profile may have an affinity of its own, which no change of the pod satisfies.
         total[position] += max(count(nodes[position]), 1)
 
@@ -178,11 +187,14 @@ def _with_one_term(pod: Pod) -> Iterator[Pod]:
     """With each required term alone, and without any: other pods have terms too."""
     affinity = pod.spec.affinity or Affinity()
     yield with_spec(pod, affinity=None)
-    for field in ("pod_affinity", "pod_anti_affinity"):
-        rules = getattr(affinity, field)
-        for term in () if rules is None else rules.required:
-            alone = msgspec.structs.replace(rules, required=(term,), preferred=())
-            yield with_spec(pod, affinity=Affinity(**{field: alone}))
+    near, apart = (
+        affinity.pod_affinity or PodAffinity(),
+        affinity.pod_anti_affinity or PodAffinity(),
+    )
+    for term in near.required:
+        yield with_spec(pod, affinity=Affinity(pod_affinity=PodAffinity(required=(term,))))
+    for term in apart.required:
+        yield with_spec(pod, affinity=Affinity(pod_anti_affinity=PodAffinity(required=(term,))))
 
 
 class _Mismatches:

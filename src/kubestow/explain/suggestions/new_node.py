@@ -11,12 +11,13 @@ from typing import Final
 
 import msgspec
 
-from kubestow.api.meta import ObjectMeta
+from kubestow.api.meta import ApiObject, ObjectMeta
 from kubestow.api.node import Node, NodeSpec, NodeStatus
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import Resources
 from kubestow.api.storage import CSINode
 from kubestow.api.topology import HOSTNAME_LABEL
+from kubestow.arrays import pick
 from kubestow.cache.objects import ObjectStore
 from kubestow.explain.suggestions.case import Case
 from kubestow.explain.suggestions.change import ADD_NODE, Change, make_change
@@ -59,7 +60,8 @@ def add_node(case: Case, shape: Shape | None) -> Iterator[Change]:
     copies = list(_copies(case))
     # All at once first: adding a node moves the rows of all others.
     with case.cluster.changed(*chain.from_iterable(copies)):
-        fitting = [case.snapshot.names[row] for row in case.feasible(case.pod).tolist()]
+        rows = case.feasible(case.pod)
+        fitting = pick(case.snapshot.names, rows)
     for copy in copies:
         node = copy[0]
         if node.metadata.name in fitting and case.fits_with(*copy):
@@ -68,7 +70,7 @@ def add_node(case: Case, shape: Shape | None) -> Iterator[Change]:
             return
 
 
-def _copies(case: Case) -> Iterator[tuple[Node, ...]]:
+def _copies(case: Case) -> Iterator[tuple[ApiObject, ...]]:
     for row in _kinds(case):
         like = case.snapshot.nodes[row]
         node = copied(like, free_name(case.cluster.objects.nodes, f"{like.metadata.name}{SUFFIX}"))
@@ -77,7 +79,7 @@ def _copies(case: Case) -> Iterator[tuple[Node, ...]]:
 
 def _kinds(case: Case) -> list[int]:
     """A row of each kind of node, the smallest first."""
-    rows = case.blockers.rows_within(_OF_STATE).tolist()
+    rows: list[int] = case.blockers.rows_within(_OF_STATE).tolist()
     snapshot = case.snapshot
     smallest = sorted(
         rows,

@@ -71,7 +71,7 @@ def change_nodes(case: Case) -> Iterator[Change]:
 def uncordon(case: Case) -> Iterator[Change]:
     options = _Options()
     if case.is_blocked_by("NodeUnschedulable"):
-        for row in case.rows_blocked_by(*TAINTS).tolist():
+        for row in case.rows_blocked_by(*TAINTS):
             if case.snapshot.nodes[row].spec.unschedulable:
                 keys = {taint.key for taint in case.untolerated(row)}
                 if UNSCHEDULABLE_TAINT.key in keys and len(keys) <= case.slack:
@@ -91,7 +91,7 @@ def remove_taint(case: Case) -> Iterator[Change]:
     options = _Options()
     taint_of: dict[str, Taint] = {}
     if case.is_blocked_by("TaintToleration"):
-        for row in case.rows_blocked_by(*TAINTS).tolist():
+        for row in case.rows_blocked_by(*TAINTS):
             taints = case.untolerated(row)
             for taint in taints if len(taints) <= case.slack else ():
                 if not taint.key.startswith(SYSTEM_PREFIX):
@@ -124,7 +124,7 @@ def add_label(case: Case) -> Iterator[Change]:
     label_of: dict[str, tuple[str, str]] = {}
     if case.is_blocked_by("NodeAffinity"):
         wanted = list(dict.fromkeys(_wanted_labels(case.pod)))
-        for row in case.rows_blocked_by("NodeAffinity").tolist():
+        for row in case.rows_blocked_by("NodeAffinity"):
             for label in _missing_labels(case, case.snapshot.nodes[row], wanted):
                 what = f"label {{node}} with {_plain('='.join(label))}"
                 label_of[what] = label
@@ -185,7 +185,7 @@ def _missing_labels(
 def raise_pod_limit(case: Case) -> Iterator[Change]:
     options = _Options()
     if case.is_blocked_by(FIT):
-        for row in case.rows_blocked_by(FIT).tolist():
+        for row in case.rows_blocked_by(FIT):
             code = case.blockers.code(FIT, row)
             if code & TOO_MANY_PODS and code.bit_count() <= case.slack:
                 count = len(case.snapshot.node_infos[row].pods)
@@ -208,7 +208,7 @@ def raise_volume_limit(case: Case) -> Iterator[Change]:
     """A higher limit of one CSI driver on a node, the lowest with which the pod fits."""
     if not case.is_blocked_by("NodeVolumeLimits"):
         return
-    rows = case.rows_blocked_by("NodeVolumeLimits").tolist()
+    rows = case.rows_blocked_by("NodeVolumeLimits")
     for row in rows[:NODES_TRIED]:
         found = _lowest_volume_limit(case, case.snapshot.names[row])
         if found is not None:

@@ -13,27 +13,18 @@ import msgspec
 from kubestow.api.meta import LabelSelector
 from kubestow.api.node import Taint
 from kubestow.api.pod import (
-    Affinity,
     Container,
     ContainerPort,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
     Pod,
     PodSpec,
     Toleration,
     TopologySpreadConstraint,
 )
-from kubestow.arrays import IntpArray
 from kubestow.explain.suggestions.case import Case
 from kubestow.explain.suggestions.change import (
     ADD_TOLERATION,
     CHANGE_HOST_PORT,
-    CHANGE_NODE_AFFINITY,
-    CHANGE_NODE_SELECTOR,
     DROP_HOST_PORT,
-    DROP_NODE_AFFINITY,
-    DROP_NODE_SELECTOR,
     DROP_POD_AFFINITY,
     DROP_POD_ANTI_AFFINITY,
     RAISE_MAX_SKEW,
@@ -41,20 +32,19 @@ from kubestow.explain.suggestions.change import (
     SCHEDULE_ANYWAY,
     SKEW_STEP,
     SYSTEM_TAINT,
-    WHOLE_RULE,
     Change,
     make_change,
 )
-from kubestow.index.nodes import nodes_of
+from kubestow.explain.suggestions.pod_parts import with_affinity, with_spec
+from kubestow.explain.suggestions.selection import change_node_affinity, change_selector
 
 # Taints with this prefix are set by the control plane.
 SYSTEM_PREFIX: Final = "node.kubernetes.io/"
 HARD: Final = "DoNotSchedule"
 SOFT: Final = "ScheduleAnyway"
 
-# How many tolerations, values of a label, and ports are tried.
+# How many tolerations and ports are tried.
 TOLERATIONS_TRIED: Final = 12
-VALUES_TRIED: Final = 3
 PORTS_TRIED: Final = 8
 PORT_MAX: Final = 65_535
 
@@ -67,11 +57,6 @@ def relax_rules(case: Case) -> Iterator[Change]:
     yield from drop_pod_affinity(case)
     yield from relax_spread(case)
     yield from change_ports(case)
-
-
-def with_spec(pod: Pod, **fields: object) -> Pod:
-    """The pod with other fields in its spec."""
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, **fields))
 
 
 # --- Gates ------------------------------------------------------------------------------------
@@ -142,134 +127,19 @@ def _rows_of_interest(case: Case, *plugins: str) -> list[int]:
     changes what the constraint allows.
     """
     if not _has_hard_spread(case.pod):
-        return case.rows_blocked_by(*plugins).tolist()
+        return case.rows_blocked_by(*plugins)
     blockers = case.blockers
     rejected = blockers.rejected(plugins[0])
     for plugin in plugins[1:]:
         rejected = rejected | blockers.rejected(plugin)
-    return rejected.nonzero()[0].tolist()
+    numbers: list[int] = rejected.nonzero()[0].tolist()
+    return numbers
 
 
 def _has_hard_spread(pod: Pod) -> bool:
     return any(
         constraint.when_unsatisfiable == HARD for constraint in pod.spec.topology_spread_constraints
     )
-
-
-# --- Node selector and node affinity -------------------------------------------------------------
-
-
-def change_selector(case: Case) -> Iterator[Change]:
-    """Another value for one entry of `nodeSelector`, or the selector without it."""
-    selector = case.pod.spec.node_selector or {}
-    if not selector or not case.is_blocked_by("NodeAffinity"):
-        return
-    for key, value in selector.items():
-        others = {each: wanted for each, wanted in selector.items() if each != key}
-        pod = with_spec(case.pod, node_selector=others or None)
-        rows = case.feasible(pod)
-        if len(rows) == 0:
-            continue
-        yield make_change(DROP_NODE_SELECTOR, f"drop {key}={value} from the node selector", pod)
-        for other in _values_at(case, key, rows, without=(value,)):
-            pod = with_spec(case.pod, node_selector={**selector, key: other})
-            if case.fits(pod):
-                text = f"select nodes with {key}={other} instead of {key}={value}"
-                yield make_change(CHANGE_NODE_SELECTOR, text, pod)
-                break
-
-
-def change_node_affinity(case: Case) -> Iterator[Change]:
-    """One more value for an expression of the required node affinity, or less of it."""
-    required = _required(case.pod)
-    is_early = case.rejected_early == "NodeAffinity"
-    if required is None or not (is_early or case.is_blocked_by("NodeAffinity")):
-        return
-    terms = required.node_selector_terms
-    if sum(map(_length, terms)) > 1 or len(terms) != 1:
-        pod = _with_required(case.pod, None)
-        if case.fits(pod):
-            text = "drop the required node affinity"
-            yield make_change(DROP_NODE_AFFINITY, text, pod, amount=WHOLE_RULE)
-    for number, term in enumerate(terms):
-        for field in ("match_expressions", "match_fields"):
-            for index in range(len(getattr(term, field))):
-                yield from _change_expression(case, terms, number, field, index)
-
-
-def _change_expression(
-    case: Case, terms: tuple[NodeSelectorTerm, ...], number: int, field: str, index: int
-) -> Iterator[Change]:
-    term = terms[number]
-    expressions: tuple[NodeSelectorRequirement, ...] = getattr(term, field)
-    expression = expressions[index]
-
-    def with_expressions(*changed: NodeSelectorRequirement) -> Pod:
-        kept = (*expressions[:index], *changed, *expressions[index + 1 :])
-        other = msgspec.structs.replace(term, **{field: kept})
-        if _length(other) == 0:
-            # A term without expressions matches no node.
-            return _with_required(case.pod, None)
-        return _with_required(case.pod, (*terms[:number], other, *terms[number + 1 :]))
-
-    if _length(term) == 1 and len(terms) > 1:
-        return  # The same as dropping the whole affinity.
-    pod = with_expressions()
-    rows = case.feasible(pod)
-    if len(rows) == 0:
-        return
-    name = f"{expression.key} {expression.operator} {','.join(expression.values or ())}".strip()
-    yield make_change(DROP_NODE_AFFINITY, f"drop {name} from the required node affinity", pod)
-    if expression.operator != "In" or field != "match_expressions":
-        return
-    values = expression.values or ()
-    for other in _values_at(case, expression.key, rows, without=values):
-        more = msgspec.structs.replace(expression, values=(*values, other))
-        pod = with_expressions(more)
-        if case.fits(pod):
-            text = f"add the value {other} to {name} in the required node affinity"
-            yield make_change(CHANGE_NODE_AFFINITY, text, pod)
-            return
-
-
-def _length(term: NodeSelectorTerm) -> int:
-    return len(term.match_expressions) + len(term.match_fields)
-
-
-def _required(pod: Pod) -> NodeSelector | None:
-    affinity = pod.spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return None
-    return affinity.node_affinity.required
-
-
-def _with_required(pod: Pod, terms: tuple[NodeSelectorTerm, ...] | None) -> Pod:
-    affinity = pod.spec.affinity
-    assert affinity is not None
-    assert affinity.node_affinity is not None
-    required = None if terms is None else NodeSelector(node_selector_terms=terms)
-    node_affinity = msgspec.structs.replace(affinity.node_affinity, required=required)
-    if required is None and node_affinity.preferred is None:
-        return _with_affinity(pod, node_affinity=None)
-    return _with_affinity(pod, node_affinity=node_affinity)
-
-
-def _with_affinity(pod: Pod, **fields: object) -> Pod:
-    affinity = msgspec.structs.replace(pod.spec.affinity or Affinity(), **fields)
-    return with_spec(pod, affinity=None if affinity == Affinity() else affinity)
-
-
-def _values_at(
-    case: Case, key: str, rows: IntpArray, *, without: Sequence[str] = ()
-) -> Iterator[str]:
-    """The values that most of these nodes have for a label, the most frequent first."""
-    nodes = nodes_of(case.snapshot, rows)
-    values = nodes.label_values(key)
-    found = Counter(values[number] for number in nodes.label_ids(key).tolist())
-    tried = [
-        value for value, _ in found.most_common() if value is not None and value not in without
-    ]
-    yield from tried[:VALUES_TRIED]
 
 
 # --- Pod affinity -------------------------------------------------------------------------------
@@ -290,7 +160,7 @@ def drop_pod_affinity(case: Case) -> Iterator[Change]:
         for index, term in enumerate(rules.required):
             others = (*rules.required[:index], *rules.required[index + 1 :])
             kept = msgspec.structs.replace(rules, required=others)
-            pod = _with_affinity(case.pod, **{field: kept if others or rules.preferred else None})
+            pod = with_affinity(case.pod, **{field: kept if others or rules.preferred else None})
             if case.fits(pod):
                 others_text = f"pods with {_selector_text(term.label_selector)}"
                 text = f"drop the required {noun} to {others_text} on {term.topology_key}"

@@ -14,7 +14,16 @@ from kubestow.api.meta import ResourceList
 from kubestow.api.pod import Container, Pod, ResourceRequirements
 from kubestow.api.quantity import Format, Quantity, parse_quantity
 from kubestow.api.requests import filter_request, is_sidecar
-from kubestow.api.resources import CPU, amount, amount_of, is_extended, is_hugepage
+from kubestow.api.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    amount,
+    amount_of,
+    is_extended,
+    is_hugepage,
+)
+from kubestow.api.volume_claims import STORAGE
 from kubestow.explain.suggestions.case import Case
 from kubestow.explain.suggestions.change import LOWER_REQUEST, Change, make_change
 from kubestow.index.nodes import nodes_of
@@ -22,6 +31,7 @@ from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.shortage import Demand
 
 FIT: Final = NodeResourcesFit.name
+_OF_BYTES: Final = (MEMORY, EPHEMERAL_STORAGE, STORAGE)
 
 
 class Cut(NamedTuple):
@@ -170,7 +180,7 @@ def _cut(
     before = requests.get(name)
     if before is None or amount(name, before) <= limit:
         return resources
-    after = quantity_of(name, limit, like=before)
+    after = quantity_of(name, limit)
     cuts.append(Cut(owner, before, after))
     limits = resources.limits
     # For these a limit must equal the request.
@@ -179,13 +189,12 @@ def _cut(
     return msgspec.structs.replace(resources, requests={**requests, name: after}, limits=limits)
 
 
-def quantity_of(name: str, units: int, *, like: Quantity) -> Quantity:
-    """An amount of a resource, written in the format of another quantity."""
+def quantity_of(name: str, units: int) -> Quantity:
+    """An amount of a resource, in the form in which most people write it."""
     if name == CPU:
         return parse_quantity(f"{units}m") if units % 1000 else parse_quantity(units // 1000)
-    if like.format is Format.BINARY_SI or (units % 1024 == 0 and name not in ("pods",)):
-        text = str(Quantity(units * 10**9, Format.BINARY_SI, 0))
-        return parse_quantity(text)
+    if name in _OF_BYTES or is_hugepage(name):
+        return parse_quantity(str(Quantity(units * 10**9, Format.BINARY_SI, 0)))
     return parse_quantity(units)
 
 

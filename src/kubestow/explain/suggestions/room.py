@@ -18,7 +18,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.resources import amount_of
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.explain.suggestions.case import Case
-from kubestow.explain.suggestions.requests import FIT
+from kubestow.explain.suggestions.requests import FIT, quantity_of
 from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.shortage import TOO_MANY_PODS, Demand
 
@@ -34,8 +34,11 @@ _TOO_FEW: Final = 2**62
 
 
 class Victims(NamedTuple):
+    """Pods to delete; `freed` says what that frees of what is short."""
+
     row: int
     pods: tuple[PodInfo, ...]
+    freed: str = ""
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
@@ -79,7 +82,7 @@ def make_room(case: Case, rules: Rules, rows: Sequence[int]) -> Iterator[Victims
     table = _Table(case, plugin.fit_request(case.attempt.state).demands, rows)
     for ceiling in table.ceilings(case.attempt.pod.priority)[:CEILINGS_TRIED]:
         found = [
-            Victims(rows[index], pods)
+            Victims(rows[index], pods, table.freed(index, pods))
             for index in table.closest(ceiling)
             if (pods := table.fewest(index, ceiling, rules)) is not None
         ]
@@ -118,6 +121,7 @@ class _Table:
         counts = [len(info.pods) for info in infos]
         self.node_of = np.repeat(np.arange(len(rows)), counts)
         self.priority = np.array([pod.priority for pod in self.pods], np.int64)
+        self._names = [demand.name for demand in short]
 
     def ceilings(self, highest: int) -> list[int]:
         """The priorities, from the lowest up to which deleting all pods helps on some node."""
@@ -178,6 +182,16 @@ class _Table:
                 if is_enough(chosen) and rules.allows(chosen):
                     return chosen
         return self._greedy(index, pods, places, rules)
+
+    def freed(self, index: int, pods: Iterable[PodInfo]) -> str:
+        """What deleting the pods frees of the resources that are short on their node."""
+        requests = [pod.accounted.requested for pod in pods]
+        parts = [
+            f"{quantity_of(name, sum(amount_of(name, each) for each in requests))} {name}"
+            for column, name in enumerate(self._names, 1)
+            if self.need[index, column] > 0
+        ]
+        return f", which frees {' and '.join(parts)}" if parts else ""
 
     def _greedy(
         self, index: int, pods: Sequence[PodInfo], places: dict[str, int], rules: Rules

@@ -131,7 +131,7 @@ def _lower_storage(case: Case, claim: PersistentVolumeClaim) -> Iterator[Change]
         return
     sizes = {size for size in _sizes(case, claim_class(claim)) if 0 < size < wanted.value()}
     for size in sorted(sizes, reverse=True)[:SIZES_TRIED]:
-        lower = quantity_of(STORAGE, size, like=wanted)
+        lower = quantity_of(STORAGE, size)
         new = with_requests(claim, {**requests, STORAGE: lower})
         if case.fits_with(new):
             given_up = -(-100 * (wanted.value() - size) // wanted.value())
@@ -172,7 +172,7 @@ def _move_volume(case: Case, claim: PersistentVolumeClaim) -> Iterator[Change]:
     if volume is None:
         return
     places: Counter[tuple[tuple[str, str], ...]] = Counter()
-    for row in case.rows_blocked_by(*PLUGINS).tolist():
+    for row in case.rows_blocked_by(*PLUGINS):
         place = _place(volume, case.snapshot.nodes[row])
         if place:
             places[place] += 1
