@@ -36,7 +36,10 @@ _PATTERNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ),
     "VolumeRestrictions": (
         (r"node\(s\) had no available disk", "DiskConflict"),
-        (r"node has pod using PersistentVolumeClaim .*", "ClaimInUse"),
+        (
+            r"node\(s\) unavailable due to PersistentVolumeClaim with ReadWriteOncePod .*",
+            "ClaimInUse",
+        ),
         (r'persistentvolumeclaim ".*" not found', "ClaimNotFound"),
     ),
     "NodeVolumeLimits": (
@@ -51,6 +54,7 @@ _PATTERNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         (r"node\(s\) unavailable due to .* non-existent pv\(s\)", "VolumeNotFound"),
         (r"pod has unbound immediate PersistentVolumeClaims", "ClaimNotBound"),
         (r'persistentvolumeclaim ".*" not found', "ClaimNotFound"),
+        (r"PVC .* was not created for pod .*", "ClaimInvalid"),
         (r'waiting for ephemeral volume controller to create .*"', "ClaimNotCreated"),
         (r'persistentvolumeclaim ".*" is being deleted', "ClaimBeingDeleted"),
         (r'persistentvolumeclaim ".*" bound to non-existent .*', "VolumeNotFound"),
@@ -92,7 +96,7 @@ _PATTERNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         (r"resource claim .* is in the process of being allocated", "ResourceClaimInUse"),
         (r"ResourceClaim unreserved for PodGroup", "ResourceClaimInUse"),
         (r"resource claim .*", "ResourceClaimInvalid"),
-        (r"ResourceClaim .* was not created for pod .*", "ResourceClaimInvalid"),
+        (r"ResourceClaim .* was not created for Pod .*", "ResourceClaimInvalid"),
     ),
     "SchedulingGates": ((r"waiting for scheduling gates: .*", "SchedulingGates"),),
     "GangScheduling": (

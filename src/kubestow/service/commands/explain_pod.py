@@ -20,6 +20,7 @@ from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.explain.one_node import asked_filters
 from kubestow.explain.pod import explain_pod
+from kubestow.explain.suggestions import Shape, find_suggestions
 from kubestow.service.commands.explain_sources import (
     Kubeconfig,
     cluster_from_files,
@@ -30,9 +31,12 @@ from kubestow.service.commands.scheduler_config import checked_gates, load_sched
 from kubestow.service.formats import DataFormat, ExplainFormat
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import print_data, stream_json
+from kubestow.simulator.node_shapes import DEFAULT_CAPACITY, parse_shape
 
 _NOT_OURS: Final = 1  # the exit code
 _NAMES_SHOWN: Final = 5
+# Outcomes of waiting pods that a change of the cluster may help.
+_HELPED: Final = ("Unschedulable", "Gated")
 
 
 class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,13 +58,24 @@ class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def explain_and_print(request: ExplainRequest) -> int:
     """Explain the pod and print that; the exit code."""
+    shape = _shape(request.shape)
     with warnings_on_stderr():
         cluster, pod = _find(request)
         if request.node and cluster.objects.nodes.get(request.node) is None:
             raise InputError(f'there is no node "{request.node}"{_hint(_node_names(cluster))}')
         explanation = explain_pod(cluster, pod, node=request.node)
+        if request.has_suggestions and explanation.outcome in _HELPED:
+            found = find_suggestions(cluster, pod, shape=shape)
+            explanation = msgspec.structs.replace(explanation, suggestions=found)
     _print(request, cluster, pod, explanation)
     return _NOT_OURS if explanation.outcome == "Excluded" else 0
+
+
+def _shape(text: str) -> Shape | None:
+    if not text:
+        return None
+    shape = parse_shape(text)
+    return Shape(capacity={**DEFAULT_CAPACITY, **shape.capacity}, labels=shape.labels)
 
 
 def _find(request: ExplainRequest) -> tuple[StillCluster, Pod]:

@@ -179,7 +179,7 @@ def _print_waiting(explanation: Explanation) -> None:
             for plugin in awaited.plugins:
                 events[plugin].append(f"{awaited.resource} {awaited.action}")
         for plugin, names in events.items():
-            _print_text(f"{plugin}: {', '.join(names)}")
+            _print_text(f"{plugin}: {', '.join(names)}", hanging=_INDENT)
     attempt = explanation.attempt
     if attempt is not UNSET:
         _print_title(f"Attempt {attempt.attempts}")
@@ -193,8 +193,7 @@ def _print_suggestions(explanation: Explanation) -> None:
         return
     _print_title("What would make it fit")
     for number, suggestion in enumerate(explanation.suggestions, start=1):
-        where = f" (placed on {suggestion.node})" if suggestion.node else ""
-        _print_text(f"{number}. {suggestion.text}{where}")
+        _print_text(f"{number}. {suggestion.text}", hanging="   ")
 
 
 def _print_node(node: NodeExplanation) -> None:
@@ -235,8 +234,15 @@ def _print_title(text: str) -> None:
     stdout().print(text, style="bold", markup=False)
 
 
-def _print_text(text: str) -> None:
-    for line in textwrap.wrap(text, _width(), initial_indent=_INDENT, subsequent_indent=_INDENT):
+def _print_text(text: str, *, hanging: str = "") -> None:
+    lines = textwrap.wrap(
+        text,
+        _width(),
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT + hanging,
+        break_on_hyphens=False,
+    )
+    for line in lines:
         sys.stdout.write(f"{line}\n")
 
 
