@@ -56,12 +56,21 @@ def test_the_difference_makes_one_of_the_other(old: dict[str, Any], new: dict[st
             [{"op": "add", "path": "/requests", "value": {"cpu": "1", "memory": "1Gi"}}],
             id="filled-in-by-a-server",
         ),
+        pytest.param(
+            {"volumeName": "pv", "other": 1},
+            {},
+            [
+                {"op": "add", "path": "/volumeName", "value": ""},
+                {"op": "remove", "path": "/other"},
+            ],
+            id="filled-in-and-gone",
+        ),
     ],
 )
 def test_operations(
     old: dict[str, Any], new: dict[str, Any], operations: list[dict[str, Any]]
 ) -> None:
-    assert difference(old, new) == operations
+    assert difference(old, new, filled=frozenset(("requests", "volumeName"))) == operations
 
 
 def test_new_and_deleted_objects_have_the_empty_path() -> None:

@@ -15,6 +15,7 @@ from tests.explain.suggestions.trials import (
     waiting_pod,
 )
 
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.suggestions import SUGGESTIONS_MAX, find_suggestions
 from kubestow.explain.suggestions.apply import applied
@@ -36,6 +37,7 @@ EXPECTED = {
     "spread": {"RaiseMaxSkew", "ScheduleAnyway", "Uncordon", "DeletePods", "AddNode"},
     "ports": {"ChangeHostPort", "DropHostPort", "DeletePods", "AddNode"},
     "bound_volume": {"MoveVolume", "ChangeStorageClass", "Uncordon"},
+    "provisioned": {"ChangeStorageClass"},
     "unbound_claim": {"ChangeStorageClass", "LowerStorageRequest"},
     "volume_limits": {"RaiseVolumeLimit", "DeletePods", "AddNode"},
     "devices": {"LowerDeviceCount", "DropDeviceSelector"},
@@ -185,3 +187,51 @@ def test_two_changes_are_looked_for_only_if_no_single_one_helps() -> None:
     assert "AddToleration+Uncordon" in {each.kind for each in alone}
     both = suggestions_for(documents_of([tainted, node("b", cordoned=True), pod(POD)]))
     assert all("+" not in each.kind for each in both)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Job"])
+def test_a_pod_of_a_workload_is_changed_in_the_template(kind: str) -> None:
+    labels = {"app": "web"}
+    restarts = {"restartPolicy": "Never"} if kind == "Job" else {}
+    made = pod("t", requests={"cpu": "8"}, nodeSelector={"disk": "ssd"}, **restarts)
+    selector = {} if kind == "Job" else {"selector": {"matchLabels": labels}}
+    workload = {
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"template": {"metadata": {"labels": labels}, "spec": made["spec"]}, **selector},
+    }
+    documents = documents_of([node("n0", labels={"disk": "ssd"}), workload])
+    cluster = cluster_of(documents)
+    (waiting,) = cluster.objects.pods
+    (found,) = find_suggestions(cluster, waiting)
+    (patch,) = found.patches
+    assert (patch.api_version, patch.kind, patch.name) == (workload["apiVersion"], kind, "web")
+    (operation,) = patch.patch
+    assert operation["path"] == "/spec/template/spec/containers/0/resources/requests"
+    assert node_in_simulation(applied(documents, found), name="web") == "n0"
+
+
+def test_a_member_of_a_gang_is_tried_with_its_gang() -> None:
+    """Room for one pod is no help to a gang of two."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    member = {"schedulingGroup": {"podGroupName": "g"}, "requests": {"cpu": "3"}}
+    documents = documents_of(
+        [
+            node("n0", cpu="4", cordoned=True),
+            node("n1", cpu="8", cordoned=True),
+            group,
+            pod(POD, **member),
+            pod("second", **member),
+        ]
+    )
+    gates = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
+    cluster = cluster_of(documents, gates=gates)
+    texts = [each.text for each in find_suggestions(cluster, waiting_pod(cluster))]
+    assert "uncordon n0: the pod then fits on n0" not in texts
+    assert "uncordon n1: the pod then fits on n1" in texts

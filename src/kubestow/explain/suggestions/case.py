@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from kubestow.api.group import group_key_of
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node, Taint
 from kubestow.api.pod import Pod
@@ -165,6 +166,11 @@ class Case:
     @property
     def snapshot(self) -> Snapshot:
         return self.attempt.snapshot
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the pod is placed with others: what helps it alone may not be enough."""
+        return self.cluster.scheduler.groups is not None and group_key_of(self.pod) is not None
 
     @property
     def rejected_early(self) -> str:

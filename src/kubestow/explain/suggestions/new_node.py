@@ -67,7 +67,8 @@ def add_node(case: Case, shape: Shape | None) -> Iterator[Change]:
         if node.metadata.name in fitting and case.fits_with(*copy):
             text = f"add a node like {node.metadata.name.removesuffix(SUFFIX)}"
             yield make_change(ADD_NODE, text, case.pod, objects=copy)
-            return
+            if not case.is_member:
+                return
 
 
 def _copies(case: Case) -> Iterator[tuple[ApiObject, ...]]:

@@ -55,8 +55,10 @@ class _Options:
                 if new is None or not case.fits_with(new):
                     continue
                 text = what.format(node=case.snapshot.names[row])
-                yield make_change(kind, text, case.pod, objects=(new,), others=len(rows) - 1)
-                break
+                others = 0 if case.is_member else len(rows) - 1
+                yield make_change(kind, text, case.pod, objects=(new,), others=others)
+                if not case.is_member:
+                    break
 
 
 def change_nodes(case: Case) -> Iterator[Change]:

@@ -11,11 +11,13 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from kubestow.api.device import ResourceClaim
+from kubestow.api.group import group_key_of
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.pod import Pod
-from kubestow.cluster.resources import RESOURCE_CLAIM_TEMPLATES, default_resources
-from kubestow.explain.cluster import StillCluster
+from kubestow.cluster.resources import default_resources
+from kubestow.explain.cluster import Origin, StillCluster, claim_template, key_of
 from kubestow.explain.explanation import ObjectPatch, Suggestion
+from kubestow.explain.group import explain_group
 from kubestow.explain.suggestions.case import Case
 from kubestow.explain.suggestions.change import Change, joined, rank
 from kubestow.explain.suggestions.devices import change_devices, template_of
@@ -33,6 +35,7 @@ SUGGESTIONS_MAX: Final = 8
 FIRST_STEPS_MAX: Final = 12
 
 _RESOURCES: Final = default_resources()
+_ITSELF: Final = Origin("", "", "", "", "")
 
 
 class Verified(NamedTuple):
@@ -62,7 +65,7 @@ def find_changes(
     for change in sorted(_changes(cluster, pod, shape), key=rank):
         if len(found) == limit:
             break
-        node = _verified(cluster, change)
+        node = _verified(cluster, change) if _can_be_written(cluster, change) else ""
         if node:
             found.append(Verified(change, node))
     return found
@@ -125,9 +128,17 @@ def _pairs(case: Case) -> Iterator[Change]:
 
 
 def _verified(cluster: StillCluster, change: Change) -> str:
-    """The node on which the pod is placed with the change made; "" if it is not."""
+    """The node on which the pod is placed with the change made; "" if it is not.
+
+    A member of a group is tried with its group.
+    """
+    pod = change.pod
     with cluster.changed(*change.put(), removed=change.removed):
-        return cluster.decide(change.pod).node_name
+        key, groups, profile = group_key_of(pod), cluster.scheduler.groups, cluster.profile_of(pod)
+        if key is None or groups is None or profile is None:
+            return cluster.decide(pod).node_name
+        member = explain_group(cluster, groups, profile, key, pod).member
+        return member.node if member.outcome == "Scheduled" else ""
 
 
 # --- Output -------------------------------------------------------------------------------------
@@ -145,13 +156,24 @@ def _suggestion(cluster: StillCluster, change: Change, node: str) -> Suggestion:
     )
 
 
+def _can_be_written(cluster: StillCluster, change: Change) -> bool:
+    """Whether each object that is changed has a manifest, or was made from one."""
+    changed = (new for new in change.objects if cluster.find(new) is not None)
+    return all(cluster.origins.get(key_of(each), _ITSELF) is not None for each in changed)
+
+
 def _patches(cluster: StillCluster, change: Change) -> Iterator[ObjectPatch]:
     for new in change.put():
         operations = patch_of(cluster.find(new), new)
-        if operations:
-            if isinstance(new, ResourceClaim) and (template := template_of(change.pod, new)):
-                yield _patch_of_template(new, template, operations)
-            yield _patch(new, operations)
+        if not operations:
+            continue
+        origin = cluster.origins.get(key_of(new))
+        if origin is not None:
+            yield _patch_of_template(origin, operations)
+            continue
+        if isinstance(new, ResourceClaim) and (template := template_of(change.pod, new)):
+            yield _patch_of_template(claim_template(new.metadata.namespace, template), operations)
+        yield _patch(new, operations)
     for old in change.removed:
         yield _patch(old, patch_of(old, None))
 
@@ -167,14 +189,12 @@ def _patch(of: ApiObject, operations: list[JsonObject]) -> ObjectPatch:
     )
 
 
-def _patch_of_template(
-    claim: ResourceClaim, name: str, operations: list[JsonObject]
-) -> ObjectPatch:
-    """The same change of the template that the claim was made from."""
+def _patch_of_template(origin: Origin, operations: list[JsonObject]) -> ObjectPatch:
+    """The same change of the template that the object was made from."""
     return ObjectPatch(
-        api_version=RESOURCE_CLAIM_TEMPLATES.api_version,
-        kind=RESOURCE_CLAIM_TEMPLATES.kind,
-        namespace=claim.metadata.namespace,
-        name=name,
-        patch=tuple({**each, "path": f"/spec{each['path']}"} for each in operations),
+        api_version=origin.api_version,
+        kind=origin.kind,
+        namespace=origin.namespace,
+        name=origin.name,
+        patch=tuple({**each, "path": f"{origin.path}{each['path']}"} for each in operations),
     )

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from kubestow.api.owners import controller_of
 from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
 from kubestow.arrays import IntpArray
 from kubestow.explain.suggestions.case import Case
@@ -55,6 +56,9 @@ def change_node_affinity(case: Case) -> Iterator[Change]:
     is_early = case.rejected_early == "NodeAffinity"
     if required is None or not (is_early or case.is_blocked_by("NodeAffinity")):
         return
+    owner = controller_of(case.pod)
+    if owner is not None and owner.kind == "DaemonSet":
+        return  # It is made for one node.
     terms = required.node_selector_terms
     if sum(map(_length, terms)) > 1 or len(terms) != 1:
         pod = _with_required(case.pod, None)
