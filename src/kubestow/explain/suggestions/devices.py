@@ -1,9 +1,10 @@
 """Changes of the device claims of a pod: fewer devices, or one selector less."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from kubestow.api.device import EXACT_COUNT, DeviceRequest, ExactDeviceRequest, ResourceClaim
 from kubestow.api.pod import Pod
@@ -16,7 +17,8 @@ from kubestow.explain.suggestions.change import (
 )
 
 PLUGIN: Final = "DynamicResources"
-COUNTS_TRIED: Final = 16
+# Nodes on which a number of devices is looked for first.
+NODES_FIRST: Final = 256
 
 
 def change_devices(case: Case) -> Iterator[Change]:
@@ -70,21 +72,46 @@ def _lower_count(
     case: Case, claim: ResourceClaim, index: int, exactly: ExactDeviceRequest
 ) -> Iterator[Change]:
     # A request without a mode is for an exact number, and without a number for one.
-    if exactly.allocation_mode not in ("", EXACT_COUNT):
+    if exactly.allocation_mode not in ("", EXACT_COUNT) or exactly.count < 2:
         return
-    for count in range(exactly.count - 1, max(exactly.count - 1 - COUNTS_TRIED, 0), -1):
-        new = _with_request(claim, index, msgspec.structs.replace(exactly, count=count))
-        if case.fits_with(new):
-            name = f"request {claim.spec.devices.requests[index].name} in {_name(case, claim)}"
-            given_up = -(-100 * (exactly.count - count) // exactly.count)
-            yield make_change(
-                LOWER_DEVICE_COUNT,
-                f"lower the number of devices of {name} from {exactly.count} to {count}",
-                case.pod,
-                objects=(new,),
-                amount=given_up,
-            )
-            return
+
+    def lowered(count: int) -> ResourceClaim:
+        return _with_request(claim, index, msgspec.structs.replace(exactly, count=count))
+
+    count = _largest_count(case, lowered, exactly.count)
+    if count > 0:
+        name = f"request {claim.spec.devices.requests[index].name} in {_name(case, claim)}"
+        yield make_change(
+            LOWER_DEVICE_COUNT,
+            f"lower the number of devices of {name} from {exactly.count} to {count}",
+            case.pod,
+            objects=(lowered(count),),
+            amount=-(-100 * (exactly.count - count) // exactly.count),
+        )
+
+
+def _largest_count(case: Case, lowered: Callable[[int], ResourceClaim], count: int) -> int:
+    """The largest smaller number with which the pod fits; 0 if none does.
+
+    Devices are searched node by node, so the number is first found on a part of the nodes.
+    """
+    step = -(-len(case.snapshot) // NODES_FIRST)
+    part = Case(case.cluster, case.pod, np.arange(0, len(case.snapshot), max(step, 1)))
+    found = _bisect(lambda each: part.fits_with(lowered(each)), 0, count)
+    if found + 1 < count and case.fits_with(lowered(found + 1)):
+        found = _bisect(lambda each: case.fits_with(lowered(each)), found + 1, count)
+    return found
+
+
+def _bisect(fits: Callable[[int], bool], fitting: int, failing: int) -> int:
+    """The largest number that fits, which is at least `fitting` and below `failing`."""
+    while failing - fitting > 1:
+        middle = (fitting + failing) // 2
+        if fits(middle):
+            fitting = middle
+        else:
+            failing = middle
+    return fitting
 
 
 def _drop_selector(
