@@ -27,7 +27,7 @@ from kubestow.engine.groups.collect import GroupAttempt
 from kubestow.engine.groups.cycle import GroupScheduler
 from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.engine.handlers import EventHandlers
-from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.listeners import DecisionListener, reads_timings
 from kubestow.engine.metrics import SchedulerMetrics
 from kubestow.engine.placing import Placer
 from kubestow.engine.set_aside import SetAside
@@ -90,6 +90,7 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         self._set_aside = SetAside(self._resume, self.tasks.spawn)
+        self._keeps_timings = reads_timings(self.listeners)
 
     async def run(self) -> None:
         """Schedule until the queue is closed."""
@@ -215,7 +216,7 @@ class Scheduler:
         if profile is None or self.skips(queued_pod.pod, profile):
             self.queue.done(queued_pod.uid)
             return None
-        meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
+        meter = self.metrics.start_attempt(profile.name, keeps_timings=self._keeps_timings)
         return _Attempt(profile, queued_pod, meter, earlier_s)
 
     def _conclude(self, attempt: "_Attempt", decision: Decision) -> Decision:

@@ -31,15 +31,19 @@ _GATES: Final = "SchedulingGates"
 _GATED_TEXT: Final = "Scheduling is blocked due to non-empty scheduling gates"
 
 
-def explain_pod(cluster: StillCluster, pod: Pod, *, node: str = "") -> Explanation:
+def explain_pod(
+    cluster: StillCluster, pod: Pod, *, node: str = "", is_as_of_now: bool = True
+) -> Explanation:
     """Why the pod is where it is, or waits.
 
-    A placed pod is taken off its node for the attempt. With `node`, every filter is asked about
-    that node, which exists.
+    A placed pod is taken off its node for the attempt, if `is_as_of_now`; else it is only said
+    where it is. With `node`, every filter is asked about that node, which exists.
     """
     reason = _why_not_tried(cluster, pod)
     if reason:
         return _not_tried(pod, "Excluded", reason)
+    if is_assigned(pod) and not is_as_of_now:
+        return _not_tried(pod, "Bound", f'runs on "{pod.spec.node_name}"')
     if is_assigned(pod):
         return _explain_placed(cluster, pod, node)
     return _explain_waiting(cluster, pod, node)

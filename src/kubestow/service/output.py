@@ -102,15 +102,16 @@ def stream_json(data: msgspec.Struct, write: Callable[[str], Any]) -> None:
     a whole; it reads the same as what `print_data` prints."""
     separator = "{"
     for field in msgspec.structs.fields(data):
-        value = getattr(data, field.name)
+        value: object = getattr(data, field.name)
         if value is UNSET:
             continue
         write(f"{separator}\n  {_json_text(field.encode_name)}: ")
         separator = ","
-        if isinstance(value, tuple) and value:
-            _stream_list(cast(tuple[object, ...], value), write)
+        entries = cast(tuple[object, ...], value) if isinstance(value, tuple) else ()
+        if entries:
+            _stream_list(entries, write)
         else:
-            write(_indented(_json_text(value), "  "))
+            write(_indented(_json_text(cast(object, value)), "  "))
     write("\n}\n" if separator == "," else "{}\n")
 
 

@@ -33,6 +33,8 @@ from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError
+from kubestow.explain.history import AttemptHistory
+from kubestow.explain.running import RunningPod, find_running
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
@@ -115,6 +117,7 @@ class SchedulerProcess:
             connections.guard_writes(self.leadership.wait_valid)
         self.recorder = EventRecorder(connections.events, clock, hostname=hostname, rng=rng)
         metrics.own.observe(self.recorder)
+        self.history = AttemptHistory(clock)
         self.scheduler = SchedulerFactory(
             config=self.config,
             client=connections.main,
@@ -125,6 +128,7 @@ class SchedulerProcess:
             gates=options.gates,
             queue_metrics=metrics.queue,
             metrics=metrics.scheduler,
+            listeners=(self.history,),
             max_unschedulable_ns=int(options.pod_max_in_unschedulable_pods),
             may_bind=None if self.leadership is None else self.leadership.wait_valid,
             leaves_to_chance=True,
@@ -160,6 +164,9 @@ class SchedulerProcess:
 
     def pods(self) -> tuple[Pod, ...]:
         return self.scheduler.objects.pods.list()
+
+    def running_pod(self, namespace: str, name: str) -> RunningPod | None:
+        return find_running(self.scheduler, self.history, namespace, name)
 
     def request_stop(self) -> None:
         """Begin to end, as after SIGTERM. From here on the process is not ready."""

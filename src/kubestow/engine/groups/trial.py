@@ -20,7 +20,7 @@ from kubestow.engine.groups.outcome import (
     GroupOutcome,
     MemberOutcome,
 )
-from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.listeners import DecisionListener, reads_timings
 from kubestow.engine.metrics import SchedulerMetrics
 from kubestow.engine.placing import as_misfit, unreserve
 from kubestow.errors import CacheError, PluginError
@@ -57,6 +57,7 @@ class GroupTrials:
         self._nominator = nominator
         self._metrics = metrics
         self._listeners = listeners
+        self._keeps_timings = reads_timings(listeners)
 
     def run(self, attempt: GroupAttempt, cycle: GroupCycle) -> GroupOutcome:
         """Try all members on the nodes that the cycle allows."""
@@ -166,7 +167,7 @@ class GroupTrials:
         )
 
     def _decide(self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle) -> Decision:
-        meter = self._metrics.start_attempt(profile.name, keeps_timings=bool(self._listeners))
+        meter = self._metrics.start_attempt(profile.name, keeps_timings=self._keeps_timings)
         try:
             decision = self._decider.decide(
                 profile, queued_pod.pod_info, meter, may_be_set_aside=False

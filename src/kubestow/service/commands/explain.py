@@ -37,6 +37,13 @@ def explain(
             "rejects.",
         ),
     ] = "",
+    as_of_now: Annotated[
+        bool,
+        typer.Option(
+            help="Explain a pod that is placed as if it had to be placed now, or only say where "
+            "it is.",
+        ),
+    ] = True,
     suggestions: Annotated[
         bool,
         typer.Option(
@@ -101,6 +108,15 @@ def explain(
             rich_help_panel=_LIVE,
         ),
     ] = "",
+    insecure_skip_tls_verify: Annotated[
+        bool,
+        typer.Option(
+            "--insecure-skip-tls-verify",
+            help="With --from: do not check the certificate of the scheduler, which is its own by "
+            "default.",
+            rich_help_panel=_LIVE,
+        ),
+    ] = False,
 ) -> None:
     """Say why a pod is placed where it is, or waits, and what would make it fit.
 
@@ -120,6 +136,7 @@ def explain(
         namespace=namespace,
         output=output,
         node=node,
+        is_as_of_now=as_of_now,
         has_suggestions=suggestions,
         shape=shape,
         config_file=config_file,
@@ -128,5 +145,6 @@ def explain(
         kubeconfig=kubeconfig,
         context=context,
         from_address=from_address,
+        skips_verification=insecure_skip_tls_verify,
     )
     raise typer.Exit(explain_and_print(request))

@@ -6,7 +6,7 @@ Not here: its options (`explain`), where a cluster comes from (`explain_sources`
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,7 @@ from kubestow.explain.suggestions import Shape, find_suggestions
 from kubestow.service.commands.explain_sources import (
     Kubeconfig,
     cluster_from_files,
+    kept_explanation,
     live_cluster,
 )
 from kubestow.service.commands.explain_text import print_explanation
@@ -46,6 +47,7 @@ class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     output: ExplainFormat
     node: str
+    is_as_of_now: bool
     has_suggestions: bool
     shape: str
     config_file: Path | None
@@ -54,21 +56,49 @@ class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str
     context: str
     from_address: str
+    skips_verification: bool
 
 
 def explain_and_print(request: ExplainRequest) -> int:
     """Explain the pod and print that; the exit code."""
-    shape = _shape(request.shape)
     with warnings_on_stderr():
-        cluster, pod = _find(request)
-        if request.node and cluster.objects.nodes.get(request.node) is None:
-            raise InputError(f'there is no node "{request.node}"{_hint(_node_names(cluster))}')
-        explanation = explain_pod(cluster, pod, node=request.node)
-        if request.has_suggestions and explanation.outcome in _HELPED:
-            found = find_suggestions(cluster, pod, shape=shape)
-            explanation = msgspec.structs.replace(explanation, suggestions=found)
-    _print(request, cluster, pod, explanation)
-    return _NOT_OURS if explanation.outcome == "Excluded" else 0
+        explained = _kept(request) if request.from_address else _explained(request)
+    _print(request, explained)
+    return _NOT_OURS if explained.explanation.outcome == "Excluded" else 0
+
+
+class _Explained(NamedTuple):
+    explanation: Explanation
+    # The filters that were asked, in their order, for annotations.
+    filters: Sequence[str] = ()
+
+
+def _kept(request: ExplainRequest) -> _Explained:
+    """What a running scheduler keeps."""
+    if request.files or request.node:
+        raise InputError("--from is what a running scheduler has kept; leave out -f and --node")
+    clock, kubeconfig = SystemClock(), Kubeconfig(request.kubeconfig, request.context)
+    namespace, name = _pod_name(request)
+    server = kubeconfig.scheduler(
+        request.from_address, clock, skips_verification=request.skips_verification
+    )
+    key = (namespace or kubeconfig.namespace, name)
+    return _Explained(kept_explanation(server, key, clock))
+
+
+def _explained(request: ExplainRequest) -> _Explained:
+    shape = _shape(request.shape)
+    cluster, pod = _find(request)
+    if request.node and cluster.objects.nodes.get(request.node) is None:
+        raise InputError(f'there is no node "{request.node}"{_hint(_node_names(cluster))}')
+    explanation = explain_pod(cluster, pod, node=request.node, is_as_of_now=request.is_as_of_now)
+    if request.has_suggestions and explanation.outcome in _HELPED:
+        found = find_suggestions(cluster, pod, shape=shape)
+        explanation = msgspec.structs.replace(explanation, suggestions=found)
+    profile = cluster.profile_of(pod)
+    if profile is None or request.output is not ExplainFormat.ANNOTATIONS:
+        return _Explained(explanation)
+    return _Explained(explanation, asked_filters(profile, cluster.refresh(), PodInfo(pod)))
 
 
 def _shape(text: str) -> Shape | None:
@@ -145,9 +175,8 @@ def _node_names(cluster: StillCluster) -> list[str]:
     return [node.metadata.name for node in cluster.objects.nodes]
 
 
-def _print(
-    request: ExplainRequest, cluster: StillCluster, pod: Pod, explanation: Explanation
-) -> None:
+def _print(request: ExplainRequest, explained: _Explained) -> None:
+    explanation = explained.explanation
     match request.output:
         case ExplainFormat.TEXT | ExplainFormat.WIDE:
             is_wide = request.output is ExplainFormat.WIDE
@@ -157,12 +186,4 @@ def _print(
         case ExplainFormat.YAML:
             print_data(explanation, DataFormat.YAML)
         case ExplainFormat.ANNOTATIONS:
-            print_data(_annotations(cluster, pod, explanation), DataFormat.JSON)
-
-
-def _annotations(cluster: StillCluster, pod: Pod, explanation: Explanation) -> dict[str, str]:
-    profile = cluster.profile_of(pod)
-    if profile is None:
-        return {}
-    filters = asked_filters(profile, cluster.refresh(), PodInfo(pod))
-    return result_annotations(explanation, filters)
+            print_data(result_annotations(explanation, explained.filters), DataFormat.JSON)

@@ -6,7 +6,9 @@ A server is only asked for lists; nothing is written to it. The role in deploy/ 
 import asyncio
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import urlencode
 
+import msgspec
 import numpy as np
 
 from kubestow.api.files import load_documents
@@ -29,6 +31,7 @@ from kubestow.cluster.informer import POD_FIELD_SELECTOR
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.explain.cluster import StillCluster
+from kubestow.explain.explanation import Explanation
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.connections import user_agent
 from kubestow.simulator.manifests import select_manifests
@@ -37,6 +40,7 @@ from kubestow.simulator.still import still_cluster
 DEFAULT_NAMESPACE: Final = "default"
 _QPS: Final = 50.0
 _BURST: Final = 100
+_ANSWER_S: Final = 30.0  # how long a scheduler may take to answer
 # The API server resolves priorities; a scheduler does not list classes either.
 _UNLISTED: Final = (PriorityClass,)
 
@@ -75,6 +79,14 @@ class Kubeconfig:
     def server(self, clock: Clock) -> ServerConfig:
         return load_kubeconfig(self._path, clock, context=self._context)
 
+    def scheduler(self, address: str, clock: Clock, *, skips_verification: bool) -> ServerConfig:
+        """A scheduler at this address, with the credentials of the context."""
+        server = load_kubeconfig(self._path, clock, context=self._context, master=address)
+        if not skips_verification:
+            return server
+        tls = msgspec.structs.replace(server.tls, ca_file="", ca_data=b"", skips_verification=True)
+        return msgspec.structs.replace(server, tls=tls)
+
 
 def live_cluster(
     server: ServerConfig,
@@ -95,6 +107,27 @@ def live_cluster(
     except ApiError as error:
         raise InputError(f"the cluster at {session.host} cannot be read: {error}") from error
     return cluster
+
+
+def kept_explanation(server: ServerConfig, pod_key: tuple[str, str], clock: Clock) -> Explanation:
+    """What a running scheduler keeps of a pod; InputError if nothing, or if it does not answer."""
+    session = ApiSession(server, clock, user_agent=user_agent(), timeout_s=_ANSWER_S)
+    query = urlencode({"namespace": pod_key[0], "pod": pod_key[1]})
+
+    async def ask() -> bytes:
+        try:
+            return await session.request("GET", f"/explain?{query}")
+        finally:
+            session.close()
+
+    try:
+        return msgspec.json.decode(asyncio.run(ask()), type=Explanation)
+    except ApiError as error:
+        raise InputError(f"the scheduler at {session.host}: {error}") from error
+    except msgspec.DecodeError as error:
+        raise InputError(
+            f"the answer of {session.host} is not an explanation: {error}; is that a kubestow?"
+        ) from error
 
 
 async def _listed(

@@ -13,6 +13,7 @@ from kubestow.api.pod import Pod
 from kubestow.clock import Clock
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import configz_document
+from kubestow.explain.running import RunningPod
 from kubestow.service.connections import Connections
 from kubestow.service.control_loop import ControlLoop, SharedLoop
 from kubestow.service.metrics.pod_resources import pod_resource_texts
@@ -34,7 +35,7 @@ from kubestow.service.serving.pages import ProcessFacts
 from kubestow.service.serving.server import HttpsServer, bind_socket
 from kubestow.service.serving.trust import TrustLookup
 
-PATHS = ("/healthz", "/livez", "/readyz", "/metrics", "/configz", "/flagz", "/statusz")
+PATHS = ("/healthz", "/livez", "/readyz", "/metrics", "/configz", "/explain", "/flagz", "/statusz")
 
 
 class Served(Protocol):
@@ -59,6 +60,10 @@ class Served(Protocol):
         ...
 
     def pods(self) -> Iterable[Pod]: ...
+
+    def running_pod(self, namespace: str, name: str) -> RunningPod | None:
+        """What is known of a pod, for its explanation."""
+        ...
 
 
 class Serving:
@@ -153,6 +158,7 @@ class Serving:
             runtime=self._metrics.runtime,
             pod_resources=lambda: pod_resource_texts(served.pods()) if served.is_active else (),
             configz=lambda: configz_document(config, gates),
+            running_pod=served.running_pod,
             flags=flags,
             facts=facts,
             set_verbosity=self._set_verbosity if config.enable_profiling else None,
