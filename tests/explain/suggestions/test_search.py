@@ -19,7 +19,7 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.suggestions import SUGGESTIONS_MAX, find_suggestions
 from kubestow.explain.suggestions.apply import applied
-from kubestow.explain.suggestions.search import find_changes
+from kubestow.explain.suggestions.search import find_remedies
 
 # Kinds that the seeds of a family lead to, so that a family cannot become empty unnoticed.
 EXPECTED = {
@@ -70,7 +70,7 @@ def test_no_smaller_single_change_is_missing(family: str) -> None:
         waiting = waiting_pod(cluster)
         if cluster.decide(waiting).is_scheduled:
             continue
-        changes = [found.change for found in find_changes(cluster, waiting, limit=999)]
+        changes = [found.change for found in find_remedies(cluster, waiting, limit=999)]
         found = dict[tuple[str, str], tuple[int, ...]]()
         for change in changes:
             if "+" not in change.kind:
@@ -124,7 +124,7 @@ def test_suggestions_are_limited_and_the_smallest_come_first() -> None:
     cluster = cluster_of(documents_of([*nodes, pod(POD)]))
     waiting = waiting_pod(cluster)
     assert len(find_suggestions(cluster, waiting)) == SUGGESTIONS_MAX
-    sizes = [found.change.size for found in find_changes(cluster, waiting, limit=99)]
+    sizes = [found.change.size for found in find_remedies(cluster, waiting, limit=99)]
     assert sizes == sorted(sizes)
 
 

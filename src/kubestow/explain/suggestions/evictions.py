@@ -15,10 +15,16 @@ from typing import Final, NamedTuple
 
 from kubestow.api.pod_info import AffinityTerm, PodClass, PodInfo
 from kubestow.cache.node_info import NodeInfo
-from kubestow.explain.suggestions.case import Attempt, Case
-from kubestow.explain.suggestions.change import DELETE_PODS, POD_STEP, Change, make_change
+from kubestow.explain.suggestions.remedy import DELETE_PODS, POD_STEP, Remedy, make_remedy
 from kubestow.explain.suggestions.requests import FIT
-from kubestow.explain.suggestions.room import PODS_EXACT, VICTIMS_MAX, Rules, Victims, make_room
+from kubestow.explain.suggestions.room import (
+    PODS_EXACT,
+    VICTIMS_MAX,
+    Deletion,
+    DeletionRules,
+    make_room,
+)
+from kubestow.explain.suggestions.stuck_pod import PreparedPod, StuckPod
 from kubestow.framework.runner import run_filters_with_nominated, run_remove_pod
 from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.inter_pod_affinity.filtering import FAR
@@ -37,27 +43,27 @@ _EVICTABLE: Final = {
 # Nodes on which pods are taken away in a simulation, and pods of each that are tried.
 NODES_SIMULATED: Final = 12
 PODS_SIMULATED: Final = 40
-# Victims that are named in a text.
+# Deletion that are named in a text.
 NAMES_MAX: Final = 3
 
 
-def delete_pods(case: Case) -> Iterator[Change]:
+def delete_pods(stuck: StuckPod) -> Iterator[Remedy]:
     """The best victims on any node."""
-    if case.rejected_early:
+    if stuck.rejected_early:
         return
-    rules = Rules(case)
-    numbers: list[int] = case.blockers.rows_within(_EVICTABLE.keys()).tolist()
-    rows = [row for row in numbers if _may_help(case, row)]
-    of_resources = set[int](case.blockers.rows_within((FIT,)).tolist())
-    computed = make_room(case, rules, [row for row in rows if row in of_resources])
-    simulated = _simulated(case, rules, [row for row in rows if row not in of_resources])
+    rules = DeletionRules(stuck)
+    numbers: list[int] = stuck.blockers.rows_within(_EVICTABLE.keys()).tolist()
+    rows = [row for row in numbers if _may_help(stuck, row)]
+    of_resources = set[int](stuck.blockers.rows_within((FIT,)).tolist())
+    computed = make_room(stuck, rules, [row for row in rows if row in of_resources])
+    simulated = _simulated(stuck, rules, [row for row in rows if row not in of_resources])
     for victims in sorted((*computed, *simulated), key=lambda found: found.rank):
         removed = tuple(pod.pod for pod in victims.pods)
-        if case.fits_with(removed=removed):
-            yield make_change(
+        if stuck.fits_with(removed=removed):
+            yield make_remedy(
                 DELETE_PODS,
                 f"delete {_names(victims.pods)}{_where(victims.pods)}{victims.freed}",
-                case.pod,
+                stuck.pod,
                 removed=removed,
                 amount=POD_STEP * len(removed),
             )
@@ -77,11 +83,11 @@ def _where(pods: Sequence[PodInfo]) -> str:
     return f" on {nodes.pop()}" if len(nodes) == 1 else ""
 
 
-def _may_help(case: Case, row: int) -> bool:
-    if case.blockers.code(FIT, row) & UNRESOLVABLE:
+def _may_help(stuck: StuckPod, row: int) -> bool:
+    if stuck.blockers.code(FIT, row) & UNRESOLVABLE:
         return False
     return all(
-        never is None or case.blockers.code(plugin, row) != never
+        never is None or stuck.blockers.code(plugin, row) != never
         for plugin, never in _EVICTABLE.items()
     )
 
@@ -89,17 +95,17 @@ def _may_help(case: Case, row: int) -> bool:
 # --- Where other things are taken -----------------------------------------------------------------
 
 
-def _simulated(case: Case, rules: Rules, rows: Sequence[int]) -> Iterator[Victims]:
+def _simulated(stuck: StuckPod, rules: DeletionRules, rows: Sequence[int]) -> Iterator[Deletion]:
     for row in rows[:NODES_SIMULATED]:
-        pods = rules.deletable(case.snapshot.node_infos[row].pods)[:PODS_SIMULATED]
-        found = _by_removal(case.attempt, rules, row, pods)
+        pods = rules.deletable(stuck.snapshot.node_infos[row].pods)[:PODS_SIMULATED]
+        found = _by_removal(stuck.attempt, rules, row, pods)
         if found is not None:
-            yield Victims(row, found)
-    yield from _elsewhere(case, rules, rows)
+            yield Deletion(row, found)
+    yield from _elsewhere(stuck, rules, rows)
 
 
 def _by_removal(
-    attempt: Attempt, rules: Rules, row: int, pods: Sequence[PodInfo]
+    attempt: PreparedPod, rules: DeletionRules, row: int, pods: Sequence[PodInfo]
 ) -> tuple[PodInfo, ...] | None:
     """One pod, two pods, or all that have to go once as many as possible were put back."""
     for pod in pods:
@@ -121,7 +127,7 @@ def _by_removal(
     return tuple(chosen)
 
 
-def _fits_without(attempt: Attempt, row: int, pods: Iterable[PodInfo]) -> bool:
+def _fits_without(attempt: PreparedPod, row: int, pods: Iterable[PodInfo]) -> bool:
     node, state = SimulatedNode(attempt.snapshot, row), attempt.state.clone()
     for pod in pods:
         node.remove_pod(pod)
@@ -133,18 +139,18 @@ def _fits_without(attempt: Attempt, row: int, pods: Iterable[PodInfo]) -> bool:
 # --- On other nodes -------------------------------------------------------------------------------
 
 
-def _elsewhere(case: Case, rules: Rules, rows: Sequence[int]) -> Iterator[Victims]:
+def _elsewhere(stuck: StuckPod, rules: DeletionRules, rows: Sequence[int]) -> Iterator[Deletion]:
     """Pods that keep the pod away from a whole topology, or by a claim that one pod may use.
 
     All of them have to go: each one is enough to keep it away.
     """
-    blocked = case.blockers.rejected("InterPodAffinity") | case.blockers.rejected(
+    blocked = stuck.blockers.rejected("InterPodAffinity") | stuck.blockers.rejected(
         "VolumeRestrictions"
     )
     rows = [row for row in rows if blocked[row]][:NODES_SIMULATED]
     if not rows:
         return
-    conflicts = _Conflicts(case)
+    conflicts = _Conflicts(stuck)
     seen = set[frozenset[str]]()
     for row in rows:
         found = conflicts.near(row)
@@ -153,7 +159,7 @@ def _elsewhere(case: Case, rules: Rules, rows: Sequence[int]) -> Iterator[Victim
             continue
         seen.add(names)
         if len(rules.deletable(found)) == len(found) and rules.allows(found):
-            yield Victims(row, tuple(found))
+            yield Deletion(row, tuple(found))
 
 
 class _Conflict(NamedTuple):
@@ -167,10 +173,10 @@ class _Conflict(NamedTuple):
 class _Conflicts:
     """The pods that keep the pod away from nodes."""
 
-    def __init__(self, case: Case) -> None:
-        self._snapshot = case.snapshot
-        self._pod = case.attempt.pod
-        self._namespaces = case.cluster.objects.namespaces
+    def __init__(self, stuck: StuckPod) -> None:
+        self._snapshot = stuck.snapshot
+        self._pod = stuck.attempt.pod
+        self._namespaces = stuck.cluster.objects.namespaces
         self._terms: dict[PodClass, tuple[str, ...]] = {}
         self._found = [
             _Conflict(pod, row, key)

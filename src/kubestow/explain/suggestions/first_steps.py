@@ -25,10 +25,10 @@ from kubestow.api.pod import (
 )
 from kubestow.arrays import BoolArray, IntArray, IntpArray, pick
 from kubestow.explain.cluster import StillCluster
-from kubestow.explain.suggestions.case import Attempt, Blockers, Case, untolerated
 from kubestow.explain.suggestions.node_changes import TAINTS
 from kubestow.explain.suggestions.pod_parts import with_spec
 from kubestow.explain.suggestions.pod_rules import HARD
+from kubestow.explain.suggestions.stuck_pod import Blockers, PreparedPod, StuckPod, untolerated
 from kubestow.framework.runner import FilterError, filter_of
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
@@ -43,7 +43,7 @@ _FAR: Final = 1 << 20
 _ONE_BY_ONE: Final = ("InterPodAffinity", "NodeAffinity", "PodTopologySpread")
 
 
-class HalfWay(Case):
+class HalfWay(StuckPod):
     """A pod that does not fit, of which changes are wanted that help with another one."""
 
     slack: ClassVar[int] = 2
@@ -55,7 +55,7 @@ class HalfWay(Case):
 
     def feasible(self, pod: Pod) -> IntpArray:
         """Rows with one thing in the way, fewer than before."""
-        attempt = Attempt(self.cluster, pod)
+        attempt = PreparedPod(self.cluster, pod)
         blockers = Blockers(attempt, self._numbers)
         left = _distances(self.cluster, attempt, blockers, self._numbers)
         return self._numbers[(left <= 1) & (left < self._distance)]
@@ -71,20 +71,20 @@ class HalfWay(Case):
         return rows[(self.blockers.codes[FIT][rows] >> demand.bit & 1).astype(np.bool_)]
 
 
-def half_way(case: Case) -> HalfWay:
+def half_way(stuck: StuckPod) -> HalfWay:
     """The same pod, on nodes where two changes may help."""
-    return HalfWay(case.cluster, case.pod, _sample(case))
+    return HalfWay(stuck.cluster, stuck.pod, _sample(stuck))
 
 
-def _sample(case: Case) -> IntpArray:
-    blockers = case.blockers
-    if case.rejected_early:
-        step = -(-len(case.snapshot) // ROWS_MAX)
-        return np.arange(0, len(case.snapshot), max(step, 1))
+def _sample(stuck: StuckPod) -> IntpArray:
+    blockers = stuck.blockers
+    if stuck.rejected_early:
+        step = -(-len(stuck.snapshot) // ROWS_MAX)
+        return np.arange(0, len(stuck.snapshot), max(step, 1))
     rows = np.flatnonzero((blockers.count > 0) & (blockers.count <= len(TAINTS) + 1))
     if len(rows) == 0:
         return rows
-    rows = rows[np.argsort(-_room(case, rows), kind="stable")]
+    rows = rows[np.argsort(-_room(stuck, rows), kind="stable")]
     answers = np.stack([codes[rows] for codes in blockers.codes.values()], axis=1)
     _, combination = np.unique(answers, axis=0, return_inverse=True)
     order = np.argsort(combination, kind="stable")
@@ -93,14 +93,14 @@ def _sample(case: Case) -> IntpArray:
     return np.sort(rows[order[is_kept]][:ROWS_MAX])
 
 
-def _room(case: Case, rows: IntpArray) -> IntArray:
+def _room(stuck: StuckPod, rows: IntpArray) -> IntArray:
     """int64[k]: how much of the pod's requests is free, in percent, over all resources."""
     room = np.zeros(len(rows), np.int64)
-    plugin = case.attempt.profile.plugins.get(FIT)
+    plugin = stuck.attempt.profile.plugins.get(FIT)
     if not isinstance(plugin, NodeResourcesFit):
         return room
-    nodes = nodes_of(case.snapshot, rows)
-    for demand in plugin.fit_request(case.attempt.state).demands:
+    nodes = nodes_of(stuck.snapshot, rows)
+    for demand in plugin.fit_request(stuck.attempt.state).demands:
         column = nodes.resource_column(demand.name)
         if column is not None:
             free = nodes.allocatable(column) - nodes.requested(column)
@@ -112,7 +112,7 @@ def _room(case: Case, rows: IntpArray) -> IntArray:
 
 
 def _distances(
-    cluster: StillCluster, attempt: Attempt, blockers: Blockers, rows: IntpArray
+    cluster: StillCluster, attempt: PreparedPod, blockers: Blockers, rows: IntpArray
 ) -> IntArray:
     """int64[k]: how many things are in the way on each row."""
     if attempt.pre_filter.status is not None:
@@ -149,7 +149,7 @@ def _distances(
         ("InterPodAffinity", _with_one_term(pod)),
     ):
         if plugin in blockers.codes:
-            each = [_rejected(Attempt(cluster, part), plugin, rows) for part in parts]
+            each = [_rejected(PreparedPod(cluster, part), plugin, rows) for part in parts]
             at_least = blockers.rejected(plugin)[rows].astype(np.int64)
             total += np.maximum(sum(each, np.zeros(len(rows), np.int64)), at_least)
     return total
@@ -164,7 +164,7 @@ def _add(
         total[position] += max(count(nodes[position]), 1)
 
 
-def _rejected(attempt: Attempt, plugin: str, rows: IntpArray) -> IntArray:
+def _rejected(attempt: PreparedPod, plugin: str, rows: IntpArray) -> IntArray:
     """int64[k]: 1 where this filter rejects."""
     step = next((step for step in attempt.profile.filter_steps if step.name == plugin), None)
     if step is None or plugin in attempt.state.skip_filter:

@@ -13,67 +13,67 @@ import msgspec
 from kubestow.api.owners import controller_of
 from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
 from kubestow.arrays import IntpArray
-from kubestow.explain.suggestions.case import Case
-from kubestow.explain.suggestions.change import (
+from kubestow.explain.suggestions.pod_parts import with_affinity, with_spec
+from kubestow.explain.suggestions.remedy import (
     CHANGE_NODE_AFFINITY,
     CHANGE_NODE_SELECTOR,
     DROP_NODE_AFFINITY,
     DROP_NODE_SELECTOR,
     WHOLE_RULE,
-    Change,
-    make_change,
+    Remedy,
+    make_remedy,
 )
-from kubestow.explain.suggestions.pod_parts import with_affinity, with_spec
+from kubestow.explain.suggestions.stuck_pod import StuckPod
 from kubestow.index.nodes import nodes_of
 
 # How many values of a label are tried.
 VALUES_TRIED: Final = 3
 
 
-def change_selector(case: Case) -> Iterator[Change]:
+def change_selector(stuck: StuckPod) -> Iterator[Remedy]:
     """Another value for one entry of `nodeSelector`, or the selector without it."""
-    selector = case.pod.spec.node_selector or {}
-    if not selector or not case.is_blocked_by("NodeAffinity"):
+    selector = stuck.pod.spec.node_selector or {}
+    if not selector or not stuck.is_blocked_by("NodeAffinity"):
         return
     for key, value in selector.items():
         others = {each: wanted for each, wanted in selector.items() if each != key}
-        pod = with_spec(case.pod, node_selector=others or None)
-        rows = case.feasible(pod)
+        pod = with_spec(stuck.pod, node_selector=others or None)
+        rows = stuck.feasible(pod)
         if len(rows) == 0:
             continue
-        yield make_change(DROP_NODE_SELECTOR, f"drop {key}={value} from the node selector", pod)
-        for other in _values_at(case, key, rows, without=(value,)):
-            pod = with_spec(case.pod, node_selector={**selector, key: other})
-            if case.fits(pod):
+        yield make_remedy(DROP_NODE_SELECTOR, f"drop {key}={value} from the node selector", pod)
+        for other in _values_at(stuck, key, rows, without=(value,)):
+            pod = with_spec(stuck.pod, node_selector={**selector, key: other})
+            if stuck.fits(pod):
                 text = f"select nodes with {key}={other} instead of {key}={value}"
-                yield make_change(CHANGE_NODE_SELECTOR, text, pod)
+                yield make_remedy(CHANGE_NODE_SELECTOR, text, pod)
                 break
 
 
-def change_node_affinity(case: Case) -> Iterator[Change]:
+def change_node_affinity(stuck: StuckPod) -> Iterator[Remedy]:
     """One more value for an expression of the required node affinity, or less of it."""
-    required = _required(case.pod)
-    is_early = case.rejected_early == "NodeAffinity"
-    if required is None or not (is_early or case.is_blocked_by("NodeAffinity")):
+    required = _required(stuck.pod)
+    is_early = stuck.rejected_early == "NodeAffinity"
+    if required is None or not (is_early or stuck.is_blocked_by("NodeAffinity")):
         return
-    owner = controller_of(case.pod)
+    owner = controller_of(stuck.pod)
     if owner is not None and owner.kind == "DaemonSet":
         return  # It is made for one node.
     terms = required.node_selector_terms
     if sum(map(_length, terms)) > 1 or len(terms) != 1:
-        pod = _with_required(case.pod, None)
-        if case.fits(pod):
+        pod = _with_required(stuck.pod, None)
+        if stuck.fits(pod):
             text = "drop the required node affinity"
-            yield make_change(DROP_NODE_AFFINITY, text, pod, amount=WHOLE_RULE)
+            yield make_remedy(DROP_NODE_AFFINITY, text, pod, amount=WHOLE_RULE)
     for number, term in enumerate(terms):
         for field in ("match_expressions", "match_fields"):
             for index in range(len(getattr(term, field))):
-                yield from _change_expression(case, terms, number, field, index)
+                yield from _change_expression(stuck, terms, number, field, index)
 
 
 def _change_expression(
-    case: Case, terms: tuple[NodeSelectorTerm, ...], number: int, field: str, index: int
-) -> Iterator[Change]:
+    stuck: StuckPod, terms: tuple[NodeSelectorTerm, ...], number: int, field: str, index: int
+) -> Iterator[Remedy]:
     term = terms[number]
     expressions: tuple[NodeSelectorRequirement, ...] = getattr(term, field)
     expression = expressions[index]
@@ -83,26 +83,26 @@ def _change_expression(
         other = msgspec.structs.replace(term, **{field: kept})
         if _length(other) == 0:
             # A term without expressions matches no node.
-            return _with_required(case.pod, None)
-        return _with_required(case.pod, (*terms[:number], other, *terms[number + 1 :]))
+            return _with_required(stuck.pod, None)
+        return _with_required(stuck.pod, (*terms[:number], other, *terms[number + 1 :]))
 
     if _length(term) == 1 and len(terms) > 1:
         return  # The same as dropping the whole affinity.
     pod = with_expressions()
-    rows = case.feasible(pod)
+    rows = stuck.feasible(pod)
     if len(rows) == 0:
         return
     name = f"{expression.key} {expression.operator} {','.join(expression.values or ())}".strip()
-    yield make_change(DROP_NODE_AFFINITY, f"drop {name} from the required node affinity", pod)
+    yield make_remedy(DROP_NODE_AFFINITY, f"drop {name} from the required node affinity", pod)
     if expression.operator != "In" or field != "match_expressions":
         return
     values = expression.values or ()
-    for other in _values_at(case, expression.key, rows, without=values):
+    for other in _values_at(stuck, expression.key, rows, without=values):
         more = msgspec.structs.replace(expression, values=(*values, other))
         pod = with_expressions(more)
-        if case.fits(pod):
+        if stuck.fits(pod):
             text = f"add the value {other} to {name} in the required node affinity"
-            yield make_change(CHANGE_NODE_AFFINITY, text, pod)
+            yield make_remedy(CHANGE_NODE_AFFINITY, text, pod)
             return
 
 
@@ -129,10 +129,10 @@ def _with_required(pod: Pod, terms: tuple[NodeSelectorTerm, ...] | None) -> Pod:
 
 
 def _values_at(
-    case: Case, key: str, rows: IntpArray, *, without: Sequence[str] = ()
+    stuck: StuckPod, key: str, rows: IntpArray, *, without: Sequence[str] = ()
 ) -> Iterator[str]:
     """The values that most of these nodes have for a label, the most frequent first."""
-    nodes = nodes_of(case.snapshot, rows)
+    nodes = nodes_of(stuck.snapshot, rows)
     values = nodes.label_values(key)
     numbers: list[int] = nodes.label_ids(key).tolist()
     found = Counter(values[number] for number in numbers)
