@@ -43,7 +43,7 @@ _EVICTABLE: Final = {
 # Nodes on which pods are taken away in a simulation, and pods of each that are tried.
 NODES_SIMULATED: Final = 12
 PODS_SIMULATED: Final = 40
-# Deletion that are named in a text.
+# Victims that are named in a text.
 NAMES_MAX: Final = 3
 
 

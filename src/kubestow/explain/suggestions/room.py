@@ -75,7 +75,7 @@ class DeletionRules:
 
 
 def make_room(stuck: StuckPod, rules: DeletionRules, rows: Sequence[int]) -> Iterator[Deletion]:
-    """Deletion on some of these nodes, the best ones among them."""
+    """The best victims on any of these nodes."""
     plugin = stuck.attempt.profile.plugins.get(FIT)
     if not rows or not isinstance(plugin, NodeResourcesFit):
         return
