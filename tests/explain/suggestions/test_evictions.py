@@ -177,3 +177,24 @@ def test_pods_of_a_whole_zone_are_deleted_for_anti_affinity() -> None:
     ]
     assert deleted(*documents) == ["w0", "w1"]
     assert HOSTNAME in documents[0]["metadata"]["labels"]
+
+
+def test_less_important_pods_go_first_also_on_another_kind_of_node() -> None:
+    """Resources are short on one node, ports are taken on the other."""
+    ports = [{"containerPort": number, "hostPort": number} for number in (80, 81)]
+    documents = [
+        FULL,
+        node("b", cpu="4"),
+        running("high", "4", priority=5),
+        *(
+            pod(f"low{port['hostPort']}", on="b", containers=[container("c", {}, ports=[port])])
+            for port in ports
+        ),
+        pod(
+            POD,
+            containers=[container("c", {"cpu": "1"}, ports=ports)],
+            priority=9,
+            preemptionPolicy="Never",
+        ),
+    ]
+    assert deleted(*documents) == ["low80", "low81"]
