@@ -27,6 +27,7 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
+from kubestow.cluster.resources import RESOURCE_CLAIM_TEMPLATES
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
@@ -39,6 +40,8 @@ from kubestow.framework.profile import Profile
 from kubestow.plugins.registry import REGISTRY
 
 T = TypeVar("T", bound=ApiObject)
+# Type, namespace, name.
+ObjectKey = tuple[type[ApiObject], str, str]
 
 
 class StillCluster:
@@ -60,6 +63,8 @@ class StillCluster:
         """`client` is only given to plugins; nothing is sent with it. Raises ConfigError."""
         # Pods that have ended; a scheduler does not list them.
         self.ended: dict[str, Pod] = {}
+        # Objects without a manifest of their own: where they come from, None if from no other.
+        self.origins: dict[ObjectKey, Origin | None] = {}
         # Called with the decision on each member of a group that is tried.
         self.listeners: list[DecisionListener] = []
         self.scheduler = _StillFactory(
@@ -251,6 +256,25 @@ class StillCluster:
         self.scheduler.queue.delete(pod)
         if cache.groups is not None:
             cache.groups.remove(pod)
+
+
+class Origin(NamedTuple):
+    """The manifest whose template an object was made from; `path` is where the template is."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    path: str
+
+
+def claim_template(namespace: str, name: str) -> Origin:
+    resource = RESOURCE_CLAIM_TEMPLATES
+    return Origin(resource.api_version, resource.kind, namespace, name, "/spec")
+
+
+def key_of(api_object: ApiObject) -> ObjectKey:
+    return type(api_object), api_object.metadata.namespace, api_object.metadata.name
 
 
 class _Before(NamedTuple):

@@ -25,8 +25,10 @@ from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeContro
 from kubestow.simulator.loaded_claims import relink_claims
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
 from kubestow.simulator.simulation import load_cluster
+from kubestow.simulator.still_origins import origins_of
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.simulator.volume_controller import VolumeController
+from kubestow.simulator.workloads import expand_workloads
 
 
 def still_cluster(
@@ -39,17 +41,21 @@ def still_cluster(
 ) -> StillCluster:
     """The cluster of the documents; raises InputError with the place of one that cannot be used."""
     with collector.paused():
-        objects = run_in_virtual_time(_settled_objects(documents, gates))
+        sourced = [
+            document if isinstance(document, Document) else Document(document, f"document {number}")
+            for number, document in enumerate(documents, start=1)
+        ]
+        expanded = expand_workloads(sourced)
+        objects = run_in_virtual_time(_settled_objects(expanded, gates))
         # An empty cluster behind the client: nothing is sent to it.
         client = MemoryClient(MemoryCluster(clock))
         cluster = StillCluster(config, client, clock, registry=registry, gates=gates)
         cluster.load(objects)
+        cluster.origins = origins_of(objects, sourced, expanded[len(sourced) :])
     return cluster
 
 
-async def _settled_objects(
-    documents: Sequence[Document | JsonObject], gates: FeatureGates
-) -> list[ApiObject]:
+async def _settled_objects(documents: Sequence[Document], gates: FeatureGates) -> list[ApiObject]:
     store = MemoryCluster(VirtualClock(asyncio.get_running_loop()), gates=gates)
     load_cluster(store, documents)
     relink_claims(store)

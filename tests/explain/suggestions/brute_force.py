@@ -16,7 +16,7 @@ from kubestow.api.pod import Pod, Toleration
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import amount
 from kubestow.explain.cluster import StillCluster
-from kubestow.explain.suggestions.change import Change
+from kubestow.explain.suggestions.remedy import Remedy
 
 Key = tuple[str, str]
 Measure = tuple[int, ...]
@@ -288,7 +288,7 @@ def _devices(cluster: StillCluster, pod: Pod) -> Iterator[Try]:
 # --- The same of suggestions ----------------------------------------------------------------------
 
 
-def measure_of(pod: Pod, change: Change) -> tuple[Key, Measure]:
+def measure_of(pod: Pod, change: Remedy) -> tuple[Key, Measure]:
     """The kind, subject and measure of a single change that was suggested."""
     new = change.pod
     match change.kind:
@@ -352,7 +352,7 @@ def _lowered(pod: Pod, new: Pod) -> tuple[Key, Measure]:
     raise AssertionError("no request is lower")
 
 
-def _key_in(change: Change) -> str:
+def _key_in(change: Remedy) -> str:
     # "remove the taint KEY=VALUE:EFFECT from …", "label NODE with KEY=VALUE"
     words = change.text.split(" ")
     word = words[3] if change.kind == "RemoveTaint" else words[-1]

@@ -499,6 +499,17 @@ def gates(dice: Dice) -> list[Json]:
     return [node("n0"), pod(POD, requests=wanted, schedulingGates=names)]
 
 
+def provisioned(dice: Dice) -> list[Json]:
+    """The volume was made where no node is; it and the binding are not in the manifests."""
+    return [
+        *(node(name, zone="z1") for name in _names(dice)),
+        storage_class("far", "Immediate", ["z9"]),
+        storage_class("fast", "WaitForFirstConsumer"),
+        claim("data", "far"),
+        pod(POD, **mount("data")),
+    ]
+
+
 def mixed(dice: Dice) -> list[Json]:
     """Two reasons at once, so that often no single change helps."""
     some = dice.choice((taints, cordoned, selector))(dice)
@@ -526,6 +537,7 @@ FAMILIES: dict[str, Callable[[Dice], list[Json]]] = {
         ports,
         bound_volume,
         unbound_claim,
+        provisioned,
         volume_limits,
         devices,
         gates,

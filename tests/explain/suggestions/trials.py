@@ -7,6 +7,7 @@ from tests.explain.suggestions.families import POD
 
 from kubestow.api.files import Document
 from kubestow.api.pod import Pod
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.explain.cluster import StillCluster
@@ -24,8 +25,8 @@ def documents_of(raw: Sequence[dict[str, Any]]) -> list[Document]:
     return [Document(each, f"document {number}") for number, each in enumerate(raw, start=1)]
 
 
-def cluster_of(documents: Sequence[Document]) -> StillCluster:
-    return still_cluster(documents, CONFIG, ManualClock())
+def cluster_of(documents: Sequence[Document], gates: FeatureGates = DEFAULT_GATES) -> StillCluster:
+    return still_cluster(documents, CONFIG, ManualClock(), gates=gates)
 
 
 def waiting_pod(cluster: StillCluster) -> Pod:
@@ -39,11 +40,11 @@ def suggestions_for(documents: Sequence[Document], limit: int = 99) -> tuple[Sug
     return find_suggestions(cluster, waiting_pod(cluster), limit=limit)
 
 
-def node_in_simulation(documents: Sequence[Document]) -> str:
+def node_in_simulation(documents: Sequence[Document], name: str = POD) -> str:
     """Where the pod is at the end of a simulation; "" if it still waits."""
 
     async def run() -> str:
         result = await Simulation(documents, CONFIG).run()
-        return next(pod.node for pod in result.pods if pod.name == POD)
+        return next(pod.node for pod in result.pods if pod.name.startswith(name))
 
     return run_in_virtual_time(run())

@@ -14,10 +14,9 @@ def applied(documents: Sequence[Document], suggestion: Suggestion) -> list[Docum
     """The documents with the suggested changes; those not concerned stay as they are.
 
     New objects come last. InputError names an object that is not in the documents, and a patch that
-    does not apply. A claim that was made from a template need not be there: the template is.
+    does not apply.
     """
     result = list(documents)
-    has_template = any(patch.kind == "ResourceClaimTemplate" for patch in suggestion.patches)
     for patch in suggestion.patches:
         index = next((at for at, each in enumerate(result) if _is_named(each.raw, patch)), None)
         operations = list(patch.patch)
@@ -30,7 +29,7 @@ def applied(documents: Sequence[Document], suggestion: Suggestion) -> list[Docum
                 raise _not_found(patch)
         elif index is not None:
             result[index] = _patched(result[index], operations)
-        elif not (has_template and patch.kind == "ResourceClaim"):
+        else:
             raise _not_found(patch)
     return result
 
@@ -54,5 +53,5 @@ def _not_found(patch: ObjectPatch) -> InputError:
     name = f"{patch.namespace}/{patch.name}" if patch.namespace else patch.name
     return InputError(
         f'the {patch.kind} "{name}" is not in the documents, so it cannot be changed; give the '
-        "files that it was read from, with the pods of workloads"
+        "files that it was read from"
     )

@@ -11,17 +11,24 @@ Not all nodes are looked at: a few for each combination of answers of the filter
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Final
 
-import msgspec
 import numpy as np
 
 from kubestow.api.node import Node
 from kubestow.api.node_selector import RequiredNodeAffinity
-from kubestow.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod
-from kubestow.arrays import BoolArray, IntArray, IntpArray
+from kubestow.api.pod import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinity,
+)
+from kubestow.arrays import BoolArray, IntArray, IntpArray, pick
 from kubestow.explain.cluster import StillCluster
-from kubestow.explain.suggestions.case import Attempt, Blockers, Case, untolerated
 from kubestow.explain.suggestions.node_changes import TAINTS
-from kubestow.explain.suggestions.pod_rules import HARD, with_spec
+from kubestow.explain.suggestions.pod_parts import with_spec
+from kubestow.explain.suggestions.pod_rules import HARD
+from kubestow.explain.suggestions.stuck_pod import Blockers, PreparedPod, StuckPod, untolerated
 from kubestow.framework.runner import FilterError, filter_of
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
@@ -36,7 +43,7 @@ _FAR: Final = 1 << 20
 _ONE_BY_ONE: Final = ("InterPodAffinity", "NodeAffinity", "PodTopologySpread")
 
 
-class HalfWay(Case):
+class HalfWay(StuckPod):
     """A pod that does not fit, of which changes are wanted that help with another one."""
 
     slack: ClassVar[int] = 2
@@ -48,36 +55,36 @@ class HalfWay(Case):
 
     def feasible(self, pod: Pod) -> IntpArray:
         """Rows with one thing in the way, fewer than before."""
-        attempt = Attempt(self.cluster, pod)
+        attempt = PreparedPod(self.cluster, pod)
         blockers = Blockers(attempt, self._numbers)
         left = _distances(self.cluster, attempt, blockers, self._numbers)
         return self._numbers[(left <= 1) & (left < self._distance)]
 
-    def rows_blocked_by(self, *plugins: str) -> IntpArray:
+    def rows_blocked_by(self, *plugins: str) -> list[int]:
         is_blocked = np.zeros(len(self._numbers), np.bool_)
         for plugin in plugins:
             is_blocked |= self.blockers.rejected(plugin)[self._numbers]
-        return self._numbers[is_blocked & (self._distance == self.slack)]
+        return self._numbers[is_blocked & (self._distance == self.slack)].tolist()
 
     def rows_short_of(self, demand: Demand) -> IntpArray:
-        rows = self.rows_blocked_by(FIT)
+        rows = np.array(self.rows_blocked_by(FIT), np.intp)
         return rows[(self.blockers.codes[FIT][rows] >> demand.bit & 1).astype(np.bool_)]
 
 
-def half_way(case: Case) -> HalfWay:
+def half_way(stuck: StuckPod) -> HalfWay:
     """The same pod, on nodes where two changes may help."""
-    return HalfWay(case.cluster, case.pod, _sample(case))
+    return HalfWay(stuck.cluster, stuck.pod, _sample(stuck))
 
 
-def _sample(case: Case) -> IntpArray:
-    blockers = case.blockers
-    if case.rejected_early:
-        step = -(-len(case.snapshot) // ROWS_MAX)
-        return np.arange(0, len(case.snapshot), max(step, 1))
+def _sample(stuck: StuckPod) -> IntpArray:
+    blockers = stuck.blockers
+    if stuck.rejected_early:
+        step = -(-len(stuck.snapshot) // ROWS_MAX)
+        return np.arange(0, len(stuck.snapshot), max(step, 1))
     rows = np.flatnonzero((blockers.count > 0) & (blockers.count <= len(TAINTS) + 1))
     if len(rows) == 0:
         return rows
-    rows = rows[np.argsort(-_room(case, rows), kind="stable")]
+    rows = rows[np.argsort(-_room(stuck, rows), kind="stable")]
     answers = np.stack([codes[rows] for codes in blockers.codes.values()], axis=1)
     _, combination = np.unique(answers, axis=0, return_inverse=True)
     order = np.argsort(combination, kind="stable")
@@ -86,14 +93,14 @@ def _sample(case: Case) -> IntpArray:
     return np.sort(rows[order[is_kept]][:ROWS_MAX])
 
 
-def _room(case: Case, rows: IntpArray) -> IntArray:
+def _room(stuck: StuckPod, rows: IntpArray) -> IntArray:
     """int64[k]: how much of the pod's requests is free, in percent, over all resources."""
     room = np.zeros(len(rows), np.int64)
-    plugin = case.attempt.profile.plugins.get(FIT)
+    plugin = stuck.attempt.profile.plugins.get(FIT)
     if not isinstance(plugin, NodeResourcesFit):
         return room
-    nodes = nodes_of(case.snapshot, rows)
-    for demand in plugin.fit_request(case.attempt.state).demands:
+    nodes = nodes_of(stuck.snapshot, rows)
+    for demand in plugin.fit_request(stuck.attempt.state).demands:
         column = nodes.resource_column(demand.name)
         if column is not None:
             free = nodes.allocatable(column) - nodes.requested(column)
@@ -105,7 +112,7 @@ def _room(case: Case, rows: IntpArray) -> IntArray:
 
 
 def _distances(
-    cluster: StillCluster, attempt: Attempt, blockers: Blockers, rows: IntpArray
+    cluster: StillCluster, attempt: PreparedPod, blockers: Blockers, rows: IntpArray
 ) -> IntArray:
     """int64[k]: how many things are in the way on each row."""
     if attempt.pre_filter.status is not None:
@@ -114,18 +121,19 @@ def _distances(
     for plugin, codes in blockers.codes.items():
         answers = codes[rows]
         if plugin == FIT:
-            bits = answers & ~np.int64(UNRESOLVABLE)
-            total += np.array([bit.bit_count() for bit in bits.tolist()], np.int64)
+            short: list[int] = (answers & ~np.int64(UNRESOLVABLE)).tolist()
+            total += np.array([bits.bit_count() for bits in short], np.int64)
         elif plugin not in (*TAINTS, *_ONE_BY_ONE):
             total += answers != 0
     is_tainted = np.zeros(len(rows), np.bool_)
     for plugin in TAINTS:
         is_tainted |= blockers.rejected(plugin)[rows]
     compares = cluster.gates.enabled("TaintTolerationComparisonOperators")
+    nodes = pick(attempt.snapshot.nodes, rows)
     _add(
         total,
         is_tainted,
-        [attempt.snapshot.nodes[row] for row in rows.tolist()],
+        nodes,
         lambda node: len(
             {taint.key for taint in untolerated(node, pod, comparison_operators=compares)}
         ),
@@ -133,7 +141,7 @@ def _distances(
     _add(
         total,
         blockers.rejected("NodeAffinity")[rows],
-        [attempt.snapshot.nodes[row] for row in rows.tolist()],
+        nodes,
         _Mismatches(pod).count,
     )
     for plugin, parts in (
@@ -141,7 +149,7 @@ def _distances(
         ("InterPodAffinity", _with_one_term(pod)),
     ):
         if plugin in blockers.codes:
-            each = [_rejected(Attempt(cluster, part), plugin, rows) for part in parts]
+            each = [_rejected(PreparedPod(cluster, part), plugin, rows) for part in parts]
             at_least = blockers.rejected(plugin)[rows].astype(np.int64)
             total += np.maximum(sum(each, np.zeros(len(rows), np.int64)), at_least)
     return total
@@ -150,12 +158,13 @@ def _distances(
 def _add(
     total: IntArray, where: BoolArray, nodes: Sequence[Node], count: Callable[[Node], int]
 ) -> None:
-    for position in where.nonzero()[0].tolist():
+    positions: list[int] = where.nonzero()[0].tolist()
+    for position in positions:
         # A profile may have an affinity of its own, which no change of the pod satisfies.
         total[position] += max(count(nodes[position]), 1)
 
 
-def _rejected(attempt: Attempt, plugin: str, rows: IntpArray) -> IntArray:
+def _rejected(attempt: PreparedPod, plugin: str, rows: IntpArray) -> IntArray:
     """int64[k]: 1 where this filter rejects."""
     step = next((step for step in attempt.profile.filter_steps if step.name == plugin), None)
     if step is None or plugin in attempt.state.skip_filter:
@@ -178,11 +187,14 @@ def _with_one_term(pod: Pod) -> Iterator[Pod]:
     """With each required term alone, and without any: other pods have terms too."""
     affinity = pod.spec.affinity or Affinity()
     yield with_spec(pod, affinity=None)
-    for field in ("pod_affinity", "pod_anti_affinity"):
-        rules = getattr(affinity, field)
-        for term in () if rules is None else rules.required:
-            alone = msgspec.structs.replace(rules, required=(term,), preferred=())
-            yield with_spec(pod, affinity=Affinity(**{field: alone}))
+    near, apart = (
+        affinity.pod_affinity or PodAffinity(),
+        affinity.pod_anti_affinity or PodAffinity(),
+    )
+    for term in near.required:
+        yield with_spec(pod, affinity=Affinity(pod_affinity=PodAffinity(required=(term,))))
+    for term in apart.required:
+        yield with_spec(pod, affinity=Affinity(pod_anti_affinity=PodAffinity(required=(term,))))
 
 
 class _Mismatches:

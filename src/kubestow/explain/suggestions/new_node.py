@@ -11,16 +11,17 @@ from typing import Final
 
 import msgspec
 
-from kubestow.api.meta import ObjectMeta
+from kubestow.api.meta import ApiObject, ObjectMeta
 from kubestow.api.node import Node, NodeSpec, NodeStatus
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import Resources
 from kubestow.api.storage import CSINode
 from kubestow.api.topology import HOSTNAME_LABEL
+from kubestow.arrays import pick
 from kubestow.cache.objects import ObjectStore
-from kubestow.explain.suggestions.case import Case
-from kubestow.explain.suggestions.change import ADD_NODE, Change, make_change
 from kubestow.explain.suggestions.pod_rules import SYSTEM_PREFIX
+from kubestow.explain.suggestions.remedy import ADD_NODE, Remedy, make_remedy
+from kubestow.explain.suggestions.stuck_pod import StuckPod
 
 NODE_KINDS_TRIED: Final = 8
 SUFFIX: Final = "-new"
@@ -39,46 +40,48 @@ _OF_STATE: Final = frozenset(
 )
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
+class OfferedNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node that can be added: what it offers and its labels."""
 
     capacity: Mapping[str, str]
     labels: Mapping[str, str] = {}
 
 
-def add_node(case: Case, shape: Shape | None) -> Iterator[Change]:
+def add_node(stuck: StuckPod, shape: OfferedNode | None) -> Iterator[Remedy]:
     """A node of the shape if it helps, and one like the smallest node that does."""
-    if case.rejected_early:
+    if stuck.rejected_early:
         return
     if shape is not None:
-        node = node_of(shape, free_name(case.cluster.objects.nodes, f"node{SUFFIX}"))
-        if case.fits_with(node):
-            yield make_change(
-                ADD_NODE, f"add a node with {_offer(shape)}", case.pod, objects=(node,)
+        node = node_of(shape, free_name(stuck.cluster.objects.nodes, f"node{SUFFIX}"))
+        if stuck.fits_with(node):
+            yield make_remedy(
+                ADD_NODE, f"add a node with {_offer(shape)}", stuck.pod, objects=(node,)
             )
-    copies = list(_copies(case))
+    copies = list(_copies(stuck))
     # All at once first: adding a node moves the rows of all others.
-    with case.cluster.changed(*chain.from_iterable(copies)):
-        fitting = [case.snapshot.names[row] for row in case.feasible(case.pod).tolist()]
+    with stuck.cluster.changed(*chain.from_iterable(copies)):
+        rows = stuck.feasible(stuck.pod)
+        fitting = pick(stuck.snapshot.names, rows)
     for copy in copies:
         node = copy[0]
-        if node.metadata.name in fitting and case.fits_with(*copy):
+        if node.metadata.name in fitting and stuck.fits_with(*copy):
             text = f"add a node like {node.metadata.name.removesuffix(SUFFIX)}"
-            yield make_change(ADD_NODE, text, case.pod, objects=copy)
-            return
+            yield make_remedy(ADD_NODE, text, stuck.pod, objects=copy)
+            if not stuck.is_member:
+                return
 
 
-def _copies(case: Case) -> Iterator[tuple[Node, ...]]:
-    for row in _kinds(case):
-        like = case.snapshot.nodes[row]
-        node = copied(like, free_name(case.cluster.objects.nodes, f"{like.metadata.name}{SUFFIX}"))
-        yield node, *_copied_csi_node(case, like, node)
+def _copies(stuck: StuckPod) -> Iterator[tuple[ApiObject, ...]]:
+    for row in _kinds(stuck):
+        like = stuck.snapshot.nodes[row]
+        node = copied(like, free_name(stuck.cluster.objects.nodes, f"{like.metadata.name}{SUFFIX}"))
+        yield node, *_copied_csi_node(stuck, like, node)
 
 
-def _kinds(case: Case) -> list[int]:
+def _kinds(stuck: StuckPod) -> list[int]:
     """A row of each kind of node, the smallest first."""
-    rows = case.blockers.rows_within(_OF_STATE).tolist()
-    snapshot = case.snapshot
+    rows: list[int] = stuck.blockers.rows_within(_OF_STATE).tolist()
+    snapshot = stuck.snapshot
     smallest = sorted(
         rows,
         key=lambda row: (
@@ -127,8 +130,8 @@ def copied(like: Node, name: str) -> Node:
     )
 
 
-def _copied_csi_node(case: Case, like: Node, node: Node) -> Iterator[CSINode]:
-    csi_node = case.cluster.objects.csi_nodes.get(like.metadata.name)
+def _copied_csi_node(stuck: StuckPod, like: Node, node: Node) -> Iterator[CSINode]:
+    csi_node = stuck.cluster.objects.csi_nodes.get(like.metadata.name)
     if csi_node is not None:
         drivers = (
             msgspec.structs.replace(driver, node_id=node.metadata.name)
@@ -142,7 +145,7 @@ def _copied_csi_node(case: Case, like: Node, node: Node) -> Iterator[CSINode]:
         )
 
 
-def node_of(shape: Shape, name: str) -> Node:
+def node_of(shape: OfferedNode, name: str) -> Node:
     offered = {key: parse_quantity(value) for key, value in shape.capacity.items()}
     return Node(
         api_version="v1",
@@ -161,6 +164,6 @@ def free_name(nodes: ObjectStore[Node], name: str) -> str:
     return free
 
 
-def _offer(shape: Shape) -> str:
+def _offer(shape: OfferedNode) -> str:
     labels = (f"label {key}={value}" for key, value in shape.labels.items())
     return ", ".join((*(f"{name} {value}" for name, value in shape.capacity.items()), *labels))

@@ -16,18 +16,18 @@ from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import PODS
 from kubestow.api.storage import CSINode, VolumeNodeResources
 from kubestow.api.taints import UNSCHEDULABLE_TAINT
-from kubestow.explain.suggestions.case import Case
-from kubestow.explain.suggestions.change import (
+from kubestow.explain.suggestions.pod_rules import SYSTEM_PREFIX
+from kubestow.explain.suggestions.remedy import (
     ADD_LABEL,
     RAISE_POD_LIMIT,
     RAISE_VOLUME_LIMIT,
     REMOVE_TAINT,
     UNCORDON,
-    Change,
-    make_change,
+    Remedy,
+    make_remedy,
 )
-from kubestow.explain.suggestions.pod_rules import SYSTEM_PREFIX
 from kubestow.explain.suggestions.requests import FIT
+from kubestow.explain.suggestions.stuck_pod import StuckPod
 from kubestow.plugins.node_resources_fit.shortage import TOO_MANY_PODS
 
 TAINTS: Final = ("NodeUnschedulable", "TaintToleration")
@@ -46,37 +46,41 @@ class _Options:
         self._rows.setdefault(text, []).append(row)
 
     def changes(
-        self, case: Case, kind: str, changed: Callable[[str, int], ApiObject | None]
-    ) -> Iterator[Change]:
+        self, stuck: StuckPod, kind: str, changed: Callable[[str, int], ApiObject | None]
+    ) -> Iterator[Remedy]:
         """For each thing to do the first node on which it helps."""
         for what, rows in list(self._rows.items())[:KINDS_TRIED]:
             for row in rows[:NODES_TRIED]:
                 new = changed(what, row)
-                if new is None or not case.fits_with(new):
+                if new is None or not stuck.fits_with(new):
                     continue
-                text = what.format(node=case.snapshot.names[row])
-                yield make_change(kind, text, case.pod, objects=(new,), others=len(rows) - 1)
-                break
+                text = what.format(node=stuck.snapshot.names[row])
+                others = 0 if stuck.is_member else len(rows) - 1
+                yield make_remedy(kind, text, stuck.pod, objects=(new,), others=others)
+                if not stuck.is_member:
+                    break
 
 
-def change_nodes(case: Case) -> Iterator[Change]:
+def change_nodes(stuck: StuckPod) -> Iterator[Remedy]:
     """All of the below."""
-    yield from uncordon(case)
-    yield from remove_taint(case)
-    yield from add_label(case)
-    yield from raise_pod_limit(case)
-    yield from raise_volume_limit(case)
+    yield from uncordon(stuck)
+    yield from remove_taint(stuck)
+    yield from add_label(stuck)
+    yield from raise_pod_limit(stuck)
+    yield from raise_volume_limit(stuck)
 
 
-def uncordon(case: Case) -> Iterator[Change]:
+def uncordon(stuck: StuckPod) -> Iterator[Remedy]:
     options = _Options()
-    if case.is_blocked_by("NodeUnschedulable"):
-        for row in case.rows_blocked_by(*TAINTS).tolist():
-            if case.snapshot.nodes[row].spec.unschedulable:
-                keys = {taint.key for taint in case.untolerated(row)}
-                if UNSCHEDULABLE_TAINT.key in keys and len(keys) <= case.slack:
+    if stuck.is_blocked_by("NodeUnschedulable"):
+        for row in stuck.rows_blocked_by(*TAINTS):
+            if stuck.snapshot.nodes[row].spec.unschedulable:
+                keys = {taint.key for taint in stuck.untolerated(row)}
+                if UNSCHEDULABLE_TAINT.key in keys and len(keys) <= stuck.slack:
                     options.add("uncordon {node}", row)
-    yield from options.changes(case, UNCORDON, lambda _, row: uncordoned(case.snapshot.nodes[row]))
+    yield from options.changes(
+        stuck, UNCORDON, lambda _, row: uncordoned(stuck.snapshot.nodes[row])
+    )
 
 
 def uncordoned(node: Node) -> Node:
@@ -86,23 +90,23 @@ def uncordoned(node: Node) -> Node:
     return msgspec.structs.replace(node, spec=spec)
 
 
-def remove_taint(case: Case) -> Iterator[Change]:
+def remove_taint(stuck: StuckPod) -> Iterator[Remedy]:
     """Taints of the control plane are left: it would set them again."""
     options = _Options()
     taint_of: dict[str, Taint] = {}
-    if case.is_blocked_by("TaintToleration"):
-        for row in case.rows_blocked_by(*TAINTS).tolist():
-            taints = case.untolerated(row)
-            for taint in taints if len(taints) <= case.slack else ():
+    if stuck.is_blocked_by("TaintToleration"):
+        for row in stuck.rows_blocked_by(*TAINTS):
+            taints = stuck.untolerated(row)
+            for taint in taints if len(taints) <= stuck.slack else ():
                 if not taint.key.startswith(SYSTEM_PREFIX):
                     what = f"remove the taint {_taint_text(taint)} from {{node}}"
                     taint_of[what] = taint
                     options.add(what, row)
 
     def untainted(what: str, row: int) -> Node:
-        return without_taint(case.snapshot.nodes[row], taint_of[what])
+        return without_taint(stuck.snapshot.nodes[row], taint_of[what])
 
-    yield from options.changes(case, REMOVE_TAINT, untainted)
+    yield from options.changes(stuck, REMOVE_TAINT, untainted)
 
 
 def without_taint(node: Node, gone: Taint) -> Node:
@@ -118,22 +122,22 @@ def _taint_text(taint: Taint) -> str:
 # --- Labels -------------------------------------------------------------------------------------
 
 
-def add_label(case: Case) -> Iterator[Change]:
+def add_label(stuck: StuckPod) -> Iterator[Remedy]:
     """A label that the pod's selector requires and the node does not have."""
     options = _Options()
     label_of: dict[str, tuple[str, str]] = {}
-    if case.is_blocked_by("NodeAffinity"):
-        wanted = list(dict.fromkeys(_wanted_labels(case.pod)))
-        for row in case.rows_blocked_by("NodeAffinity").tolist():
-            for label in _missing_labels(case, case.snapshot.nodes[row], wanted):
+    if stuck.is_blocked_by("NodeAffinity"):
+        wanted = list(dict.fromkeys(_wanted_labels(stuck.pod)))
+        for row in stuck.rows_blocked_by("NodeAffinity"):
+            for label in _missing_labels(stuck, stuck.snapshot.nodes[row], wanted):
                 what = f"label {{node}} with {_plain('='.join(label))}"
                 label_of[what] = label
                 options.add(what, row)
 
     def labelled(what: str, row: int) -> Node:
-        return with_label(case.snapshot.nodes[row], *label_of[what])
+        return with_label(stuck.snapshot.nodes[row], *label_of[what])
 
-    yield from options.changes(case, ADD_LABEL, labelled)
+    yield from options.changes(stuck, ADD_LABEL, labelled)
 
 
 def with_label(node: Node, key: str, value: str) -> Node:
@@ -167,34 +171,36 @@ def _satisfying(expression: NodeSelectorRequirement) -> str | None:
 
 
 def _missing_labels(
-    case: Case, node: Node, wanted: list[tuple[str, str]]
+    stuck: StuckPod, node: Node, wanted: list[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     """Those of the labels that the node lacks, and that make it match."""
-    labels, required = node.metadata.labels, case.attempt.pod.required_node_affinity
+    labels, required = node.metadata.labels, stuck.attempt.pod.required_node_affinity
     for key, value in wanted:
         if key in labels:
             continue
         # With room for another change, the label need not be all that is missing.
-        if case.slack > 1 or required.matches({**labels, key: value}, node.metadata.name):
+        if stuck.slack > 1 or required.matches({**labels, key: value}, node.metadata.name):
             yield key, value
 
 
 # --- Limits -------------------------------------------------------------------------------------
 
 
-def raise_pod_limit(case: Case) -> Iterator[Change]:
+def raise_pod_limit(stuck: StuckPod) -> Iterator[Remedy]:
     options = _Options()
-    if case.is_blocked_by(FIT):
-        for row in case.rows_blocked_by(FIT).tolist():
-            code = case.blockers.code(FIT, row)
-            if code & TOO_MANY_PODS and code.bit_count() <= case.slack:
-                count = len(case.snapshot.node_infos[row].pods)
+    if stuck.is_blocked_by(FIT):
+        for row in stuck.rows_blocked_by(FIT):
+            code = stuck.blockers.code(FIT, row)
+            if code & TOO_MANY_PODS and code.bit_count() <= stuck.slack:
+                count = len(stuck.snapshot.node_infos[row].pods)
                 options.add(f"raise the pod limit of {{node}} to {count + 1}", row)
 
     def raised(_: str, row: int) -> Node:
-        return with_pod_limit(case.snapshot.nodes[row], len(case.snapshot.node_infos[row].pods) + 1)
+        return with_pod_limit(
+            stuck.snapshot.nodes[row], len(stuck.snapshot.node_infos[row].pods) + 1
+        )
 
-    yield from options.changes(case, RAISE_POD_LIMIT, raised)
+    yield from options.changes(stuck, RAISE_POD_LIMIT, raised)
 
 
 def with_pod_limit(node: Node, limit: int) -> Node:
@@ -204,31 +210,31 @@ def with_pod_limit(node: Node, limit: int) -> Node:
     )
 
 
-def raise_volume_limit(case: Case) -> Iterator[Change]:
+def raise_volume_limit(stuck: StuckPod) -> Iterator[Remedy]:
     """A higher limit of one CSI driver on a node, the lowest with which the pod fits."""
-    if not case.is_blocked_by("NodeVolumeLimits"):
+    if not stuck.is_blocked_by("NodeVolumeLimits"):
         return
-    rows = case.rows_blocked_by("NodeVolumeLimits").tolist()
+    rows = stuck.rows_blocked_by("NodeVolumeLimits")
     for row in rows[:NODES_TRIED]:
-        found = _lowest_volume_limit(case, case.snapshot.names[row])
+        found = _lowest_volume_limit(stuck, stuck.snapshot.names[row])
         if found is not None:
             csi_node, driver, limit = found
-            yield make_change(
+            yield make_remedy(
                 RAISE_VOLUME_LIMIT,
-                f"raise the limit of volumes of {driver} on {case.snapshot.names[row]} to {limit}",
-                case.pod,
+                f"raise the limit of volumes of {driver} on {stuck.snapshot.names[row]} to {limit}",
+                stuck.pod,
                 objects=(csi_node,),
                 others=len(rows) - 1,
             )
             return
 
 
-def _lowest_volume_limit(case: Case, node_name: str) -> tuple[CSINode, str, int] | None:
-    csi_node = case.cluster.objects.csi_nodes.get(node_name)
+def _lowest_volume_limit(stuck: StuckPod, node_name: str) -> tuple[CSINode, str, int] | None:
+    csi_node = stuck.cluster.objects.csi_nodes.get(node_name)
     if csi_node is None:
         return None
     # A pod adds at most one attachment per volume, and a node may have more than its limit.
-    highest = len(case.pod.spec.volumes) + len(case.cluster.objects.persistent_volumes) + 1
+    highest = len(stuck.pod.spec.volumes) + len(stuck.cluster.objects.persistent_volumes) + 1
     for index, driver in enumerate(csi_node.spec.drivers):
         limit = None if driver.allocatable is None else driver.allocatable.count
         if limit is None:
@@ -237,12 +243,12 @@ def _lowest_volume_limit(case: Case, node_name: str) -> tuple[CSINode, str, int]
         def raised(count: int, index: int = index) -> CSINode:
             return with_volume_limit(csi_node, index, count)
 
-        if not case.fits_with(raised(limit + highest)):
+        if not stuck.fits_with(raised(limit + highest)):
             continue
         failing, fitting = limit, limit + highest
         while fitting - failing > 1:
             middle = (fitting + failing) // 2
-            if case.fits_with(raised(middle)):
+            if stuck.fits_with(raised(middle)):
                 fitting = middle
             else:
                 failing = middle

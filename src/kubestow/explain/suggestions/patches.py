@@ -14,12 +14,17 @@ from typing import Any, Final
 
 from kubestow.api.decode import to_document
 from kubestow.api.meta import ApiObject, JsonObject
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
+from kubestow.api.storage import PersistentVolumeClaim
 from kubestow.cluster.documents import is_list, is_object
 
-# Fields that a server may have filled in as a whole.
-_FILLED: Final = frozenset(
-    ("allocatable", "limits", "nodeSelector", "requests", "storageClassName", "tolerations")
-)
+# Fields that a server, or a controller, may have filled in as a whole.
+_FILLED: Final[dict[type[ApiObject], frozenset[str]]] = {
+    Node: frozenset(("allocatable",)),
+    PersistentVolumeClaim: frozenset(("annotations", "status", "storageClassName", "volumeName")),
+    Pod: frozenset(("limits", "requests", "tolerations")),
+}
 
 # Any: a JSON value of any type.
 Json = Any
@@ -32,17 +37,19 @@ def patch_of(old: ApiObject | None, new: ApiObject | None) -> list[JsonObject]:
     document = to_document(new)
     if old is None:
         return [{"op": "add", "path": "", "value": document}]
-    return difference(to_document(old), document)
+    return difference(to_document(old), document, filled=_FILLED.get(type(new), frozenset()))
 
 
-def difference(old: Json, new: Json, path: str = "") -> list[JsonObject]:
-    """The operations that make one JSON value of another."""
+def difference(
+    old: Json, new: Json, path: str = "", *, filled: frozenset[str] = frozenset()
+) -> list[JsonObject]:
+    """The operations that make one JSON value of another; `filled` are fields to add as a whole."""
     if old == new:
         return []
     if is_object(old) and is_object(new):
-        return _of_objects(old, new, path)
+        return _of_objects(old, new, path, filled)
     if is_list(old) and is_list(new):
-        return _of_lists(old, new, path)
+        return _of_lists(old, new, path, filled)
     return [{"op": "replace", "path": path, "value": new}]
 
 
@@ -51,25 +58,31 @@ def escaped(step: str) -> str:
     return step.replace("~", "~0").replace("/", "~1")
 
 
-def _of_objects(old: JsonObject, new: JsonObject, path: str) -> list[JsonObject]:
+def _of_objects(
+    old: JsonObject, new: JsonObject, path: str, filled: frozenset[str]
+) -> list[JsonObject]:
     operations: list[JsonObject] = []
     for key in (*old, *(key for key in new if key not in old)):
         below = f"{path}/{escaped(key)}"
-        if key not in new:
+        if key not in old or (key in filled and old[key] != new.get(key)):
+            # Where it was filled in there is nothing to remove: the empty value has that effect.
+            value = new[key] if key in new else type(old[key])()
+            operations.append({"op": "add", "path": below, "value": value})
+        elif key not in new:
             operations.append({"op": "remove", "path": below})
-        elif key not in old or (key in _FILLED and old[key] != new[key]):
-            operations.append({"op": "add", "path": below, "value": new[key]})
         else:
-            operations += difference(old[key], new[key], below)
+            operations += difference(old[key], new[key], below, filled=filled)
     return operations
 
 
-def _of_lists(old: list[Json], new: list[Json], path: str) -> list[JsonObject]:
+def _of_lists(
+    old: list[Json], new: list[Json], path: str, filled: frozenset[str]
+) -> list[JsonObject]:
     if len(old) == len(new):
         return [
             operation
             for index, (before, after) in enumerate(zip(old, new, strict=True))
-            for operation in difference(before, after, f"{path}/{index}")
+            for operation in difference(before, after, f"{path}/{index}", filled=filled)
         ]
     if len(new) > len(old) and new[: len(old)] == old:
         return [{"op": "add", "path": f"{path}/-", "value": item} for item in new[len(old) :]]

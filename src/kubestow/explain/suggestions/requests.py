@@ -14,14 +14,24 @@ from kubestow.api.meta import ResourceList
 from kubestow.api.pod import Container, Pod, ResourceRequirements
 from kubestow.api.quantity import Format, Quantity, parse_quantity
 from kubestow.api.requests import filter_request, is_sidecar
-from kubestow.api.resources import CPU, amount, amount_of, is_extended, is_hugepage
-from kubestow.explain.suggestions.case import Case
-from kubestow.explain.suggestions.change import LOWER_REQUEST, Change, make_change
+from kubestow.api.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    amount,
+    amount_of,
+    is_extended,
+    is_hugepage,
+)
+from kubestow.api.volume_claims import STORAGE
+from kubestow.explain.suggestions.remedy import LOWER_REQUEST, Remedy, make_remedy
+from kubestow.explain.suggestions.stuck_pod import StuckPod
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.shortage import Demand
 
 FIT: Final = NodeResourcesFit.name
+_OF_BYTES: Final = (MEMORY, EPHEMERAL_STORAGE, STORAGE)
 
 
 class Cut(NamedTuple):
@@ -37,31 +47,31 @@ class Lowered(NamedTuple):
     cuts: list[Cut]
 
 
-def lower_requests(case: Case) -> Iterator[Change]:
+def lower_requests(stuck: StuckPod) -> Iterator[Remedy]:
     """A change for each resource that alone keeps the pod from some node."""
-    plugin = case.attempt.profile.plugins.get(FIT)
-    if not isinstance(plugin, NodeResourcesFit) or FIT not in case.blockers.codes:
+    plugin = stuck.attempt.profile.plugins.get(FIT)
+    if not isinstance(plugin, NodeResourcesFit) or FIT not in stuck.blockers.codes:
         return
-    uses_pod_level = case.cluster.gates.enabled("PodLevelResources")
-    for demand in plugin.fit_request(case.attempt.state).demands:
-        free = _most_free(case, demand)
+    uses_pod_level = stuck.cluster.gates.enabled("PodLevelResources")
+    for demand in plugin.fit_request(stuck.attempt.state).demands:
+        free = _most_free(stuck, demand)
         if free is None:
             continue
-        found = _largest_that_fits(case, demand, free, uses_pod_level=uses_pod_level)
+        found = _largest_that_fits(stuck, demand, free, uses_pod_level=uses_pod_level)
         if found is not None:
             target, lowered = found
             given_up = -(-100 * (demand.amount - target) // demand.amount)
-            yield make_change(
+            yield make_remedy(
                 LOWER_REQUEST, _text(demand.name, lowered.cuts), lowered.pod, amount=given_up
             )
 
 
-def _most_free(case: Case, demand: Demand) -> int | None:
+def _most_free(stuck: StuckPod, demand: Demand) -> int | None:
     """The most that is free on a node where nothing else is short; None without such a node."""
-    rows = case.rows_short_of(demand)
+    rows = stuck.rows_short_of(demand)
     if len(rows) == 0:
         return None
-    nodes = nodes_of(case.snapshot, rows)
+    nodes = nodes_of(stuck.snapshot, rows)
     column = nodes.resource_column(demand.name)
     if column is None:
         return None
@@ -69,7 +79,7 @@ def _most_free(case: Case, demand: Demand) -> int | None:
 
 
 def _largest_that_fits(
-    case: Case, demand: Demand, guess: int, *, uses_pod_level: bool
+    stuck: StuckPod, demand: Demand, guess: int, *, uses_pod_level: bool
 ) -> tuple[int, Lowered] | None:
     """The largest total request with which the pod fits.
 
@@ -77,8 +87,8 @@ def _largest_that_fits(
     """
 
     def lowered(total: int) -> Lowered | None:
-        found = lowered_request(case.pod, demand.name, total, uses_pod_level=uses_pod_level)
-        if found is None or not case.fits(found.pod):
+        found = lowered_request(stuck.pod, demand.name, total, uses_pod_level=uses_pod_level)
+        if found is None or not stuck.fits(found.pod):
             return None
         return found
 
@@ -170,7 +180,7 @@ def _cut(
     before = requests.get(name)
     if before is None or amount(name, before) <= limit:
         return resources
-    after = quantity_of(name, limit, like=before)
+    after = quantity_of(name, limit)
     cuts.append(Cut(owner, before, after))
     limits = resources.limits
     # For these a limit must equal the request.
@@ -179,13 +189,12 @@ def _cut(
     return msgspec.structs.replace(resources, requests={**requests, name: after}, limits=limits)
 
 
-def quantity_of(name: str, units: int, *, like: Quantity) -> Quantity:
-    """An amount of a resource, written in the format of another quantity."""
+def quantity_of(name: str, units: int) -> Quantity:
+    """An amount of a resource, in the form in which most people write it."""
     if name == CPU:
         return parse_quantity(f"{units}m") if units % 1000 else parse_quantity(units // 1000)
-    if like.format is Format.BINARY_SI or (units % 1024 == 0 and name not in ("pods",)):
-        text = str(Quantity(units * 10**9, Format.BINARY_SI, 0))
-        return parse_quantity(text)
+    if name in _OF_BYTES or is_hugepage(name):
+        return parse_quantity(str(Quantity(units * 10**9, Format.BINARY_SI, 0)))
     return parse_quantity(units)
 
 

@@ -17,8 +17,8 @@ from kubestow.api.pod import is_terminating
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.resources import amount_of
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.explain.suggestions.case import Case
-from kubestow.explain.suggestions.requests import FIT
+from kubestow.explain.suggestions.requests import FIT, quantity_of
+from kubestow.explain.suggestions.stuck_pod import StuckPod
 from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.shortage import TOO_MANY_PODS, Demand
 
@@ -33,9 +33,12 @@ VICTIMS_MAX: Final = 8
 _TOO_FEW: Final = 2**62
 
 
-class Victims(NamedTuple):
+class Deletion(NamedTuple):
+    """Pods to delete; `freed` says what that frees of what is short."""
+
     row: int
     pods: tuple[PodInfo, ...]
+    freed: str = ""
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
@@ -43,12 +46,12 @@ class Victims(NamedTuple):
         return max(priorities), len(priorities), sum(priorities), self.row
 
 
-class Rules:
+class DeletionRules:
     """Which pods may be deleted."""
 
-    def __init__(self, case: Case) -> None:
-        self._priority = case.attempt.pod.priority
-        budgets = case.cluster.objects.pod_disruption_budgets
+    def __init__(self, stuck: StuckPod) -> None:
+        self._priority = stuck.attempt.pod.priority
+        budgets = stuck.cluster.objects.pod_disruption_budgets
         self._budgets = BudgetTable(budgets) if len(budgets) else None
 
     def deletable(self, pods: Iterable[PodInfo]) -> list[PodInfo]:
@@ -71,15 +74,15 @@ class Rules:
         )
 
 
-def make_room(case: Case, rules: Rules, rows: Sequence[int]) -> Iterator[Victims]:
-    """Victims on some of these nodes, the best ones among them."""
-    plugin = case.attempt.profile.plugins.get(FIT)
+def make_room(stuck: StuckPod, rules: DeletionRules, rows: Sequence[int]) -> Iterator[Deletion]:
+    """The best victims on any of these nodes."""
+    plugin = stuck.attempt.profile.plugins.get(FIT)
     if not rows or not isinstance(plugin, NodeResourcesFit):
         return
-    table = _Table(case, plugin.fit_request(case.attempt.state).demands, rows)
-    for ceiling in table.ceilings(case.attempt.pod.priority)[:CEILINGS_TRIED]:
+    table = _Table(stuck, plugin.fit_request(stuck.attempt.state).demands, rows)
+    for ceiling in table.ceilings(stuck.attempt.pod.priority)[:CEILINGS_TRIED]:
         found = [
-            Victims(rows[index], pods)
+            Deletion(rows[index], pods, table.freed(index, pods))
             for index in table.closest(ceiling)
             if (pods := table.fewest(index, ceiling, rules)) is not None
         ]
@@ -97,9 +100,9 @@ class _Table:
     priority   int64[pod]
     """
 
-    def __init__(self, case: Case, demands: Sequence[Demand], rows: Sequence[int]) -> None:
-        infos = [case.snapshot.node_infos[row] for row in rows]
-        codes = case.blockers.codes[FIT][np.array(rows, np.intp)]
+    def __init__(self, stuck: StuckPod, demands: Sequence[Demand], rows: Sequence[int]) -> None:
+        infos = [stuck.snapshot.node_infos[row] for row in rows]
+        codes = stuck.blockers.codes[FIT][np.array(rows, np.intp)]
         short = [demand for demand in demands if (codes >> demand.bit & 1).any()]
         self.need: IntArray = np.zeros((len(rows), 1 + len(short)), np.int64)
         excess = [len(info.pods) - info.allocatable.allowed_pods + 1 for info in infos]
@@ -118,6 +121,7 @@ class _Table:
         counts = [len(info.pods) for info in infos]
         self.node_of = np.repeat(np.arange(len(rows)), counts)
         self.priority = np.array([pod.priority for pod in self.pods], np.int64)
+        self._names = [demand.name for demand in short]
 
     def ceilings(self, highest: int) -> list[int]:
         """The priorities, from the lowest up to which deleting all pods helps on some node."""
@@ -159,7 +163,7 @@ class _Table:
         is_enough = sums[ends] - sums[starts] >= self.need[:, thing]
         return np.where(is_enough, needed, _TOO_FEW)
 
-    def fewest(self, index: int, ceiling: int, rules: Rules) -> tuple[PodInfo, ...] | None:
+    def fewest(self, index: int, ceiling: int, rules: DeletionRules) -> tuple[PodInfo, ...] | None:
         """The fewest pods of a node that are enough; None if those that may go are not."""
         numbers: list[int] = np.flatnonzero(
             (self.node_of == index) & (self.priority <= ceiling)
@@ -179,8 +183,18 @@ class _Table:
                     return chosen
         return self._greedy(index, pods, places, rules)
 
+    def freed(self, index: int, pods: Iterable[PodInfo]) -> str:
+        """What deleting the pods frees of the resources that are short on their node."""
+        requests = [pod.accounted.requested for pod in pods]
+        parts = [
+            f"{quantity_of(name, sum(amount_of(name, each) for each in requests))} {name}"
+            for column, name in enumerate(self._names, 1)
+            if self.need[index, column] > 0
+        ]
+        return f", which frees {' and '.join(parts)}" if parts else ""
+
     def _greedy(
-        self, index: int, pods: Sequence[PodInfo], places: dict[str, int], rules: Rules
+        self, index: int, pods: Sequence[PodInfo], places: dict[str, int], rules: DeletionRules
     ) -> tuple[PodInfo, ...] | None:
         """The pods that free the most of what is missing, until it is enough."""
         need = self.need[index]

@@ -11,21 +11,23 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from kubestow.api.device import ResourceClaim
+from kubestow.api.group import group_key_of
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.pod import Pod
-from kubestow.cluster.resources import RESOURCE_CLAIM_TEMPLATES, default_resources
-from kubestow.explain.cluster import StillCluster
+from kubestow.cluster.resources import default_resources
+from kubestow.explain.cluster import Origin, StillCluster, claim_template, key_of
 from kubestow.explain.explanation import ObjectPatch, Suggestion
-from kubestow.explain.suggestions.case import Case
-from kubestow.explain.suggestions.change import Change, joined, rank
+from kubestow.explain.group import explain_group
 from kubestow.explain.suggestions.devices import change_devices, template_of
 from kubestow.explain.suggestions.evictions import delete_pods
 from kubestow.explain.suggestions.first_steps import half_way
-from kubestow.explain.suggestions.new_node import Shape, add_node
+from kubestow.explain.suggestions.new_node import OfferedNode, add_node
 from kubestow.explain.suggestions.node_changes import change_nodes
 from kubestow.explain.suggestions.patches import patch_of
 from kubestow.explain.suggestions.pod_rules import relax_rules, remove_gates
+from kubestow.explain.suggestions.remedy import Remedy, joined, rank
 from kubestow.explain.suggestions.requests import lower_requests
+from kubestow.explain.suggestions.stuck_pod import StuckPod
 from kubestow.explain.suggestions.volumes import change_volumes
 
 SUGGESTIONS_MAX: Final = 8
@@ -33,77 +35,86 @@ SUGGESTIONS_MAX: Final = 8
 FIRST_STEPS_MAX: Final = 12
 
 _RESOURCES: Final = default_resources()
+_ITSELF: Final = Origin("", "", "", "", "")
 
 
 class Verified(NamedTuple):
     """A change, and the node on which the pod is placed with it made."""
 
-    change: Change
+    change: Remedy
     node: str
 
 
 def find_suggestions(
-    cluster: StillCluster, pod: Pod, *, shape: Shape | None = None, limit: int = SUGGESTIONS_MAX
+    cluster: StillCluster,
+    pod: Pod,
+    *,
+    shape: OfferedNode | None = None,
+    limit: int = SUGGESTIONS_MAX,
 ) -> tuple[Suggestion, ...]:
     """What would make a waiting pod of a known profile fit, the smallest change first.
 
     `shape` is a node that could be added. The cluster is as before afterwards; nothing is found for
     a pod that fits.
     """
-    found = find_changes(cluster, pod, shape=shape, limit=limit)
+    found = find_remedies(cluster, pod, shape=shape, limit=limit)
     return tuple(_suggestion(cluster, *each) for each in found)
 
 
-def find_changes(
-    cluster: StillCluster, pod: Pod, *, shape: Shape | None = None, limit: int = SUGGESTIONS_MAX
+def find_remedies(
+    cluster: StillCluster,
+    pod: Pod,
+    *,
+    shape: OfferedNode | None = None,
+    limit: int = SUGGESTIONS_MAX,
 ) -> list[Verified]:
     """The same as objects."""
     found: list[Verified] = []
     for change in sorted(_changes(cluster, pod, shape), key=rank):
         if len(found) == limit:
             break
-        node = _verified(cluster, change)
+        node = _verified(cluster, change) if _can_be_written(cluster, change) else ""
         if node:
             found.append(Verified(change, node))
     return found
 
 
-def _changes(cluster: StillCluster, pod: Pod, shape: Shape | None) -> list[Change]:
+def _changes(cluster: StillCluster, pod: Pod, shape: OfferedNode | None) -> list[Remedy]:
     if not pod.spec.scheduling_gates:
         return _changes_of_ungated(cluster, pod, shape)
     ungated = remove_gates(pod)
     with cluster.changed(ungated.pod):
-        if Case(cluster, ungated.pod).fits(ungated.pod):
+        if StuckPod(cluster, ungated.pod).fits(ungated.pod):
             return [ungated]
         others = _changes_of_ungated(cluster, ungated.pod, shape)
     return [joined(ungated, change) for change in others]
 
 
-def _changes_of_ungated(cluster: StillCluster, pod: Pod, shape: Shape | None) -> list[Change]:
-    case = Case(cluster, pod)
-    if case.fits(pod):
+def _changes_of_ungated(cluster: StillCluster, pod: Pod, shape: OfferedNode | None) -> list[Remedy]:
+    stuck = StuckPod(cluster, pod)
+    if stuck.fits(pod):
         return []
-    found = list(_single_changes(case))
+    found = list(_single_changes(stuck))
     if not found:
-        found = list(_pairs(case))
-    return [*found, *add_node(case, shape)]
+        found = list(_pairs(stuck))
+    return [*found, *add_node(stuck, shape)]
 
 
-def _single_changes(case: Case) -> Iterator[Change]:
+def _single_changes(stuck: StuckPod) -> Iterator[Remedy]:
     """All changes but a new node."""
     return chain(
-        relax_rules(case),
-        lower_requests(case),
-        change_nodes(case),
-        change_volumes(case),
-        change_devices(case),
-        delete_pods(case),
+        relax_rules(stuck),
+        lower_requests(stuck),
+        change_nodes(stuck),
+        change_volumes(stuck),
+        change_devices(stuck),
+        delete_pods(stuck),
     )
 
 
-def _pairs(case: Case) -> Iterator[Change]:
+def _pairs(stuck: StuckPod) -> Iterator[Remedy]:
     """Two changes that help together, on a part of the nodes."""
-    partial = half_way(case)
+    partial = half_way(stuck)
     steps = chain(
         relax_rules(partial),
         lower_requests(partial),
@@ -113,9 +124,8 @@ def _pairs(case: Case) -> Iterator[Change]:
     )
     seen = set[frozenset[str]]()
     for first in sorted(steps, key=rank)[:FIRST_STEPS_MAX]:
-        with case.cluster.changed(*first.put(), removed=first.removed):
-            second_case = Case(case.cluster, first.pod, partial.rows)
-            seconds = list(_single_changes(second_case))
+        with stuck.cluster.changed(*first.put(), removed=first.removed):
+            seconds = list(_single_changes(StuckPod(stuck.cluster, first.pod, partial.rows)))
         for second in seconds:
             # The same two are found in both orders.
             both = frozenset((first.text, second.text))
@@ -124,16 +134,24 @@ def _pairs(case: Case) -> Iterator[Change]:
                 yield joined(first, second)
 
 
-def _verified(cluster: StillCluster, change: Change) -> str:
-    """The node on which the pod is placed with the change made; "" if it is not."""
+def _verified(cluster: StillCluster, change: Remedy) -> str:
+    """The node on which the pod is placed with the change made; "" if it is not.
+
+    A member of a group is tried with its group.
+    """
+    pod = change.pod
     with cluster.changed(*change.put(), removed=change.removed):
-        return cluster.decide(change.pod).node_name
+        key, groups, profile = group_key_of(pod), cluster.scheduler.groups, cluster.profile_of(pod)
+        if key is None or groups is None or profile is None:
+            return cluster.decide(pod).node_name
+        member = explain_group(cluster, groups, profile, key, pod).member
+        return member.node if member.outcome == "Scheduled" else ""
 
 
 # --- Output -------------------------------------------------------------------------------------
 
 
-def _suggestion(cluster: StillCluster, change: Change, node: str) -> Suggestion:
+def _suggestion(cluster: StillCluster, change: Remedy, node: str) -> Suggestion:
     noun = "one other" if change.others == 1 else f"one of {change.others} others"
     others = f" (or {noun})" if change.others else ""
     return Suggestion(
@@ -145,13 +163,24 @@ def _suggestion(cluster: StillCluster, change: Change, node: str) -> Suggestion:
     )
 
 
-def _patches(cluster: StillCluster, change: Change) -> Iterator[ObjectPatch]:
+def _can_be_written(cluster: StillCluster, change: Remedy) -> bool:
+    """Whether each object that is changed has a manifest, or was made from one."""
+    changed = (new for new in change.objects if cluster.find(new) is not None)
+    return all(cluster.origins.get(key_of(each), _ITSELF) is not None for each in changed)
+
+
+def _patches(cluster: StillCluster, change: Remedy) -> Iterator[ObjectPatch]:
     for new in change.put():
         operations = patch_of(cluster.find(new), new)
-        if operations:
-            if isinstance(new, ResourceClaim) and (template := template_of(change.pod, new)):
-                yield _patch_of_template(new, template, operations)
-            yield _patch(new, operations)
+        if not operations:
+            continue
+        origin = cluster.origins.get(key_of(new))
+        if origin is not None:
+            yield _patch_of_template(origin, operations)
+            continue
+        if isinstance(new, ResourceClaim) and (template := template_of(change.pod, new)):
+            yield _patch_of_template(claim_template(new.metadata.namespace, template), operations)
+        yield _patch(new, operations)
     for old in change.removed:
         yield _patch(old, patch_of(old, None))
 
@@ -167,14 +196,12 @@ def _patch(of: ApiObject, operations: list[JsonObject]) -> ObjectPatch:
     )
 
 
-def _patch_of_template(
-    claim: ResourceClaim, name: str, operations: list[JsonObject]
-) -> ObjectPatch:
-    """The same change of the template that the claim was made from."""
+def _patch_of_template(origin: Origin, operations: list[JsonObject]) -> ObjectPatch:
+    """The same change of the template that the object was made from."""
     return ObjectPatch(
-        api_version=RESOURCE_CLAIM_TEMPLATES.api_version,
-        kind=RESOURCE_CLAIM_TEMPLATES.kind,
-        namespace=claim.metadata.namespace,
-        name=name,
-        patch=tuple({**each, "path": f"/spec{each['path']}"} for each in operations),
+        api_version=origin.api_version,
+        kind=origin.kind,
+        namespace=origin.namespace,
+        name=origin.name,
+        patch=tuple({**each, "path": f"{origin.path}{each['path']}"} for each in operations),
     )

@@ -34,16 +34,16 @@ from kubestow.api.volume_claims import (
     named_claims,
     volume_class,
 )
-from kubestow.explain.suggestions.case import Case
-from kubestow.explain.suggestions.change import (
+from kubestow.explain.suggestions.remedy import (
     CHANGE_STORAGE_CLASS,
     LOWER_STORAGE_REQUEST,
     MOVE_VOLUME,
     NEW_VOLUME,
-    Change,
-    make_change,
+    Remedy,
+    make_remedy,
 )
 from kubestow.explain.suggestions.requests import quantity_of
+from kubestow.explain.suggestions.stuck_pod import StuckPod
 from kubestow.plugins.volume_zone import TOPOLOGY_LABELS
 
 PLUGINS: Final = ("VolumeBinding", "VolumeZone")
@@ -62,42 +62,42 @@ _OF_BINDING: Final = frozenset(
 )
 
 
-def change_volumes(case: Case) -> Iterator[Change]:
+def change_volumes(stuck: StuckPod) -> Iterator[Remedy]:
     """Changes of each claim that the pod names."""
-    if case.rejected_early not in PLUGINS and not case.is_blocked_by(*PLUGINS):
+    if stuck.rejected_early not in PLUGINS and not stuck.is_blocked_by(*PLUGINS):
         return
-    claims = case.cluster.objects.persistent_volume_claims
-    for name in dict.fromkeys(named_claims(case.pod)):
-        claim = claims.get(case.pod.metadata.namespace, name)
+    claims = stuck.cluster.objects.persistent_volume_claims
+    for name in dict.fromkeys(named_claims(stuck.pod)):
+        claim = claims.get(stuck.pod.metadata.namespace, name)
         if claim is None:
             continue
         if is_fully_bound(claim):
-            yield from _move_volume(case, claim)
+            yield from _move_volume(stuck, claim)
         else:
-            yield from _lower_storage(case, claim)
-        yield from _change_class(case, claim)
+            yield from _lower_storage(stuck, claim)
+        yield from _change_class(stuck, claim)
 
 
 # --- Classes ------------------------------------------------------------------------------------
 
 
-def _change_class(case: Case, claim: PersistentVolumeClaim) -> Iterator[Change]:
+def _change_class(stuck: StuckPod, claim: PersistentVolumeClaim) -> Iterator[Remedy]:
     """The first class by name with which the pod fits, of those that wait for their first pod."""
     current, name = claim_class(claim), claim.metadata.name
     classes = sorted(
-        (each for each in case.cluster.objects.storage_classes if _waits(each)),
+        (each for each in stuck.cluster.objects.storage_classes if _waits(each)),
         key=lambda each: each.metadata.name,
     )
     others = [each.metadata.name for each in classes if each.metadata.name != current]
     for other in others[:CLASSES_TRIED]:
         new = with_class(claim, other)
-        if not case.fits_with(new):
+        if not stuck.fits_with(new):
             continue
         text, amount = f"give the claim {name} the storage class {other}", 0
         if claim.spec.volume_name:
             text += f" and a new volume, to which the data of {claim.spec.volume_name} is copied"
             amount = NEW_VOLUME
-        yield make_change(CHANGE_STORAGE_CLASS, text, case.pod, objects=(new,), amount=amount)
+        yield make_remedy(CHANGE_STORAGE_CLASS, text, stuck.pod, objects=(new,), amount=amount)
         return
 
 
@@ -123,23 +123,23 @@ def with_class(claim: PersistentVolumeClaim, name: str) -> PersistentVolumeClaim
 # --- Sizes --------------------------------------------------------------------------------------
 
 
-def _lower_storage(case: Case, claim: PersistentVolumeClaim) -> Iterator[Change]:
+def _lower_storage(stuck: StuckPod, claim: PersistentVolumeClaim) -> Iterator[Remedy]:
     """The largest size of a free volume, or of what a driver can make, with which the pod fits."""
     requests = claim.spec.resources.requests or {}
     wanted = requests.get(STORAGE)
     if wanted is None:
         return
-    sizes = {size for size in _sizes(case, claim_class(claim)) if 0 < size < wanted.value()}
+    sizes = {size for size in _sizes(stuck, claim_class(claim)) if 0 < size < wanted.value()}
     for size in sorted(sizes, reverse=True)[:SIZES_TRIED]:
-        lower = quantity_of(STORAGE, size, like=wanted)
+        lower = quantity_of(STORAGE, size)
         new = with_requests(claim, {**requests, STORAGE: lower})
-        if case.fits_with(new):
+        if stuck.fits_with(new):
             given_up = -(-100 * (wanted.value() - size) // wanted.value())
             text = f"lower the storage request of claim {claim.metadata.name} from {wanted}"
-            yield make_change(
+            yield make_remedy(
                 LOWER_STORAGE_REQUEST,
                 f"{text} to {lower}",
-                case.pod,
+                stuck.pod,
                 objects=(new,),
                 amount=given_up,
             )
@@ -152,8 +152,8 @@ def with_requests(claim: PersistentVolumeClaim, requests: ResourceList) -> Persi
     return msgspec.structs.replace(claim, spec=spec)
 
 
-def _sizes(case: Case, class_name: str) -> Iterator[int]:
-    objects = case.cluster.objects
+def _sizes(stuck: StuckPod, class_name: str) -> Iterator[int]:
+    objects = stuck.cluster.objects
     for volume in objects.persistent_volumes:
         if volume_class(volume) == class_name and STORAGE in volume.spec.capacity:
             yield volume.spec.capacity[STORAGE].value()
@@ -166,22 +166,22 @@ def _sizes(case: Case, class_name: str) -> Iterator[int]:
 # --- Places -------------------------------------------------------------------------------------
 
 
-def _move_volume(case: Case, claim: PersistentVolumeClaim) -> Iterator[Change]:
+def _move_volume(stuck: StuckPod, claim: PersistentVolumeClaim) -> Iterator[Remedy]:
     """The volume in the zone, or another topology, of a node that it alone keeps the pod from."""
-    volume = case.cluster.objects.persistent_volumes.get(claim.spec.volume_name)
+    volume = stuck.cluster.objects.persistent_volumes.get(claim.spec.volume_name)
     if volume is None:
         return
     places: Counter[tuple[tuple[str, str], ...]] = Counter()
-    for row in case.rows_blocked_by(*PLUGINS).tolist():
-        place = _place(volume, case.snapshot.nodes[row])
+    for row in stuck.rows_blocked_by(*PLUGINS):
+        place = _place(volume, stuck.snapshot.nodes[row])
         if place:
             places[place] += 1
     for place, _ in places.most_common(PLACES_TRIED):
         new = moved(volume, dict(place))
-        if case.fits_with(new):
+        if stuck.fits_with(new):
             where = ", ".join(f"{key}={value}" for key, value in place)
             text = f"move the volume {volume.metadata.name} of claim {claim.metadata.name}"
-            yield make_change(MOVE_VOLUME, f"{text} to {where}", case.pod, objects=(new,))
+            yield make_remedy(MOVE_VOLUME, f"{text} to {where}", stuck.pod, objects=(new,))
             return
 
 

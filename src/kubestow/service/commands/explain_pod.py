@@ -20,7 +20,7 @@ from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.explain.one_node import asked_filters
 from kubestow.explain.pod import explain_pod
-from kubestow.explain.suggestions import Shape, find_suggestions
+from kubestow.explain.suggestions import OfferedNode, find_suggestions
 from kubestow.service.commands.explain_sources import (
     Kubeconfig,
     cluster_from_files,
@@ -101,11 +101,11 @@ def _explained(request: ExplainRequest) -> _Explained:
     return _Explained(explanation, asked_filters(profile, cluster.refresh(), PodInfo(pod)))
 
 
-def _shape(text: str) -> Shape | None:
+def _shape(text: str) -> OfferedNode | None:
     if not text:
         return None
     shape = parse_shape(text)
-    return Shape(capacity={**DEFAULT_CAPACITY, **shape.capacity}, labels=shape.labels)
+    return OfferedNode(capacity={**DEFAULT_CAPACITY, **shape.capacity}, labels=shape.labels)
 
 
 def _find(request: ExplainRequest) -> tuple[StillCluster, Pod]:

@@ -6,11 +6,11 @@ fits is asked without PostFilter, so that nothing is spent on preemption.
 """
 
 from collections.abc import Collection, Iterable
-from functools import cached_property
 from typing import ClassVar, Final
 
 import numpy as np
 
+from kubestow.api.group import group_key_of
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node, Taint
 from kubestow.api.pod import Pod
@@ -42,7 +42,7 @@ LEFT_OUT: Final = -1
 _NO_ROWS: Final = np.empty(0, np.intp)
 
 
-class Attempt:
+class PreparedPod:
     """A pod after PreFilter."""
 
     def __init__(self, cluster: StillCluster, pod: Pod) -> None:
@@ -94,7 +94,7 @@ class Blockers:
     count      int64[row], how many filters reject the node; -1 for nodes that are left out
     """
 
-    def __init__(self, attempt: Attempt, rows: Rows = ALL_ROWS) -> None:
+    def __init__(self, attempt: PreparedPod, rows: Rows = ALL_ROWS) -> None:
         self.codes: dict[str, IntArray] = {}
         self.count: IntArray = np.full(len(attempt.snapshot), LEFT_OUT, np.int64)
         if attempt.pre_filter.status is not None:
@@ -109,7 +109,7 @@ class Blockers:
         for step in sorted(steps, key=lambda step: step.reuse.per_node):
             self._ask(attempt, step)
 
-    def _ask(self, attempt: Attempt, step: FilterStep) -> None:
+    def _ask(self, attempt: PreparedPod, step: FilterStep) -> None:
         rows = np.flatnonzero(self.count >= 0)
         if step.reuse.per_node:
             passing, others = np.flatnonzero(self.count == 0), np.flatnonzero(self.count == 1)
@@ -143,7 +143,7 @@ class Blockers:
         return np.flatnonzero((by_these > 0) & (by_these == self.count))
 
 
-class Case:
+class StuckPod:
     """A pod that does not fit on a cluster.
 
     `rows` limits the nodes that are looked at. `slack` is how many things may be in the way on a
@@ -156,15 +156,23 @@ class Case:
         self.cluster = cluster
         self.pod = pod
         self.rows = rows
-        self.attempt: Attempt = Attempt(cluster, pod)
+        self.attempt: PreparedPod = PreparedPod(cluster, pod)
+        self._blockers: Blockers | None = None
 
-    @cached_property
+    @property
     def blockers(self) -> Blockers:
-        return Blockers(self.attempt, self.rows)
+        if self._blockers is None:
+            self._blockers = Blockers(self.attempt, self.rows)
+        return self._blockers
 
     @property
     def snapshot(self) -> Snapshot:
         return self.attempt.snapshot
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the pod is placed with others: what helps it alone may not be enough."""
+        return self.cluster.scheduler.groups is not None and group_key_of(self.pod) is not None
 
     @property
     def rejected_early(self) -> str:
@@ -174,7 +182,7 @@ class Case:
 
     def feasible(self, pod: Pod) -> IntpArray:
         """Rows on which this version of the pod fits."""
-        return Attempt(self.cluster, pod).feasible(self.rows)
+        return PreparedPod(self.cluster, pod).feasible(self.rows)
 
     def fits(self, pod: Pod) -> bool:
         return len(self.feasible(pod)) > 0
@@ -188,13 +196,13 @@ class Case:
         """Whether one of these filters rejects some node."""
         return any(plugin in self.blockers.codes for plugin in plugins)
 
-    def rows_blocked_by(self, *plugins: str) -> IntpArray:
+    def rows_blocked_by(self, *plugins: str) -> list[int]:
         """Rows on which a change may help that concerns these filters."""
-        return self.blockers.rows_within(plugins)
+        return self.blockers.rows_within(plugins).tolist()
 
     def rows_short_of(self, demand: Demand) -> IntpArray:
         """Rows on which less of this resource may help."""
-        rows = self.rows_blocked_by(NodeResourcesFit.name)
+        rows = np.array(self.rows_blocked_by(NodeResourcesFit.name), np.intp)
         codes = self.blockers.codes[NodeResourcesFit.name][rows]
         return rows[codes & ~np.int64(UNRESOLVABLE) == 1 << demand.bit]
 

@@ -84,7 +84,7 @@ NEW_VOLUME: Final = 40
 SYSTEM_TAINT: Final = 60
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """Objects as they would be.
 
     kind      a key of `SIZES`, or two of them joined by "+"
@@ -109,7 +109,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return (self.pod, *self.objects)
 
 
-def make_change(
+def make_remedy(
     kind: str,
     text: str,
     pod: Pod,
@@ -118,9 +118,9 @@ def make_change(
     removed: tuple[ApiObject, ...] = (),
     amount: int = 0,
     others: int = 0,
-) -> Change:
+) -> Remedy:
     """A change of one kind; `amount` is added to the kind's size."""
-    return Change(
+    return Remedy(
         kind=kind,
         text=text,
         pod=pod,
@@ -131,10 +131,10 @@ def make_change(
     )
 
 
-def joined(first: Change, second: Change) -> Change:
+def joined(first: Remedy, second: Remedy) -> Remedy:
     """Both changes; the second was found with the first one made."""
     later = {_key(each) for each in second.objects}
-    return Change(
+    return Remedy(
         kind=f"{first.kind}+{second.kind}",
         text=f"{first.text}, and {second.text}",
         pod=second.pod,
@@ -145,7 +145,7 @@ def joined(first: Change, second: Change) -> Change:
     )
 
 
-def rank(change: Change) -> tuple[int, str, str]:
+def rank(change: Remedy) -> tuple[int, str, str]:
     """What suggestions are sorted by."""
     return change.size, change.kind, change.text
 
