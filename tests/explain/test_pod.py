@@ -261,6 +261,22 @@ def test_every_filter_is_asked_about_one_node(make_cluster: MakeCluster) -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("priority", "verdict"),
+    [pytest.param(5, "Passed", id="more-important"), pytest.param(1, "Rejected", id="equal")],
+)
+def test_pods_nominated_to_the_node_count(
+    make_cluster: MakeCluster, priority: int, verdict: str
+) -> None:
+    pod = make_pod(cpu="2", priority=priority)
+    nominated = make_pod("first", cpu="2", priority=1, nominated_node="a")
+    explanation = explain_pod(make_cluster(make_node("a", cpu="3"), nominated, pod), pod, node="a")
+    node = node_of(explanation, "a")
+    answers = {answer.plugin: answer.verdict for answer in node.filters}
+    assert answers["NodeResourcesFit"] == verdict
+    assert node.verdict == ("Feasible" if verdict == "Passed" else "Rejected")
+
+
 # --- groups ---
 
 

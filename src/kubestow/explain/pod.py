@@ -152,7 +152,8 @@ def _with_filters(
     cluster: StillCluster, profile: Profile, pod: Pod, explanation: Explanation, name: str
 ) -> Explanation:
     """The same with every filter's answer about one node."""
-    answers = filter_answers(profile, cluster.snapshot, PodInfo(pod), name)
+    nominated = cluster.scheduler.queue.nominator.nominated_pods_for_node(name)
+    answers = filter_answers(profile, cluster.snapshot, PodInfo(pod), name, nominated)
 
     def filled(node: NodeExplanation) -> NodeExplanation:
         return msgspec.structs.replace(node, filters=answers) if node.name == name else node
