@@ -10,7 +10,7 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _LIBRARY = (
-    "Cluster",
+    "LoadedCluster",
     "Explanation",
     "FrozenDecision",
     "InputError",

@@ -1,18 +1,18 @@
 from kubestow.library import (
-    Cluster,
     Explanation,
     FrozenDecision,
     InputError,
+    LoadedCluster,
     SimulationResult,
     load_cluster,
     simulate,
 )
 
 __all__ = [
-    "Cluster",
     "Explanation",
     "FrozenDecision",
     "InputError",
+    "LoadedCluster",
     "SimulationResult",
     "load_cluster",
     "simulate",

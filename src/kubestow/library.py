@@ -34,10 +34,10 @@ from kubestow.simulator.still import still_cluster
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 __all__ = [
-    "Cluster",
     "Explanation",
     "FrozenDecision",
     "InputError",
+    "LoadedCluster",
     "SimulationResult",
     "load_cluster",
     "simulate",
@@ -47,7 +47,7 @@ __all__ = [
 Source = str | Path | JsonObject
 
 
-class Cluster:
+class LoadedCluster:
     """The nodes, pods and other objects of a cluster at one moment; nothing changes them."""
 
     def __init__(self, cluster: StillCluster) -> None:
@@ -113,7 +113,7 @@ class Cluster:
 
 def load_cluster(
     *sources: Source, config: str | Path | None = None, feature_gates: Iterable[str] = ()
-) -> Cluster:
+) -> LoadedCluster:
     """A cluster from files, directories and objects, as `kubestow simulate -f` reads them.
 
     `config` is a file with a KubeSchedulerConfiguration, `feature_gates` are texts such as
@@ -123,7 +123,7 @@ def load_cluster(
     cluster = still_cluster(
         _documents(sources), loaded.config, SystemClock(), registry=loaded.registry, gates=gates
     )
-    return Cluster(cluster)
+    return LoadedCluster(cluster)
 
 
 def simulate(

@@ -1,22 +1,14 @@
-from collections.abc import Sequence
+"""A cluster at one moment decides as a scheduler would, and is as before after every change."""
+
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from kubestow.api.meta import ApiObject
-from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.config.profile import ProfileConfig
-from kubestow.config.scheduler import SchedulerConfig
 from kubestow.explain.cluster import StillCluster
-from kubestow.testing import ManualClock, make_node, make_pod
+from kubestow.testing import make_node, make_pod
 
-
-def make_cluster(*objects: ApiObject) -> StillCluster:
-    clock = ManualClock()
-    config = SchedulerConfig(profiles=(ProfileConfig(),))
-    cluster = StillCluster(config, MemoryClient(MemoryCluster(clock)), clock)
-    cluster.load(objects)
-    return cluster
+MakeCluster = Callable[..., StillCluster]
 
 
 BIG = make_pod("big", cpu="3")
@@ -24,12 +16,12 @@ LOW = make_pod("low", cpu="2", node="a", priority=1)
 HIGH = make_pod("high", cpu="3", priority=10)
 
 
-def test_decides_as_a_scheduler_would():
+def test_decides_as_a_scheduler_would(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(make_node("a", cpu="2"), make_node("b", cpu="4"), BIG)
     assert cluster.decide(BIG).node_name == "b"
 
 
-def test_victims_are_named_and_nothing_is_evicted():
+def test_victims_are_named_and_nothing_is_evicted(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(make_node("a", cpu="4"), LOW, HIGH)
     for _ in range(2):
         frozen = cluster.decide(HIGH).freeze()
@@ -48,8 +40,8 @@ def test_victims_are_named_and_nothing_is_evicted():
     ],
 )
 def test_a_change_counts_and_is_undone(
-    new: Sequence[ApiObject], removed: Sequence[ApiObject], node: str
-):
+    make_cluster: MakeCluster, new: Sequence[ApiObject], removed: Sequence[ApiObject], node: str
+) -> None:
     nodes = [make_node("a", cpu="4", zone="z1"), make_node("b", cpu="1", zone="z1")]
     others = [make_pod(f"o{number}", cpu="100m", node="a") for number in range(3)]
     cluster = make_cluster(*nodes, LOW, *others, BIG)
@@ -63,7 +55,7 @@ def test_a_change_counts_and_is_undone(
     assert cluster.scheduler.cache.node_tree.list() == ["a", "b"]
 
 
-def test_changes_nest():
+def test_changes_nest(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(make_node("a", cpu="2"), BIG)
     with cluster.changed(make_node("a", cpu="1")):
         with cluster.changed(make_node("a", cpu="8")):
@@ -73,7 +65,7 @@ def test_changes_nest():
     assert cluster.refresh().get("a").allocatable.milli_cpu == 2000
 
 
-def test_a_placed_pod_can_be_tried_as_if_it_waited():
+def test_a_placed_pod_can_be_tried_as_if_it_waited(make_cluster: MakeCluster) -> None:
     placed = make_pod("p", uid="u", cpu="2", node="a")
     cluster = make_cluster(make_node("a", cpu="2"), make_node("b", cpu="2"), placed)
     waiting = make_pod("p", uid="u", cpu="2")

@@ -103,7 +103,7 @@ def _preemption_result(attempt: FrozenDecision) -> PreemptionResult:
         return "Nominated"
     if status.code == Code.ERROR.label:
         return "Error"
-    return "NotEligible" if status.message.startswith(_NOT_ELIGIBLE) else "NoCandidates"
+    return "NotEligible" if _NOT_ELIGIBLE in status.message else "NoCandidates"
 
 
 # --- one sentence ---

@@ -1,18 +1,18 @@
 """Why the chosen node won, and how far the search went."""
 
 from kubestow.engine.frozen_decision import FrozenDecision
-from kubestow.explain.explanation import Choice, ScoreDifference, Search
+from kubestow.explain.explanation import NodeChoice, NodeSearch, ScoreDifference
 from kubestow.explain.verdicts import ranking, search_end
 
 
-def choice_of(attempt: FrozenDecision, *, has_extenders: bool = False) -> Choice:
+def choice_of(attempt: FrozenDecision, *, has_extenders: bool = False) -> NodeChoice:
     """What made the difference to the next node; for a pod that was placed.
 
     Extenders break ties at random, plugins by the order of the search.
     """
     names = list(attempt.feasible)
     if attempt.total is None or len(names) < 2:
-        return Choice()
+        return NodeChoice()
     first, second, *_ = ranking(attempt)
     differences = [
         ScoreDifference(
@@ -22,7 +22,7 @@ def choice_of(attempt: FrozenDecision, *, has_extenders: bool = False) -> Choice
     ]
     tied_count = int((attempt.total == attempt.total[first]).sum())
     tie_break = "Random" if has_extenders else "SearchOrder"
-    return Choice(
+    return NodeChoice(
         next_node=names[second],
         margin=int(attempt.total[first]) - int(attempt.total[second]),
         differences=tuple(
@@ -36,10 +36,10 @@ def choice_of(attempt: FrozenDecision, *, has_extenders: bool = False) -> Choice
     )
 
 
-def search_of(attempt: FrozenDecision) -> Search:
+def search_of(attempt: FrozenDecision) -> NodeSearch:
     node_count = len(attempt.feasible) + len(attempt.absent.nodes)
     node_count += sum(len(group.nodes) for group in attempt.rejected)
-    return Search(
+    return NodeSearch(
         nodes=node_count,
         evaluated=attempt.evaluated_count,
         feasible=len(attempt.feasible),

@@ -51,7 +51,7 @@ class PluginScore(_Part, frozen=True, kw_only=True):
     weighted: int
 
 
-class FilterAnswer(_Part, frozen=True, kw_only=True):
+class NodeFilterAnswer(_Part, frozen=True, kw_only=True):
     """One filter's answer about one node, whatever the other filters answer."""
 
     plugin: str
@@ -82,7 +82,7 @@ class NodeExplanation(_Part, frozen=True, kw_only=True):
     reason_codes: tuple[str, ...] = ()
     scores: dict[str, PluginScore] = {}
     total: int | None = None
-    filters: tuple[FilterAnswer, ...] | UnsetType = UNSET
+    filters: tuple[NodeFilterAnswer, ...] | UnsetType = UNSET
 
 
 class ReasonGroup(_Part, frozen=True, kw_only=True):
@@ -111,7 +111,7 @@ class ScoreDifference(_Part, frozen=True, kw_only=True):
     difference: int
 
 
-class Choice(_Part, frozen=True, kw_only=True):
+class NodeChoice(_Part, frozen=True, kw_only=True):
     """Why the chosen node and not the next one in the ranking.
 
     next_node     the best of the other nodes; empty if no other fits
@@ -128,7 +128,7 @@ class Choice(_Part, frozen=True, kw_only=True):
     tie_break: TieBreak = "None"
 
 
-class Search(_Part, frozen=True, kw_only=True):
+class NodeSearch(_Part, frozen=True, kw_only=True):
     """How far the search for nodes went.
 
     nodes        how many nodes the cluster has
@@ -253,8 +253,8 @@ class Explanation(_Part, frozen=True, kw_only=True):
     suggestions: tuple[Suggestion, ...] = ()
     summary: str = ""
     scheduler_name: str = ""
-    search: Search | UnsetType = UNSET
-    choice: Choice | UnsetType = UNSET
+    search: NodeSearch | UnsetType = UNSET
+    choice: NodeChoice | UnsetType = UNSET
     preemption: Preemption | UnsetType = UNSET
     as_of_now: AsOfNow | UnsetType = UNSET
     group: GroupExplanation | UnsetType = UNSET

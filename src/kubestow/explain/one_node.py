@@ -8,7 +8,7 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.snapshot import Snapshot
-from kubestow.explain.explanation import FilterAnswer, FilterVerdict
+from kubestow.explain.explanation import FilterVerdict, NodeFilterAnswer
 from kubestow.explain.reason_codes import reason_codes
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import decode_status
@@ -21,7 +21,7 @@ from kubestow.index.nodes import Nodes, nodes_of
 
 def filter_answers(
     profile: Profile, snapshot: Snapshot, pod: PodInfo, node_name: str
-) -> tuple[FilterAnswer, ...]:
+) -> tuple[NodeFilterAnswer, ...]:
     """The answers about a node of the snapshot, in the order in which filters run."""
     row = snapshot.row_of(node_name)
     assert row is not None, node_name
@@ -30,17 +30,17 @@ def filter_answers(
     return tuple(_answer(name, plugin, pod, one) for name, plugin in plugins.items())
 
 
-def _answer(name: str, plugin: object, pod: PodInfo, one: Nodes) -> FilterAnswer:
+def _answer(name: str, plugin: object, pod: PodInfo, one: Nodes) -> NodeFilterAnswer:
     try:
         status = _status(name, plugin, pod, one)
     except Exception as error:  # A plugin of a user may raise anything.
         status = Status.from_error(error)
     if status is None:
-        return FilterAnswer(plugin=name, verdict="Passed")
+        return NodeFilterAnswer(plugin=name, verdict="Passed")
     verdict: FilterVerdict = "Rejected" if status.is_rejected else "Error"
     if status.code == Code.SKIP:
-        return FilterAnswer(plugin=name, verdict="Skipped")
-    return FilterAnswer(
+        return NodeFilterAnswer(plugin=name, verdict="Skipped")
+    return NodeFilterAnswer(
         plugin=name,
         verdict=verdict,
         code=status.code.label,

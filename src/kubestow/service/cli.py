@@ -23,7 +23,7 @@ COMMANDS: Final = {
     "run": "Schedule pods for a cluster, as kube-scheduler does.",
     "demo": "Show the scheduler in an embedded cluster.",
     "simulate": "Place a workload on a cluster, both given as files.",
-    "explain": "Say why a pod is placed where it is, or waits, and what would make it fit.",
+    "explain": "Say why a pod is placed where it is, or why it waits.",
     "conformance": "Compare with recorded decisions of kube-scheduler.",
     "plugin": "Check a plugin with generated pods and nodes.",
     "bench": "Measure how fast pods are decided on.",

@@ -118,10 +118,11 @@ def explain(
         ),
     ] = False,
 ) -> None:
-    """Say why a pod is placed where it is, or waits, and what would make it fit.
+    """Say why a pod is placed where it is, or why it waits.
 
-    An attempt is made for the pod on the cluster as it is now, and nothing is written. A pod that
-    is placed is explained as if it had to be placed now.
+    An attempt is made for the pod on the cluster as it is now, and nothing is written. For a pod
+    that waits, changes are searched that would make it fit, each of them tried. A pod that is
+    placed is explained as if it had to be placed now.
 
     Exit codes: 0 done, 1 the pod is not for this scheduler, 2 the input cannot be used.
 

@@ -42,7 +42,7 @@ _QPS: Final = 50.0
 _BURST: Final = 100
 _ANSWER_S: Final = 30.0  # how long a scheduler may take to answer
 # The API server resolves priorities; a scheduler does not list classes either.
-_UNLISTED: Final = (PriorityClass,)
+UNLISTED: Final = (PriorityClass,)
 
 
 def cluster_from_files(
@@ -136,7 +136,7 @@ async def _listed(
     kinds = [
         cls
         for cls in ClusterObjects().types()
-        if cls not in _UNLISTED and (cls is not PodGroup or gates.enabled("GenericWorkload"))
+        if cls not in UNLISTED and (cls is not PodGroup or gates.enabled("GenericWorkload"))
     ]
     try:
         lists = await asyncio.gather(*(_list(client, cls) for cls in kinds))

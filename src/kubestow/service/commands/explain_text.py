@@ -13,8 +13,8 @@ from kubestow.explain.explanation import (
     Explanation,
     GroupExplanation,
     NodeExplanation,
+    NodeSearch,
     Preemption,
-    Search,
 )
 from kubestow.service.output import Table, stdout
 
@@ -30,8 +30,8 @@ _WIDTH: Final = 100  # without a terminal
 _NODES_SHOWN: Final = 10
 _NAMES_SHOWN: Final = 4
 _INDENT: Final = "  "
-# By the status of kube-scheduler's framework: does evicting pods help?
-_EVICTING: Final = {"Unschedulable": "perhaps", "UnschedulableAndUnresolvable": "no"}
+# By the status of kube-scheduler's framework: whether evicting pods helps.
+_EVICTING: Final = {"Unschedulable": "may help", "UnschedulableAndUnresolvable": "cannot"}
 
 
 def print_explanation(explanation: Explanation, *, node: str = "", is_wide: bool = False) -> None:
@@ -48,7 +48,7 @@ def print_explanation(explanation: Explanation, *, node: str = "", is_wide: bool
         _print_preemption(explanation, explanation.preemption)
     if explanation.group is not UNSET:
         _print_group(explanation.group)
-    _print_waiting(explanation)
+    _print_waiting(explanation, is_wide=is_wide)
     _print_suggestions(explanation)
 
 
@@ -111,15 +111,15 @@ def _print_reasons(explanation: Explanation, *, is_wide: bool) -> None:
     if not explanation.reasons:
         return
     _print_title("Nodes that do not fit")
-    table = Table("NODES", "PLUGIN", "REASON", "EVICTING HELPS", "WHICH", right=("NODES",))
+    table = Table("NODES", "PLUGIN", "REASON", "EVICTING", "WHICH", right=("NODES",))
     for group in explanation.reasons:
         which = ", ".join(group.nodes) if is_wide else _some(group.nodes)
-        evicting = _EVICTING.get(group.code, "no")
+        evicting = _EVICTING.get(group.code, "cannot")
         table.add(str(group.count), group.plugin, group.reason, evicting, which)
     _print_table(table)
 
 
-def _print_search(search: Search, nodes: Iterable[NodeExplanation]) -> None:
+def _print_search(search: NodeSearch, nodes: Iterable[NodeExplanation]) -> None:
     unseen = sum(node.verdict == "NotLookedAt" for node in nodes)
     if not unseen:
         return
@@ -153,13 +153,13 @@ def _print_preemption(explanation: Explanation, preemption: Preemption) -> None:
         case "NotEligible" | "Error":
             _print_text(preemption.message)
         case "NoCandidates":
-            parts: list[str] = []
-            if preemption.hopeless_nodes:
-                parts.append(f"cannot help on {_count(preemption.hopeless_nodes, 'node')}")
-            if preemption.possible_nodes:
-                nodes = _count(preemption.possible_nodes, "node")
-                parts.append(f"would not be enough on {nodes}: no pods of lower priority there")
-            _print_text(f"evicting pods {' and '.join(parts)}")
+            hopeless, possible = preemption.hopeless_nodes, preemption.possible_nodes
+            if hopeless:
+                _print_text(f"evicting pods cannot help on {_count(hopeless, 'node')}")
+            if possible:
+                _print_text(
+                    f"no pods that could be evicted are enough on {_count(possible, 'node')}"
+                )
 
 
 def _print_group(group: GroupExplanation) -> None:
@@ -171,15 +171,17 @@ def _print_group(group: GroupExplanation) -> None:
     _print_table(table)
 
 
-def _print_waiting(explanation: Explanation) -> None:
+def _print_waiting(explanation: Explanation, *, is_wide: bool) -> None:
     if explanation.waiting_for:
-        _print_title("Tried again after")
-        events: defaultdict[str, list[str]] = defaultdict(list)
+        _print_title("Tried again after a change of")
+        # Dictionaries without values are sets that keep the order.
+        events: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for awaited in explanation.waiting_for:
+            resource = awaited.resource.rpartition("/")[2]
             for plugin in awaited.plugins:
-                events[plugin].append(f"{awaited.resource} {awaited.action}")
+                events[plugin][f"{resource} ({awaited.action})" if is_wide else resource] = None
         for plugin, names in events.items():
-            _print_text(f"{plugin}: {', '.join(names)}", hanging=_INDENT)
+            _print_text(f"{', '.join(names)} ({plugin})", hanging=_INDENT)
     attempt = explanation.attempt
     if attempt is not UNSET:
         _print_title(f"Attempt {attempt.attempts}")
@@ -199,7 +201,7 @@ def _print_suggestions(explanation: Explanation) -> None:
 def _print_node(node: NodeExplanation) -> None:
     _print_title(f"Node {node.name}: {node.verdict}")
     if isinstance(node.filters, tuple):
-        table = Table("FILTER", "VERDICT", "EVICTING HELPS", "REASON")
+        table = Table("FILTER", "VERDICT", "EVICTING", "REASON")
         for answer in node.filters:
             evicting = _EVICTING.get(answer.code, "")
             table.add(answer.plugin, answer.verdict, evicting, ", ".join(answer.reasons))

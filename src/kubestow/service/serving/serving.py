@@ -35,7 +35,7 @@ from kubestow.service.serving.pages import ProcessFacts
 from kubestow.service.serving.server import HttpsServer, bind_socket
 from kubestow.service.serving.trust import TrustLookup
 
-PATHS = ("/healthz", "/livez", "/readyz", "/metrics", "/configz", "/explain", "/flagz", "/statusz")
+PATHS = ("/healthz", "/livez", "/readyz", "/metrics", "/configz", "/flagz", "/statusz")
 
 
 class Served(Protocol):
