@@ -319,6 +319,36 @@ def test_a_corrupted_cache_ends_the_process(harness: Harness) -> None:
         harness.handlers.pod_deleted(pod(node="n2"))
 
 
+@pytest.mark.parametrize(
+    ("node", "new_node", "events"),
+    [
+        ("n1", "n2", [("AssignedPodDelete",), ("AssignedPodAdd",)]),
+        ("n1", "n1", [("AssignedPodDelete",), ("AssignedPodAdd",)]),
+        ("n1", "", [("AssignedPodDelete",), ("add", "p")]),
+        ("", "n1", [("delete", "p"), ("AssignedPodAdd",)]),
+        ("", "", [("delete", "p"), ("add", "p")]),
+    ],
+)
+def test_a_pod_made_again_under_its_name_is_another_pod(
+    harness: Harness, node: str, new_node: str, events: list[tuple[str, ...]]
+) -> None:
+    old, new = make_pod("p", uid="u1", node=node), make_pod("p", uid="u2", node=new_node)
+    harness.handlers.pod_added(old)
+    harness.calls.clear()
+    harness.handlers.pod_updated(old, new)
+    assert harness.calls == events
+    assert harness.node_of(old) is None
+    assert harness.node_of(new) == (new_node or None)
+
+
+def test_the_place_of_an_assumed_pod_is_free_when_it_was_made_again(harness: Harness) -> None:
+    old = make_pod("p", uid="u1")
+    harness.assume(old, "n1")
+    harness.handlers.pod_updated(old, make_pod("p", uid="u2"))
+    assert harness.node_of(old) is None
+    assert harness.calls == [("delete", "p"), ("AssignedPodDelete",), ("add", "p")]
+
+
 def test_a_pod_without_uid_stops_no_handler(
     harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:

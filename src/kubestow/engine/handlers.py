@@ -68,7 +68,12 @@ class EventHandlers:
             self._metrics.event_handled(UNSCHEDULABLE_POD_ADD, started_s)
 
     def pod_updated(self, old: Pod, new: Pod) -> None:
-        if is_assigned(old):
+        if old.metadata.uid != new.metadata.uid:
+            # Deleted and made again under its name while the watch was broken. Upstream updates
+            # one with the other, and ends its process if their nodes differ.
+            self.pod_deleted(old)
+            self.pod_added(new)
+        elif is_assigned(old):
             self._cache_update(old, new)
         elif is_assigned(new):
             self._cache_add(new)
