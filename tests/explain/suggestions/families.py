@@ -192,7 +192,7 @@ def selector(dice: Dice) -> list[Json]:
             name,
             labels={
                 key: dice.choice(("a", "b"))
-                for key in ("disk", "pool", "example.com/kind~x")
+                for key in ("disk", "pool", "example.com/kind")
                 if dice.between(0, 3)
             },
         )
@@ -200,7 +200,7 @@ def selector(dice: Dice) -> list[Json]:
     ]
     wanted = {
         key: dice.choice(("a", "b", "c"))
-        for key in ("disk", "pool", "example.com/kind~x")
+        for key in ("disk", "pool", "example.com/kind")
         if dice.between(0, 1)
     }
     return [*nodes, pod(POD, nodeSelector=wanted or {"disk": "c"})]
