@@ -204,6 +204,14 @@ def test_what_is_wrong_is_one_sentence(
     assert output.count("\n") <= 2
 
 
+def test_a_misspelt_field_is_warned_of(path: str) -> None:
+    text = Path(path).read_text().replace("schedulerName: other", "nodeSelectr: {a: b}")
+    Path(path).write_text(text)
+    result = CliRunner().invoke(app, ["explain", "foreign", "-f", path])
+    assert 'unknown field "spec.nodeSelectr" (did you mean "nodeSelector"?)' in result.stderr
+    assert result.stdout.startswith("Pod default/foreign: Scheduled")
+
+
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "broken.yaml"
     file.write_text("kind: [")
