@@ -113,6 +113,12 @@ def test_one_node_with_every_filter(path: str) -> None:
     assert "  NodeResourcesFit       Passed" in output
 
 
+def test_a_pod_that_is_not_tried_has_no_nodes(path: str) -> None:
+    code, output = explain("foreign", "-f", path, "--node", "large")
+    assert code == 1
+    assert output.startswith("Pod default/foreign: Excluded\n")
+
+
 @pytest.mark.parametrize("read", [("json", json.loads), ("yaml", yaml.safe_load)])
 def test_data_has_the_fields_of_the_reference(path: str, read: tuple[str, object]) -> None:
     form, load = read
