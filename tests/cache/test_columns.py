@@ -105,8 +105,12 @@ def test_equal_taint_lists_share_a_number() -> None:
 def test_taint_lists_that_no_node_has_lose_their_number() -> None:
     """Autoscalers write the time into a taint: each node brings lists of its own."""
     changing, tainted, plain = info_of("changing"), info_of("tainted"), info_of("plain")
-    tainted.set_node(make_node("tainted", taints=["k=v:NoExecute"]))
     columns = columns_of(changing, tainted, plain)
+    # Its number is not the first, so it gets another one.
+    kept = make_node("tainted", taints=["k=v:NoExecute"])
+    columns.taint_sets.id_of((make_taint("gone:NoSchedule"),))
+    tainted.set_node(kept)
+    columns.write_node(1, tainted, kept)
     for second in range(numbered_max(3) + 10):
         node = make_node("changing", taints=[f"to-be-deleted={second}:NoSchedule"])
         changing.set_node(node)

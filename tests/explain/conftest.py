@@ -16,7 +16,7 @@ from kubestow.testing import ManualClock
 MakeCluster = Callable[..., StillCluster]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_cluster() -> MakeCluster:
     def make(
         *objects: ApiObject,

@@ -261,20 +261,46 @@ def test_every_filter_is_asked_about_one_node(make_cluster: MakeCluster) -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("priority", "verdict"),
+    [pytest.param(5, "Passed", id="more-important"), pytest.param(1, "Rejected", id="equal")],
+)
+def test_pods_nominated_to_the_node_count(
+    make_cluster: MakeCluster, priority: int, verdict: str
+) -> None:
+    pod = make_pod(cpu="2", priority=priority)
+    nominated = make_pod("first", cpu="2", priority=1, nominated_node="a")
+    explanation = explain_pod(make_cluster(make_node("a", cpu="3"), nominated, pod), pod, node="a")
+    node = node_of(explanation, "a")
+    answers = {answer.plugin: answer.verdict for answer in node.filters}
+    assert answers["NodeResourcesFit"] == verdict
+    assert node.verdict == ("Feasible" if verdict == "Passed" else "Rejected")
+
+
 # --- groups ---
 
 
 @pytest.mark.parametrize(
-    ("cpu", "outcomes", "message"),
+    ("cpu", "outcomes", "node", "message", "summary"),
     [
-        pytest.param("1", ["Scheduled", "Scheduled"], "", id="fits"),
+        pytest.param("1", ["Scheduled"] * 2, "a", "", "", id="fits"),
         pytest.param(
-            "2", ["Unschedulable", "Unschedulable"], "pod group is unschedulable", id="one-too-many"
+            "2",
+            ["Unschedulable"] * 2,
+            "",
+            "pod group is unschedulable",
+            'fits "a", but its group waits: 1 of its members fit, 2 are needed',
+            id="one-too-many",
         ),
     ],
 )
 def test_a_member_is_explained_with_its_group(
-    make_cluster: MakeCluster, cpu: str, outcomes: list[str], message: str
+    make_cluster: MakeCluster,
+    cpu: str,
+    outcomes: list[str],
+    node: str,
+    message: str,
+    summary: str,
 ) -> None:
     members = [make_pod(name, cpu=cpu, group="gang") for name in ("m1", "m2")]
     group = make_pod_group("gang", min_count=2)
@@ -284,8 +310,9 @@ def test_a_member_is_explained_with_its_group(
         shown = explanation.group
         assert [member.outcome for member in shown.members] == outcomes
         assert (shown.min_count, shown.message) == (2, message)
-        assert explanation.outcome == outcomes[0]
+        assert (explanation.outcome, explanation.node) == (outcomes[0], node)
         assert explanation.message.startswith(message)
+        assert summary in explanation.summary
 
 
 def test_too_few_members_are_gated(make_cluster: MakeCluster) -> None:

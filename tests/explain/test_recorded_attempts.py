@@ -14,7 +14,9 @@ import pytest
 
 from kubestow.engine.decision import Decision
 from kubestow.explain.attempt import explain_attempt
-from kubestow.explain.explanation import Explanation, NodeExplanation
+from kubestow.explain.explanation import Explanation, NodeExplanation, NodeFilterAnswer
+from kubestow.explain.one_node import filter_answers
+from kubestow.explain.reason_codes import reason_code
 from kubestow.simulator.conformance import Recording, Report, load_recording
 from kubestow.simulator.conformance.devices import (
     bind_devices,
@@ -75,6 +77,7 @@ def replay(scenario: Json, clock: VirtualClock) -> None:
                 where
             )
             compare_scores(expected, explanation, where)
+            compare_filters(scenario, expected, world, where)
         compare_outcome(expected, explanation, where)
         compare_reasons(explanation, where)
         go_on(scenario, expected, world, decision)
@@ -163,6 +166,42 @@ def compare_scores(expected: Json, explanation: Explanation, where: str) -> None
             part = msgspec.to_builtins(node.scores[plugin])
             got = {kind: part[kind] for kind in lists}
             assert got == {kind: values[position] for kind, values in lists.items()}, where
+
+
+def compare_filters(scenario: Json, expected: Json, world: World, where: str) -> None:
+    """Every filter by itself on one of the nodes, another one each time."""
+    order = scenario["nodeOrder"]
+    name = order[len(where) % len(order)] if order else ""
+    if not name:
+        return
+    pod = world.incoming[expected["pod"]]
+    answers = filter_answers(world.profile_of(pod), world.snapshot, pod, name)
+    got = {answer.plugin: alone(answer) for answer in answers if answer.verdict != "Passed"}
+    recorded: dict[str, Json] = {}
+    for plugin, parts in expected["plugins"].items():
+        status = parts.get("preFilter", {"code": "Success"})
+        names = status.get("nodeNames")
+        if names is not None and name not in names:
+            recorded[plugin] = {"code": "Left out"}
+        elif status["code"] != "Success":
+            recorded[plugin] = status
+        elif name in parts.get("filter", {}):
+            recorded[plugin] = parts["filter"][name]
+    assert got == recorded, where
+
+
+def alone(answer: NodeFilterAnswer) -> Json:
+    if answer.verdict == "Skipped":
+        return {"code": "Skip"}
+    if "RestrictedByPreFilter" in map(cycle_code, answer.reasons):
+        return {"code": "Left out"}
+    # An error has the words that the cycle puts in front of it; a plugin by itself has not.
+    prefix = f'running "{answer.plugin}" filter plugin: '
+    return {"code": answer.code, "reasons": [text.removeprefix(prefix) for text in answer.reasons]}
+
+
+def cycle_code(reason: str) -> str:
+    return reason_code("", reason)
 
 
 def compare_reasons(explanation: Explanation, where: str) -> None:

@@ -86,6 +86,7 @@ class SchedulerFactory:
     metrics: SchedulerMetrics = NO_SCHEDULER_METRICS
     max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS
     listeners: Sequence[DecisionListener] = ()
+    history: DecisionListener | None = None
     may_bind: BindPermission | None = None
     leaves_to_chance: bool = False
     timer: AttemptTimer | None = None
@@ -184,6 +185,7 @@ class SchedulerFactory:
             tasks=tasks,
             metrics=self.metrics,
             listeners=self.listeners,
+            history=self.history,
             # In virtual time nothing else may go on during a request over a real network.
             cycles=cycles if extenders is not None and self.extenders_in_thread else None,
             extenders=extenders,
@@ -197,7 +199,12 @@ class SchedulerFactory:
         # Older versions had queues of other kinds, and no gate for groups.
         assert isinstance(queue, SchedulingQueue), queue
         trials = self.group_trials_type(
-            snapshot, scheduler.decider, queue.nominator, self.metrics, self.listeners
+            snapshot,
+            scheduler.decider,
+            queue.nominator,
+            self.metrics,
+            self.listeners,
+            self.history,
         )
         placements = None
         if self.gates.enabled("TopologyAwareWorkloadScheduling"):

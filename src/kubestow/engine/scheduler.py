@@ -27,7 +27,7 @@ from kubestow.engine.groups.collect import GroupAttempt
 from kubestow.engine.groups.cycle import GroupScheduler
 from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.engine.handlers import EventHandlers
-from kubestow.engine.listeners import DecisionListener, reads_timings
+from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import SchedulerMetrics
 from kubestow.engine.placing import Placer
 from kubestow.engine.set_aside import SetAside
@@ -81,6 +81,7 @@ class Scheduler:
     tasks: BackgroundTasks
     metrics: SchedulerMetrics
     listeners: Sequence[DecisionListener] = ()
+    history: DecisionListener | None = None  # called as listeners are; needs no timings
     cycles: WaitingCycles | None = None  # None: extenders block the loop
     extenders: ExtenderChain | None = None
     groups: GroupScheduler | None = None  # None: members of groups are pods like others
@@ -90,7 +91,6 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         self._set_aside = SetAside(self._resume, self.tasks.spawn)
-        self._keeps_timings = reads_timings(self.listeners)
 
     async def run(self) -> None:
         """Schedule until the queue is closed."""
@@ -216,7 +216,7 @@ class Scheduler:
         if profile is None or self.skips(queued_pod.pod, profile):
             self.queue.done(queued_pod.uid)
             return None
-        meter = self.metrics.start_attempt(profile.name, keeps_timings=self._keeps_timings)
+        meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
         return _Attempt(profile, queued_pod, meter, earlier_s)
 
     def _conclude(self, attempt: "_Attempt", decision: Decision) -> Decision:
@@ -225,6 +225,8 @@ class Scheduler:
         self.metrics.decided(decision)
         for listener in self.listeners:
             listener(decision, queued_pod)
+        if self.history is not None:
+            self.history(decision, queued_pod)
         if decision.status is not None:
             self.failures.handle(queued_pod, decision.status, decision.nomination, meter)
         else:

@@ -1,6 +1,7 @@
 """A member of a pod group, explained with its group: members are tried together."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from kubestow.api.group import GroupKey
 from kubestow.api.pod import Pod
@@ -21,18 +22,17 @@ from kubestow.framework.status import Code, Status
 from kubestow.queue import QueuedPod
 
 
-class GroupResult:
+class GroupResult(NamedTuple):
     """What was found for the group of a pod, and for the pod itself.
 
-    `attempt` is the pod's own; None if the group's attempt ended before it.
+    attempt          the pod's own; None if the group's attempt ended before it
+    nominated_node   where it is nominated after the attempt; empty if nowhere
     """
 
-    def __init__(
-        self, group: GroupExplanation, member: GroupMember, attempt: FrozenDecision | None
-    ) -> None:
-        self.group = group
-        self.member = member
-        self.attempt = attempt
+    group: GroupExplanation
+    member: GroupMember
+    attempt: FrozenDecision | None
+    nominated_node: str
 
 
 def explain_group(
@@ -69,7 +69,14 @@ def explain_group(
     )
     own = next((each for each in outcome.members if each.queued_pod.pod is pod), None)
     attempt = None if own is None else frozen.get(id(own.decision))
-    return GroupResult(group, shown[pod.metadata.name], attempt)
+    return GroupResult(group, shown[pod.metadata.name], attempt, _nominated(outcome, own))
+
+
+def _nominated(outcome: GroupOutcome, own: MemberOutcome | None) -> str:
+    back = None if own is None else sent_back(outcome, own)
+    if back is None or back.nomination is None:
+        return ""
+    return back.nomination.node_name
 
 
 def _may_try(cluster: StillCluster, pod: Pod) -> bool:

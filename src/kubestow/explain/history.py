@@ -45,9 +45,6 @@ class HistoryStatistics(msgspec.Struct, frozen=True, kw_only=True):
 class AttemptHistory:
     """A listener of decisions; attempts by namespace and name of the pod."""
 
-    # Timings are not read, so they need not be kept for this listener.
-    reads_timings: Final = False
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._kept: OrderedDict[str, KeptAttempt] = OrderedDict()

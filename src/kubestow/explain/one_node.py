@@ -1,10 +1,11 @@
 """What every filter says about one node, not only the first one that rejects it.
 
 Each plugin is asked by itself, its PreFilter first: the filters after a rejecting one are not asked
-in a scheduling cycle, and those after a rejecting PreFilter could not be.
+in a scheduling cycle, and those after a rejecting PreFilter could not be. As in a cycle, a node to
+which other pods are nominated has to pass with them and without them.
 """
 
-import numpy as np
+from collections.abc import Sequence
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.snapshot import Snapshot
@@ -12,34 +13,57 @@ from kubestow.explain.explanation import FilterVerdict, NodeFilterAnswer
 from kubestow.explain.reason_codes import reason_codes
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import decode_status
-from kubestow.framework.plugin import FilterPlugin, PreFilterPlugin, Restriction
+from kubestow.framework.plugin import (
+    FilterPlugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    Restriction,
+)
 from kubestow.framework.profile import Profile, plugin_name
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Code, Status
-from kubestow.index.nodes import Nodes, nodes_of
+from kubestow.index.nodes import SimulatedNode, nodes_of
 
 
 def filter_answers(
-    profile: Profile, snapshot: Snapshot, pod: PodInfo, node_name: str
+    profile: Profile,
+    snapshot: Snapshot,
+    pod: PodInfo,
+    node_name: str,
+    nominated: Sequence[PodInfo] = (),
 ) -> tuple[NodeFilterAnswer, ...]:
-    """The answers about a node of the snapshot, in the order in which filters run."""
+    """The answers about a node of the snapshot, in the order in which filters run.
+
+    Of the pods nominated to the node, those of at least the pod's priority count.
+    """
     row = snapshot.row_of(node_name)
     assert row is not None, node_name
-    one = nodes_of(snapshot, np.array([row], np.intp))
+    ahead = [each for each in nominated if each.priority >= pod.priority and each.uid != pod.uid]
     plugins = {plugin_name(plugin): plugin for plugin in (*profile.filter, *profile.pre_filter)}
-    return tuple(_answer(name, plugin, pod, one) for name, plugin in plugins.items())
+    return tuple(
+        _answer(name, _Question(plugin, name, pod, SimulatedNode(snapshot, row), ahead))
+        for name, plugin in plugins.items()
+    )
 
 
-def _answer(name: str, plugin: object, pod: PodInfo, one: Nodes) -> NodeFilterAnswer:
+def asked_filters(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> list[str]:
+    """The filters that an attempt asks, in their order: PreFilter may skip some."""
+    state = CycleState()
+    run_pre_filter(profile, state, pod, nodes_of(snapshot))
+    names = map(plugin_name, profile.filter)
+    return [name for name in names if name not in state.skip_filter]
+
+
+def _answer(name: str, question: "_Question") -> NodeFilterAnswer:
     try:
-        status = _status(name, plugin, pod, one)
+        status = question.status()
     except Exception as error:  # A plugin of a user may raise anything.
         status = Status.from_error(error)
     if status is None:
         return NodeFilterAnswer(plugin=name, verdict="Passed")
-    verdict: FilterVerdict = "Rejected" if status.is_rejected else "Error"
     if status.code == Code.SKIP:
         return NodeFilterAnswer(plugin=name, verdict="Skipped")
+    verdict: FilterVerdict = "Rejected" if status.is_rejected else "Error"
     return NodeFilterAnswer(
         plugin=name,
         verdict=verdict,
@@ -49,26 +73,59 @@ def _answer(name: str, plugin: object, pod: PodInfo, one: Nodes) -> NodeFilterAn
     )
 
 
-def _status(name: str, plugin: object, pod: PodInfo, one: Nodes) -> Status | None:
-    """None if the plugin accepts the node."""
-    state = CycleState()
-    if isinstance(plugin, PreFilterPlugin):
-        answer = plugin.pre_filter(state, pod, nodes_of(one.snapshot))
+class _Question:
+    """One plugin, one pod, one node, and the pods nominated to it that count."""
+
+    def __init__(
+        self,
+        plugin: object,
+        name: str,
+        pod: PodInfo,
+        node: SimulatedNode,
+        ahead: Sequence[PodInfo],
+    ) -> None:
+        self._plugin = plugin
+        self._name = name
+        self._pod = pod
+        self._node = node
+        self._ahead = ahead
+        self._state = CycleState()
+
+    def status(self) -> Status | None:
+        """None if the plugin accepts the node."""
+        status = self._pre_filter()
+        if status is not None or not isinstance(self._plugin, FilterPlugin):
+            return status
+        if self._ahead:
+            status = self._with_nominated(self._plugin)
+            if status is not None:
+                return status
+        return self._filter(self._plugin, self._state, self._node)
+
+    def _pre_filter(self) -> Status | None:
+        plugin, node = self._plugin, self._node
+        if not isinstance(plugin, PreFilterPlugin):
+            return None
+        answer = plugin.pre_filter(self._state, self._pod, nodes_of(node.snapshot))
         if isinstance(answer, Restriction):
-            if one.names[0] not in answer.node_names:
-                return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{name}]")
-        elif answer is not None and not answer.is_success:
-            return answer
-    if not isinstance(plugin, FilterPlugin):
-        return None
-    codes = plugin.filter(state, pod, one)
-    code = 0 if codes is None else int(codes[0])
-    return decode_status(plugin, state, code) if code else None
+            if node.info.name in answer.node_names:
+                return None
+            return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{self._name}]")
+        return None if answer is None or answer.is_success else answer
 
+    def _with_nominated(self, plugin: FilterPlugin) -> Status | None:
+        node, state = self._node.clone(), self._state.clone()
+        for other in self._ahead:
+            node.add_pod(other)
+            if isinstance(plugin, PreFilterExtensions):
+                status = plugin.add_pod(state, self._pod, other, node.row)
+                if status is not None and not status.is_success:
+                    return status
+        return self._filter(plugin, state, node)
 
-def asked_filters(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> list[str]:
-    """The filters that an attempt asks, in their order: PreFilter may skip some."""
-    state = CycleState()
-    run_pre_filter(profile, state, pod, nodes_of(snapshot))
-    names = map(plugin_name, profile.filter)
-    return [name for name in names if name not in state.skip_filter]
+    def _filter(
+        self, plugin: FilterPlugin, state: CycleState, node: SimulatedNode
+    ) -> Status | None:
+        codes = plugin.filter(state, self._pod, node)
+        code = 0 if codes is None else int(codes[0])
+        return decode_status(plugin, state, code) if code else None

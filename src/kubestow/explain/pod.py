@@ -3,6 +3,7 @@
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from kubestow.api.group import group_key_of
 from kubestow.api.pod import Pod, first_condition, is_assigned, is_terminal, is_terminating
@@ -18,7 +19,7 @@ from kubestow.explain.explanation import (
     PodReference,
 )
 from kubestow.explain.gates import gate_of
-from kubestow.explain.group import explain_group
+from kubestow.explain.group import GroupResult, explain_group
 from kubestow.explain.one_node import filter_answers
 from kubestow.explain.unplaced import unplaced
 from kubestow.explain.waiting import awaited_events
@@ -91,15 +92,32 @@ def _explain_waiting(cluster: StillCluster, pod: Pod, node: str) -> Explanation:
     key, groups = group_key_of(pod), cluster.scheduler.groups
     if key is not None and groups is not None:
         result = explain_group(cluster, groups, profile, key, pod)
-        explanation = _explained(cluster, pod, result.attempt, hint_map)
-        member = result.member
-        explanation = msgspec.structs.replace(
-            explanation, outcome=member.outcome, message=member.message, group=result.group
-        )
+        explanation = _with_group(_explained(cluster, pod, result.attempt, hint_map), result)
     else:
         attempt = cluster.decide(pod).freeze()
         explanation = _explained(cluster, pod, attempt, hint_map)
     return _with_filters(cluster, profile, pod, explanation, node) if node else explanation
+
+
+def _with_group(explanation: Explanation, result: GroupResult) -> Explanation:
+    """What the pod's own attempt found, and what became of it because of the others."""
+    group, member = result.group, result.member
+    is_placed = member.outcome == "Scheduled"
+    summary = explanation.summary
+    if member.node and not is_placed:
+        summary = f'fits "{member.node}", but its group waits: {group.fitting} of its members fit'
+        if group.min_count is not None:
+            summary += f", {group.min_count} are needed"
+    return msgspec.structs.replace(
+        explanation,
+        outcome=member.outcome,
+        node=explanation.node if is_placed else "",
+        message=member.message,
+        nominated_node=result.nominated_node,
+        summary=summary,
+        choice=explanation.choice if is_placed else UNSET,
+        group=group,
+    )
 
 
 def hint_map_of(cluster: StillCluster, profile: Profile) -> HintMap:
@@ -152,7 +170,8 @@ def _with_filters(
     cluster: StillCluster, profile: Profile, pod: Pod, explanation: Explanation, name: str
 ) -> Explanation:
     """The same with every filter's answer about one node."""
-    answers = filter_answers(profile, cluster.snapshot, PodInfo(pod), name)
+    nominated = cluster.scheduler.queue.nominator.nominated_pods_for_node(name)
+    answers = filter_answers(profile, cluster.snapshot, PodInfo(pod), name, nominated)
 
     def filled(node: NodeExplanation) -> NodeExplanation:
         return msgspec.structs.replace(node, filters=answers) if node.name == name else node

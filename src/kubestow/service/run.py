@@ -118,6 +118,7 @@ class SchedulerProcess:
         self.recorder = EventRecorder(connections.events, clock, hostname=hostname, rng=rng)
         metrics.own.observe(self.recorder)
         self.history = AttemptHistory(clock)
+        metrics.own.observe_history(self.history)
         self.scheduler = SchedulerFactory(
             config=self.config,
             client=connections.main,
@@ -128,7 +129,7 @@ class SchedulerProcess:
             gates=options.gates,
             queue_metrics=metrics.queue,
             metrics=metrics.scheduler,
-            listeners=(self.history,),
+            history=self.history,
             max_unschedulable_ns=int(options.pod_max_in_unschedulable_pods),
             may_bind=None if self.leadership is None else self.leadership.wait_valid,
             leaves_to_chance=True,

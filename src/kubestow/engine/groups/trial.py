@@ -20,7 +20,7 @@ from kubestow.engine.groups.outcome import (
     GroupOutcome,
     MemberOutcome,
 )
-from kubestow.engine.listeners import DecisionListener, reads_timings
+from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import SchedulerMetrics
 from kubestow.engine.placing import as_misfit, unreserve
 from kubestow.errors import CacheError, PluginError
@@ -51,13 +51,14 @@ class GroupTrials:
         nominator: Nominator,
         metrics: SchedulerMetrics,
         listeners: Sequence[DecisionListener] = (),
+        history: DecisionListener | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._decider = decider
         self._nominator = nominator
         self._metrics = metrics
         self._listeners = listeners
-        self._keeps_timings = reads_timings(listeners)
+        self._history = history
 
     def run(self, attempt: GroupAttempt, cycle: GroupCycle) -> GroupOutcome:
         """Try all members on the nodes that the cycle allows."""
@@ -137,9 +138,12 @@ class GroupTrials:
         return misfit._replace(queued_pod=queued_pod, decision=decision)
 
     def _notify(self, decision: Decision, queued_pod: QueuedPod, cycle: GroupCycle) -> None:
-        if cycle.runs_post_filter:
-            for listener in self._listeners:
-                listener(decision, queued_pod)
+        if not cycle.runs_post_filter:
+            return
+        for listener in self._listeners:
+            listener(decision, queued_pod)
+        if self._history is not None:
+            self._history(decision, queued_pod)
 
     def try_member(
         self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle, trial: SnapshotTrial
@@ -167,7 +171,7 @@ class GroupTrials:
         )
 
     def _decide(self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle) -> Decision:
-        meter = self._metrics.start_attempt(profile.name, keeps_timings=self._keeps_timings)
+        meter = self._metrics.start_attempt(profile.name, keeps_timings=bool(self._listeners))
         try:
             decision = self._decider.decide(
                 profile, queued_pod.pod_info, meter, may_be_set_aside=False

@@ -29,7 +29,7 @@ from kubestow.cluster.http.kubeconfig import (
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.informer import POD_FIELD_SELECTOR
 from kubestow.config.feature_gates import FeatureGates
-from kubestow.errors import ApiError, InputError, NotFoundError
+from kubestow.errors import ApiError, ConfigError, InputError, NotFoundError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.plugins.loading import LoadedPlugins
@@ -68,8 +68,9 @@ class Kubeconfig:
             raise InputError(
                 "no cluster to explain: give files with -f, or a server with --kubeconfig"
             )
-        self._path = paths[0]
         self._context = context
+        # Of several files, as KUBECONFIG may name, the first that has the context.
+        self._path = next((each for each in paths if _has_context(each, context)), paths[0])
 
     @property
     def namespace(self) -> str:
@@ -86,6 +87,14 @@ class Kubeconfig:
             return server
         tls = msgspec.structs.replace(server.tls, ca_file="", ca_data=b"", skips_verification=True)
         return msgspec.structs.replace(server, tls=tls)
+
+
+def _has_context(path: str, context: str) -> bool:
+    try:
+        context_namespace(path, context)
+    except ConfigError:
+        return False
+    return True
 
 
 def live_cluster(

@@ -164,7 +164,8 @@ def _print_preemption(explanation: Explanation, preemption: Preemption) -> None:
 
 def _print_group(group: GroupExplanation) -> None:
     needed = "" if group.min_count is None else f", {group.min_count} are needed"
-    _print_title(f"Group {group.namespace}/{group.name}: {group.fitting} members fit{needed}")
+    fitting = f"{group.fitting} of {_count(len(group.members), 'member')}"
+    _print_title(f"Group {group.namespace}/{group.name}: {fitting} fit{needed}")
     table = Table("MEMBER", "OUTCOME", "NODE", "MESSAGE")
     for member in group.members:
         table.add(member.name, member.outcome, member.node, member.message)
