@@ -11,7 +11,7 @@ from kubestow.explain.suggestions.remedy import (
     make_remedy,
     rank,
 )
-from kubestow.explain.suggestions.search import SUGGESTIONS_MAX
+from kubestow.explain.suggestions.search import OF_KIND_MAX, SUGGESTIONS_MAX
 from kubestow.testing import make_node, make_pod
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "suggestions.md"
@@ -28,7 +28,7 @@ def test_the_page_has_every_kind_with_its_size_the_smallest_first() -> None:
     assert f"{WHOLE_RULE} more" in more["DropNodeAffinity"]
     assert f"{NEW_VOLUME} more" in more["ChangeStorageClass"]
     assert f"and {SKEW_STEP} per step" in text
-    assert f"At most {SUGGESTIONS_MAX} are shown" in text
+    assert f"At most {SUGGESTIONS_MAX} are shown, and at most {OF_KIND_MAX} of a kind" in text
 
 
 def test_of_two_changes_of_one_object_the_second_has_both() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.cache.dice import Dice
 from tests.explain.suggestions.brute_force import measure_of, smallest
-from tests.explain.suggestions.families import FAMILIES, POD, container, node, pod
+from tests.explain.suggestions.families import FAMILIES, HOSTNAME, POD, container, node, pod
 from tests.explain.suggestions.trials import (
     cluster_of,
     documents_of,
@@ -70,7 +70,9 @@ def test_no_smaller_single_change_is_missing(family: str) -> None:
         waiting = waiting_pod(cluster)
         if cluster.decide(waiting).is_scheduled:
             continue
-        changes = [found.change for found in find_remedies(cluster, waiting, limit=999)]
+        changes = [
+            found.change for found in find_remedies(cluster, waiting, limit=999, of_kind=999)
+        ]
         found = dict[tuple[str, str], tuple[int, ...]]()
         for change in changes:
             if "+" not in change.kind:
@@ -123,8 +125,10 @@ def test_suggestions_are_limited_and_the_smallest_come_first() -> None:
     ]
     cluster = cluster_of(documents_of([*nodes, pod(POD)]))
     waiting = waiting_pod(cluster)
-    assert len(find_suggestions(cluster, waiting)) == SUGGESTIONS_MAX
-    sizes = [found.change.size for found in find_remedies(cluster, waiting, limit=99)]
+    kinds = [each.kind for each in find_suggestions(cluster, waiting)]
+    assert kinds == ["AddToleration"] * 3 + ["RemoveTaint"] * 3
+    assert len(find_suggestions(cluster, waiting, of_kind=9)) == SUGGESTIONS_MAX
+    sizes = [each.change.size for each in find_remedies(cluster, waiting, limit=99, of_kind=99)]
     assert sizes == sorted(sizes)
 
 
@@ -179,6 +183,20 @@ def test_nothing_helps_without_nodes() -> None:
 )
 def test_texts_are_one_plain_sentence(documents: list[dict[str, Any]], text: str) -> None:
     assert text in [each.text for each in suggestions_for(documents_of(documents))]
+
+
+def test_a_new_node_may_be_the_second_change() -> None:
+    """Pods of the app are nowhere, and no node has room."""
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "db"}}}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    full = [
+        node("n0", cpu="4"),
+        *(pod(f"r{number}", on="n0", requests={"cpu": "1"}, priority=9) for number in range(4)),
+    ]
+    documents = documents_of([*full, pod(POD, requests={"cpu": "2"}, affinity=near)])
+    (found,) = suggestions_for(documents)
+    assert found.kind == "DropPodAffinity+AddNode"
+    assert node_in_simulation(applied(documents, found)) == "n0-new"
 
 
 def test_two_changes_are_looked_for_only_if_no_single_one_helps() -> None:

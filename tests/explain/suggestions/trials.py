@@ -37,7 +37,7 @@ def waiting_pod(cluster: StillCluster) -> Pod:
 
 def suggestions_for(documents: Sequence[Document], limit: int = 99) -> tuple[Suggestion, ...]:
     cluster = cluster_of(documents)
-    return find_suggestions(cluster, waiting_pod(cluster), limit=limit)
+    return find_suggestions(cluster, waiting_pod(cluster), limit=limit, of_kind=limit)
 
 
 def node_in_simulation(documents: Sequence[Document], name: str = POD) -> str:

@@ -6,7 +6,8 @@
 The search is limited by numbers, never by time, so that the same cluster gives the same result.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -20,19 +21,22 @@ from kubestow.explain.explanation import ObjectPatch, Suggestion
 from kubestow.explain.group import explain_group
 from kubestow.explain.suggestions.devices import change_devices, template_of
 from kubestow.explain.suggestions.evictions import delete_pods
-from kubestow.explain.suggestions.first_steps import half_way
+from kubestow.explain.suggestions.first_steps import HalfWay, half_way
 from kubestow.explain.suggestions.new_node import OfferedNode, add_node
 from kubestow.explain.suggestions.node_changes import change_nodes
 from kubestow.explain.suggestions.patches import patch_of
 from kubestow.explain.suggestions.pod_rules import relax_rules, remove_gates
-from kubestow.explain.suggestions.remedy import Remedy, joined, rank
+from kubestow.explain.suggestions.remedy import ADD_NODE, Remedy, joined, rank
 from kubestow.explain.suggestions.requests import lower_requests
 from kubestow.explain.suggestions.stuck_pod import StuckPod
 from kubestow.explain.suggestions.volumes import change_volumes
 
 SUGGESTIONS_MAX: Final = 8
-# How many first changes are tried when no single one helps.
+# How many suggestions of one kind there are among them.
+OF_KIND_MAX: Final = 3
+# How many first changes are tried when no single one helps, and how many with a new node.
 FIRST_STEPS_MAX: Final = 12
+STEPS_WITH_NODE_MAX: Final = 3
 
 _RESOURCES: Final = default_resources()
 _ITSELF: Final = Origin("", "", "", "", "")
@@ -51,13 +55,14 @@ def find_suggestions(
     *,
     shape: OfferedNode | None = None,
     limit: int = SUGGESTIONS_MAX,
+    of_kind: int = OF_KIND_MAX,
 ) -> tuple[Suggestion, ...]:
     """What would make a waiting pod of a known profile fit, the smallest change first.
 
-    `shape` is a node that could be added. The cluster is as before afterwards; nothing is found for
-    a pod that fits.
+    `shape` is a node that could be added, `of_kind` the limit for one kind of change. The cluster
+    is as before afterwards; nothing is found for a pod that fits.
     """
-    found = find_remedies(cluster, pod, shape=shape, limit=limit)
+    found = find_remedies(cluster, pod, shape=shape, limit=limit, of_kind=of_kind)
     return tuple(_suggestion(cluster, *each) for each in found)
 
 
@@ -67,14 +72,19 @@ def find_remedies(
     *,
     shape: OfferedNode | None = None,
     limit: int = SUGGESTIONS_MAX,
+    of_kind: int = OF_KIND_MAX,
 ) -> list[Verified]:
     """The same as objects."""
     found: list[Verified] = []
+    counts: Counter[str] = Counter()
     for change in sorted(_changes(cluster, pod, shape), key=rank):
         if len(found) == limit:
             break
-        node = _verified(cluster, change) if _can_be_written(cluster, change) else ""
+        if counts[change.kind] == of_kind or not _can_be_written(cluster, change):
+            continue
+        node = _verified(cluster, change)
         if node:
+            counts[change.kind] += 1
             found.append(Verified(change, node))
     return found
 
@@ -94,44 +104,52 @@ def _changes_of_ungated(cluster: StillCluster, pod: Pod, shape: OfferedNode | No
     stuck = StuckPod(cluster, pod)
     if stuck.fits(pod):
         return []
-    found = list(_single_changes(stuck))
-    if not found:
-        found = list(_pairs(stuck))
-    return [*found, *add_node(stuck, shape)]
+    found = [*_single_changes(stuck), *add_node(stuck, shape)]
+    if all(change.kind == ADD_NODE for change in found):
+        partial = half_way(stuck)
+        steps = sorted(_changes_of_objects(partial), key=rank)[:FIRST_STEPS_MAX]
+        found += _pairs(partial, steps)
+        if not found:
+            found += _pairs_with_node(stuck, steps, shape)
+    return found
 
 
-def _single_changes(stuck: StuckPod) -> Iterator[Remedy]:
-    """All changes but a new node."""
+def _changes_of_objects(stuck: StuckPod) -> Iterator[Remedy]:
     return chain(
         relax_rules(stuck),
         lower_requests(stuck),
         change_nodes(stuck),
         change_volumes(stuck),
         change_devices(stuck),
-        delete_pods(stuck),
     )
 
 
-def _pairs(stuck: StuckPod) -> Iterator[Remedy]:
-    """Two changes that help together, on a part of the nodes."""
-    partial = half_way(stuck)
-    steps = chain(
-        relax_rules(partial),
-        lower_requests(partial),
-        change_nodes(partial),
-        change_volumes(partial),
-        change_devices(partial),
-    )
-    seen = set[frozenset[str]]()
-    for first in sorted(steps, key=rank)[:FIRST_STEPS_MAX]:
-        with stuck.cluster.changed(*first.put(), removed=first.removed):
-            seconds = list(_single_changes(StuckPod(stuck.cluster, first.pod, partial.rows)))
+def _single_changes(stuck: StuckPod) -> Iterator[Remedy]:
+    """All changes but a new node."""
+    return chain(_changes_of_objects(stuck), delete_pods(stuck))
+
+
+def _pairs(partial: HalfWay, steps: Iterable[Remedy]) -> Iterator[Remedy]:
+    """Each of the first steps with a single change that then helps, on a part of the nodes."""
+    cluster, seen = partial.cluster, set[frozenset[str]]()
+    for first in steps:
+        with cluster.changed(*first.put()):
+            seconds = list(_single_changes(StuckPod(cluster, first.pod, partial.rows)))
         for second in seconds:
             # The same two are found in both orders.
             both = frozenset((first.text, second.text))
             if both not in seen:
                 seen.add(both)
                 yield joined(first, second)
+
+
+def _pairs_with_node(
+    stuck: StuckPod, steps: Sequence[Remedy], shape: OfferedNode | None
+) -> Iterator[Remedy]:
+    for first in steps[:STEPS_WITH_NODE_MAX]:
+        with stuck.cluster.changed(*first.put()):
+            seconds = list(add_node(StuckPod(stuck.cluster, first.pod), shape))
+        yield from (joined(first, second) for second in seconds)
 
 
 def _verified(cluster: StillCluster, change: Remedy) -> str:
