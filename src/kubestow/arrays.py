@@ -1,6 +1,6 @@
 """The array types used throughout the scheduler."""
 
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,11 @@ IntpArray = npt.NDArray[np.intp]
 # order.
 Rows = slice | IntpArray
 
+# Integers of any width.
+NarrowArray = npt.NDArray[np.signedinteger[Any]]
+
 ALL_ROWS = slice(None)
+_WIDTHS: Final = (np.int8, np.int16, np.int32, np.int64)
 
 
 def row_numbers(rows: Rows) -> IntpArray:
@@ -28,3 +32,28 @@ def row_numbers(rows: Rows) -> IntpArray:
 def pick(values: list[T], rows: Rows) -> list[T]:
     """The entries of these rows, in their order."""
     return values[rows] if isinstance(rows, slice) else [values[row] for row in rows.tolist()]
+
+
+def narrow_type(largest: int) -> type[np.signedinteger[Any]]:
+    """The smallest type that holds integers up to this size, of either sign."""
+    return next((width for width in _WIDTHS if largest <= np.iinfo(width).max), np.int64)
+
+
+def narrowed(values: NarrowArray) -> NarrowArray:
+    """A copy of the smallest type that holds these integers."""
+    return values.astype(narrow_type(_largest(values)))
+
+
+def put(values: NarrowArray, rows: IntpArray, found: NarrowArray) -> NarrowArray:
+    """The array with new integers in these rows: the same one, or a wider one if need be."""
+    width = narrow_type(_largest(found))
+    if np.dtype(width).itemsize > values.dtype.itemsize:
+        values = values.astype(width)
+    values[rows] = found
+    return values
+
+
+def _largest(values: NarrowArray) -> int:
+    if values.size == 0:
+        return 0
+    return max(int(values.max()), -int(values.min()))

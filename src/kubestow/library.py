@@ -28,7 +28,8 @@ from kubestow.explain.unplaced import unplaced
 from kubestow.plugins.loading import LoadedPlugins, load_plugins
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.defaults import LIMIT_S
-from kubestow.simulator.manifests import select_manifests, without_placements
+from kubestow.simulator.input.pods import without_placements
+from kubestow.simulator.manifests import select_manifests
 from kubestow.simulator.simulation import Simulation, SimulationResult
 from kubestow.simulator.still import still_cluster
 from kubestow.simulator.virtual_time import run_in_virtual_time

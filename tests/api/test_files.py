@@ -119,6 +119,29 @@ def test_yaml_merges_and_aliases_work(write: Write) -> None:
     assert document.raw["spec"]["nodeSelector"] == {"x": "1", "y": "3"}
 
 
+def test_the_kind_of_a_kustomization_follows_from_its_name(write: Write, tmp_path: Path) -> None:
+    write("base/kustomization.yaml", "resources: [web.yaml]\n")
+    write("base/web.yaml", POD % "a")
+    documents = load_documents([tmp_path])
+    assert [document.raw["kind"] for document in documents] == ["Kustomization", "Pod"]
+
+
+def test_other_files_of_a_directory_can_be_left_out(write: Write, tmp_path: Path) -> None:
+    settings = write("settings.yaml", "replicas: 1\n")
+    names_only = write("names.json", '["a", "b"]')
+    write("web.yaml", POD % "a")
+    others: list[str] = []
+    assert names(load_documents([tmp_path], on_other=others.append)) == ["a"]
+    assert others == [f"{names_only}#1", f"{settings}#1"]
+    # A file that is named is meant.
+    with pytest.raises(DecodeError, match='has no "kind"'):
+        load_documents([settings], on_other=others.append)
+    # This one is an object, though a wrong one.
+    write("typo.yaml", "apiVersion: v1\nkinda: Pod\n")
+    with pytest.raises(DecodeError, match=r'typo\.yaml#1: has no "kind"'):
+        load_documents([tmp_path], on_other=others.append)
+
+
 def test_unknown_kinds_are_kept(write: Write) -> None:
     path = write(
         "a.yaml", "kind: KubeSchedulerConfiguration\n---\nkind: Deployment\nspec: {a: 1}\n"
@@ -321,6 +344,27 @@ ALIAS_BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
             "kind: Node\nmetadata: {name: n}\nspec: {taints: [{key: a, effect: Never}]}\n",
             '{path}#1: Node "n": spec.taints[0].effect is "Never", expected one of NoSchedule',
             id="invalid-value",
+        ),
+        pytest.param(
+            "a.yaml",
+            f"{POD % 'a'}---\n# nothing\n---\nkind: Pod\nmetadata: {{name: 1}}\n",
+            '{path}#3: cannot decode Pod "1": metadata.name is 1: expected a string; put it in'
+            " quotes (in the document from line 7)",
+            id="line-of-a-later-document",
+        ),
+        pytest.param(
+            "chart/templates/a.yaml",
+            "kind: Pod\n{{- if .Values.on }}\n",
+            'cannot read "{path}": line 3, column 1: while scanning a simple key could not find'
+            " expected ':'; a Helm chart is rendered with: helm template CHART",
+            id="template-of-a-chart",
+        ),
+        pytest.param(
+            "chart/values.yaml",
+            "replicas: 1\n",
+            '{path}#1: has no "kind", expected a Kubernetes object; a Helm chart is rendered with:'
+            " helm template CHART",
+            id="values-of-a-chart",
         ),
     ],
 )

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.api.json_text import Extent, duplicate_key, extent_of
+from kubestow.api.yaml_text import LEVELS_MAX
 
 
 def duplicate_in(text: str) -> str | None:
@@ -52,6 +53,13 @@ def test_what_is_written_once_is_not_found(value: object, separators: tuple[str,
     assert duplicate_in(json.dumps(value, separators=separators)) is None
 
 
+def nested(levels: int) -> object:
+    value: object = {"a": 1}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
 @pytest.mark.parametrize(
     ("value", "extent"),
     [
@@ -59,6 +67,10 @@ def test_what_is_written_once_is_not_found(value: object, separators: tuple[str,
         ([], Extent(0, 1)),
         ({"a": [{"b": 1}], "c": {}}, Extent(3, 3)),
         ([[[]], {"a": "b"}], Extent(1, 3)),
+        ([[], {"a": {"b": {"c": [1]}}}, [[]]], Extent(3, 5)),
+        (nested(LEVELS_MAX), Extent(LEVELS_MAX, LEVELS_MAX)),
+        (nested(LEVELS_MAX + 1), Extent(LEVELS_MAX + 1, LEVELS_MAX + 1)),
+        (nested(900), Extent(LEVELS_MAX + 1, LEVELS_MAX + 1)),
     ],
 )
 def test_extent(value: object, extent: Extent) -> None:

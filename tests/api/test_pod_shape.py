@@ -5,7 +5,7 @@ from weakref import ref
 
 import pytest
 
-from kubestow.api.pod import TopologySpreadConstraint
+from kubestow.api.pod import Container, TopologySpreadConstraint
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.pod_shape import PodShape
 from kubestow.testing import make_pod
@@ -78,6 +78,36 @@ def test_full_shapes_differ_in_what_identifies_a_controller(difference: dict[str
     one, other = PodInfo(make_pod("a")), PodInfo(make_pod("b", **difference))
     assert one.full_shape == PodInfo(make_pod("c")).full_shape
     assert one.full_shape != other.full_shape
+
+
+SIDECAR = Container(name="s", restart_policy="Always")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        pytest.param({"cpu": "1"}, {"cpu": "1000m", "image": "a"}, True, id="another-image"),
+        pytest.param({"cpu": "1"}, {"cpu": "1", "node_selector": {"a": "b"}}, True, id="selector"),
+        pytest.param({"cpu": "1"}, {"cpu": "1", "host_ports": [80]}, True, id="ports"),
+        pytest.param({"cpu": "1"}, {"cpu": "2"}, False, id="another-amount"),
+        pytest.param({"cpu": "1"}, {"memory": "1"}, False, id="another-resource"),
+        pytest.param({"cpu": "1"}, {"cpu": "1", "memory": "0"}, False, id="an-explicit-zero"),
+        pytest.param({"cpu": "1"}, {"cpu": "1", "overhead": {"cpu": "1"}}, False, id="overhead"),
+        pytest.param(
+            {"cpu": "1"}, {"cpu": "1", "init_containers": [SIDECAR]}, False, id="init-containers"
+        ),
+        pytest.param(
+            {"cpu": "1"}, {"cpu": "1", "pod_requests": {"cpu": "1"}}, False, id="pod-level"
+        ),
+    ],
+)
+def test_requests_are_compared_alone(
+    one: dict[str, Any], other: dict[str, Any], is_same: bool
+) -> None:
+    first, second = PodInfo(make_pod(**one)), PodInfo(make_pod(**other))
+    requests = first.shape.requests(first.pod)
+    assert (requests == second.shape.requests(second.pod)) is is_same
+    assert requests == first.shape.requests(make_pod("q", **one))
 
 
 def test_shapes_are_freed_with_their_last_pod() -> None:

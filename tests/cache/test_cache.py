@@ -1,18 +1,24 @@
 """The live cache: what each operation does to a pod or a node, and what it refuses (spec 03)."""
 
 import logging
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from kubestow.api.pod import Pod, assign
+from kubestow.api.pod import ContainerStatus, Pod, assign
 from kubestow.api.pod_info import PodInfo
+from kubestow.api.ports import UsedPorts
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import CacheCorruptedError, CacheError
 from kubestow.testing import make_node, make_pod
+from kubestow.testing.topology import make_affinity, make_pod_term
 
 ABSENT, ASSUMED, ADDED = "absent", "assumed", "added"
 S = 1_000_000_000
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def pod_on(node: str) -> Pod:
@@ -221,6 +227,101 @@ def test_a_pod_that_cannot_be_replaced_stays_assumed(caplog: pytest.LogCaptureFi
     run(cache, "add", "n1")
     assert "Error occurred while updating pod" in caplog.text
     assert cache.is_assumed(pod_on("n1"))
+
+
+def with_metadata(pod: Pod, **changes: Any) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, **changes))
+
+
+def with_status(pod: Pod, **changes: Any) -> Pod:
+    return replace(pod, status=replace(pod.status, **changes))
+
+
+COUNTED = (
+    "class_counts", "live_class_counts", "non_zero_cpu", "non_zero_memory", "pvc_ref_counts",
+    "requested", "term_counts", "used_ports",
+)  # fmt: skip
+SMALL = make_pod("b", uid="b", cpu="1", labels={"app": "x"}, pvcs=["data"])
+LARGE = replace(SMALL, spec=make_pod("b", uid="b", cpu="3", pvcs=["data"]).spec)
+ENDING = with_metadata(SMALL, deletion_timestamp=EPOCH)
+USED = ContainerStatus(
+    name=SMALL.spec.containers[0].name, resources=make_pod(cpu="2").spec.containers[0].resources
+)
+NEAR = make_affinity(near=[make_pod_term("zone", "app=x")])
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        pytest.param([SMALL, with_status(SMALL, phase="Pending")], id="as assumed"),
+        pytest.param([SMALL, with_metadata(SMALL, labels={"app": "y"})], id="with other labels"),
+        pytest.param(
+            [ENDING, with_metadata(ENDING, labels={"zone": "z"})],
+            id="was being deleted, with other labels",
+        ),
+        pytest.param([SMALL, ENDING], id="being deleted"),
+        pytest.param([SMALL, LARGE], id="resized while it was bound"),
+        pytest.param([SMALL, LARGE, LARGE], id="resized in the queue"),
+        pytest.param([SMALL, with_status(SMALL, container_statuses=(USED,))], id="with statuses"),
+        pytest.param(
+            [with_status(SMALL, container_statuses=(USED,)), SMALL], id="statuses are gone"
+        ),
+        pytest.param(
+            [with_status(SMALL, container_statuses=(USED,)), SMALL, SMALL], id="had statuses"
+        ),
+        pytest.param([replace(SMALL, spec=replace(SMALL.spec, affinity=NEAR))] * 2, id="affinity"),
+    ],
+)
+def test_a_confirmed_pod_counts_as_removed_and_added(versions: list[Pod]) -> None:
+    """`versions` as the queue saw them, and last the one that confirms the pod."""
+    *queued, last = versions
+    waiting = PodInfo(queued[0])
+    _ = waiting.accounted
+    for version in queued[1:]:
+        waiting.update(version)
+    confirmed, replayed = Cache(), Cache()
+    for cache in (confirmed, replayed):
+        cache.add_node(make_node("n1"))
+        for name in "a", "c":
+            cache.add_pod(PodInfo(make_pod(name, uid=name, node="n1", cpu="1")))
+    info = confirmed.node("n1")
+    first = confirmed.pod(make_pod("a", uid="a"))
+    confirmed.remove_pod(first.pod)
+    confirmed.assume_pod(waiting.assigned_to("n1"))
+    confirmed.add_pod(first)
+    before = info.generation
+    confirmed.add_pod(PodInfo(assign(last, "n1")))
+
+    # The same pods on a node that never counted an earlier version; removal moved c first.
+    expected = replayed.node("n1")
+    expected.remove_pod(first.pod)
+    expected.add_pod(first)
+    expected.add_pod(PodInfo(assign(last, "n1")))
+    assert [pod.uid for pod in info.pods] == [pod.uid for pod in expected.pods] == ["c", "a", "b"]
+    for field in COUNTED:
+        assert getattr(info, field) == getattr(expected, field), field
+    assert info.pods[-1].pod == assign(last, "n1")
+    assert info.generation > before
+    assert list(confirmed.nodes) == ["n1"]
+    assert not confirmed.is_assumed(last)
+    # What is removed later is what was counted.
+    for node in info, expected:
+        node.remove_pod(assign(last, "n1"))
+    for field in COUNTED:
+        assert getattr(info, field) == getattr(expected, field), field
+
+
+def test_a_confirmed_pod_takes_its_port_again() -> None:
+    # Ports in use have no count: removing one of two holders frees the port.
+    cache = Cache()
+    cache.add_node(make_node("n1"))
+    first, second = (make_pod(name, uid=name, node="n1", host_ports=[80]) for name in "ab")
+    cache.add_pod(PodInfo(first))
+    cache.assume_pod(PodInfo(second))
+    cache.remove_pod(first)
+    assert cache.node("n1").used_ports == UsedPorts()
+    cache.add_pod(PodInfo(second))
+    assert cache.node("n1").used_ports == UsedPorts(PodInfo(second).host_ports)
 
 
 def test_an_update_puts_the_pod_last_and_takes_two_generations() -> None:

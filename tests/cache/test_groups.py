@@ -1,6 +1,8 @@
 """Rules and members of groups, beside the worked examples."""
 
-from kubestow.api.group import GroupKey
+from datetime import UTC, datetime
+
+from kubestow.api.group import AS_UPSTREAM, GangOptions, GroupKey
 from kubestow.api.pod_group import PodGroup
 from kubestow.cache.groups import Groups
 from kubestow.cache.objects import ObjectStore
@@ -39,6 +41,68 @@ def test_members_that_the_cycle_tries_are_not_idle() -> None:
     groups.remove(pods[2])
     groups.start_trying(KEY, [pod.metadata.uid for pod in pods[:2]])
     assert members.idle_pods() == []
+
+
+def min_count(groups: Groups) -> int | None:
+    rules = groups.rules(KEY)
+    assert rules is not None
+    return rules.min_count
+
+
+def test_finished_members_count_until_they_are_deleted() -> None:
+    store = ObjectStore[PodGroup]()
+    store.put(make_pod_group("g", min_count=2))
+    groups = Groups(store)
+    pods = [make_pod(name, node="n", phase="Succeeded", group="g") for name in ("a", "b", "c")]
+    groups.add(pods[0])
+    groups.finish(pods[0])
+    # It still counts as placed, so it must not count twice.
+    assert min_count(groups) == 2
+    groups.remove(pods[0])
+    assert min_count(groups) == 1
+    for pod in pods:
+        groups.finish(pod)
+    assert min_count(groups) == 0
+    for pod in pods:
+        groups.forget_finished(pod)
+        groups.forget_finished(pod)
+    assert min_count(groups) == 2
+    assert groups.finished_count(KEY) == 0
+
+
+def test_members_that_leave_are_not_counted_as_staying() -> None:
+    groups = Groups(ObjectStore[PodGroup]())
+    pods = [make_pod(name, node="n", group="g") for name in ("a", "b")]
+    terminating = make_pod("c", node="n", group="g", deleted=datetime(2026, 1, 1, tzinfo=UTC))
+    for pod in (*pods, terminating, make_pod("d", group="g")):
+        groups.add(pod)
+    members = groups.members(KEY)
+    assert (members.scheduled_count, members.staying_count) == (3, 2)
+    groups.start_leaving(pods[:1])
+    assert members.staying_count == 1
+    # The eviction writes a condition first, which is an update of the pod.
+    groups.remove(pods[0])
+    groups.add(pods[0])
+    assert groups.is_leaving(pods[0])
+    # It failed, or the deletion is not known yet: the pod itself decides from now on.
+    groups.stop_leaving(pods[:1])
+    assert members.staying_count == 2
+    assert groups.is_leaving(terminating)
+
+
+def test_pod_sets_name_each_other() -> None:
+    store = ObjectStore[PodGroup]()
+    groups = Groups(store)
+    groups.configure(GangOptions(joins_pod_sets=True))
+    names = {"kubestow.io/pod-sets": " h , g,, "}
+    store.put(make_pod_group("g", min_count=2, annotations=names))
+    together = (KEY, GroupKey("default", "h"))
+    assert groups.pod_sets(KEY) == together
+    # The other one does not exist yet, so at least one of its members is missing.
+    assert groups.missing_count(KEY) == 3
+    groups.configure(AS_UPSTREAM)
+    store.put(make_pod_group("g", min_count=2, annotations=names))
+    assert groups.pod_sets(KEY) == (KEY,)
 
 
 def test_a_pod_of_its_own_is_no_member() -> None:

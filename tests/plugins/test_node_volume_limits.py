@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, Hint, Resource
 from kubestow.framework.status import Status
-from kubestow.index.nodes import SimulatedNode
+from kubestow.index.nodes import SimulatedNode, nodes_of
 from kubestow.plugins.node_volume_limits import NodeVolumeLimits
 from kubestow.plugins.node_volume_limits.attached import AttachedVolumes
 from kubestow.testing import (
@@ -467,6 +468,12 @@ def test_counts_kept_equal_counts_from_scratch(
                 pod, [there for there in world.pods if there.spec.node_name == name], name, stores
             )
         }
+        # Nodes are read as they are asked about: first one alone, then the others.
+        some = np.array([len(world.pods) % len(NODES)]) % max(len(world.snapshot), 1)
+        for rows in (some, slice(0, 2)) if len(world.snapshot) else ():
+            view = nodes_of(world.snapshot, rows)
+            of_view = dict.fromkeys(expected.intersection(view.names), TOO_MANY)
+            assert run_filter(plugin, pod, view) == of_view
         assert run_filter(plugin, pod, world.snapshot) == dict.fromkeys(expected, TOO_MANY)
         for row, name in enumerate(world.snapshot.names):
             alone = run_filter(plugin, pod, SimulatedNode(world.snapshot, row))
@@ -534,6 +541,26 @@ def test_nothing_is_kept_of_nodes_that_are_gone() -> None:
     assert not attached._stale
     assert not attached._attachments
     assert not attached.has_limits
+
+
+def test_only_nodes_that_are_asked_about_are_read() -> None:
+    _, stores = make_plugin(
+        *bound("v", "w", "new"), *(make_csi_node(name, {DRIVER: 2}) for name in ("n1", "n2", "n3"))
+    )
+    running = [make_pod(f"r-{name}", node=name, pvcs=["v"]) for name in ("n1", "n2", "n3")]
+    cache = make_cache([make_node(name) for name in ("n1", "n2", "n3")], running)
+    snapshot = Snapshot()
+    snapshot.refresh(cache)
+    attached = AttachedVolumes(stores, snapshot)
+    attached.refresh(slice(1, 3))
+    assert set(attached._nodes) == {"n2", "n3"}
+    assert attached.free(DRIVER)[1:].tolist() == [1, 1]
+    cache.add_pod(PodInfo(make_pod("s", node="n2", pvcs=["w"])))
+    snapshot.refresh(cache)
+    attached.refresh(np.array([0]))
+    assert attached.free(DRIVER).tolist() == [1, 1, 1]
+    attached.refresh(np.array([1]))
+    assert attached.free(DRIVER).tolist() == [1, 0, 1]
 
 
 def test_a_simulated_node_counts_the_simulated_pods() -> None:

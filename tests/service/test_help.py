@@ -18,7 +18,7 @@ def test_the_help_is_in_plain_words(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"])
     assert result.exit_code == 0
     assert TYPER_WORDS.findall(result.output) == []
-    assert max(map(len, result.output.splitlines())) <= 80 or command == "simulate"
+    assert max(map(len, result.output.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(("command", "summary"), COMMANDS.items())

@@ -5,11 +5,7 @@ from typing import Any
 import pytest
 
 from kubestow.api.files import Document
-from kubestow.simulator.manifests import (
-    select_manifests,
-    unknown_field_texts,
-    without_placements,
-)
+from kubestow.simulator.manifests import select_manifests, unknown_field_texts
 
 
 def documents(*raw: dict[str, Any]) -> list[Document]:
@@ -54,6 +50,46 @@ def test_what_no_scheduler_reads_is_left_out(kind: str, api_version: str, is_rea
     assert bool(manifests.ignored) != is_read
 
 
+@pytest.mark.parametrize(
+    ("fields", "is_noted"),
+    [
+        pytest.param({"resources": ["web.yaml"], "images": []}, False, id="plain"),
+        pytest.param({"patches": [{"path": "more.yaml"}]}, True, id="patches"),
+        pytest.param({"resources": ["../base"]}, True, id="overlay"),
+    ],
+)
+def test_a_kustomization_that_would_change_objects_is_noted(
+    fields: dict[str, Any], is_noted: bool
+) -> None:
+    raw = of_kind("Kustomization", "kustomize.config.k8s.io/v1beta1") | fields
+    manifests = select_manifests([Document(raw, "base/kustomization.yaml#1")])
+    note = (
+        "base/kustomization.yaml is not applied; to have it applied, give -f the output of: "
+        "kubectl kustomize base"
+    )
+    assert manifests.notes == ([note] if is_noted else [])
+    assert manifests.ignored_text() == "ignored: 1 Kustomization"
+
+
+@pytest.mark.parametrize(
+    ("hook", "metadata", "is_ignored"),
+    [
+        ("test", {}, True),
+        ("test-success, test-failure", {}, True),
+        ("test", {"uid": "u"}, False),
+        ("pre-install", {}, False),
+        ("post-install,test", {}, False),
+    ],
+)
+def test_tests_of_a_chart_are_left_out(
+    hook: str, metadata: dict[str, str], is_ignored: bool
+) -> None:
+    pod = of_kind("Pod")
+    pod["metadata"] |= {"annotations": {"helm.sh/hook": hook}, **metadata}
+    manifests = select_manifests(documents(pod))
+    assert manifests.ignored_text() == ("ignored: 1 Helm test" if is_ignored else "")
+
+
 def test_what_is_ignored_is_counted_by_kind() -> None:
     manifests = select_manifests(
         documents(
@@ -85,52 +121,3 @@ def test_unknown_fields_are_named_once_and_counted() -> None:
         'all.yaml#1: unknown field "spec.containers[0].imagee" (did you mean "image"?), and 1 more '
         "like it",
     ]
-
-
-def placed(name: str, *, metadata: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
-    return {
-        "kind": "Pod",
-        "metadata": {"name": name, **(metadata or {})},
-        "spec": {"nodeName": "n", "containers": []},
-        "status": status,
-    }
-
-
-@pytest.mark.parametrize(
-    ("pod", "is_forgotten"),
-    [
-        pytest.param(placed("a", phase="Running"), True, id="running"),
-        pytest.param(placed("a"), True, id="without-status"),
-        pytest.param(placed("a", phase="Succeeded"), False, id="ended"),
-        pytest.param(
-            placed("a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), False, id="ending"
-        ),
-        pytest.param(
-            placed("a", metadata={"annotations": {"kubernetes.io/config.mirror": "x"}}),
-            False,
-            id="static",
-        ),
-    ],
-)
-def test_placements_are_forgotten(pod: dict[str, Any], is_forgotten: bool) -> None:
-    (after,) = without_placements(documents(pod))
-    assert ("nodeName" not in after.raw["spec"]) == is_forgotten
-    assert "nodeName" in pod["spec"]
-    if is_forgotten:
-        assert after.raw["status"] == {}
-
-
-def test_devices_of_forgotten_pods_are_free_again() -> None:
-    def claim(name: str, *pods: str) -> dict[str, Any]:
-        reserved = [{"resource": "pods", "name": pod} for pod in pods]
-        status = {"allocation": {"devices": {}}, "reservedFor": reserved}
-        return {"kind": "ResourceClaim", "metadata": {"name": name}, "status": status}
-
-    statuses = [{"name": "gpu", "resourceClaimName": "c"}]
-    pod = placed("a", phase="Running", resourceClaimStatuses=statuses)
-    ended = placed("b", phase="Failed")
-    given = documents(pod, ended, claim("mine", "a"), claim("shared", "a", "b"), claim("unused"))
-    after = [document.raw for document in without_placements(given)]
-    # Its claims keep their names: no controller makes them again.
-    assert after[0]["status"] == {"resourceClaimStatuses": statuses}
-    assert [("status" in one) for one in after[2:]] == [False, True, True]

@@ -30,7 +30,12 @@ from kubestow.api.device import (
 from kubestow.api.meta import ApiObject, JsonObject, Object
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
-from kubestow.api.pod_group import PodGroup, Workload
+from kubestow.api.pod_group import (
+    PodGroup,
+    PodGroupV1Beta1,
+    SchedulerPluginsPodGroup,
+    Workload,
+)
 from kubestow.api.quantity import Quantity, parse_quantity
 from kubestow.api.storage import (
     CSIDriver,
@@ -75,6 +80,12 @@ _KINDS_BY_GROUP: Final[dict[str, tuple[type[ApiObject], ...]]] = {
 }
 KINDS: Final[dict[str, type[ApiObject]]] = {
     cls.__name__: cls for classes in _KINDS_BY_GROUP.values() for cls in classes
+}
+
+# Kinds whose class is not named after them, because another kind has the name.
+_BY_VERSION_AND_KIND: Final[dict[tuple[str, str], type[ApiObject]]] = {
+    ("scheduling.x-k8s.io/v1alpha1", "PodGroup"): SchedulerPluginsPodGroup,
+    ("scheduling.k8s.io/v1beta1", "PodGroup"): PodGroupV1Beta1,
 }
 
 # What msgspec raises for a text that it cannot decode at once: other types, nulls, no JSON, bytes
@@ -136,6 +147,9 @@ def class_of(document: JsonObject) -> type[ApiObject] | None:
     cls = KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None or not isinstance(api_version, str):
         return cls
+    renamed = _BY_VERSION_AND_KIND.get((api_version, cls.__name__))
+    if renamed is not None:
+        return renamed
     group = api_version.rpartition("/")[0]
     return cls if cls in _KINDS_BY_GROUP.get(group, ()) else None
 

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -31,6 +31,14 @@ STDIN: Final = "-"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _UTF8_BOM: Final = b"\xef\xbb\xbf"
+# Files by which kustomize finds its folders. Their kind may be left out: it follows from the name.
+_KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml")
+_KUSTOMIZATION_TYPE: Final = {
+    "apiVersion": "kustomize.config.k8s.io/v1beta1",
+    "kind": "Kustomization",
+}
+_CHART_FILES: Final = ("Chart.yaml", "values.yaml")
+_HELM_HINT: Final = "; a Helm chart is rendered with: helm template CHART"
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -40,38 +48,74 @@ class Document(msgspec.Struct, frozen=True):
     source: str
 
 
-def load_documents(paths: Iterable[str | Path], *, stdin: BinaryIO | None = None) -> list[Document]:
+def load_documents(
+    paths: Iterable[str | Path],
+    *,
+    stdin: BinaryIO | None = None,
+    on_other: Callable[[str], None] | None = None,
+) -> list[Document]:
     """All objects in the files, in the order given; those of a directory in the order of paths.
 
-    Kinds in `decode.KINDS` are also decoded and checked. Raises DecodeError.
+    A directory may have files that are no manifests, such as settings of other programs: given
+    `on_other`, documents with neither kind nor version in a directory are left out, and it is
+    called with the place of each.
+
+    Kinds in `decode.KINDS` are also decoded and checked. Raises DecodeError, whose message names
+    the document; of several in a file, also the line in which it begins.
     """
     documents: list[Document] = []
     with collector.paused():
-        for name, raw in _read_all(paths, stdin):
+        for name, raw, is_named in _read_all(paths, stdin):
             for number, value in enumerate(_parse(name, raw), start=1):
                 # A document without content is what `---` at the end of a file leaves.
-                if value is not None:
-                    documents += _flatten(value, f"{name}#{number}")
-        for document in documents:
-            _check(document)
+                if value is None:
+                    continue
+                value, source = _with_kind(name, value), f"{name}#{number}"
+                if on_other is not None and not is_named and not _claims_to_be_object(value):
+                    on_other(source)
+                    continue
+                try:
+                    documents += _objects_of(value, source)
+                except DecodeError as error:
+                    line = _line_text(raw, number)
+                    raise DecodeError(f"{error}{line}") from error
     return documents
+
+
+def _objects_of(value: object, source: str) -> list[Document]:
+    documents = list(_flatten(value, source))
+    for document in documents:
+        _check(document)
+    return documents
+
+
+def _line_text(raw: bytes, number: int) -> str:
+    """Where a document of several in a file begins; empty for the first, and in JSON."""
+    if number == 1:
+        return ""
+    nodes = [node for node, _ in yaml_nodes(raw)]
+    return f" (in the document from line {nodes[number - 1].start_mark.line + 1})"
 
 
 # --- Files to bytes ---------------------------------------------------------------------------
 
 
-def _read_all(paths: Iterable[str | Path], stdin: BinaryIO | None) -> Iterator[tuple[str, bytes]]:
+def _read_all(
+    paths: Iterable[str | Path], stdin: BinaryIO | None
+) -> Iterator[tuple[str, bytes, bool]]:
+    """The name and content of every file, and whether it was named itself."""
     for given in paths:
         if str(given) == STDIN:
             raw = (stdin or sys.stdin.buffer).read()
-            yield "standard input", _unpack("standard input", raw)
+            yield "standard input", _unpack("standard input", raw), True
             continue
+        is_named = not os.path.isdir(given)
         for path in _files_at(Path(given)):
             try:
                 raw = path.read_bytes()
             except OSError as error:
                 raise DecodeError(f'cannot read "{path}": {error.strerror}') from error
-            yield str(path), _unpack(str(path), raw)
+            yield str(path), _unpack(str(path), raw), is_named
 
 
 def _files_at(path: Path) -> list[Path]:
@@ -128,7 +172,8 @@ def _parse(name: str, raw: bytes, repeated: list[str] | None = None) -> list[obj
             f'cannot read "{name}": it is nested more than {LEVELS_MAX} levels deep'
         ) from error
     except yaml.YAMLError as error:
-        raise DecodeError(f'cannot read "{name}": {_yaml_problem(error)}') from error
+        hint = _HELM_HINT if b"{{" in raw else ""
+        raise DecodeError(f'cannot read "{name}": {_yaml_problem(error)}{hint}') from error
 
 
 def _parse_json(name: str, raw: bytes, *, accepts_repeated: bool) -> object:
@@ -219,13 +264,25 @@ def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
 # --- Documents to objects ---------------------------------------------------------------------
 
 
+def _with_kind(name: str, value: object) -> object:
+    """The document, with the kind that kustomize's own files may leave out."""
+    if is_map(value) and "kind" not in value and Path(name).name in _KUSTOMIZATIONS:
+        return _KUSTOMIZATION_TYPE | value
+    return value
+
+
+def _claims_to_be_object(value: object) -> bool:
+    return is_map(value) and ("kind" in value or "apiVersion" in value)
+
+
 def _flatten(value: object, source: str) -> Iterator[Document]:
     """The document itself, or the items of a list (`kind: List`, `kind: PodList`, …)."""
     if not is_map(value):
         raise DecodeError(f"{source}: found {quoted(value)}, expected a Kubernetes object")
     kind = value.get("kind")
     if not isinstance(kind, str) or not kind:
-        raise DecodeError(f'{source}: has no "kind", expected a Kubernetes object')
+        hint = _HELM_HINT if Path(source.partition("#")[0]).name in _CHART_FILES else ""
+        raise DecodeError(f'{source}: has no "kind", expected a Kubernetes object{hint}')
     if not (kind.endswith("List") and "items" in value):
         yield Document(raw=value, source=source)
         return

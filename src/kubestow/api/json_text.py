@@ -5,10 +5,14 @@ from a real API server is read at any depth (`deep_json`).
 """
 
 import re
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from kubestow.api.yaml_text import LEVELS_MAX
+
+_CONTAINERS: Final = (dict, list)
+_SCALARS: Final = frozenset[type]({str, int, float, bool, type(None)})
 _STRING: Final = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _KEY: Final = re.compile(_STRING + rb"\s*(:?)", re.DOTALL)
 _QUOTE_AND_DISTANT_COLON: Final = re.compile(rb'"\s+:')
@@ -16,26 +20,33 @@ _KEY_OR_BRACKET: Final = re.compile(_STRING + rb"\s*(:?)|[\[{]|[\]}]", re.DOTALL
 
 
 class Extent(NamedTuple):
-    """How much there is in a value: keys of maps, and maps and lists within each other."""
+    """How much there is in a value: keys of maps, and maps and lists within each other.
+
+    Nothing is looked at that is nested deeper than allowed: `levels` then is one level more.
+    """
 
     key_count: int
     levels: int
 
 
 def extent_of(value: object) -> Extent:
-    key_count = levels = 0
-    within: list[Any] = [value] if isinstance(value, dict | list) else []
-    while within:
-        levels += 1
-        inner: list[Any] = []
-        for container in within:
-            entries: Any = container
-            if isinstance(container, dict):
-                key_count += len(cast(dict[str, Any], container))
-                entries = cast(dict[str, Any], container).values()
-            inner += [entry for entry in entries if isinstance(entry, dict | list)]
-        within = inner
-    return Extent(key_count, levels)
+    if not isinstance(value, _CONTAINERS):
+        return Extent(0, 0)
+    return Extent(*_extent(value, LEVELS_MAX + 1))
+
+
+def _extent(container: Any, levels_left: int) -> tuple[int, int]:
+    is_map = isinstance(container, dict)
+    entries: Any = container.values() if is_map else container  # pyright: ignore[reportUnknownVariableType]
+    key_count, levels = len(entries) if is_map else 0, 0
+    # Most maps have only texts: this looks at their types without a step of Python each.
+    if levels_left > 1 and not _SCALARS.issuperset(map(type, entries)):
+        for entry in entries:
+            if isinstance(entry, _CONTAINERS):
+                inner_count, inner_levels = _extent(entry, levels_left - 1)
+                key_count += inner_count
+                levels = max(levels, inner_levels)
+    return key_count, levels + 1
 
 
 class DuplicateKey(NamedTuple):

@@ -1,10 +1,11 @@
 """Pod groups as upstream's API has them: PodGroup and Workload (spec 11 §2).
 
 The scheduler reads PodGroups only; Workloads are templates for controllers. What a group asks of
-the scheduler is turned into a `Group` (`api.group`), which the rest of the program uses.
+the scheduler is turned into a `Group` (`api.group`), which the rest of the program uses. Other
+objects of that name are read by choice.
 """
 
-from kubestow.api.meta import ApiObject, Condition, Int32, Object
+from kubestow.api.meta import ApiObject, Condition, Int32, JsonObject, Object
 from kubestow.api.pod import PodResourceClaim
 
 
@@ -82,3 +83,25 @@ class WorkloadSpec(Object, frozen=True, kw_only=True):
 
 class Workload(ApiObject, frozen=True, kw_only=True):
     spec: WorkloadSpec = WorkloadSpec()
+
+
+class SchedulerPluginsPodGroup(ApiObject, frozen=True, kw_only=True):
+    """The PodGroup of scheduler-plugins, `scheduling.x-k8s.io/v1alpha1`; see `api.gang_dialects`.
+
+    The spec stays a document, so that fields which are not read can be named.
+    """
+
+    spec: JsonObject = {}
+
+
+class PodGroupV1Beta1(ApiObject, frozen=True, kw_only=True):
+    """Upstream's PodGroup as of v1.37, `scheduling.k8s.io/v1beta1`, likewise."""
+
+    spec: JsonObject = {}
+    status: PodGroupStatus = PodGroupStatus()
+
+
+# The objects that may have the rules of a group.
+AnyPodGroup = PodGroup | PodGroupV1Beta1 | SchedulerPluginsPodGroup
+# Those of upstream, which have conditions and claims.
+UpstreamPodGroup = PodGroup | PodGroupV1Beta1

@@ -22,6 +22,7 @@ from kubestow.api.pod import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodStatus,
     assign,
     is_storage,
     priority_of,
@@ -42,6 +43,7 @@ class PodInfo:
 
     __slots__ = (
         "_accounted",
+        "_has_older_values",
         "_host_ports",
         "_pod_class",
         "_pvc_keys",
@@ -59,6 +61,7 @@ class PodInfo:
     def __init__(self, pod: Pod) -> None:
         self._terms: AffinityTerms | None = None
         self._accounted: AccountedRequest | None = None
+        self._has_older_values = False
         self._take(pod)
 
     def update(self, pod: Pod) -> None:
@@ -70,12 +73,43 @@ class PodInfo:
         if pod.metadata.uid != self.uid:
             self._terms = None
             self._accounted = None
+        self._has_older_values = True
         self._take(pod)
+
+    def renewed(self, pod: Pod) -> "PodInfo":
+        """A PodInfo of this version alone: this one, if it has never had another."""
+        return self if pod is self.pod and not self._has_older_values else PodInfo(pod)
+
+    def derive_as(self, earlier: "PodInfo") -> bool:
+        """Take over what is derived from the spec of an earlier version, if nothing of it differs.
+
+        Whether nothing does, so that at most the class is another one: an API server adds labels
+        with the zone and region to a pod that it binds. The statuses of containers change what a
+        pod counts; one that has just been bound has none.
+        """
+        old, new = earlier.pod, self.pod
+        if (
+            earlier._has_older_values
+            or old.spec != new.spec
+            or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+            or _has_resources(old.status)
+            or _has_resources(new.status)
+        ):
+            return False
+        self._terms = earlier._terms
+        self._accounted = earlier._accounted
+        self._host_ports = earlier._host_ports
+        self._pvc_keys = earlier._pvc_keys
+        self._required_node_affinity = earlier._required_node_affinity
+        if old.metadata.labels == new.metadata.labels:
+            self._pod_class = earlier._pod_class
+        return True
 
     def assigned_to(self, node_name: str) -> "PodInfo":
         """A copy whose pod is assigned to that node, with the derived values."""
         copy = PodInfo(assign(self.pod, node_name))
         copy._terms = self._terms
+        copy._has_older_values = self._has_older_values
         if self._shape is None:
             copy._accounted = self._accounted
             copy._host_ports = self._host_ports
@@ -203,6 +237,13 @@ class PodInfo:
         self._pod_class: PodClass | None = None
         self._required_node_affinity: RequiredNodeAffinity | None = None
         self._shape: PodShape | None = None
+
+
+def _has_resources(status: PodStatus) -> bool:
+    """Whether a status has amounts that count instead of those of the spec, or beside them."""
+    return bool(
+        status.container_statuses or status.init_container_statuses or status.resources is not None
+    )
 
 
 class PodClass:

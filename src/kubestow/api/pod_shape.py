@@ -4,6 +4,7 @@
                affinity, tolerations, and whether the pod mounts storage
     amounts    the quantities of the spec, in its order
     shape      both together
+    requests   what the containers request of each resource: less than a shape
 
 Pods of one controller have one shape, and so have pods of different controllers that ask for the
 same. Labels, namespace and owner are in neither: which selectors match a pod is found for each pod.
@@ -12,6 +13,7 @@ declare what they read of a pod (`framework.reuse`); `full_shape` is for those t
 """
 
 import threading
+from collections.abc import Hashable
 from operator import attrgetter
 from typing import Final
 from weakref import WeakValueDictionary
@@ -23,7 +25,7 @@ from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod, PodSpec, is_storage
 from kubestow.api.ports import HostPort, host_ports
 from kubestow.api.quantity import Quantity
-from kubestow.api.requests import AccountedRequest, accounted_request
+from kubestow.api.requests import AccountedRequest, accounted_request, request_lists
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
 
@@ -64,13 +66,14 @@ class PodFrame:
 class PodShape:
     """Interned in the same way. Keeps what is derived from it."""
 
-    __slots__ = ("__weakref__", "_accounted", "_host_ports", "amounts", "frame")
+    __slots__ = ("__weakref__", "_accounted", "_host_ports", "_requests", "amounts", "frame")
 
     def __init__(self, frame: PodFrame, amounts: tuple[Amount, ...]) -> None:
         self.frame: Final = frame
         self.amounts: Final = amounts
         self._accounted: AccountedRequest | None = None
         self._host_ports: tuple[HostPort, ...] | None = None
+        self._requests: Hashable = None
 
     @staticmethod
     def of(pod: Pod) -> "PodShape":
@@ -94,6 +97,26 @@ class PodShape:
             self._host_ports = host_ports(pod)
         return self._host_ports
 
+    def requests(self, pod: Pod) -> Hashable:
+        """Equal for shapes whose pods request the same of every resource.
+
+        `pod` is any pod of this shape.
+        """
+        if self._requests is None:
+            lists = request_lists(pod)
+            # Init containers, overhead and statuses count in other ways: such a shape is alone.
+            self._requests = (
+                (self.frame, self.amounts)
+                if lists is None
+                else tuple(
+                    [
+                        frozenset([(name, _amount(given)) for name, given in requests.items()])
+                        for requests in lists
+                    ]
+                )
+            )
+        return self._requests
+
 
 # Weak: where every pod asks for another amount, shapes have no bound.
 _FRAMES: Final[WeakValueDictionary[bytes, PodFrame]] = WeakValueDictionary()
@@ -116,9 +139,14 @@ class _SplitEncoder(threading.local):
     def _take_out(self, value: object) -> object:
         if isinstance(value, Quantity):
             nano = value.nano
-            self._amounts.append(nano if nano < _NANO_LARGE else (nano, value.small_scale))
+            self._amounts.append(nano if nano < _NANO_LARGE else _amount(value))
             return nano != 0  # Some rules read whether a resource is requested at all.
         return enc_hook(value)
+
+
+def _amount(quantity: Quantity) -> Amount:
+    nano = quantity.nano
+    return nano if nano < _NANO_LARGE else (nano, quantity.small_scale)
 
 
 _split: Final = _SplitEncoder()

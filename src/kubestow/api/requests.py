@@ -80,6 +80,11 @@ def balance_request(
     )
 
 
+def request_lists(pod: Pod) -> list[ResourceList] | None:
+    """The containers' request lists, if every view is decided by these alone; else None."""
+    return _plain_lists(pod, use_status=True, use_pod_level=True)
+
+
 def request_value(name: str, resource_list: ResourceList) -> int:
     """The number a view's total gives for a resource; a name it lacks counts 0."""
     quantity = resource_list.get(name)

@@ -149,12 +149,11 @@ class Cache:
                 pod.pod.spec.node_name,
             )
         try:
-            self._remove(assumed)
+            self._confirm(cached, pod)
         except CacheError as error:
             # Spec 03 §3.1, notes: logged only, and the pod stays assumed.
             log.error("Error occurred while updating pod: %s", error)
             return
-        self._add(pod)
         if self.groups is not None:
             self.groups.remove(assumed)
             self.groups.add(pod.pod)
@@ -299,6 +298,21 @@ class Cache:
             del self._nodes[name]
         else:
             self._nodes.move_to_end(name)
+
+    def _confirm(self, assumed: PodInfo, pod: PodInfo) -> None:
+        """Replace an assumed pod by the version that the API server shows."""
+        info = self._nodes.get(pod.pod.spec.node_name)
+        # Nearly every pod comes back as it was assumed, and needs not be counted again.
+        is_plain = not pod.has_affinity and not assumed.host_ports
+        if info is None or not is_plain or not pod.derive_as(assumed):
+            self._remove(assumed.pod)
+            self._add(pod)
+            return
+        self._announce(info)
+        info.renew_pod(pod)
+        self._nodes.move_to_end(info.name)
+        self._drop(pod.uid)
+        self._pods[pod.uid] = pod
 
     def _report_missing_node(self, name: str, pod: Pod) -> None:
         text = "Node not found when trying to remove pod: node %s, pod %s"

@@ -126,7 +126,8 @@ class Columns:
         self.non_zero[1, row] = info.non_zero_memory
         self.pod_count[row] = len(info.pods)
         has_affinity = bool(info.pods_with_affinity)
-        if has_affinity != self.has_affinity[row]:
+        # As a Python bool: comparing one with a NumPy bool takes a microsecond.
+        if has_affinity is not self.has_affinity.item(row):
             self.has_affinity[row] = has_affinity
             self.affinity_rows += 1 if has_affinity else -1
         self.has_required_anti_affinity[row] = bool(info.pods_with_required_anti_affinity)

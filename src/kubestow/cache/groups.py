@@ -7,15 +7,25 @@ without an object that has the rules. Members are kept in the order in which the
                    ▲                      │                            │
                    └────── forget ────────┘          remove ◄──────────┘
 
+By choice (`options`) members that have succeeded count, and groups belong together as pod sets.
 Not here: which pods of a group are tried together (`engine.groups`).
 """
 
 import logging
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from kubestow.api.group import Group, GroupKey, group_key_of, group_of
-from kubestow.api.pod import Pod
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.gang_dialects import Dialect, DialectReader
+from kubestow.api.group import (
+    AS_UPSTREAM,
+    GangOptions,
+    Group,
+    GroupKey,
+    group_key_of,
+    group_of,
+)
+from kubestow.api.pod import Pod, is_terminating
+from kubestow.api.pod_group import AnyPodGroup, PodGroup
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import CacheError
 
@@ -27,9 +37,10 @@ class GroupMembers:
 
     `pods` has all of them by UID; each is unscheduled, assumed (with the copy that names the node)
     or assigned. `tried` are the unscheduled ones that the current cycle has taken from the queue.
+    `leaving` are the scheduled ones that are being evicted or deleted.
     """
 
-    __slots__ = ("assigned", "assumed", "pods", "tried", "unscheduled")
+    __slots__ = ("assigned", "assumed", "leaving", "pods", "tried", "unscheduled")
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
@@ -38,6 +49,7 @@ class GroupMembers:
         self.assumed: dict[str, Pod] = {}
         self.assigned: dict[str, None] = {}
         self.tried: set[str] = set()
+        self.leaving: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.pods)
@@ -45,6 +57,11 @@ class GroupMembers:
     @property
     def scheduled_count(self) -> int:
         return len(self.assumed) + len(self.assigned)
+
+    @property
+    def staying_count(self) -> int:
+        """How many of those scheduled are not about to leave."""
+        return self.scheduled_count - len(self.leaving)
 
     def unscheduled_pods(self) -> list[Pod]:
         return [self.pods[uid] for uid in self.unscheduled]
@@ -76,6 +93,7 @@ class GroupMembers:
         self.pods.pop(uid, None)
         self.assumed.pop(uid, None)
         self.assigned.pop(uid, None)
+        self.leaving.discard(uid)
         self._leave_unscheduled(uid)
 
     def assume(self, pod: Pod) -> None:
@@ -95,7 +113,11 @@ class GroupMembers:
         if known is None:
             return
         self.assumed.pop(uid, None)
-        (self.assigned if known.spec.node_name else self.unscheduled)[uid] = None
+        if known.spec.node_name:
+            self.assigned[uid] = None
+        else:
+            self.unscheduled[uid] = None
+            self.leaving.discard(uid)
 
     def copy(self) -> "GroupMembers":
         copy = GroupMembers()
@@ -104,6 +126,7 @@ class GroupMembers:
         copy.assumed = self.assumed.copy()
         copy.assigned = self.assigned.copy()
         copy.tried = self.tried.copy()
+        copy.leaving = self.leaving.copy()
         return copy
 
     def _leave_unscheduled(self, uid: str) -> None:
@@ -115,30 +138,110 @@ class Groups:
     """The groups of a cluster; their rules are those of the objects that the informer delivers."""
 
     def __init__(self, pod_groups: ObjectStore[PodGroup]) -> None:
+        self.options: GangOptions = AS_UPSTREAM
+        self._reader = DialectReader(AS_UPSTREAM)
+        # The objects of other APIs that have rules of groups.
+        self.other_objects: dict[Dialect, ObjectStore[Any]] = {}
         self._pod_groups = pod_groups
         self._members: dict[GroupKey, GroupMembers] = {}
         self._rules: dict[GroupKey, Group] = {}
+        # UIDs of pods whose eviction has begun, perhaps without a sign of it in the API yet.
+        self._evicted: set[str] = set()
+        # UIDs of members that have succeeded.
+        self._finished: dict[GroupKey, dict[str, None]] = {}
         pod_groups.subscribe(self._forget_rules)
 
     def __len__(self) -> int:
         return len(self._members)
 
+    def configure(self, options: GangOptions) -> None:
+        """Use these options; before the first pod arrives."""
+        self.options = options
+        self._reader = DialectReader(options)
+        # Any: the objects of a dialect have its own type.
+        self.other_objects = {dialect: ObjectStore[Any]() for dialect in self._reader.dialects}
+        for store in self.other_objects.values():
+            store.subscribe(self._forget_rules)
+
     # --- reading ---
 
-    @staticmethod
-    def key_of(pod: Pod) -> GroupKey | None:
+    def key_of(self, pod: Pod) -> GroupKey | None:
         """The group that the pod is a member of."""
-        return group_key_of(pod)
+        key = group_key_of(pod)
+        if key is None:
+            for label in self._reader.labels:
+                name = pod.metadata.labels.get(label)
+                if name:
+                    return GroupKey(pod.metadata.namespace, name)
+        return key
 
     def rules(self, key: GroupKey) -> Group | None:
         """The rules of a group; None as long as no object has them."""
         rules = self._rules.get(key)
         if rules is None:
-            pod_group = self.object_of(key)
-            if pod_group is None:
+            rules = self._read(key)
+            if rules is None:
                 return None
-            rules = self._rules[key] = group_of(pod_group)
-        return rules
+            self._rules[key] = rules
+        if rules.min_count is None or key not in self._finished:
+            return rules
+        return rules._replace(min_count=max(rules.min_count - self.finished_count(key), 0))
+
+    def _read(self, key: GroupKey) -> Group | None:
+        """The rules of the object that has the name; upstream's comes first."""
+        pod_group = self._pod_groups.get(*key)
+        if pod_group is not None:
+            return group_of(pod_group, self.options)
+        for dialect, store in self.other_objects.items():
+            other = store.get(*key)
+            if other is not None:
+                return self._reader.read(dialect, other)
+        return None
+
+    def finished_count(self, key: GroupKey) -> int:
+        """How many members have succeeded and are known as nothing else."""
+        finished, members = self._finished.get(key), self._members.get(key)
+        if finished is None:
+            return 0
+        # The watch that reports the end of a pod may be ahead of the one that lets it go.
+        return len(finished) if members is None else len(finished.keys() - members.pods.keys())
+
+    def pod_sets(self, key: GroupKey) -> tuple[GroupKey, ...]:
+        """The groups that are placed together with this one, itself included."""
+        rules = self._rules.get(key) or self.rules(key)
+        return (key,) if rules is None or not rules.pod_sets else rules.pod_sets
+
+    def concerns(self, changed: GroupKey | None, pod: Pod) -> bool:
+        """Whether that group is the pod's, or placed together with it."""
+        key = self.key_of(pod)
+        return key is not None and changed in self.pod_sets(key)
+
+    def missing_count(
+        self, key: GroupKey, trial: Mapping[GroupKey, GroupMembers] | None = None
+    ) -> int:
+        """How many members have to be placed until the group and its pod sets have their minimum.
+
+        `trial` has the members as a cycle has placed them; None: as they are.
+        """
+        placed = self._members if trial is None else trial
+        missing = 0
+        for pod_set in self.pod_sets(key):
+            rules, members = self.rules(pod_set), placed.get(pod_set)
+            # A group that is not known yet has at least one member.
+            min_count = 1 if rules is None else rules.min_count or 0
+            count = 0
+            if members is not None:
+                # By choice, what is about to leave is no part of a gang any more.
+                is_own = self.options.evicts_whole
+                count = members.staying_count if is_own else members.scheduled_count
+            missing += max(min_count - count, 0)
+        return missing
+
+    def is_leaving(self, pod: Pod) -> bool:
+        """Whether a member is being evicted or deleted."""
+        key = self.key_of(pod)
+        members = None if key is None else self._members.get(key)
+        return members is not None and pod.metadata.uid in members.leaving
 
     def required_rules(self, key: GroupKey) -> Group:
         """The same; CacheError with the text of a lister if there are none."""
@@ -147,9 +250,10 @@ class Groups:
             raise CacheError(f'podgroup.scheduling.k8s.io "{key.name}" not found')
         return rules
 
-    def object_of(self, key: GroupKey) -> PodGroup | None:
+    def object_of(self, key: GroupKey) -> AnyPodGroup | None:
         """The API object of a group, for its status and for events."""
-        return self._pod_groups.get(key.namespace, key.name)
+        stores = (self._pod_groups, *self.other_objects.values())
+        return next((found for store in stores if (found := store.get(*key)) is not None), None)
 
     def members(self, key: GroupKey) -> GroupMembers:
         members = self._members.get(key)
@@ -167,8 +271,13 @@ class Groups:
 
     def add(self, pod: Pod) -> None:
         key = self.key_of(pod)
-        if key is not None:
-            self._members.setdefault(key, GroupMembers()).add(pod)
+        if key is None:
+            return
+        members = self._members.setdefault(key, GroupMembers())
+        members.add(pod)
+        uid = pod.metadata.uid
+        if pod.spec.node_name and (is_terminating(pod) or uid in self._evicted):
+            members.leaving.add(uid)
 
     def update(self, old: Pod, new: Pod) -> None:
         key = self.key_of(new)
@@ -210,9 +319,45 @@ class Groups:
             return
         members.forget(pod.metadata.uid)
 
-    def _forget_rules(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        if old is not None:
-            self._rules.pop(GroupKey(old.metadata.namespace, old.metadata.name), None)
+    def start_leaving(self, pods: Iterable[Pod]) -> None:
+        """These are about to be evicted; members among them count no longer as part of a gang."""
+        for pod in pods:
+            key, uid = self.key_of(pod), pod.metadata.uid
+            members = None if key is None else self._members.get(key)
+            if members is not None and uid in members.pods and uid not in members.unscheduled:
+                self._evicted.add(uid)
+                members.leaving.add(uid)
+
+    def stop_leaving(self, pods: Iterable[Pod]) -> None:
+        """The evictions were requested, or have failed: from now on the pods themselves show it."""
+        for pod in pods:
+            key, uid = self.key_of(pod), pod.metadata.uid
+            members = None if key is None else self._members.get(key)
+            self._evicted.discard(uid)
+            known = None if members is None else members.pods.get(uid)
+            if members is not None and known is not None and not is_terminating(known):
+                members.leaving.discard(uid)
+
+    def finish(self, pod: Pod) -> None:
+        """The pod has succeeded."""
+        key = self.key_of(pod)
+        if key is not None:
+            self._finished.setdefault(key, {})[pod.metadata.uid] = None
+
+    def forget_finished(self, pod: Pod) -> None:
+        """A pod that had succeeded was deleted."""
+        key = self.key_of(pod)
+        finished = None if key is None else self._finished.get(key)
+        if key is None or finished is None:
+            return
+        finished.pop(pod.metadata.uid, None)
+        if not finished:
+            del self._finished[key]
+
+    def _forget_rules(self, old: AnyPodGroup | None, new: AnyPodGroup | None) -> None:
+        changed = old if new is None else new
+        assert changed is not None
+        self._rules.pop(GroupKey(changed.metadata.namespace, changed.metadata.name), None)
 
     def start_trying(self, key: GroupKey, uids: Iterable[str]) -> None:
         """The current cycle tries these members."""

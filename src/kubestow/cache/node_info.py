@@ -121,9 +121,7 @@ class NodeInfo:
                 _swap_remove(self.pods_with_required_anti_affinity, uid)
         place = self._places.pop(uid, None)
         if place is None:
-            raise CacheError(
-                f"no corresponding pod {pod.metadata.name} in pods of node {self.display_name}"
-            )
+            raise self._missing(pod.metadata.name)
         stored = self.pods[place]
         last = self.pods.pop()
         if last is not stored:
@@ -133,6 +131,31 @@ class NodeInfo:
             self._count_terms(stored, -1)
         self._count(stored, -1)
         return stored
+
+    def renew_pod(self, pod: PodInfo) -> None:
+        """Replace the pod with this UID by a newer version that counts the same, but for its class.
+
+        As removing the old and adding the new version would, without counting twice. Not for pods
+        with affinity, which are in more lists, nor with host ports: one that another pod's removal
+        has freed is taken again when the pod is added.
+        """
+        pods, places = self.pods, self._places
+        place, last = places.get(pod.uid), len(pods) - 1
+        if place is None:
+            raise self._missing(pod.name)
+        before, after = pods[place].pod_class, pod.pod_class
+        if before is not after:
+            _add_count(self.class_counts, before, -1)
+            _add_count(self.class_counts, after, 1)
+            if not is_terminating(pod.pod):
+                _add_count(self.live_class_counts, before, -1)
+                _add_count(self.live_class_counts, after, 1)
+        if place != last:
+            moved = pods[place] = pods[last]
+            places[moved.uid] = place
+            places[pod.uid] = last
+        pods[last] = pod
+        self.generation = next_generation()
 
     def clone(self) -> "NodeInfo":
         """A copy whose pods may change; it shares the immutable Pod and Node objects."""
@@ -162,6 +185,9 @@ class NodeInfo:
         self.pods, self._places = copy.pods, copy._places
         self.pods_with_affinity = copy.pods_with_affinity
         self.pods_with_required_anti_affinity = copy.pods_with_required_anti_affinity
+
+    def _missing(self, pod_name: str) -> CacheError:
+        return CacheError(f"no corresponding pod {pod_name} in pods of node {self.display_name}")
 
     def _count(self, pod: PodInfo, sign: int) -> None:
         accounted = pod.accounted

@@ -2,11 +2,11 @@
 
 from kubestow.api.decode import to_document
 from kubestow.api.meta import Condition, JsonObject
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import UpstreamPodGroup
 from kubestow.cluster.pod_status import condition_patch
 
 
-def group_status_patch(pod_group: PodGroup, condition: Condition) -> JsonObject:
+def group_status_patch(pod_group: UpstreamPodGroup, condition: Condition) -> JsonObject:
     """The strategic merge patch that gives the group this condition; `{}` if it has it."""
     status = condition_patch(pod_group.status.conditions, condition, _written)
     return {"status": status} if status else {}

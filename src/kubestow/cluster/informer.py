@@ -34,6 +34,7 @@ T = TypeVar("T", bound=ApiObject)
 
 # Spec 03 §11.3: a pod that has ended leaves the watch, which looks like a deletion.
 POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
+SUCCEEDED_SELECTOR: Final = "status.phase=Succeeded"
 # A watch that ends faster without a single event has not worked.
 SHORT_WATCH_S: Final = 1.0
 # How many objects of a list are handled between two turns of the event loop: some milliseconds.

@@ -14,6 +14,7 @@ import msgspec
 
 from kubestow.api.decode import class_of
 from kubestow.api.meta import ApiObject
+from kubestow.api.pod_group import PodGroupV1Beta1, SchedulerPluginsPodGroup
 from kubestow.errors import NotFoundError
 
 # Empty for the object itself.
@@ -78,14 +79,14 @@ class ResourceTable:
         """Serve this resource too; `of_type` returns the first one of a kind."""
         self._by_name[resource.qualified_name] = resource
         self._by_kind[resource.api_version, resource.kind] = resource
-        self._by_type_name.setdefault(resource.kind, resource)
+        self._by_type_name.setdefault(_type_name(resource), resource)
 
     def unregister(self, qualified_name: str) -> None:
         """Serve this resource no longer."""
         resource = self._by_name.pop(qualified_name)
         del self._by_kind[resource.api_version, resource.kind]
-        if self._by_type_name.get(resource.kind) is resource:
-            del self._by_type_name[resource.kind]
+        if self._by_type_name.get(_type_name(resource)) is resource:
+            del self._by_type_name[_type_name(resource)]
 
     def named(self, qualified_name: str) -> ApiResource:
         """The resource called `pods` or `storageclasses.storage.k8s.io`."""
@@ -102,6 +103,10 @@ class ResourceTable:
         """The resource whose objects have this typed struct, which is named after the kind."""
         return self._found(self._by_type_name.get(cls.__name__))
 
+    def read_as(self, cls: type[ApiObject], resource: ApiResource) -> None:
+        """Find a resource by its type that is not served here, such as one of another server."""
+        self._by_type_name[cls.__name__] = resource
+
     def __iter__(self) -> Iterator[ApiResource]:
         return iter(self._by_name.values())
 
@@ -110,6 +115,12 @@ class ResourceTable:
         if resource is None:
             raise NotFoundError("the server could not find the requested resource")
         return resource
+
+
+def _type_name(resource: ApiResource) -> str:
+    """The name of its typed struct, which differs from the kind if several kinds have one name."""
+    cls = resource.cls
+    return resource.kind if cls is ApiObject else cls.__name__
 
 
 # What a resource has besides its objects: words of the column `parts` in the tables below.
@@ -296,6 +307,21 @@ _SERVED: Final = (
 )  # fmt: skip
 
 
+_OTHER_POD_GROUPS: Final = {
+    SchedulerPluginsPodGroup: "scheduling.x-k8s.io/v1alpha1",
+    PodGroupV1Beta1: "scheduling.k8s.io/v1beta1",
+}
+
+
 def default_resources() -> ResourceTable:
     """A table of everything that is built in."""
     return ResourceTable(_SERVED)
+
+
+def client_resources() -> ResourceTable:
+    """The same for a client, with the pod groups of other APIs, which a server may have."""
+    table = default_resources()
+    for cls, api_version in _OTHER_POD_GROUPS.items():
+        group, version = api_version.split("/")
+        table.read_as(cls, msgspec.structs.replace(POD_GROUPS, group=group, version=version))
+    return table

@@ -6,6 +6,7 @@ Each function gets the path of the arguments, which is empty when a plugin is bu
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kubestow.api.gang_dialects import DIALECTS
 from kubestow.api.labels import SelectorError, qualified_name_errors
 from kubestow.api.node_selector import PreferredTerms, compile_node_selector
 from kubestow.api.pod import TopologySpreadConstraint
@@ -22,6 +23,7 @@ from kubestow.config.field_errors import (
 from kubestow.config.plugin_args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
+    GangsArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
@@ -42,6 +44,8 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _BINDING_TIMEOUT_MIN: Final = seconds(1)
 _PERCENT: Final = "not in valid range [0, 100]"
+# As long as a pod can wait at Permit at all.
+_SCHEDULING_TIMEOUT_MAX: Final = seconds(15 * 60)
 
 
 def validate_args(args: PluginArgs, path: str, gates: FeatureGates) -> list[str]:
@@ -63,6 +67,8 @@ def validate_args(args: PluginArgs, path: str, gates: FeatureGates) -> list[str]
             return _volume_binding(args, path, gates)
         case DynamicResourcesArgs():
             return _dynamic_resources(args, path, gates)
+        case GangsArgs():
+            return _gangs(args, path)
         case _:
             return []
 
@@ -240,6 +246,28 @@ def _dynamic_resources(args: DynamicResourcesArgs, path: str, gates: FeatureGate
             errors.append(forbidden(at, f"{needed} feature gate is disabled"))
         elif timeout < _BINDING_TIMEOUT_MIN:
             errors.append(invalid(at, timeout, "must be at least 1 second"))
+    return errors
+
+
+def _gangs(args: GangsArgs, path: str) -> list[str]:
+    errors: list[str] = []
+    at = child(path, "schedulingTimeout")
+    try:
+        timeout = Duration.parse(args.scheduling_timeout)
+    except ValueError as error:
+        errors.append(invalid(at, args.scheduling_timeout, str(error)))
+    else:
+        if not 0 < timeout <= _SCHEDULING_TIMEOUT_MAX:
+            rule = f"must be above zero and at most {_SCHEDULING_TIMEOUT_MAX}"
+            errors.append(invalid(at, args.scheduling_timeout, rule))
+    at = child(path, "topologyLevels")
+    errors += _name_errors(args.topology_levels, at)
+    for index, key in enumerate(args.topology_levels):
+        if key in args.topology_levels[:index]:
+            errors.append(duplicate(f"{at}[{index}]", key))
+    for index, name in enumerate(args.dialects):
+        if name not in DIALECTS:
+            errors.append(unsupported(f"{child(path, 'dialects')}[{index}]", name, DIALECTS))
     return errors
 
 

@@ -79,6 +79,26 @@ class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
     binding_timeout: str = "600s"
 
 
+class GangsArgs(PluginArgs, frozen=True, kw_only=True):
+    """For the plugin Gangs, which upstream does not have: what is done in another way than there.
+
+    Its kind is not part of the configuration format, so it is decoded like that of an out-of-tree
+    plugin.
+    """
+
+    evict_for_whole_groups: bool = True
+    wait_for_events: bool = True
+    ignore_surplus: bool = True
+    count_finished: bool = True
+    scheduling_timeout: str = "5m"
+    join_pod_sets: bool = True
+    # Node labels from the widest domain to the narrowest.
+    topology_levels: tuple[str, ...] = ()
+    evict_whole_gangs: bool = True
+    # Further APIs whose groups are read: scheduling.x-k8s.io/v1alpha1, scheduling.k8s.io/v1beta1.
+    dialects: tuple[str, ...] = ()
+
+
 # By the name of the plugin. These kinds are part of the configuration format; any other plugin
 # defines its own arguments.
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {

@@ -455,7 +455,9 @@ class _Search:
                 yield candidates[first : first + length]
             position += length
             found = self._found_count
-            size = max(2 * size, self._enough(self._wanted - found, found / position))
+            enough = self._enough(self._wanted - found, found / position)
+            # A stretch that only the end of the list cut short needs no more than its rest.
+            size = enough if found == position else max(2 * size, enough)
 
     @staticmethod
     def _enough(wanted: int, share: float) -> int:
@@ -563,7 +565,7 @@ def _join(decision: Decision, cycle: GroupCycle) -> None:
     """Make the attempt part of the cycle of a group."""
     state = decision.state
     state.group_cycle = cycle
-    state.skip_post_filter = not cycle.runs_post_filter
+    state.skip_post_filter = not cycle.runs_post_filter or cycle.is_surplus
     if cycle.placement is not None:
         decision.diagnosis.node_count = len(cycle.placement.rows)
 

@@ -22,6 +22,7 @@ from kubestow.engine.frozen_decision import (
     PodRef,
     read_only,
 )
+from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.plugin import PostFilterResult
@@ -45,6 +46,14 @@ class FitError(Exception):
     def __init__(self, diagnosis: Diagnosis) -> None:
         super().__init__(diagnosis.message())
         self.diagnosis = diagnosis
+
+
+class GroupMisfitError(PluginError):
+    """The pod's group does not fit. By choice the pod then waits for events of that plugin."""
+
+    def __init__(self, text: str, rejector: str) -> None:
+        super().__init__(text)
+        self.rejector = rejector
 
 
 class Decision:

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubestow.api.group import group_key_of
-from kubestow.api.pod import Pod
 from kubestow.cache.cache import Cache
 from kubestow.cache.groups import Groups
 from kubestow.cache.objects import ClusterObjects
@@ -26,6 +24,7 @@ from kubestow.engine.failure import FailureHandler, StatusWriter
 from kubestow.engine.groups.collect import Collector
 from kubestow.engine.groups.condition import ConditionWriter
 from kubestow.engine.groups.cycle import GroupScheduler
+from kubestow.engine.groups.options import gang_options
 from kubestow.engine.groups.placements import PlacementTrials
 from kubestow.engine.groups.submit import Submitter
 from kubestow.engine.groups.trial import GroupTrials
@@ -133,7 +132,8 @@ class SchedulerFactory:
         profiles = build_profiles(
             config.profiles, self.registry, make_handle, self.gates, config.extenders
         )
-        queue = self.make_queue(profiles, has_extenders=extenders is not None)
+        groups.configure(gang_options(profiles, self.gates))
+        queue = self.make_queue(profiles, groups, has_extenders=extenders is not None)
         # Plugins need the nominator, which is the queue's, and the queue needs the plugins' hints:
         # handles are filled in once both exist.
         for handle in handles:
@@ -198,6 +198,7 @@ class SchedulerFactory:
         queue, snapshot = scheduler.queue, scheduler.snapshot
         # Older versions had queues of other kinds, and no gate for groups.
         assert isinstance(queue, SchedulingQueue), queue
+        options = groups.options
         trials = self.group_trials_type(
             snapshot,
             scheduler.decider,
@@ -205,6 +206,7 @@ class SchedulerFactory:
             self.metrics,
             self.listeners,
             self.history,
+            ignores_surplus=options.ignores_surplus,
         )
         placements = None
         if self.gates.enabled("TopologyAwareWorkloadScheduling"):
@@ -218,10 +220,11 @@ class SchedulerFactory:
             ),
             trials,
             placements,
-            Submitter(groups, scheduler.placer, scheduler.failures),
+            Submitter(groups, scheduler.placer, scheduler.failures, queue.activate),
             self.condition_writer_type(groups, self.client, self.clock, scheduler.tasks.spawn),
             self.metrics,
-            preempts_for_groups=self.gates.enabled("WorkloadAwarePreemption"),
+            preempts_for_groups=options.evicts_for_whole
+            or self.gates.enabled("WorkloadAwarePreemption"),
         )
 
     def make_cache(self) -> Cache:
@@ -236,7 +239,10 @@ class SchedulerFactory:
     def make_status_writer(self, tasks: BackgroundTasks) -> StatusWriter:
         return ClientStatusWriter(self.client, tasks.spawn)
 
-    def make_queue(self, profiles: Mapping[str, Profile], *, has_extenders: bool) -> Queue:
+    def make_queue(
+        self, profiles: Mapping[str, Profile], groups: Groups, *, has_extenders: bool
+    ) -> Queue:
+        backs_off = self.gates.enabled("GenericWorkload") and not groups.options.waits_for_events
         return SchedulingQueue(
             clock=SteadyClock(self.clock),
             sort_key=sort_key_of(profiles),
@@ -253,7 +259,7 @@ class SchedulerFactory:
             max_backoff_ns=self.config.pod_max_backoff_seconds * NANOSECONDS,
             max_unschedulable_ns=self.max_unschedulable_ns,
             pop_from_backoff=self.gates.enabled("SchedulerPopFromBackoffQ"),
-            is_member=_is_member if self.gates.enabled("GenericWorkload") else None,
+            is_member=(lambda pod: groups.key_of(pod) is not None) if backs_off else None,
             shared_gates={
                 plugin_name(plugin): plugin
                 for profile in profiles.values()
@@ -262,10 +268,6 @@ class SchedulerFactory:
             },
             metrics=self.queue_metrics,
         )
-
-
-def _is_member(pod: Pod) -> bool:
-    return group_key_of(pod) is not None
 
 
 def sort_key_of(profiles: Mapping[str, Profile]) -> SortKeyFunction:

@@ -177,6 +177,25 @@ class EventHandlers:
             self._log_failure("ForgetPod", lambda: self._cache.forget_pod(assumed.pod))
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None)
 
+    # --- members of gangs that have succeeded; watched by choice only ---
+
+    def pod_finished(self, pod: Pod) -> None:
+        """The rest of its gang may be enough now."""
+        groups = self._cache.groups
+        assert groups is not None, pod
+        if pod.status.phase != "Succeeded":
+            return  # from a server that does not select
+        groups.finish(pod)
+        key = groups.key_of(pod)
+        for pod_set in () if key is None else groups.pod_sets(key):
+            members = groups.find(pod_set)
+            if members is not None:
+                self._queue.activate(members.unscheduled_pods())
+
+    def finished_pod_deleted(self, pod: Pod) -> None:
+        assert self._cache.groups is not None, pod
+        self._cache.groups.forget_finished(pod)
+
     # --- nodes (§11.6) ---
 
     def node_added(self, node: Node) -> None:

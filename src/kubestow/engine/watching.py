@@ -7,7 +7,7 @@ moves pods in the queue if a plugin registered for it (spec 03 §11.2).
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -26,13 +26,17 @@ from kubestow.api.storage import (
     VolumeAttachment,
 )
 from kubestow.api.workload import PriorityClass
+from kubestow.cache.objects import ObjectStore
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.failure_log import FailureLog
-from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
+from kubestow.cluster.informer import POD_FIELD_SELECTOR, SUCCEEDED_SELECTOR, Handler, Informer
+from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.events import Resource
 from kubestow.index.devices import KnownDevices
+
+T = TypeVar("T", bound=ApiObject)
 
 _RESOURCES: Final[Mapping[type[ApiObject], str]] = {
     PersistentVolume: Resource.PERSISTENT_VOLUME,
@@ -83,6 +87,29 @@ class ClusterWatcher:
         ]
         for informer in self.informers:
             self._connect(informer)
+        groups = scheduler.cache.groups
+        if groups is None:
+            return
+
+        def add(cls: type[T], store: ObjectStore[T], handler: Handler[T], selector: str) -> None:
+            informer = Informer(
+                client,
+                cls,
+                store,
+                clock,
+                rng=rng,
+                field_selector=selector,
+                failures=failures,
+                gate=None if scheduler.cycles is None else scheduler.cycles.are_idle,
+            )
+            informer.add_handler(handler)
+            self.informers.append(informer)
+
+        for dialect, store in groups.other_objects.items():
+            add(dialect.cls, store, self._notifier(Resource.POD_GROUP), "")
+        if groups.options.counts_finished:
+            handler = _finished_handler(scheduler.handlers)
+            add(Pod, ObjectStore[Pod](), handler, SUCCEEDED_SELECTOR)
 
     async def run(self) -> None:
         """Watch all kinds until cancelled; an error that ends one informer ends all."""
@@ -136,6 +163,16 @@ class ClusterWatcher:
             changed(resource, old, None)
 
         return Handler(added, updated, gone)
+
+
+def _finished_handler(handlers: EventHandlers) -> Handler[Pod]:
+    def updated(_: Pod, pod: Pod) -> None:
+        handlers.pod_finished(pod)
+
+    def gone(pod: Pod, _: bool) -> None:
+        handlers.finished_pod_deleted(pod)
+
+    return Handler(handlers.pod_finished, updated, gone)
 
 
 def _reads_groups(scheduler: Scheduler) -> bool:

@@ -60,6 +60,9 @@ class AttemptHistory:
         if started_s < self._next_s:
             self._skipped += 1
             return
+        if decision.pod is not queued_pod.pod_info:
+            # Of an equal member of the group, tried just before.
+            decision = decision.repeated_for(queued_pod.pod_info)
         self._keep(decision.freeze(), queued_pod.attempts)
         ended_s = self._clock.monotonic_s()
         self._next_s = ended_s + PAUSE_FACTOR * (ended_s - started_s)

@@ -27,6 +27,7 @@ _INT64: Final = np.dtype(np.int64)
 _DURATION_S_MIN: Final = -MAX_INT64 / 1e9
 
 _STATUS: Final = "a Status or None"
+_TRUTHS: Final = (bool, np.bool_)
 _SHOWN_AS_THEY_ARE: Final = (bool, int, float, str, np.generic)
 
 
@@ -80,7 +81,7 @@ def no_answer(answer: object, plugin: str, method: str) -> None:
 
 def truth_answer(answer: object, plugin: str, method: str) -> bool:
     # A comparison of NumPy values does not return a bool.
-    if isinstance(answer, bool | np.bool_):
+    if isinstance(answer, _TRUTHS):
         return bool(cast(bool, answer))
     raise wrong_answer(plugin, method, answer, "True or False")
 

@@ -90,6 +90,15 @@ class CycleState:
         copy.timer = NO_TIMER
         return copy
 
+    def include(self, other: "CycleState") -> None:
+        """Take over what the plugins of another state have stored, and which of them are skipped.
+
+        Plugins of both states are those of the other one.
+        """
+        self._data |= other._data
+        self.skip_filter |= other.skip_filter
+        self.skip_score |= other.skip_score
+
     def clone(self) -> "CycleState":
         """A copy whose stored values may change freely; the sets are shared with the original.
 

@@ -104,6 +104,11 @@ class Diagnosis:
 
     def rejected_counts(self) -> IntArray:
         """int64[filter]: how many nodes each filter rejected."""
+        if self._counted is not None:
+            counted = np.zeros(len(self._filters), np.int64)
+            for (filter_index, _), count in self._counted.items():
+                counted[filter_index] += count
+            return counted
         parts: list[npt.NDArray[np.signedinteger[Any]]]
         parts = [failed_by for _, failed_by, _ in self._pending]
         if self._failed_by is not None:

@@ -28,9 +28,10 @@ class Reads(IntEnum):
 class PodReads(IntEnum):
     """What of a pod decides an answer about it; never its name, its claims or its priority."""
 
-    SPEC = 0  # the spec less amounts of resources, pod affinity and spread constraints
-    AMOUNTS = 1  # also the amounts of resources
-    ALL = 2  # also labels, namespace, owner, and the rest of the spec
+    REQUESTS = 0  # nothing but what its containers request of each resource
+    SPEC = 1  # the spec less amounts of resources, pod affinity and spread constraints
+    AMOUNTS = 2  # also the amounts of resources
+    ALL = 3  # also labels, namespace, owner, and the rest of the spec
 
 
 class Reuse(NamedTuple):

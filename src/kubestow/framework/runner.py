@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, NarrowArray
 from kubestow.errors import PluginError
 from kubestow.framework.answers import (
     array_answer,
@@ -175,12 +175,12 @@ def run_remove_pod(
 class Verdicts(NamedTuple):
     """The filters' verdicts on some nodes.
 
-    failed_by   int64[node]   index of the first filter that rejected the node, or PASSED
-    codes       int64[node]   that filter's code
+    failed_by   index of the first filter that rejected each node, or PASSED
+    codes       that filter's code
     """
 
-    failed_by: IntArray
-    codes: IntArray
+    failed_by: NarrowArray
+    codes: NarrowArray
 
 
 def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:

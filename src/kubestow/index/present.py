@@ -1,41 +1,39 @@
-"""Which label keys, and which images, the nodes of a snapshot have.
+"""Which label keys the nodes of a snapshot have.
 
-A pod may name thousands of either. The array of one takes a pass over all nodes; one that no node
-has needs none.
+A pod may name thousands. The column of one takes a pass over all nodes; one that no node has needs
+none.
 """
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final
 
 from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.follow import Follower, Sources
 
-_NO_NAMES: Final[Iterable[str]] = ()
+_NO_KEYS: Final[Iterable[str]] = ()
 
 
-class PresentNames(Follower):
-    """Names that the rows of one snapshot have, with the number of rows."""
+class LabelKeys(Follower):
+    """The label keys with the number of rows that have each: `snapshot.derived(LabelKeys)`."""
 
-    __slots__ = ("_counts", "_names", "_snapshot")
+    __slots__ = ("_counts", "_keys", "_snapshot")
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot.log, Depends.NODE)
         self._snapshot = snapshot
         self._counts: dict[str, int] = {}
         # By row, what is counted.
-        self._names: list[Iterable[str]] = []
+        self._keys: list[Iterable[str]] = []
         self._read_all()
 
     def present(self) -> Mapping[str, int]:
-        """The names that some node has, as of now."""
+        """The keys that some node has, as of now."""
         self.catch_up()
         return self._counts
-
-    def names_of(self, row: int) -> Iterable[str]:
-        """The names that the row has; the same object is never changed."""
-        raise NotImplementedError
 
     def rows_moved(self, sources: Sources | None) -> None:
         if sources is None:
@@ -46,46 +44,26 @@ class PresentNames(Follower):
             if len(set(kept)) != len(kept):
                 self._read_all()  # One row became two.
                 return
-            names = self._names
-            for row in set(range(len(names))).difference(kept):
-                self._count(names[row], -1)
-            self._names = [names[row] if row >= 0 else _NO_NAMES for row in source.tolist()]
+            keys = self._keys
+            for row in set(range(len(keys))).difference(kept):
+                self._count(keys[row], -1)
+            self._keys = [keys[row] if row >= 0 else _NO_KEYS for row in source.tolist()]
 
     def nodes_changed(self, rows: "array[int]") -> None:
         for row in set(rows):
-            self._count(self._names[row], -1)
-            self._names[row] = self.names_of(row)
-            self._count(self._names[row], 1)
+            self._count(self._keys[row], -1)
+            self._keys[row] = self._snapshot.nodes[row].metadata.labels
+            self._count(self._keys[row], 1)
 
     def _read_all(self) -> None:
-        self._counts.clear()
-        self._names = [self.names_of(row) for row in range(len(self._snapshot))]
-        for names in self._names:
-            self._count(names, 1)
+        self._keys = [node.metadata.labels for node in self._snapshot.nodes]
+        self._counts = Counter(chain.from_iterable(self._keys))
 
-    def _count(self, names: Iterable[str], change: int) -> None:
+    def _count(self, keys: Iterable[str], change: int) -> None:
         counts = self._counts
-        for name in names:
-            count = counts.get(name, 0) + change
+        for key in keys:
+            count = counts.get(key, 0) + change
             if count:
-                counts[name] = count
+                counts[key] = count
             else:
-                del counts[name]
-
-
-class LabelKeys(PresentNames):
-    """The label keys of the nodes: `snapshot.derived(LabelKeys)`."""
-
-    __slots__ = ()
-
-    def names_of(self, row: int) -> Iterable[str]:
-        return self._snapshot.nodes[row].metadata.labels
-
-
-class ImageNames(PresentNames):
-    """The images on the nodes: `snapshot.derived(ImageNames)`."""
-
-    __slots__ = ()
-
-    def names_of(self, row: int) -> Iterable[str]:
-        return self._snapshot.images[row]
+                del counts[key]

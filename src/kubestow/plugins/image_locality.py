@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from kubestow.api.images import pod_images
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import ALL_ROWS, IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.framework.reuse import PodReads, Reads, Reuse
+from kubestow.index.image_rows import ImageRows
 from kubestow.index.nodes import Nodes
-from kubestow.index.present import ImageNames
 
 _MEBIBYTE: Final = 1024 * 1024
 _SUM_MIN: Final = 23 * _MEBIBYTE
@@ -35,9 +35,9 @@ class ImageLocality:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
         sums: IntArray | None = None
-        present = nodes.snapshot.derived(ImageNames).present()
+        image_rows = nodes.snapshot.derived(ImageRows)
         for image in pod_images(pod.pod):
-            if image not in present:
+            if not image_rows.may_have(image):
                 continue
             scaled = _scaled_sizes(nodes, image)
             if scaled is not None:
@@ -74,7 +74,10 @@ def _tracked_image(nodes: Nodes, image: str) -> npt.NDArray[np.float64]:
     def compute(nodes: Nodes) -> npt.NDArray[np.float64]:
         tables = nodes.images()
         found: npt.NDArray[np.float64] = np.zeros((2, len(tables)))
-        places = [place for place, images in enumerate(tables) if image in images]
+        if isinstance(nodes.rows, slice) and nodes.rows == ALL_ROWS:
+            places = nodes.snapshot.derived(ImageRows).rows_with(image)
+        else:
+            places = [place for place, images in enumerate(tables) if image in images]
         if places:
             found[:, places] = np.array([tables[place][image] for place in places]).T
         return found

@@ -98,8 +98,11 @@ def _scores_of_group(loads: Loads) -> IntArray | int:
     np.divide(used + request, allocatable, out=shares[0])
     np.divide(used, allocatable, out=shares[1])
     after, before = _evenness(np.minimum(shares, 1.0, out=shares))
-    # Never negative: evenness is 50..100.
-    return (after - before + 3 * HALF_SCORE) // 2
+    # Never negative, so that a shift halves it: evenness is 50..100.
+    after -= before
+    after += 3 * HALF_SCORE
+    after >>= 1
+    return after
 
 
 def _evenness(shares: FloatArray) -> IntArray:
@@ -109,11 +112,15 @@ def _evenness(shares: FloatArray) -> IntArray:
     """
     count = shares.shape[1]
     if count == 2:
-        deviation = np.abs((shares[:, 0] - shares[:, 1]) / 2)
+        deviation = shares[:, 0] - shares[:, 1]
+        deviation *= 0.5  # Exact, as the division by two.
+        np.abs(deviation, out=deviation)
     else:
         apart = shares - (_running_sum(shares) / count)[:, np.newaxis]
         deviation = np.sqrt(_running_sum(apart * apart) / count)
-    return ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
+    even = np.subtract(1, deviation, out=deviation)
+    even *= float(MAX_NODE_SCORE)
+    return even.astype(np.int64)
 
 
 def _running_sum(values: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from kubestow.plugins.default_binder import DefaultBinder
 from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.gang_scheduling import GangScheduling
+from kubestow.plugins.gangs import Gangs
 from kubestow.plugins.image_locality import ImageLocality
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.plugins.node_affinity import NodeAffinity
@@ -73,6 +74,7 @@ _CLASSES: Final[tuple[PluginClass, ...]] = (
     GangScheduling,
     TopologyPlacementGenerator,
     PodGroupPodsCount,
+    Gangs,
 )
 
 REGISTRY: Final[dict[str, PluginClass]] = {plugin.name: plugin for plugin in _CLASSES}

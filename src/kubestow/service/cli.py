@@ -22,8 +22,9 @@ from kubestow.service.usage_errors import USAGE_ERROR, print_error, usage_error_
 COMMANDS: Final = {
     "run": "Schedule pods for a cluster, as kube-scheduler does.",
     "demo": "Show the scheduler in an embedded cluster.",
-    "simulate": "Place a workload on a cluster, both given as files.",
+    "simulate": "Place a workload on a cluster, from files or a server.",
     "explain": "Say why a pod is placed where it is, or why it waits.",
+    "capacity": "Find out how much room a cluster has.",
     "conformance": "Compare with recorded decisions of kube-scheduler.",
     "plugin": "Check a plugin with generated pods and nodes.",
     "bench": "Measure how fast pods are decided on.",

@@ -7,7 +7,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.watch import WatchEvent
+from kubestow.cluster.client import EventType
 from kubestow.cluster.documents import as_object
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from kubestow.errors import NotFoundError
@@ -24,15 +24,16 @@ class EphemeralVolumeController:
         try:
             while batch := await watch.next_batch():
                 for event in batch:
-                    self._guard.run(event.stored, partial(self._handle, event))
+                    pod = event.object
+                    assert isinstance(pod, Pod), pod
+                    if pod.spec.volumes:
+                        self._guard.run(event.stored, partial(self._handle, pod, event.type))
         finally:
             watch.close()
             self._guard.close()
 
-    def _handle(self, event: WatchEvent) -> None:
-        pod = event.object
-        assert isinstance(pod, Pod), pod
-        if event.type == "DELETED":
+    def _handle(self, pod: Pod, type: EventType) -> None:
+        if type == "DELETED":
             self._delete_claims(pod)
         elif not is_terminating(pod):
             self._make_claims(pod)

@@ -21,7 +21,7 @@ from ipaddress import IPv4Network
 from typing import Final
 
 from kubestow.api.meta import JsonObject
-from kubestow.api.pod import Pod, is_terminal
+from kubestow.api.pod import Pod, is_terminal, is_terminating
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
@@ -80,13 +80,25 @@ class FakeKubelets:
             while not group.is_closed:
                 await group.wait()
                 for event in group.events_nowait():
-                    handle = self._after_node if event.stored.resource is NODES else self._after_pod
-                    self._guard.run(event.stored, partial(handle, event))
+                    if event.stored.resource is NODES:
+                        self._guard.run(event.stored, partial(self._after_node, event))
+                    elif self._concerns(event):
+                        self._guard.run(event.stored, partial(self._after_pod, event))
         finally:
             group.close()
             self._guard.close()
             for timer in (*self._next.values(), *self._ending.values()):
                 timer.cancel()
+
+    def _concerns(self, event: WatchEvent) -> bool:
+        """Whether a kubelet acts on this state of a pod. Most events are about pods without one."""
+        pod = event.object
+        assert isinstance(pod, Pod), pod
+        return (
+            event.type == "DELETED"
+            or is_terminating(pod)
+            or (self._starts_pods and bool(pod.spec.node_name))
+        )
 
     def _after_node(self, event: WatchEvent) -> None:
         name = event.stored.name
@@ -128,7 +140,7 @@ class FakeKubelets:
     def _handle(self, stored: StoredObject) -> None:
         pod = stored.typed
         assert isinstance(pod, Pod), pod
-        is_ending = pod.metadata.deletion_timestamp is not None
+        is_ending = is_terminating(pod)
         if not pod.spec.node_name or not (is_ending or self._starts_pods):
             return
         if self._is_stopped(pod.spec.node_name):

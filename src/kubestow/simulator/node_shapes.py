@@ -65,11 +65,11 @@ def node_documents(shapes: Iterable[NodeShape], default_count: int) -> list[Json
         raise InputError(
             f"the node shapes make {len(wanted)} nodes, expected at most {NODES_PER_CLUSTER}"
         )
-    return [_node(index, shape) for index, shape in enumerate(wanted)]
+    return [node_document(f"node-{index}", index, shape) for index, shape in enumerate(wanted)]
 
 
-def _node(index: int, shape: NodeShape) -> JsonObject:
-    name = f"node-{index}"
+def node_document(name: str, index: int, shape: NodeShape) -> JsonObject:
+    """One node of a shape; `index` decides on its zone."""
     labels = {
         HOSTNAME_LABEL: name,
         "kubernetes.io/os": "linux",

@@ -53,6 +53,7 @@ from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S
 from kubestow.simulator.embedded import Controller, EmbeddedCluster, run_part
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.event_log import EventLog
+from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.heartbeats import Heartbeats
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.node_registration import NodeRegistration
@@ -124,6 +125,7 @@ class ServedCluster:
             count = 0 if has_nodes else NODE_COUNT
         first = [*first_objects(), *node_documents(options.shapes, count)]
         own = [Document(one, "built-in") for one in first if _identity(one) not in given]
+        own += definitions_for(self._config, (document.raw for document in documents))
         report = load_cluster_files(self.store, [*own, *documents])
         return report._replace(object_count=report.object_count - len(own))
 

@@ -8,7 +8,6 @@ import msgspec
 
 from kubestow import collector
 from kubestow.api.files import Document
-from kubestow.api.group import group_key_of
 from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition, is_terminal
@@ -30,6 +29,7 @@ from kubestow.queue.queue import SchedulingQueue
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
+from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.loaded_claims import relink_claims
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
@@ -132,8 +132,8 @@ class Simulation:
         self._repeated: dict[str, tuple[str, int]] = {}
         self._started_ns = self._clock.now_ns()
         store = MemoryCluster(self._clock, seed=seed, gates=gates)
-        load_cluster(store, documents)
-        relink_claims(store)
+        given = [each.raw if isinstance(each, Document) else each for each in documents]
+        load_cluster(store, [*definitions_for(config, given), *documents])
         pods = pods_of(store)
         self._waiting = [pod for pod in pods if not pod.spec.node_name and not is_terminal(pod)]
         self._running = [pod for pod in pods if pod.spec.node_name and not is_terminal(pod)]
@@ -166,10 +166,12 @@ class Simulation:
 
     async def _run(self, limit_s: float) -> SimulationResult:
         async with self.cluster.running():
-            has_settled = await self.cluster.settle(
-                limit_s=limit_s, count_repeating=self._count_repeating
-            )
+            has_settled = await self.settle(limit_s=limit_s)
         return self._result(has_settled)
+
+    async def settle(self, *, limit_s: float) -> bool:
+        """Wait until nothing is left to do in the running cluster; False after the limit."""
+        return await self.cluster.settle(limit_s=limit_s, count_repeating=self._count_repeating)
 
     def _record(self, decision: Decision, queued_pod: QueuedPod) -> None:
         self._attempts[queued_pod.uid] = queued_pod.attempts
@@ -191,9 +193,8 @@ class Simulation:
         self._repeated[uid] = (decision.message, count + 1 if message == decision.message else 1)
 
     def _is_member(self, decision: Decision) -> bool:
-        return (
-            self.cluster.scheduler.groups is not None and group_key_of(decision.pod.pod) is not None
-        )
+        groups = self.cluster.scheduler.cache.groups
+        return groups is not None and groups.key_of(decision.pod.pod) is not None
 
     def _count_repeating(self) -> int:
         """Waiting pods that failed in the same way a few times: without a node, by a faulty plugin,
@@ -315,6 +316,7 @@ def load_cluster(store: MemoryCluster, documents: Sequence[Document | JsonObject
                 raise InputError(
                     f"the cluster cannot be set up: {document.source}: {error}"
                 ) from error
+        relink_claims(store)
 
 
 def pods_of(store: MemoryCluster) -> list[Pod]:

@@ -2,13 +2,14 @@
 
 A simulation has no controller manager; a Deployment in the input means its pods. Objects copied
 from a live cluster come with their pods, so a workload that owns pods in the same input gets no
-others. Pods are documents that come from where their workload was written, which errors name.
+others; a DaemonSet gets pods for the nodes without one. Pods are documents that come from where
+their workload was written, which errors name.
 
 Not here: which nodes have the pod of a DaemonSet (`controllers.daemon_set`).
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,9 +20,15 @@ from kubestow.api.files import Document
 from kubestow.api.meta import ApiObject, JsonObject, LabelSelector, Object, ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, PodSpec
-from kubestow.cluster.documents import as_list, as_object, objects_in, value_at
+from kubestow.cluster.documents import as_list, as_object, objects_in, replaced_at, value_at
 from kubestow.errors import DecodeError, InputError
-from kubestow.simulator.controllers.daemon_set import daemon_template, pinned, suitable_nodes
+from kubestow.simulator.controllers.daemon_set import (
+    daemon_template,
+    node_of,
+    pinned,
+    suitable_nodes,
+)
+from kubestow.simulator.controllers.owner_controller import controller_reference
 
 WORKLOAD_KINDS: Final = (
     "DaemonSet",
@@ -60,41 +67,94 @@ class _PlainWorkload(ApiObject, frozen=True, kw_only=True):
     spec: _Spec = _Spec()
 
 
-class _OwnerKey(NamedTuple):
+class OwnerKey(NamedTuple):
     kind: str
     namespace: str
     name: str
 
 
 def expand_workloads(documents: Sequence[Document]) -> list[Document]:
-    """The documents, with pods for every workload without pods of its own.
+    """The documents, with the pods that are missing of every workload.
 
     Raises InputError for a workload that does not decode.
     """
-    owners = _owners(documents)
-    nodes = [
-        convert(Node, document.raw) for document in documents if document.raw.get("kind") == "Node"
+    workloads = [one for one in documents if one.raw.get("kind") in WORKLOAD_KINDS]
+    if not workloads:
+        return list(documents)
+    present = _Present(documents)
+    made = [
+        Document(raw, workload.source)
+        for workload in workloads
+        for raw in _made_of(workload, present)
     ]
-    result = list(documents)
-    for document in documents:
-        if document.raw.get("kind") in WORKLOAD_KINDS:
-            result += (
-                Document(made, document.source) for made in _made_of(document, owners, nodes)
-            )
-    return result
+    return [*documents, *made]
 
 
-def _made_of(
-    document: Document, owners: set[_OwnerKey], nodes: Sequence[Node]
-) -> Iterator[JsonObject]:
+def controller_of(pod: JsonObject) -> OwnerKey | None:
+    """What made the pod; None if nothing makes it again."""
+    owner = controller_reference(pod)
+    if owner is None:
+        return None
+    return OwnerKey(owner.get("kind") or "", _namespace(pod), owner.get("name") or "")
+
+
+def scaled_down(documents: Sequence[Document], removed_from: Set[OwnerKey]) -> list[Document]:
+    """The documents, in which owners that lost all their pods make no others.
+
+    A DaemonSet makes others as soon as it lost one, so it is removed.
+    """
+    left = {
+        owner
+        for document in documents
+        if document.raw.get("kind") == "Pod"
+        if (owner := controller_of(document.raw)) is not None
+    }
+    empty = _with_deployments(removed_from) - _with_deployments(left)
+    daemons = {owner for owner in removed_from if owner.kind == "DaemonSet"}
+    return [
+        _emptied(document) if _key(document.raw) in empty else document
+        for document in documents
+        if _key(document.raw) not in daemons
+    ]
+
+
+def _emptied(document: Document) -> Document:
+    field = "parallelism" if document.raw["kind"] == "Job" else "replicas"
+    return Document(replaced_at(document.raw, ("spec", field), 0), document.source)
+
+
+class _Present:
+    """What the input has already: owners that have pods, and the nodes with each daemon."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self.owners = _owners(documents)
+        self.nodes = [
+            convert(Node, document.raw)
+            for document in documents
+            if document.raw.get("kind") == "Node"
+        ]
+        self._daemon_nodes: dict[OwnerKey, set[str]] = {}
+        for document in documents:
+            owner = controller_of(document.raw) if document.raw.get("kind") == "Pod" else None
+            if owner is not None and owner.kind == "DaemonSet":
+                self._daemon_nodes.setdefault(owner, set()).add(node_of(document.raw))
+
+    def nodes_without(self, daemon_set: JsonObject) -> list[Node]:
+        """The nodes that have no pod of this DaemonSet."""
+        taken = self._daemon_nodes.get(_key(daemon_set), set())
+        return [node for node in self.nodes if node.metadata.name not in taken]
+
+
+def _made_of(document: Document, present: _Present) -> Iterator[JsonObject]:
     """What the controller of a workload creates."""
     raw = document.raw
     try:
         spec = _decoded(raw)
         count = _pod_count(raw, spec)
-        if _key(raw) not in owners and count:
+        has_pods = raw["kind"] != "DaemonSet" and _key(raw) in present.owners
+        if not has_pods and count:
             _check_template(raw, spec)
-            yield from _created(raw, count, nodes)
+            yield from _created(raw, count, present)
     except DecodeError as error:
         raise InputError(f"{document.source}: {error}") from error
 
@@ -137,7 +197,7 @@ def _check_template(raw: JsonObject, spec: _Spec) -> None:
     check_object(convert(Pod, _pod(raw, _name(raw), _template(raw))))
 
 
-def _created(raw: JsonObject, count: int, nodes: Sequence[Node]) -> Iterator[JsonObject]:
+def _created(raw: JsonObject, count: int, present: _Present) -> Iterator[JsonObject]:
     match raw["kind"]:
         case "Deployment":
             replica_set = _replica_set(raw)
@@ -145,7 +205,7 @@ def _created(raw: JsonObject, count: int, nodes: Sequence[Node]) -> Iterator[Jso
             yield from _replicas(replica_set, count)
         case "DaemonSet":
             template = daemon_template(_template(raw))
-            for node_name in suitable_nodes(template, nodes):
+            for node_name in suitable_nodes(template, present.nodes_without(raw)):
                 yield _pod(raw, f"{_name(raw)}-{node_name}", pinned(template, node_name))
         case _:
             yield from _replicas(raw, count)
@@ -204,25 +264,29 @@ def _labelled(template: JsonObject, labels: JsonObject) -> JsonObject:
     return {**template, "metadata": {**metadata, "labels": all_labels}}
 
 
-def _owners(documents: Iterable[Document]) -> set[_OwnerKey]:
+def _owners(documents: Iterable[Document]) -> set[OwnerKey]:
     """Everything that owns a pod in the input, or a ReplicaSet."""
     owners = {
-        _OwnerKey(owner.get("kind", ""), _namespace(document.raw), owner.get("name", ""))
+        OwnerKey(owner.get("kind", ""), _namespace(document.raw), owner.get("name", ""))
         for document in documents
         if document.raw.get("kind") in ("Pod", "ReplicaSet")
         for owner in map(as_object, as_list(value_at(document.raw, "metadata", "ownerReferences")))
     }
+    return _with_deployments(owners)
+
+
+def _with_deployments(owners: Set[OwnerKey]) -> set[OwnerKey]:
     # The ReplicaSet between a Deployment and its pods may be missing in the input; it is named
     # after the Deployment, with a hash that has no dash.
-    return owners | {
-        _OwnerKey("Deployment", owner.namespace, owner.name.rpartition("-")[0])
+    return {*owners} | {
+        OwnerKey("Deployment", owner.namespace, owner.name.rpartition("-")[0])
         for owner in owners
         if owner.kind == "ReplicaSet"
     }
 
 
-def _key(document: JsonObject) -> _OwnerKey:
-    return _OwnerKey(document["kind"], _namespace(document), _name(document))
+def _key(document: JsonObject) -> OwnerKey:
+    return OwnerKey(document.get("kind") or "", _namespace(document), _name(document))
 
 
 def _label(document: JsonObject) -> str:

@@ -163,6 +163,7 @@ def make_pod_group(
     priority: int | None = None,
     disruption_mode: str | None = None,
     resource_claims: Sequence[PodResourceClaim] = (),
+    annotations: Mapping[str, str] | None = None,
 ) -> PodGroup:
     """A group of pods; with `min_count` a gang."""
     policy = SchedulingPolicy(
@@ -181,6 +182,7 @@ def make_pod_group(
             namespace=namespace,
             uid=f"uid-{next(_uids)}" if uid is None else uid,
             generation=1,
+            annotations=dict(annotations or {}),
         ),
         spec=PodGroupSpec(
             scheduling_policy=policy,

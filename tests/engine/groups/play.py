@@ -5,17 +5,30 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubestow.api.decode import to_document
+from kubestow.api.device import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubestow.api.workload import PodDisruptionBudget
 from kubestow.simulator.conformance.runs.state import state_of
 from kubestow.simulator.conformance.runs.stepped_loop import SteppedLoop
 from kubestow.simulator.conformance.runs.world import EPOCH, RunWorld
 
 Json = dict[str, Any]
-KINDS = {Node: "nodes", Pod: "pods", PodGroup: "podgroups", PodDisruptionBudget: "pdbs"}
+KINDS = {
+    Node: "nodes",
+    Pod: "pods",
+    PodGroup: "podgroups",
+    PodDisruptionBudget: "pdbs",
+    DeviceClass: "deviceclasses",
+    ResourceClaim: "resourceclaims",
+    ResourceSlice: "resourceslices",
+    StorageClass: "storageclasses",
+    PersistentVolume: "pvs",
+    PersistentVolumeClaim: "pvcs",
+}
 GANG = ("GenericWorkload", "GangScheduling")
 TAS = "TopologyAwareWorkloadScheduling"
 WAP = "WorkloadAwarePreemption"
@@ -24,6 +37,14 @@ TAIL = (
     "one or more plugins asked to wait and no plugin rejected pod"
 )
 FAIL_RESERVE = {"plugins": {"reserve": {"enabled": [{"name": "FailReserve"}]}}}
+
+
+def own_mode(**args: object) -> Json:
+    """A profile with the plugin Gangs; `args` as in a configuration file."""
+    return {
+        "plugins": {"multiPoint": {"enabled": [{"name": "Gangs"}]}},
+        "pluginConfig": [{"name": "Gangs", "args": args}],
+    }
 
 
 class Play:
@@ -49,7 +70,11 @@ class Play:
     def __enter__(self) -> "Play":
         self._loop = SteppedLoop(start_s=0.5)
         self._runner = asyncio.Runner(loop_factory=lambda: self._loop)
-        self._runner.run(self._begin())
+        try:
+            self._runner.run(self._begin())
+        except BaseException:
+            self._runner.close()
+            raise
         for each in self._objects:
             self.create(each)
         return self
@@ -78,6 +103,10 @@ class Play:
                 self._names[each.metadata.uid] = f"{each.metadata.namespace}/{each.metadata.name}"
                 document["metadata"]["generation"] = 1
             self._runner.run(self._create(kind, document))
+
+    def create_document(self, kind: str, document: Json) -> None:
+        """An object of any kind, named as in recordings."""
+        self._runner.run(self._create(kind, document))
 
     async def _create(self, kind: str, document: Json) -> None:
         self.world.create(kind, document)

@@ -336,9 +336,15 @@ def test_columns_that_are_forgotten_are_not_kept_up_to_date(
     assert (first.is_kept, second.is_kept) == (False, True)
 
 
-def test_columns_and_tallies_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "limits", [{"TALLIES_MAX": 1}, {"TALLY_ROWS_MAX": 2, "TALLIES_FEW": 1}], ids=str
+)
+def test_columns_and_tallies_used_last_are_kept(
+    limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(domains, "VARIANTS_MAX", 1)
-    monkeypatch.setattr(ledger, "TALLIES_MAX", 1)
+    for name, value in limits.items():
+        monkeypatch.setattr(ledger, name, value)
     cluster = Cluster()
     labels = {"zone": "z1", "rack": "r1", "pool": "p"}
     cluster.apply("put node", make_node("n1", labels=labels))

@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.cluster.resources import default_resources
 from kubestow.service.cli import main
-from kubestow.service.commands.simulate import DUMP
-from kubestow.simulator.manifests import READ_KINDS
 
 CLUSTER = """
 apiVersion: v1
@@ -389,17 +386,3 @@ def test_placements_can_be_forgotten(
     ]
     assert "1 of 1 pods scheduled on 1 of 2 nodes" in output_of("--reschedule")
     assert "large" in output_of("--reschedule", "--no-headers")
-
-
-def test_the_dump_has_every_kind_that_is_read() -> None:
-    resources = [name for name in DUMP.split()[5].split(",")]
-    kinds = {
-        resource.kind
-        for resource in default_resources()
-        if resource.plural in resources or set(resource.short_names) & set(resources)
-    }
-    assert len(kinds) == len(resources)
-    # Most clusters do not serve groups of pods, and kubectl would then get nothing at all.
-    assert kinds == READ_KINDS - {"DaemonSet", "Deployment", "Job", "PodGroup", "Workload"}
-    page = Path(__file__).parents[3] / "docs" / "guides" / "simulate.md"
-    assert f"\n{DUMP}\n" in page.read_text()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.store import StoredObject
 from kubestow.simulator.controllers.daemon_set import node_of
 
 Build = Callable[..., JsonObject]
@@ -29,12 +28,11 @@ def make_node(world: Any, name: str, *, taint: str = "", **labels: str) -> None:
 
 def nodes(world: Any) -> list[str]:
     """The nodes of the daemons' affinities; the binder puts them all on one."""
-    resource = world.cluster.resources.named("pods")
     unbound = [
         {**pod, "spec": {key: value for key, value in pod["spec"].items() if key != "nodeName"}}
         for pod in world.pods()
     ]
-    return sorted(node_of(StoredObject(resource, pod, 0)) for pod in unbound)
+    return sorted(node_of(pod) for pod in unbound)
 
 
 def test_daemons_follow_the_nodes(play: Play, workload: Build):

@@ -7,17 +7,15 @@ Not here: the values of fields (`api.decode`, `api.check`), requests to a server
 """
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.schema.types import Schema, Shape
 from kubestow.cluster.documents import is_list, is_object
 from kubestow.cluster.resources import default_resources
-
-_MAP_OR_LIST: Final = frozenset({dict, list})
 
 
 class UnknownField(NamedTuple):
@@ -37,26 +35,42 @@ def unknown_fields(document: JsonObject) -> list[UnknownField]:
     return list(_unknown_in(document, schema, ""))
 
 
+# Loops, because a generator for each map and list would take longer than what it looks at.
 def _is_known(value: object, schema: Schema) -> bool:
     """Whether all fields are known: the answer for almost every object, without paths."""
-    items, shape = schema.items, schema.shape
-    if is_list(value):
-        return shape is not Shape.LIST or items is None or _are_known(value, items)
-    if not is_object(value):
-        return True
-    if shape is not Shape.OBJECT:
-        return shape is not Shape.MAP or items is None or _are_known(value.values(), items)
-    fields = schema.fields
-    if not value.keys() <= fields.keys():
-        return False
-    for name, entry in value.items():
-        if type(entry) in _MAP_OR_LIST and not _is_known(entry, fields[name]):
+    shape, items = schema.shape, schema.items
+    entries: Iterable[object] = ()
+    if is_object(value):
+        if shape is Shape.OBJECT:
+            return value.keys() <= schema.fields.keys() and _are_known(value, _with_fields(schema))
+        if shape is Shape.MAP:
+            entries = value.values()
+    elif is_list(value) and shape is Shape.LIST:
+        entries = value
+    if items is not None and _has_fields(items):
+        for entry in entries:
+            if not _is_known(entry, items):
+                return False
+    return True
+
+
+def _are_known(fields: JsonObject, schemas: Mapping[str, Schema]) -> bool:
+    for name in fields:
+        if name in schemas and not _is_known(fields[name], schemas[name]):
             return False
     return True
 
 
-def _are_known(values: Iterable[object], schema: Schema) -> bool:
-    return all(_is_known(value, schema) for value in values if type(value) in _MAP_OR_LIST)
+@cache  # of a table that is read once
+def _with_fields(schema: Schema) -> dict[str, Schema]:
+    """The fields of an object in whose values a field can be unknown."""
+    return {name: field for name, field in schema.fields.items() if _has_fields(field)}
+
+
+def _has_fields(schema: Schema) -> bool:
+    while schema.items is not None and schema.shape in (Shape.LIST, Shape.MAP):
+        schema = schema.items
+    return schema.shape is Shape.OBJECT
 
 
 def _unknown_in(value: object, schema: Schema, path: str) -> Iterator[UnknownField]:

@@ -123,7 +123,7 @@ def decoded(resource: ApiResource, document: JsonObject) -> ApiObject:
 def validated(resource: ApiResource, document: JsonObject) -> ApiObject:
     """The typed struct of a document; InvalidError if it violates a rule of its kind."""
     typed = decoded(resource, document)
-    errors = list(name_errors(resource, typed.metadata.name))
+    errors = name_errors(resource, typed.metadata.name)
     if not resource.is_custom:
         errors += [*field_errors(typed), *workload_errors(document), *group_errors(typed)]
     if resource is CUSTOM_RESOURCE_DEFINITIONS:

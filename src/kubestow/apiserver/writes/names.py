@@ -13,8 +13,9 @@ LABEL_LENGTH_MAX: Final = 63
 
 _LABEL_PATTERN: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAME_PATTERN: Final = rf"{_LABEL_PATTERN}(\.{_LABEL_PATTERN})*"
-_NAME: Final = re.compile(_NAME_PATTERN)
-_LABEL: Final = re.compile(_LABEL_PATTERN)
+# What the groups match is not needed.
+_NAME: Final = re.compile(_NAME_PATTERN.replace("(", "(?:"))
+_LABEL: Final = re.compile(_LABEL_PATTERN.replace("(", "(?:"))
 _NAME_RULE: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
     " and must start and end with an alphanumeric character (e.g. 'example.com',"
@@ -28,15 +29,14 @@ _LABEL_RULE: Final = (
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
-def name_errors(resource: ApiResource, name: str) -> Iterator[str]:
+def name_errors(resource: ApiResource, name: str) -> list[str]:
     """The errors of an object's name."""
     if not name:
-        yield "metadata.name: Required value: name or generateName is required"
-        return
-    yield from (
+        return ["metadata.name: Required value: name or generateName is required"]
+    return [
         f"metadata.name: Invalid value: {json.dumps(name, ensure_ascii=False)}: {problem}"
         for problem in _problems(resource, name)
-    )
+    ]
 
 
 def subdomain_problem(name: str) -> str | None:

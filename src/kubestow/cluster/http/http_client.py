@@ -36,7 +36,7 @@ from kubestow.cluster.resources import (
     ApiResource,
     ResourceTable,
     Subresource,
-    default_resources,
+    client_resources,
 )
 from kubestow.errors import ApiError, DecodeError, GoneError, UnreachableError
 
@@ -72,7 +72,7 @@ class HttpClient:
     ) -> None:
         self.session: Final = session
         self._rng = rng
-        self._resources = resources or default_resources()
+        self._resources = resources or client_resources()
         self._sleep = sleep
         self._undecodable: Final = UndecodableObjects(session.observer)
 

@@ -1,13 +1,13 @@
 """What is reused from one pod to the next: deleting this folder would cost speed and nothing else.
 
 Pods are equal here as far as plugins read them (`framework.reuse`). What reads the spec is kept per
-frame, what reads amounts as well per shape (`api.pod_shape`); plugins that read other pods are
-asked about the pods they concern, in every cycle.
+frame (`api.pod_shape`), what reads nothing but requests per distinct requests; plugins that read
+other pods are asked about the pods they concern, in every cycle.
 
     Records ── one FrameRecord per profile and frame ── follows the Node objects, row by row
-       │            │    first filter to reject a node, weighted scores, raw scores to normalise
-       │            └─ one Record per shape ── follows the pods as well
-       │                 the same, with the filters and scores that read pods
+       │            first filter to reject a node, weighted scores, raw scores to normalise
+       ├────── one Record per profile and requests ──── follows the pods as well
+       │            first filter to reject a node, weighted scores
        ▼
     ReusingEvaluation   what `decide` asks for one pod: the frame, the record if there is one, and
                         the plugins that are not in them

@@ -7,7 +7,7 @@ from kubestow.arrays import IntArray, Rows
 from kubestow.engine.equivalence.frame_record import FrameRecord, NormalizedScore
 from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
-from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, override
+from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, merged, override
 from kubestow.engine.evaluation import PlainEvaluation
 from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.diagnosis import PASSED
@@ -39,39 +39,52 @@ class ReusingEvaluation:
     ) -> None:
         self._frame = frame
         self._record = record
-        self._kept = frame if record is None else record
-        self._steps = self._kept.asked(skipped)
+        self._steps = frame.asked(skipped, record)
         self._is_fresh = False
         self._pod = pod
-        self.state = self._kept.state.shallow_copy()
+        self.state = frame.state.shallow_copy()
+        if record is not None:
+            self.state.include(record.state)
         self._filters: list[FilterStep] = []
 
     def passing_share(self) -> float:
-        kept = self._fresh()
-        share = 1 - kept.rejected_count / max(len(kept.failed_by), 1)
-        return share if self._record is not None else min(share, self._frame.seen_share)
+        frame, record = self._fresh()
+        rejected_count = frame.rejected_count + (0 if record is None else record.rejected_count)
+        share = 1 - min(rejected_count / max(len(frame.failed_by), 1), 1.0)
+        return share if record is not None else min(share, frame.seen_share)
 
     def passes_everywhere(self) -> bool:
-        return not self._filters and not self._fresh().rejected_count
+        if self._filters:
+            return False
+        frame, record = self._fresh()
+        return not frame.rejected_count and (record is None or not record.rejected_count)
 
     def depends_on_shape(self) -> bool:
         return self._record is not None and not self._filters and not self._steps.pre_filter
 
-    def _fresh(self) -> FrameRecord | Record:
+    def _fresh(self) -> tuple[FrameRecord, Record | None]:
         """What is kept, up to date. A pod that gets its nominated node does not need it."""
+        frame, record = self._frame, self._record
         if not self._is_fresh:
             try:
-                self._kept.catch_up()
+                frame.catch_up()
+                if record is not None:
+                    record.catch_up()
             except (BudgetSpentError, SetAsideError):
-                self._frame.has_failed = True  # As below, but asking again would take longer.
+                self._spoil()  # As below, but asking again would take longer.
                 raise
             except BaseException as error:  # A fault in one plugin must not stop the scheduler.
                 pass_on_exit(error)
                 # Part of it may be of before the change: it is made again for the next pod.
-                self._frame.has_failed = True
+                self._spoil()
                 raise FallBackToPlain from error
             self._is_fresh = True
-        return self._kept
+        return frame, record
+
+    def _spoil(self) -> None:
+        self._frame.has_failed = True
+        if self._record is not None:
+            self._record.is_spoilt = True
 
     def pre_filter(self) -> PreFilterOutcome:
         frame, state, steps = self._frame, self.state, self._steps
@@ -93,11 +106,10 @@ class ReusingEvaluation:
         return PreFilterOutcome(restriction.node_names, None, (plugin_name,))
 
     def verdicts(self, rows: Rows) -> Verdicts:
-        kept, record = self._fresh(), self._record
-        if record is not None and not self._filters:
-            return Verdicts(record.failed_by[rows], record.codes[rows])
-        failed_by = kept.failed_by[rows].astype(np.int64)
-        codes = kept.codes[rows].astype(np.int64)
+        if not self._filters:
+            return self._kept_verdicts(rows)
+        failed_by, codes = self._kept_verdicts(rows)
+        failed_by, codes = failed_by.astype(np.int64), codes.astype(np.int64)
         nodes = nodes_of(self._frame.snapshot, rows)
         for step in self._filters:
             # Only where no earlier filter has rejected the node already.
@@ -111,18 +123,31 @@ class ReusingEvaluation:
                 raise FallBackToPlain from error
             if found is not None:
                 override(failed_by, codes, found, step.filter_index, positions)
-        if record is None and len(failed_by):
+        if self._record is None and len(failed_by):
             self._frame.seen_share = np.count_nonzero(failed_by == PASSED) / len(failed_by)
         return Verdicts(failed_by, codes)
 
+    def _kept_verdicts(self, rows: Rows) -> Verdicts:
+        """The verdicts that are kept; of a slice, the kept arrays themselves where possible."""
+        frame, record = self._fresh()
+        if record is not None and record.rejected_count:
+            of_record = Verdicts(record.failed_by[rows], record.codes[rows])
+            if not frame.rejected_count:
+                return of_record
+            return merged(Verdicts(frame.failed_by[rows], frame.codes[rows]), of_record)
+        return Verdicts(frame.failed_by[rows], frame.codes[rows])
+
     def scores(self, rows: Rows) -> Scores:
-        kept, frame = self._fresh(), self._frame
+        frame, record = self._fresh()
         nodes = nodes_of(frame.snapshot, rows) if self._steps.score else None
         if nodes is not None:
             self._prepare_asked(nodes)
         self.state.meter.point_ended(PRE_SCORE)
-        total = kept.score[rows].astype(np.int64)  # A copy: what is kept changes with the next pod.
-        if self._record is None:
+        # A copy: what is kept changes with the next pod.
+        total = (frame if record is None else record).score[rows].astype(np.int64)
+        if record is not None and frame.has_scores:
+            total += frame.score[rows]
+        if frame.constant:
             total += frame.constant
         try:
             for varying in frame.varying:
@@ -134,7 +159,7 @@ class ReusingEvaluation:
         return Scores(total, lambda: self._parts(rows))
 
     def _normalized(self, kept: NormalizedScore, rows: Rows) -> IntArray:
-        scores = normalize_of(kept.step, self.state, self._pod, kept.raw()[rows])
+        scores = normalize_of(kept.step, self.state, self._pod, kept.raw(rows))
         return checked(scores) * kept.step.weight
 
     def _prepare_asked(self, nodes: Nodes) -> None:

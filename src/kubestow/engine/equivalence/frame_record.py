@@ -11,31 +11,34 @@ The arrays are as narrow as their numbers allow, since there is one of each per 
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Hashable
 
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import ALL_ROWS, IntArray, IntpArray, Rows
+from kubestow.arrays import ALL_ROWS, IntArray, IntpArray, NarrowArray, Rows, narrowed, put
 from kubestow.cache.change_log import Depends
-from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.equivalence.asked import AskedSteps, asked_steps
 from kubestow.engine.equivalence.plan import ReusePlan, Versions
-from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, override
+from kubestow.engine.equivalence.verdicts import (
+    add_scores,
+    all_passing,
+    checked,
+    find_verdicts,
+    has_many_statuses,
+    index_type,
+    score_type,
+)
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
-from kubestow.framework.plugin import MAX_NODE_SCORE, Restriction, StatusCodes
+from kubestow.framework.plugin import Restriction
 from kubestow.framework.profile import FilterStep, ScoreStep
 from kubestow.framework.reuse import Reads
-from kubestow.framework.runner import filter_of, normalize_of, score_of
+from kubestow.framework.runner import Verdicts, normalize_of, score_of
 from kubestow.index.follow import Follower, Sources
-from kubestow.index.nodes import Nodes, nodes_of
+from kubestow.index.nodes import nodes_of
 from kubestow.index.tracked import are_most
-
-_LARGEST_CODE: Final = np.iinfo(np.int32).max
-_LARGEST_NARROW_SUM: Final = np.iinfo(np.int32).max
 
 
 class FrameRecord(Follower):
@@ -44,6 +47,7 @@ class FrameRecord(Follower):
     state            what PreFilter and PreScore of the prepared plugins wrote
     restriction      which of them left which nodes
     rejected_count   how many nodes are rejected
+    has_scores       whether `score` differs from 0 anywhere
     constant         what normalised scores that are the same for all nodes add to each
     has_failed       whether a plugin failed while it was brought up to date
     seen_share       the share of nodes that fitted when the other filters were last asked
@@ -73,21 +77,42 @@ class FrameRecord(Follower):
         self._versions: Versions = plan.versions()
         self._has_many_statuses = False
         self._asked: dict[frozenset[str], AskedSteps] = {}
-        kept_scores = [step for step in self.profile.score_steps if self.keeps_score(step)]
+        self._asked_with_record: dict[frozenset[str], AskedSteps] = {}
         self._filters = [
             step
             for step in self.profile.filter_steps
-            if self.keeps_filter(step) and step.name not in state.skip_filter
+            if self._keeps_filter(step) and step.name not in state.skip_filter
         ]
-        kept_scores = [step for step in kept_scores if step.name not in state.skip_score]
+        kept_scores = [
+            step
+            for step in self.profile.score_steps
+            if self._keeps_score(step) and step.name not in state.skip_score
+        ]
         self._scores = [step for step in kept_scores if step.normalizer is None]
         self._normalized = [
             NormalizedScore(step, snapshot, state, pod)
             for step in kept_scores
             if step.normalizer is not None
         ]
-        largest = sum(step.weight for step in self._scores) * MAX_NODE_SCORE
-        self._score_type = np.int32 if largest <= _LARGEST_NARROW_SUM else np.int64
+        self._score_type = score_type(self._scores)
+        # What is left for a record (`record`), and whether frames may share it.
+        self.record_filters = [
+            step
+            for step in self.profile.filter_steps
+            if step.name in reused
+            and not self._keeps_filter(step)
+            and step.name not in state.skip_filter
+        ]
+        self.record_scores = [
+            step
+            for step in self.profile.score_steps
+            if self._in_record(step)
+            and not self._keeps_score(step)
+            and step.name not in state.skip_score
+        ]
+        names = frozenset(step.name for step in (*self.record_filters, *self.record_scores))
+        self.shares_record = names <= plan.by_requests
+        self._record_group = self.profile.name, names
         self._compute_all()
 
     def is_valid(self, pod: PodInfo) -> bool:
@@ -102,23 +127,45 @@ class FrameRecord(Follower):
             self._versions = versions
         return True
 
+    def record_key(self, pod: PodInfo) -> Hashable:
+        """Equal for pods that have the same record: not only those of this frame if it reads
+        nothing but requests."""
+        if self.shares_record:
+            return self._record_group, pod.shape.requests(pod.pod)
+        return self._record_group, self.plan.frame_of(pod), pod.shape.amounts
+
     # --- which steps ---
 
-    def keeps_filter(self, step: FilterStep) -> bool:
+    def _keeps_filter(self, step: FilterStep) -> bool:
         return step.name in self.prepared and step.reuse.filter is Reads.NODE
 
-    def keeps_score(self, step: ScoreStep) -> bool:
+    def _keeps_score(self, step: ScoreStep) -> bool:
         return step.name in self.prepared and step.reuse.score is Reads.NODE
 
-    def asked(self, skipped: frozenset[str]) -> AskedSteps:
-        """The steps of an attempt that has nothing but this frame."""
-        found = self._asked.get(skipped)
-        if found is None:
+    def _in_record(self, step: ScoreStep) -> bool:
+        # A normalised score that reads pods is asked for: any placed pod may change all of it.
+        return step.name in self.reused and (step.normalizer is None or self._keeps_score(step))
+
+    def asked(self, skipped: frozenset[str], record: object) -> AskedSteps:
+        """The steps of an attempt that has this frame, and this record if it is not None."""
+        found = (self._asked if record is None else self._asked_with_record).get(skipped)
+        return found or self._find_asked(skipped, has_record=record is not None)
+
+    def _find_asked(self, skipped: frozenset[str], *, has_record: bool) -> AskedSteps:
+        if has_record:
+            found = self._asked_with_record[skipped] = asked_steps(
+                self.profile,
+                is_prepared=self.reused.__contains__,
+                is_filter_kept=lambda step: step.name in self.reused,
+                is_score_kept=self._in_record,
+                skipped=skipped,
+            )
+        else:
             found = self._asked[skipped] = asked_steps(
                 self.profile,
                 is_prepared=self.prepared.__contains__,
-                is_filter_kept=self.keeps_filter,
-                is_score_kept=self.keeps_score,
+                is_filter_kept=self._keeps_filter,
+                is_score_kept=self._keeps_score,
                 skipped=skipped,
             )
         return found
@@ -133,15 +180,18 @@ class FrameRecord(Follower):
             self._compute_all()
             return
         changed = np.array(list(dict.fromkeys(rows)), np.intp)
-        self.failed_by[changed], self.codes[changed], self.score[changed] = self._compute(changed)
+        (failed_by, codes), score = self._compute(changed)
+        self.failed_by[changed] = failed_by
+        self.codes = put(self.codes, changed, codes)
+        self.score[changed] = score
         for each in self._normalized:
             each.compute_rows(changed)
         self._count()
 
     def _compute_all(self) -> None:
-        failed_by, codes, score = self._compute(ALL_ROWS)
-        self.failed_by = failed_by.astype(np.int16)
-        self.codes = codes.astype(np.int32)
+        (failed_by, codes), score = self._compute(ALL_ROWS)
+        self.failed_by = failed_by.astype(index_type(self.profile))
+        self.codes = narrowed(codes)
         self.score = score.astype(self._score_type)
         for each in self._normalized:
             each.compute_all()
@@ -149,49 +199,20 @@ class FrameRecord(Follower):
 
     def _count(self) -> None:
         self.rejected_count = int(np.count_nonzero(self.failed_by != PASSED))
+        self.has_scores = bool(self.score.any())
         # Which normalised scores differ between nodes, and what the others add to every node.
         constants = [each.constant() for each in self._normalized]
         found = list(zip(self._normalized, constants, strict=True))
         self.varying = [each for each, constant in found if constant is None]
         self.constant = sum(constant for _, constant in found if constant is not None)
 
-    def _compute(self, rows: Rows) -> tuple[IntArray, IntArray, IntArray]:
+    def _compute(self, rows: Rows) -> tuple[Verdicts, IntArray]:
         nodes = nodes_of(self.snapshot, rows)
-        count = len(nodes)
-        failed_by, codes = np.full(count, PASSED, np.int64), np.zeros(count, np.int64)
-        score = np.zeros(count, np.int64)
-        self.add_verdicts(failed_by, codes, self._filters, nodes, self.state, self._pod)
+        verdicts = find_verdicts(self._filters, nodes, self.state, self._pod)
+        self._has_many_statuses = has_many_statuses(self.state, self._node_count)
+        score = np.zeros(len(nodes), np.int64)
         add_scores(score, self._scores, nodes, self.state, self._pod)
-        if codes.max(initial=0) > _LARGEST_CODE or codes.min(initial=0) < -_LARGEST_CODE:
-            raise FallBackToPlain
-        return failed_by, codes, score
-
-    def add_verdicts(
-        self,
-        failed_by: IntArray,
-        codes: IntArray,
-        steps: Iterable[FilterStep],
-        nodes: Nodes,
-        state: CycleState,
-        pod: PodInfo,
-    ) -> None:
-        for step in steps:
-            found = filter_of(step.plugin, step.name, state, pod, nodes)
-            if found is not None:
-                override(failed_by, codes, found, step.filter_index)
-        # Each distinct reason gets a number in the state, and reasons may hold a load or a date.
-        statuses_max = numbered_max(self._node_count)
-        for value in state.values():
-            if isinstance(value, StatusCodes) and len(value) > statuses_max:
-                self._has_many_statuses = True
-
-
-def add_scores(
-    total: IntArray, steps: Sequence[ScoreStep], nodes: Nodes, state: CycleState, pod: PodInfo
-) -> None:
-    for step in steps:
-        score = checked(score_of(step, state, pod, nodes))
-        total += score if step.weight == 1 else score * step.weight
+        return verdicts or all_passing(len(nodes)), score
 
 
 class NormalizedScore:
@@ -207,21 +228,21 @@ class NormalizedScore:
         self._snapshot = snapshot
         self._state = state
         self._pod = pod
-        self._raw: IntArray | None = None
+        self._raw: NarrowArray | None = None
 
-    def raw(self) -> IntArray:
+    def raw(self, rows: Rows) -> IntArray:
+        """The raw scores of these rows, where they are not all zero; a copy."""
         assert self._raw is not None
-        return self._raw
+        return self._raw[rows].astype(np.int64)
 
     def compute_all(self) -> None:
         raw = self._compute(ALL_ROWS)
-        # Scores of all rows may be an array of the snapshot.
-        self._raw = raw.copy() if raw.any() else None
+        self._raw = narrowed(raw) if raw.any() else None
 
     def compute_rows(self, rows: IntpArray) -> None:
         found = self._compute(rows)
         if self._raw is not None:
-            self._raw[rows] = found
+            self._raw = put(self._raw, rows, found)
         elif found.any():
             self.compute_all()
 

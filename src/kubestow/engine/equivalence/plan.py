@@ -11,12 +11,16 @@ Versions = tuple[Hashable, ...]
 
 
 class ReusePlan:
-    """`by_amounts` are the plugins that also read the amounts of a pod."""
+    """Which plugins read the amounts of a pod as well (`by_amounts`), and which of these read
+    nothing but requests (`by_requests`)."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         declared = _reusable_plugins(profile)
-        self.by_amounts = _named(declared, lambda reuse: reuse.pod is PodReads.AMOUNTS)
+        self.by_requests = _named(declared, lambda reuse: reuse.pod is PodReads.REQUESTS)
+        self.by_amounts = self.by_requests | _named(
+            declared, lambda reuse: reuse.pod is PodReads.AMOUNTS
+        )
         self._names = _named(declared, lambda reuse: reuse.concerns is None)
         self._reads_all = any(reuse.pod is PodReads.ALL for reuse in declared.values())
         self._conditions = [

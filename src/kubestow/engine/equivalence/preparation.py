@@ -40,14 +40,14 @@ def build_record(
     frame: FrameRecord, pod: PodInfo, timer: AttemptTimer | None = None
 ) -> Record | None:
     """Prepare the plugins that read amounts as well; None if one of them rejects the shape."""
-    state = frame.state.shallow_copy()
+    # What frames share must not hold what plugins stored for one of them.
+    state = CycleState() if frame.shares_record else frame.state.shallow_copy()
     state.measure(NO_METER, timer)
     restrictions: list[tuple[str, Restriction]] = []
     names = frame.reused & frame.plan.by_amounts
     is_prepared = _prepare(frame.profile, names, state, pod, nodes_of(frame.snapshot), restrictions)
     if not is_prepared or restrictions:
         return None
-    frame.catch_up()
     return Record(frame, pod, state)
 
 

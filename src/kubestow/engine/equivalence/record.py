@@ -1,7 +1,8 @@
-"""Verdicts and scores of every node for pods of one shape, brought up to date when read.
+"""Verdicts and scores of plugins that read what pods request, or the pods on a node.
 
-A record adds to that of the frame (`frame_record`) what reused plugins read from the pods of a node
-as well. It is computed for all nodes once, and then again only for the nodes that changed.
+A record adds to that of a frame (`frame_record`). It is computed for all nodes once, and then again
+only for the nodes that changed. Where all its plugins read nothing but requests of the pod, pods of
+all frames that request the same share it.
 
 Not here: when a record is made and used (`records`), which plugins take part (`plan`).
 """
@@ -12,17 +13,24 @@ from typing import Final
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import ALL_ROWS, IntArray, IntpArray, Rows
+from kubestow.arrays import IntArray, IntpArray, narrowed, put
 from kubestow.cache.change_log import Depends
-from kubestow.engine.equivalence.asked import AskedSteps, asked_steps
-from kubestow.engine.equivalence.frame_record import FrameRecord, add_scores
-from kubestow.engine.equivalence.verdicts import FallBackToPlain
+from kubestow.engine.equivalence.frame_record import FrameRecord
+from kubestow.engine.equivalence.verdicts import (
+    FallBackToPlain,
+    add_scores,
+    all_passing,
+    find_verdicts,
+    has_many_statuses,
+    index_type,
+    score_type,
+)
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
 from kubestow.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
-from kubestow.framework.profile import FilterStep, ScoreStep
+from kubestow.framework.runner import Verdicts
 from kubestow.index.follow import Follower, Sources
-from kubestow.index.nodes import nodes_of
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.index.tracked import are_most
 
 # Up to this many changed rows, one by one is faster than all together.
@@ -30,36 +38,30 @@ _ROWS_FEW: Final = 8
 
 
 class Record(Follower):
-    """Verdicts and scores of the plugins whose answers are reused.
+    """The answers, as narrow as their numbers allow, and the state of the plugins that gave them.
 
-    failed_by        int64[row]   index of the first of these filters to reject the node, or PASSED
-    codes            int64[row]   that filter's code
-    score            int64[row]   weighted scores without those that are normalised; not up to date
-                                  while no node fits
+    failed_by        index of the first of these filters to reject the node, or PASSED
+    codes            that filter's code
+    score            weighted scores without those that are normalised; not up to date while no
+                     node fits
     rejected_count   how many nodes are rejected
+    frame            the frame whose pods have this record; None if frames share it
+    is_spoilt        it has to be made again
     """
 
     def __init__(self, frame: FrameRecord, pod: PodInfo, state: CycleState) -> None:
         super().__init__(frame.snapshot.log, Depends.PODS)
-        self.frame = frame
+        self.plan = frame.plan
+        self.frame = None if frame.shares_record else frame
         self.state = state
+        self.is_spoilt = False
+        self._snapshot = frame.snapshot
         self._pod = pod
-        self._asked: dict[frozenset[str], AskedSteps] = {}
-        profile = frame.profile
         self._filters = [
-            step
-            for step in profile.filter_steps
-            if step.name in frame.reused
-            and not frame.keeps_filter(step)
-            and step.name not in state.skip_filter
+            step for step in frame.record_filters if step.name not in state.skip_filter
         ]
-        self._scores = [
-            step
-            for step in profile.score_steps
-            if self._keeps_score(step)
-            and not frame.keeps_score(step)
-            and step.name not in state.skip_score
-        ]
+        self._scores = [step for step in frame.record_scores if step.name not in state.skip_score]
+        self._score_type = score_type(self._scores)
         row_filters = [(step.filter_index, step.row_form) for step in self._filters]
         row_scores = [(step.weight, step.row_form) for step in self._scores]
         self._row_filters = [(index, form(state)) for index, form in row_filters if form]
@@ -69,40 +71,18 @@ class Record(Follower):
         ) == len(row_scores)
         self._compute_all()
 
-    def _keeps_score(self, step: ScoreStep) -> bool:
-        # A normalised score that reads pods is asked for: any placed pod may change all of it.
-        return step.name in self.frame.reused and (
-            step.normalizer is None or self.frame.keeps_score(step)
+    def is_for(self, frame: FrameRecord) -> bool:
+        """Whether pods of this frame may use the record."""
+        return (
+            self.plan is frame.plan
+            and (self.frame is None or self.frame is frame)
+            and not self.is_spoilt
         )
-
-    def _keeps_filter(self, step: FilterStep) -> bool:
-        return step.name in self.frame.reused
-
-    def asked(self, skipped: frozenset[str]) -> AskedSteps:
-        """The steps of an attempt that has this record."""
-        found = self._asked.get(skipped)
-        if found is None:
-            found = self._asked[skipped] = asked_steps(
-                self.frame.profile,
-                is_prepared=self.frame.reused.__contains__,
-                is_filter_kept=self._keeps_filter,
-                is_score_kept=self._keeps_score,
-                skipped=skipped,
-            )
-        return found
 
     # --- following the snapshot ---
 
-    def catch_up(self) -> None:
-        self.frame.catch_up()
-        super().catch_up()
-
     def rows_moved(self, sources: Sources | None) -> None:
         self._compute_all()
-
-    def nodes_changed(self, rows: "array[int]") -> None:
-        if self._constant != self.frame.constant:
-            self._compute_all()
 
     def pods_changed(self, rows: "array[int]") -> None:
         count = len(self.failed_by)
@@ -119,14 +99,26 @@ class Record(Follower):
             self._compute_rows(np.array(rows, np.intp))
 
     def _compute_all(self) -> None:
-        self._constant = self.frame.constant
-        self.failed_by, self.codes = self._verdicts(ALL_ROWS)
-        self.score = self._score(ALL_ROWS)
+        nodes = nodes_of(self._snapshot)
+        failed_by, codes = self._verdicts(nodes) or all_passing(len(nodes))
+        self.failed_by = failed_by.astype(index_type(self.plan.profile))
+        self.codes = narrowed(codes)
+        self.score = self._score(nodes).astype(self._score_type)
         self._count()
 
     def _compute_rows(self, rows: IntpArray) -> None:
-        self.failed_by[rows], self.codes[rows] = self._verdicts(rows)
-        self.score[rows] = self._score(rows)
+        nodes = nodes_of(self._snapshot, rows)
+        self._enter_verdicts(rows, self._verdicts(nodes))
+        self.score[rows] = self._score(nodes)
+
+    def _enter_verdicts(self, rows: IntpArray, verdicts: Verdicts | None) -> None:
+        if verdicts is not None:
+            self.failed_by[rows] = verdicts.failed_by
+            self.codes = put(self.codes, rows, verdicts.codes)
+        elif self.rejected_count:
+            self.failed_by[rows], self.codes[rows] = PASSED, 0
+        else:
+            return
         self._count()
 
     def _count(self) -> None:
@@ -139,16 +131,15 @@ class Record(Follower):
                 self._enter_verdict(row)
         else:
             changed = np.array(rows, np.intp)
-            self.failed_by[changed], self.codes[changed] = self._verdicts(changed)
-            self._count()
+            self._enter_verdicts(changed, self._verdicts(nodes_of(self._snapshot, changed)))
         if self.rejected_count < len(self.failed_by):
             self._compute_all()
 
     def _compute_row(self, row: int) -> None:
         """One node changed, as after every placed pod: plain numbers are fastest."""
         self._enter_verdict(row)
-        info = self.frame.snapshot.node_infos[row]
-        score = int(self.frame.score[row]) + self._constant
+        info = self._snapshot.node_infos[row]
+        score = 0
         for weight, score_of_row in self._row_scores:
             one = score_of_row(info)
             if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
@@ -157,28 +148,28 @@ class Record(Follower):
         self.score[row] = score
 
     def _enter_verdict(self, row: int) -> None:
-        frame = self.frame
-        info = frame.snapshot.node_infos[row]
-        failed_by, code = int(frame.failed_by[row]), int(frame.codes[row])
+        info = self._snapshot.node_infos[row]
+        failed_by, code = PASSED, 0
         for index, code_of in self._row_filters:
-            if failed_by == PASSED or failed_by > index:
-                found = code_of(info)
-                if found:
-                    failed_by, code = index, found
-        self.rejected_count += (failed_by != PASSED) - bool(self.failed_by[row] != PASSED)
-        self.failed_by[row], self.codes[row] = failed_by, code
+            code = code_of(info)
+            if code:
+                failed_by = index
+                break
+        if not code and not self.rejected_count:
+            return
+        self.rejected_count += bool(code) - bool(self.failed_by[row] != PASSED)
+        self.failed_by[row] = failed_by
+        try:
+            self.codes[row] = code
+        except OverflowError:
+            self.codes = put(self.codes, np.array([row]), np.array([code]))
 
-    def _verdicts(self, rows: Rows) -> tuple[IntArray, IntArray]:
-        frame = self.frame
-        failed_by = frame.failed_by[rows].astype(np.int64)
-        codes = frame.codes[rows].astype(np.int64)
-        nodes = nodes_of(frame.snapshot, rows)
-        frame.add_verdicts(failed_by, codes, self._filters, nodes, self.state, self._pod)
-        return failed_by, codes
+    def _verdicts(self, nodes: Nodes) -> Verdicts | None:
+        verdicts = find_verdicts(self._filters, nodes, self.state, self._pod)
+        self.is_spoilt = has_many_statuses(self.state, len(self._snapshot))
+        return verdicts
 
-    def _score(self, rows: Rows) -> IntArray:
-        frame = self.frame
-        score = frame.score[rows].astype(np.int64)
-        add_scores(score, self._scores, nodes_of(frame.snapshot, rows), self.state, self._pod)
-        score += self._constant
+    def _score(self, nodes: Nodes) -> IntArray:
+        score = np.zeros(len(nodes), np.int64)
+        add_scores(score, self._scores, nodes, self.state, self._pod)
         return score

@@ -36,37 +36,49 @@ REUSE: Final = "reuse"
 
 # Bytes that all frames, and all records, may take: so many per node, and so many for the objects.
 _BYTES_MAX: Final = 128 << 20
-_FRAME_NODE_BYTES: Final = 10
-_RECORD_NODE_BYTES: Final = 24
+FRAME_NODE_BYTES: Final = 5
+RECORD_NODE_BYTES: Final = 4
 _OBJECT_BYTES: Final = 16 << 10
 _KEPT_MIN: Final = 4
+# What was not used for so many attempts is dropped: the memory follows the pods that come now.
+UNUSED_ATTEMPTS_MAX: Final = 20_000
 # Nothing is kept for larger specs: compiled they take many times that, and any pod may have one.
 _LARGE_BYTES: Final = 64 << 10
 
-# An array operation costs as much as this many more rows.
-_OVERHEAD_ROWS: Final = 1024
+# What an attempt pays without a frame or a record however few nodes it looks at, in rows that one
+# is computed for at the same cost; and what it pays for each node without a frame.
+_FRAME_OVERHEAD_ROWS: Final = 12_000
+_RECORD_OVERHEAD_ROWS: Final = 4_000
+_FRAME_ROWS_PER_NODE: Final = 4
+
+
+def kept_max(nodes: int, node_bytes: int) -> int:
+    """How many frames or records are kept in a cluster of this size."""
+    return max(_BYTES_MAX // (_OBJECT_BYTES + node_bytes * nodes), _KEPT_MIN)
 
 
 class Account(Generic[T]):
     """What was paid for asking plugins that one of these would have saved.
 
-    rows   how many nodes the last attempt looked at
-    end    where the log of changes ended at the last attempt
+    rows      how many nodes the last attempt looked at
+    end       where the log of changes ended at the last attempt
+    used_at   the number of the last attempt
     """
 
-    __slots__ = ("_paid", "end", "kept", "rows")
+    __slots__ = ("_paid", "end", "kept", "rows", "used_at")
 
     def __init__(self) -> None:
         self.kept: T | None = None
         self.rows = 0
         self.end = 0
+        self.used_at = 0
         self._paid = 0
 
     def pays(self, saved_rows: int, price_rows: int) -> bool:
         """Enter what the last attempt paid; whether it is time to buy."""
         if self.rows:
-            self._paid = max(self._paid + saved_rows + _OVERHEAD_ROWS, 0)
-        return self._paid >= price_rows + _OVERHEAD_ROWS
+            self._paid = max(self._paid + saved_rows, 0)
+        return self._paid >= price_rows
 
     def take(self, kept: T | None) -> T | None:
         self.kept = kept
@@ -80,6 +92,7 @@ class Records:
     def __init__(self, snapshot: Snapshot, timer: AttemptTimer | None = None) -> None:
         self._snapshot = snapshot
         self._timer = timer
+        self._attempt = 0
         self._plans: dict[str, ReusePlan] = {}
         self._frames: OrderedDict[Hashable, Account[FrameRecord]] = OrderedDict()
         self._records: OrderedDict[Hashable, Account[Record]] = OrderedDict()
@@ -88,16 +101,17 @@ class Records:
     def evaluation(self, profile: Profile, pod: PodInfo) -> Evaluation:
         """The cheapest way to evaluate this pod now."""
         self._current = None
+        self._attempt += 1
         try:
             if pod.shape.frame.size_bytes > _LARGE_BYTES:
                 return PlainEvaluation(profile, pod, self._snapshot)
             plan = self._plan(profile)
             key = profile.name, plan.frame_of(pod)
-            account = self._account(self._frames, key, _FRAME_NODE_BYTES)
+            account = self._account(self._frames, key, FRAME_NODE_BYTES)
             self._current = account, None
             frame = self._frame(account, plan, pod)
             if frame is not None:
-                record = self._record(frame, (key, pod.shape.amounts), pod, account)
+                record = self._record(frame, pod, account)
                 return ReusingEvaluation(frame, record, pod, plan.unconcerned(pod))
         except (BudgetSpentError, SetAsideError):
             raise  # Asking every plugin would only take longer.
@@ -122,24 +136,26 @@ class Records:
         if frame is not None and frame.plan is plan and frame.is_valid(pod):
             return frame
         account.kept = None
-        if not account.pays(account.rows, len(self._snapshot)):
+        saved = _FRAME_ROWS_PER_NODE * account.rows + _FRAME_OVERHEAD_ROWS
+        if not account.pays(saved, len(self._snapshot)):
             return None
         return account.take(build_frame(plan, pod, self._snapshot, self._timer))
 
     def _record(
-        self, frame: FrameRecord, key: Hashable, pod: PodInfo, frame_account: Account[FrameRecord]
+        self, frame: FrameRecord, pod: PodInfo, frame_account: Account[FrameRecord]
     ) -> Record | None:
-        account = self._account(self._records, key, _RECORD_NODE_BYTES)
+        account = self._account(self._records, frame.record_key(pod), RECORD_NODE_BYTES)
         self._current = frame_account, account
         changed = self._snapshot.log.pod_end - account.end
         account.end = self._snapshot.log.pod_end
         record = account.kept
-        if record is not None and record.frame is frame:
-            if changed <= account.rows + _OVERHEAD_ROWS:
+        if record is not None and record.is_for(frame):
+            if changed <= account.rows + _RECORD_OVERHEAD_ROWS:
                 return record
             # So many nodes changed that asking about those of one attempt costs less.
             account.kept = None
-        if not account.pays(account.rows - changed, len(self._snapshot)):
+        saved = account.rows + _RECORD_OVERHEAD_ROWS - changed
+        if not account.pays(saved, len(self._snapshot)):
             return None
         return account.take(build_record(frame, pod, self._timer))
 
@@ -155,9 +171,12 @@ class Records:
         account = accounts.get(key)
         if account is not None:
             accounts.move_to_end(key)
+            account.used_at = self._attempt
             return account
-        account = accounts[key] = Account[T]()
-        each_bytes = _OBJECT_BYTES + node_bytes * len(self._snapshot)
-        while len(accounts) > max(_BYTES_MAX // each_bytes, _KEPT_MIN):
+        account = accounts[key] = Account()
+        account.used_at = self._attempt
+        limit = kept_max(len(self._snapshot), node_bytes)
+        unused_since = self._attempt - UNUSED_ATTEMPTS_MAX
+        while len(accounts) > limit or next(iter(accounts.values())).used_at < unused_since:
             accounts.popitem(last=False)
         return account

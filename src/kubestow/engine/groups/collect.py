@@ -63,22 +63,28 @@ class Collector:
         if profile is None:
             return None
         tried = [queued_pod for queued_pod in queued_pods if self._is_tried(queued_pod, profile)]
-        self._groups.start_trying(key, [queued_pod.uid for queued_pod in tried])
+        uids = [queued_pod.uid for queued_pod in tried]
+        for pod_set in self._groups.pod_sets(key):
+            self._groups.start_trying(pod_set, uids)
         return GroupAttempt(key, profile, tried) if tried else None
 
     def siblings(self, popped: QueuedPod, key: GroupKey) -> list[QueuedPod] | None:
         """All members that can be tried now; None if the group is not known."""
-        members = self._groups.find(key)
-        if members is None:
+        if self._groups.find(key) is None:
             log.error("pod group state not found for pod group %s", key)
             return None
         found = [popped]
-        for pod in members.unscheduled_pods():
+        for pod in self._unscheduled(key):
             if pod.metadata.name != popped.pod_info.name:
                 queued_pod = self._queue.pop_member(pod)
                 if queued_pod is not None:
                     found.append(queued_pod)
         return sorted(found, key=_order)
+
+    def _unscheduled(self, key: GroupKey) -> list[Pod]:
+        """Members without a node, also of groups that are placed together with this one."""
+        found = map(self._groups.find, self._groups.pod_sets(key))
+        return [pod for members in found if members for pod in members.unscheduled_pods()]
 
     def _common_profile(self, queued_pods: Sequence[QueuedPod]) -> Profile | None:
         first = queued_pods[0].scheduler_name

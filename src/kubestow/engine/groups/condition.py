@@ -12,7 +12,7 @@ import msgspec
 from kubestow.api.group import GroupKey
 from kubestow.api.meta import Condition, object_ref
 from kubestow.api.pod import first_condition
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import PodGroupV1Beta1, UpstreamPodGroup
 from kubestow.cache.groups import Groups
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
@@ -24,6 +24,8 @@ from kubestow.errors import ApiError, UnreachableError
 log = logging.getLogger(__name__)
 
 POD_GROUP_SCHEDULED: Final = "PodGroupScheduled"
+# As of v1.37 (spec 11 §16).
+POD_GROUP_INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 # Pauses before the patch is sent again; one try more than pauses.
 RETRIES_S: Final = (0.01, 0.05, 0.25)
 _RETRIED_CODES: Final = frozenset((409, 500, 503))
@@ -47,8 +49,8 @@ class ConditionWriter:
         self._client = client
         self._clock = clock
         self._spawn = spawn
-        self._waiting: dict[GroupKey, deque[tuple[PodGroup, Condition]]] = {}
-        self._last: dict[GroupKey, tuple[PodGroup, Condition]] = {}
+        self._waiting: dict[GroupKey, deque[tuple[UpstreamPodGroup, Condition]]] = {}
+        self._last: dict[GroupKey, tuple[UpstreamPodGroup, Condition]] = {}
 
     @property
     def pending_count(self) -> int:
@@ -61,16 +63,17 @@ class ConditionWriter:
         if pod_group is None:
             log.error('Failed to get PodGroup for status update: podgroup "%s" not found', key.name)
             return
-        known = self._known(key, pod_group)
+        if not isinstance(pod_group, UpstreamPodGroup):
+            return  # its status belongs to the controller of its API
         condition = changed(
-            known,
-            condition_of(outcome, pod_group.metadata.generation),
+            self._known(key, pod_group),
+            condition_of(outcome, pod_group.metadata.generation, type=type_of(pod_group)),
             now=whole_seconds_at(self._clock.now_ns()),
         )
         if condition is not None:
             self.start_write(key, pod_group, condition)
 
-    def start_write(self, key: GroupKey, pod_group: PodGroup, condition: Condition) -> None:
+    def start_write(self, key: GroupKey, pod_group: UpstreamPodGroup, condition: Condition) -> None:
         self._last[key] = pod_group, condition
         waiting = self._waiting.get(key)
         if waiting is not None:
@@ -79,12 +82,12 @@ class ConditionWriter:
         self._waiting[key] = deque([(pod_group, condition)])
         self._spawn(self._write_all(key))
 
-    def _known(self, key: GroupKey, pod_group: PodGroup) -> Condition | None:
+    def _known(self, key: GroupKey, pod_group: UpstreamPodGroup) -> Condition | None:
         last = self._last.get(key)
         if last is not None and last[0] is pod_group:
             return last[1]
         self._last.pop(key, None)
-        return first_condition(pod_group.status.conditions, POD_GROUP_SCHEDULED)
+        return first_condition(pod_group.status.conditions, type_of(pod_group))
 
     async def _write_all(self, key: GroupKey) -> None:
         waiting = self._waiting[key]
@@ -95,13 +98,13 @@ class ConditionWriter:
             del self._waiting[key]
             self._last.pop(key, None)
 
-    async def _write(self, pod_group: PodGroup, condition: Condition) -> None:
+    async def _write(self, pod_group: UpstreamPodGroup, condition: Condition) -> None:
         meta = pod_group.metadata
         patch = group_status_patch(pod_group, condition)
         for pause_s in (*RETRIES_S, None):
             try:
                 await self._client.patch(
-                    PodGroup, meta.namespace, meta.name, patch, subresource="status"
+                    type(pod_group), meta.namespace, meta.name, patch, subresource="status"
                 )
                 return
             except ApiError as error:
@@ -111,17 +114,25 @@ class ConditionWriter:
                 await asyncio.sleep(pause_s)
 
 
-def condition_of(outcome: GroupOutcome, generation: int) -> Condition:
+def type_of(pod_group: UpstreamPodGroup) -> str:
+    """The type of the condition that the version of the API has."""
+    is_newer = isinstance(pod_group, PodGroupV1Beta1)
+    return POD_GROUP_INITIALLY_SCHEDULED if is_newer else POD_GROUP_SCHEDULED
+
+
+def condition_of(
+    outcome: GroupOutcome, generation: int, *, type: str = POD_GROUP_SCHEDULED
+) -> Condition:
     status = outcome.status
     if status is None:
         return Condition(
-            type=POD_GROUP_SCHEDULED,
+            type=type,
             status="True",
             reason="Scheduled",
             observed_generation=generation,
         )
     return Condition(
-        type=POD_GROUP_SCHEDULED,
+        type=type,
         status="False",
         reason="Unschedulable" if status.is_rejected else "SchedulerError",
         message=status.message if status.is_rejected else str(status.as_error()),

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from kubestow.api.group import GroupKey
+from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
-from kubestow.cache.groups import Groups
+from kubestow.cache.groups import GroupMembers, Groups
 from kubestow.cache.snapshot import Snapshot
 from kubestow.cache.trial import SnapshotTrial
 from kubestow.engine.groups.collect import Collector, GroupAttempt
@@ -81,7 +83,8 @@ class GroupScheduler:
         """Place the members or send them back, and write the condition of the group."""
         self._submitter.submit(attempt, outcome)
         self._metrics.group_ended(result_of(outcome), attempt.profile.name, started_s)
-        self.conditions.write(attempt.key, outcome)
+        for pod_set in self._groups.pod_sets(attempt.key):
+            self.conditions.write(pod_set, outcome)
 
     def run_algorithm(self, attempt: GroupAttempt, cycle: GroupCycle) -> GroupOutcome:
         if self.placements is not None:
@@ -90,24 +93,37 @@ class GroupScheduler:
 
     def new_cycle(self, attempt: GroupAttempt) -> GroupCycle:
         """What the attempts of the members share; the snapshot has been refreshed."""
-        members = self._groups.find(attempt.key)
-        if members is None:
-            return GroupCycle(attempt.key)
-        return GroupCycle(attempt.key, members.copy(), members.idle_pods())
+        by_key: dict[GroupKey, GroupMembers] = {}
+        idle: list[Pod] = []
+        for pod_set in self._groups.pod_sets(attempt.key):
+            members = self._groups.find(pod_set)
+            if members is not None:
+                by_key[pod_set] = members.copy()
+                idle += members.idle_pods()
+        return GroupCycle(attempt.key, by_key, idle)
 
     # --- preemption for the whole group ---
 
     def _preempt(
         self, attempt: GroupAttempt, cycle: GroupCycle, outcome: GroupOutcome, status: Status
     ) -> GroupOutcome:
-        answer = self._ask_to_preempt(attempt, cycle)
+        fitting: list[GroupOutcome] = []
+        answer = self._ask_to_preempt(attempt, cycle, fitting)
         if answer.is_success:
-            return outcome._replace(is_waiting=True)
+            outcome = outcome._replace(is_waiting=True)
+            # What did not fit was taken back: the last trial that did is that without the victims.
+            return outcome.nominated_as(fitting[0]) if fitting else outcome
         if answer.code == Code.ERROR:
             return outcome._replace(status=answer)
+        if self._groups.options.evicts_for_whole:
+            # Nodes that were kept for the group are of no use to it.
+            outcome = outcome.nominated_as(GroupOutcome((), status))
         return outcome._replace(status=status.with_reasons(answer.message))
 
-    def _ask_to_preempt(self, attempt: GroupAttempt, cycle: GroupCycle) -> Status:
+    def _ask_to_preempt(
+        self, attempt: GroupAttempt, cycle: GroupCycle, fitting: list[GroupOutcome]
+    ) -> Status:
+        """Evict pods for the group. By choice, `fitting` gets the last trial in which it fits."""
         plugin = attempt.profile.group_post_filter
         if plugin is None:
             return Status.unschedulable(
@@ -117,22 +133,23 @@ class GroupScheduler:
             group = self._groups.required_rules(attempt.key)
         except CacheError as error:
             return Status.from_error(PluginError(f"failed to get pod group object: {error}"))
-        if group.topology_key is not None:
+        is_own = self._groups.options.evicts_for_whole
+        if group.topology_key is not None and not is_own:
             return Status.unschedulable(
                 "workload aware preemption is not supported for pod groups with scheduling "
                 "constraints"
             )
+
+        def fits() -> Status | None:
+            outcome = self.run_algorithm(attempt, cycle)
+            if outcome.status is None and is_own:
+                fitting[:] = [outcome]
+            return outcome.status
+
         trial = SnapshotTrial(self._snapshot)
         cycle.runs_post_filter = False
         try:
-            return plugin.group_post_filter(
-                GroupTrial(
-                    group,
-                    _pods_of(attempt),
-                    trial,
-                    lambda: self.run_algorithm(attempt, cycle).status,
-                )
-            )
+            return plugin.group_post_filter(GroupTrial(group, _pods_of(attempt), trial, fits))
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
             return fault_status(error, plugin_name(plugin), GROUP_POST_FILTER)
         finally:

@@ -50,3 +50,16 @@ class GroupOutcome(NamedTuple):
     @property
     def has_victims(self) -> bool:
         return any(member.decision.has_victims for member in self.members)
+
+    def nominated_as(self, other: "GroupOutcome") -> "GroupOutcome":
+        """The same, each member nominated to the node on which the other trial placed it."""
+        node_names = {member.queued_pod.uid: member.node_name for member in other.members}
+        return self._replace(
+            members=[
+                member._replace(
+                    nomination=Nomination(node_names.get(member.queued_pod.uid, "")),
+                    node_name=node_names.get(member.queued_pod.uid, ""),
+                )
+                for member in self.members
+            ]
+        )

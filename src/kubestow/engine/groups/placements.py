@@ -32,11 +32,14 @@ class PlacementTrials:
             return GroupOutcome((), placements)
         outcomes: list[GroupOutcome] = []
         for placement in placements:
+            is_next_tier = placement.tier > placements[len(outcomes) - 1].tier
+            if outcomes and is_next_tier and any(map(_is_possible, outcomes)):
+                break
             outcome = self.try_placement(attempt, cycle, placement)
             if outcome.status is not None and outcome.status.code == Code.ERROR:
                 return outcome
             outcomes.append(outcome)
-        return self.choose(attempt, cycle, placements, outcomes)
+        return self.choose(attempt, cycle, placements[: len(outcomes)], outcomes)
 
     def generate(
         self, attempt: GroupAttempt, cycle: GroupCycle
@@ -58,7 +61,7 @@ class PlacementTrials:
         possible = [
             (placement, outcome)
             for placement, outcome in zip(placements, outcomes, strict=True)
-            if outcome.status is None or outcome.is_waiting
+            if _is_possible(outcome)
         ]
         if not possible:
             return _on_none(outcomes)
@@ -95,6 +98,10 @@ class PlacementTrials:
             return self._trials.run(attempt, cycle)
         finally:
             cycle.placement = None
+
+
+def _is_possible(outcome: GroupOutcome) -> bool:
+    return outcome.status is None or outcome.is_waiting
 
 
 def _on_none(outcomes: Sequence[GroupOutcome]) -> GroupOutcome:

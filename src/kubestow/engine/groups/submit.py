@@ -1,10 +1,11 @@
 """What happens to each member after the trial of its group (spec 11 §7.5)."""
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from kubestow.api.pod import Pod
 from kubestow.cache.groups import Groups
-from kubestow.engine.decision import CLEAR_NOMINATION, Nomination
+from kubestow.engine.decision import CLEAR_NOMINATION, FitError, GroupMisfitError, Nomination
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.groups.collect import GroupAttempt
 from kubestow.engine.groups.outcome import GROUP_UNSCHEDULABLE, GroupOutcome, MemberOutcome
@@ -13,12 +14,20 @@ from kubestow.errors import PluginError
 from kubestow.framework.metrics import NO_METER, CycleMeter
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Code, Status
+from kubestow.plugins.gangs import Gangs
 from kubestow.queue import QueuedPod
 
 
 class Submitter:
-    def __init__(self, groups: Groups, placer: Placer, failures: FailureHandler) -> None:
+    def __init__(
+        self,
+        groups: Groups,
+        placer: Placer,
+        failures: FailureHandler,
+        activate: Callable[[Iterable[Pod]], None],
+    ) -> None:
         self._groups = groups
+        self._activate = activate
         self._placer = placer
         self._failures = failures
 
@@ -29,6 +38,10 @@ class Submitter:
             self._submit(attempt.profile, outcome, member)
         for queued_pod in attempt.queued_pods[tried:]:
             self._submit_untried(outcome, queued_pod)
+        if outcome.status is None and self._groups.options.waits_for_events:
+            # The trial was for the group. What is left of it is tried for its own sake, once.
+            left = [member for member in outcome.members if member.status is not None]
+            self._activate([member.queued_pod.pod for member in left])
 
     def _submit(self, profile: Profile, outcome: GroupOutcome, member: MemberOutcome) -> None:
         queued_pod, state = member.queued_pod, member.decision.state
@@ -57,6 +70,8 @@ class Submitter:
     ) -> None:
         pod: Pod = queued_pod.pod
         self._groups.stop_trying(pod)
+        if self._groups.options.waits_for_events and status.is_rejected:
+            status = _waiting_for_events(status)
         self._failures.handle(queued_pod, status, nomination, meter)
 
 
@@ -96,3 +111,11 @@ def _held_up(member: MemberOutcome) -> Status:
     """The status of a member that could be placed, but not enough of the others."""
     permit = member.permit
     return GROUP_UNSCHEDULABLE.with_reasons("" if permit is None else permit.message)
+
+
+def _waiting_for_events(status: Status) -> Status:
+    """The same text. A pod that no plugin rejected would be tried again without an event."""
+    if isinstance(status.error, FitError):
+        return status
+    text, *reasons = status.all_reasons
+    return Status(status.code, *reasons, error=GroupMisfitError(text, Gangs.name))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubestow.cache.cache import Cache
+from kubestow.cache.groups import Groups
 from kubestow.cache.legacy import Cache117, Cache120, Snapshot117
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
@@ -31,7 +32,9 @@ class FactoryV120(SchedulerFactory):
     def make_selector(self) -> HostSelector:
         return ReservoirSelector(self.rng)
 
-    def make_queue(self, profiles: Mapping[str, Profile], *, has_extenders: bool) -> Queue:
+    def make_queue(
+        self, profiles: Mapping[str, Profile], groups: Groups, *, has_extenders: bool
+    ) -> Queue:
         """Without hints: every event moves all parked pods (spec 02 §19.1)."""
         return SchedulingQueue120(
             clock=self.clock,

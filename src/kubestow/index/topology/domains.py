@@ -229,7 +229,12 @@ class TopologyKey:
         self._capacity = 8
         self._variants: OrderedDict[Eligibility, DomainColumn] = OrderedDict()
         self.every_node = DomainColumn(np.zeros(0, np.intp), self._capacity)
-        ids = np.array([self._number(node) for node in nodes], np.intp)
+        values = [node.metadata.labels.get(key) for node in nodes]
+        for value in dict.fromkeys(values):
+            if value is not None and value not in self._numbers:
+                self._new_number(value)
+        numbers = {None: ABSENT, **self._numbers}
+        ids = np.fromiter(map(numbers.__getitem__, values), np.intp, len(values))
         self.every_node.lay(ids, self._capacity)
 
     def column(self, eligibility: Eligibility, nodes: Nodes) -> DomainColumn:

@@ -10,7 +10,7 @@ Not here: domains (`domains`), when a row is compared (`counts`), particular mea
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -23,8 +23,13 @@ from kubestow.index.topology.measures import Anchor, Exposure, Measure, anchor_o
 
 T = TypeVar("T")
 
+_NOTHING: Final[Mapping[Any, int]] = {}
+
 # How many tallies a ledger keeps: making one again costs a pass over the rows.
 TALLIES_MAX: Final = 1024
+# And how many numbers they may have together, one for each row, if there are more than a few.
+TALLY_ROWS_MAX: Final = 64_000_000
+TALLIES_FEW: Final = 32
 # And how many sets of pods their measures may have together: one pod may name thousands.
 SETS_MAX: Final = 16_384
 
@@ -56,7 +61,7 @@ class Page(Generic[T]):
 
     def __init__(self, row: int) -> None:
         self.row = row
-        self.amounts: Mapping[T, int] = {}
+        self.amounts: Mapping[T, int] = _NOTHING  # replaced, never changed
 
 
 class Ledger(Generic[T]):
@@ -94,9 +99,9 @@ class Ledger(Generic[T]):
             tally.rows = self._counted(tally, self._similar(tally))
         self._on_new_tally(tally)
         self._size += measure.size
-        while len(self._tallies) > TALLIES_MAX or (
-            self._size > SETS_MAX and len(self._tallies) > 1
-        ):
+        by_rows = TALLY_ROWS_MAX // max(len(self._pages), 1)
+        most = min(TALLIES_MAX, max(by_rows, TALLIES_FEW))
+        while len(self._tallies) > most or (self._size > SETS_MAX and len(self._tallies) > 1):
             self._drop_oldest()
         return tally
 
@@ -109,18 +114,22 @@ class Ledger(Generic[T]):
         if before == now:
             return
         page.amounts = dict(now)
-        new_count = sum(item not in self._holders for item in now)
+        changes = [
+            (item, amount - before.get(item, 0))
+            for item, amount in now.items()
+            if before.get(item) != amount
+        ]
+        new_count = sum([item not in self._holders for item, _ in changes])
         if new_count * len(self._tallies) > WEIGHED_AT_ONCE_MAX:
             # A pod with thousands of terms: cheaper to count again what is still read.
             while self._tallies:
                 self._drop_oldest()
-        for item, amount in now.items():
-            change = amount - before.get(item, 0)
-            if change:
-                self._apply(page, item, change)
-        for item, amount in before.items():
-            if item not in now:
-                self._apply(page, item, -amount)
+        for item, change in changes:
+            self._apply(page, item, change)
+        if not before.keys() <= now.keys():
+            for item, amount in before.items():
+                if item not in now:
+                    self._apply(page, item, -amount)
 
     def reorder(self, source: DomainIds) -> None:
         """Row i is now what was row `source[i]`; new rows (-1) hold nothing until updated.
@@ -158,8 +167,11 @@ class Ledger(Generic[T]):
             self._retire(item)
         self._pages = [Page(row) for row in range(len(infos))]
         for page, info in zip(self._pages, infos, strict=True):
-            page.amounts = dict(self._read(info))
-            for item in page.amounts:
+            held = self._read(info)
+            if not held:
+                continue
+            page.amounts = dict(held)
+            for item in held:
                 if item not in self._holders:
                     self._introduce(item)
                 self._holders[item][page] = None

@@ -13,7 +13,7 @@ def unless_served_by_devices(
     No map of device classes means that devices serve no extended resources.
     """
     if classes is None:
-        return Reuse(filter=filter, score=score, pod=PodReads.AMOUNTS)
+        return Reuse(filter=filter, score=score, pod=PodReads.REQUESTS)
 
     def is_served(pod: PodInfo) -> bool:
         return not classes.is_empty and any(
@@ -23,7 +23,7 @@ def unless_served_by_devices(
     return Reuse(
         filter=filter,
         score=score,
-        pod=PodReads.AMOUNTS,
+        pod=PodReads.REQUESTS,
         unless=is_served,
         version=classes.read_version,
     )

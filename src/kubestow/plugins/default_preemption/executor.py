@@ -105,6 +105,7 @@ class Executor:
         if staying or not self._is_async:
             self._handle.metrics.preemption_actuated(len(victims))
         eviction = Eviction(preemptor, node_name, staying)
+        self._handle.groups.start_leaving(staying)
         if not self._is_async:
             self._handle.spawn(self._evict_at_once(eviction))
         elif staying:
@@ -144,6 +145,7 @@ class Executor:
             # Held back no longer, the preemptor may have begun another eviction meanwhile.
             if self._marks.get(uid) is mark:
                 del self._marks[uid]
+            self._handle.groups.stop_leaving(eviction.victims)
             self._handle.metrics.preemption_task_ended()
         if must_activate:
             # Some victims stay, or all are gone: no event may come that would queue the pod again.
@@ -169,6 +171,8 @@ class Executor:
             self._log(eviction, error)
         else:
             await self._clear_nominations(eviction)
+        finally:
+            self._handle.groups.stop_leaving(eviction.victims)
 
     def _log(self, eviction: Eviction, error: Exception) -> None:
         log.error(

@@ -3,13 +3,17 @@
 Pods are evicted in units: a pod of its own, or all members of a group that is evicted as a whole.
 First all units of lower priority are taken away; if the group fits then, they are put back one by
 one, most important first, and those without which it still fits stay.
+
+By choice (`GangOptions.evicts_whole`) every gang is such a unit; members beyond its minimum are
+units of their own, which cannot stay without it.
 """
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kubestow.api.disruption import BudgetTable
-from kubestow.api.importance import start_time_ns
+from kubestow.api.group import Group, GroupKey
+from kubestow.api.importance import importance_key, start_time_ns
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.groups import Groups
 from kubestow.cache.snapshot import Snapshot
@@ -23,18 +27,28 @@ NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incomin
 
 
 class Unit(NamedTuple):
-    """Pods that are evicted together; `start_ns` is that of the first one."""
+    """Pods that are evicted together; `start_ns` is that of the first one.
+
+    `gang` names the gang without whose other members these are of no use.
+    """
 
     pods: list[PodInfo]
     priority: int
     is_member: bool
     start_ns: int
+    gang: GroupKey | None = None
+    is_surplus: bool = False
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
         """Sorts more important units first."""
         size = len(self.pods) if self.is_member else 0
         return -self.priority, not self.is_member, -size, self.start_ns
+
+
+def priority_of_group(group: Group, pods: Sequence[PodInfo]) -> int:
+    """The priority with which a group preempts; if it has none, that of its least important pod."""
+    return min(pod.priority for pod in pods) if group.priority is None else group.priority
 
 
 def select_victims(
@@ -47,7 +61,7 @@ def select_victims(
     """The pods to evict, most important first, or why evicting does not help."""
     if any(pod.pod.spec.preemption_policy == "Never" for pod in group_trial.pods):
         return Status.unschedulable(NEVER)
-    priority = group_trial.group.priority
+    priority = priority_of_group(group_trial.group, group_trial.pods)
     units = [unit for unit in _units(snapshot, groups, now_ns) if unit.priority < priority]
     if not units:
         return NO_VICTIMS
@@ -57,26 +71,62 @@ def select_victims(
     if status is not None:
         return status
     units.sort(key=lambda unit: unit.rank)
-    victims = [unit for unit in _reprieve_order(units, budgets) if not _may_stay(group_trial, unit)]
+    victims = _without_reprieve(group_trial, _reprieve_order(units, budgets))
     victims.sort(key=lambda unit: unit.rank)
     return [pod for unit in victims for pod in unit.pods]
 
 
 def _units(snapshot: Snapshot, groups: Groups, now_ns: int) -> list[Unit]:
     """Everything that could be evicted, in the order of nodes and of the pods on them."""
-    units: dict[str, Unit] = {}
+    units: dict[str | GroupKey, Unit] = {}
+    keeps_whole = groups.options.evicts_whole
     for info in {info.name: info for info in snapshot.node_infos}.values():
         for pod in info.pods:
             key = groups.key_of(pod.pod)
             group = None if key is None else groups.rules(key)
             start_ns = start_time_ns(pod.pod, now_ns)
-            if group is None or not group.is_evicted_whole:
+            if group is not None and keeps_whole and group.min_count is not None:
+                gang = groups.pod_sets(group.key)[0]
+                unit = units.setdefault(gang, Unit([], 0, True, start_ns, gang))
+                unit.pods.append(pod)
+            elif group is None or not group.is_evicted_whole:
                 units[pod.uid] = Unit([pod], pod.priority, key is not None, start_ns)
             elif group.uid in units:
                 units[group.uid].pods.append(pod)
             else:
-                units[group.uid] = Unit([pod], group.priority, True, start_ns)
-    return list(units.values())
+                units[group.uid] = Unit([pod], group.priority or 0, True, start_ns)
+    return [
+        part
+        for unit in units.values()
+        for part in (_parts(unit, groups, now_ns) if unit.gang is not None else (unit,))
+    ]
+
+
+def _parts(unit: Unit, groups: Groups, now_ns: int) -> list[Unit]:
+    """The unit of a gang without those of its pods that it can do without, and these one by one."""
+    assert unit.gang is not None, unit
+    rules = groups.rules(unit.gang)
+    priority = max(pod.priority for pod in unit.pods)
+    if rules is not None and rules.priority is not None:
+        priority = rules.priority
+    unit = unit._replace(priority=priority)
+    if rules is None or rules.pod_sets or rules.is_evicted_whole or rules.min_count is None:
+        return [unit]
+    pods = sorted(
+        unit.pods, key=lambda pod: (groups.is_leaving(pod.pod), *importance_key(pod, now_ns))
+    )
+    kept, surplus = pods[: rules.min_count], pods[rules.min_count :]
+    return [
+        *([unit._replace(pods=kept)] if kept else ()),
+        *(
+            unit._replace(
+                pods=[pod],
+                start_ns=start_time_ns(pod.pod, now_ns),
+                is_surplus=True,
+            )
+            for pod in surplus
+        ),
+    ]
 
 
 def _reprieve_order(units: Sequence[Unit], budgets: BudgetTable | None) -> list[Unit]:
@@ -89,6 +139,19 @@ def _reprieve_order(units: Sequence[Unit], budgets: BudgetTable | None) -> list[
         *(unit for unit, is_violating in pairs if is_violating),
         *(unit for unit, is_violating in pairs if not is_violating),
     ]
+
+
+def _without_reprieve(group_trial: GroupTrial, units: Sequence[Unit]) -> list[Unit]:
+    """Put units back in this order while the group still fits; the others."""
+    victims: list[Unit] = []
+    # A gang comes before its surplus.
+    for unit in sorted(units, key=lambda unit: unit.is_surplus):
+        is_useless = unit.is_surplus and any(
+            other.gang == unit.gang and not other.is_surplus for other in victims
+        )
+        if is_useless or not _may_stay(group_trial, unit):
+            victims.append(unit)
+    return victims
 
 
 def _may_stay(group_trial: GroupTrial, unit: Unit) -> bool:

@@ -27,9 +27,14 @@ from kubestow.plugins.default_preemption.eligibility import (
 from kubestow.plugins.default_preemption.executor import Executor, Preemptor
 from kubestow.plugins.default_preemption.extenders import ask_extenders
 from kubestow.plugins.default_preemption.filters import FilterTable
-from kubestow.plugins.default_preemption.group_victims import CLUSTER, select_victims
+from kubestow.plugins.default_preemption.group_victims import (
+    CLUSTER,
+    priority_of_group,
+    select_victims,
+)
 from kubestow.plugins.default_preemption.one_node import OneNode
 from kubestow.plugins.default_preemption.trial_records import TrialRecords
+from kubestow.plugins.default_preemption.whole_gangs import Chosen, choose
 
 GATED: Final = Status.unresolvable("waiting for the preemption for this pod to be finished")
 GROUP_GATED: Final = Status.unresolvable(
@@ -42,6 +47,9 @@ BY_PLACEMENT: Final = Status.unschedulable(
 )
 BY_GROUP: Final = Status.unschedulable(
     "preemption: not eligible due to workload aware preemption enabled"
+)
+BREAKS_GANGS: Final = Status.unschedulable(
+    "every candidate node has members of gangs with pods of the same or a higher priority"
 )
 
 
@@ -62,7 +70,7 @@ class DefaultPreemption:
         self._is_async = gates.enabled("SchedulerAsyncPreemption")
         self._has_groups = gates.enabled("GenericWorkload")
         self._places_groups = gates.enabled("TopologyAwareWorkloadScheduling")
-        self._preempts_for_groups = gates.enabled("WorkloadAwarePreemption")
+        self._has_group_gate = gates.enabled("WorkloadAwarePreemption")
         self.executor = Executor(self.name, handle, is_async=self._is_async)
         self._budgets: BudgetTable | None = None
         self._budgets_version = -1
@@ -72,6 +80,10 @@ class DefaultPreemption:
     def _filter_table(self) -> FilterTable:
         return FilterTable(self._handle.profile)
 
+    @property
+    def _preempts_for_groups(self) -> bool:
+        return self._has_group_gate or self._handle.groups.options.evicts_for_whole
+
     # --- queue ---
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
@@ -80,8 +92,11 @@ class DefaultPreemption:
         if self._preempts_for_groups:
             key = self._handle.groups.key_of(pod)
             if key is not None:
-                group = self._handle.groups.rules(key)
-                is_gated = group is not None and self.executor.is_preempting(group.uid)
+                groups = self._handle.groups
+                rules = map(groups.rules, groups.pod_sets(key))
+                is_gated = any(
+                    group is not None and self.executor.is_preempting(group.uid) for group in rules
+                )
                 return GROUP_GATED if is_gated else None
         return GATED if self.executor.is_preempting(pod.metadata.uid) else None
 
@@ -129,10 +144,11 @@ class DefaultPreemption:
             group.uid,
             str(group.key),
             pods[0].spec.scheduler_name,
-            group.priority,
+            priority_of_group(group, group_trial.pods),
             pods,
             related=handle.groups.object_of(group.key),
-            is_member=True,
+            # Members that wait for events need one.
+            is_member=not handle.groups.options.waits_for_events,
         )
         self.executor.evict(preemptor, CLUSTER, victims)
         return SUCCESS
@@ -180,10 +196,17 @@ class DefaultPreemption:
         best = candidates.best()
         if len(best) == 0:
             return None, Status.unschedulable("no candidate node for preemption")
-        chosen = candidates[int(best[0])]
-        node_name = handle.snapshot.names[chosen.row]
+        if handle.groups.options.evicts_whole and len(handle.groups):
+            chosen = choose(candidates, handle.groups, pod.priority)
+            if chosen is None:
+                return PostFilterResult(""), BREAKS_GANGS
+        else:
+            candidate = candidates[int(best[0])]
+            chosen = Chosen(candidate, candidate.victims)
+        node_name = handle.snapshot.names[chosen.candidate.row]
         victims = tuple(chosen.victims)
-        is_member = self._has_groups and self._handle.groups.key_of(pod.pod) is not None
+        is_member = self._has_groups and handle.groups.key_of(pod.pod) is not None
+        is_member = is_member and not handle.groups.options.waits_for_events
         self.executor.evict(Preemptor.of_pod(pod, is_member=is_member), node_name, victims)
         return PostFilterResult(node_name, victims), SUCCESS
 
@@ -220,11 +243,10 @@ class DefaultPreemption:
             self._args.min_candidate_nodes_percentage,
             self._args.min_candidate_nodes_absolute,
         )
-        dry_run.search(
-            evaluator,
-            np.roll(rows, -self._first_of(len(rows))),
-            None if is_exhaustive else wanted,
-        )
+        first = self._first_of(len(rows))
+        if first:
+            rows = np.roll(rows, -first)
+        dry_run.search(evaluator, rows, None if is_exhaustive else wanted)
         return dry_run
 
     def _first_of(self, count: int) -> int:

@@ -11,7 +11,7 @@ from kubestow.api.group import Group, GroupKey
 from kubestow.api.meta import object_ref
 from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod, PodResourceClaim
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import UpstreamPodGroup
 from kubestow.cache.groups import Groups
 from kubestow.errors import CacheError, PluginError
 from kubestow.framework.status import Status
@@ -67,12 +67,12 @@ class GroupClaims:
         try:
             if self._groups.members(key).scheduled_count > 0:
                 return None
-            self._groups.required_rules(key)
+            rules = self._groups.required_rules(key)
         except CacheError as error:
             raise PluginError(str(error)) from error
         pod_group = self._groups.object_of(key)
-        assert pod_group is not None, key
-        for entry in pod_group.spec.resource_claims:
+        for entry in rules.resource_claims:
+            assert isinstance(pod_group, UpstreamPodGroup), key
             claim = self._claim_of(pod_group, entry)
             if (
                 claim is not None
@@ -85,7 +85,9 @@ class GroupClaims:
                 return UNRESERVED
         return None
 
-    def _claim_of(self, pod_group: PodGroup, entry: PodResourceClaim) -> ResourceClaim | None:
+    def _claim_of(
+        self, pod_group: UpstreamPodGroup, entry: PodResourceClaim
+    ) -> ResourceClaim | None:
         name, is_generated = _claim_name(pod_group, entry)
         if name is None:
             return None
@@ -122,7 +124,7 @@ def pod_consumer(pod: Pod) -> ResourceClaimConsumerReference:
     )
 
 
-def _claim_name(pod_group: PodGroup, entry: PodResourceClaim) -> tuple[str | None, bool]:
+def _claim_name(pod_group: UpstreamPodGroup, entry: PodResourceClaim) -> tuple[str | None, bool]:
     """The name of a claim of the group, and whether it was made from a template."""
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name, False

@@ -88,6 +88,9 @@ def _truncated_mean(part: IntArray, loads: Loads) -> IntArray:
     scores = part * MAX_NODE_SCORE
     scores //= loads.allocatable
     weights: list[int] = loads.weight.ravel().tolist()
+    if len(weights) == 2 and weights[0] == weights[1]:
+        # As is the default: equal weights cancel out.
+        return (scores[0] + scores[1]) >> 1
     if max(weights, default=1) > 1:
         scores *= loads.weight
     return np.add.reduce(scores, axis=0) // max(sum(weights), 1)

@@ -1,24 +1,26 @@
 """What is attached to each node: the volumes of its pods and those of VolumeAttachments.
 
 Counting the volumes of every pod of every node in each cycle would cost far more than the decision
-itself. So each node's volumes are read once and again only when its pods changed, or an object that
-was read for it: claims, volumes, classes, its CSINode, its VolumeAttachments. What the plugin
-compares is kept as one array per driver.
+itself. So a node's volumes are read when it is first asked about, and again only when its pods
+changed, or an object that was read for it: claims, volumes, classes, its CSINode, its
+VolumeAttachments. What the plugin compares is kept as one array per driver.
 
 Invariants: a node without limits has no volumes here, because they are not compared; entries are by
 node name, arrays by row. Not here: what a pod's volumes are (`pod_volumes`), verdicts (`plugin`).
 """
 
-from collections.abc import Iterable, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, VolumeAttachment
-from kubestow.arrays import BoolArray, IntArray
+from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.objects import ClusterObjects
@@ -51,7 +53,7 @@ class NodeVolumes(NamedTuple):
     alone. `error` is why the pods' volumes could not be read; empty if they could.
     """
 
-    has_csi_node: bool
+    csi_node: CSINode | None
     drivers: frozenset[str]
     limits: Mapping[str, int]
     volumes: CsiVolumes
@@ -60,13 +62,17 @@ class NodeVolumes(NamedTuple):
     read: frozenset[ObjectKey]
     error: str = ""
 
+    @property
+    def has_csi_node(self) -> bool:
+        return self.csi_node is not None
+
     def free(self, driver: str) -> int:
         """How many more volumes of the driver can be attached; below 0 if there are too many."""
         limit = self.limits.get(driver)
         return UNLIMITED if limit is None else limit - self.counts.get(driver, 0)
 
 
-_NOTHING: Final = NodeVolumes(False, frozenset(), {}, {}, {}, {}, frozenset())
+_NOTHING: Final = NodeVolumes(None, frozenset(), {}, {}, {}, {}, frozenset())
 
 
 class AttachedVolumes(Follower):
@@ -79,6 +85,8 @@ class AttachedVolumes(Follower):
         self._holders = NodesByItem[str, str]()
         self._readers = NodesByItem[ObjectKey, None]()
         self._errors: dict[str, str] = {}
+        # Rows that have to be read before they are used, and nodes of which that was noted by name.
+        self._unread = set(range(len(snapshot)))
         self._stale: set[str] = set()
         self._free: dict[str, IntArray] = {}
         self._has_csi_node: BoolArray | None = None
@@ -94,7 +102,6 @@ class AttachedVolumes(Follower):
         objects.storage_classes.subscribe(self._after_change)
         objects.csi_nodes.subscribe(self._after_csi_node)
         objects.volume_attachments.subscribe(self._after_attachment)
-        self.pods_changed(range(len(snapshot)))
 
     # --- all nodes ---
 
@@ -107,49 +114,78 @@ class AttachedVolumes(Follower):
     def has_csi_nodes(self) -> bool:
         return len(self._objects.csi_nodes) > 0
 
-    def refresh(self) -> None:
-        """Read what changed since the last call: pods of nodes, and objects read for them."""
+    def refresh(self, rows: Rows) -> None:
+        """Read these rows, as far as they changed since they were read: their pods, or objects
+        that were read for them."""
         self.catch_up()
-        if not self._stale:
-            return
-        rows = [self._snapshot.row_of(name) for name in self._stale]
         for name in self._stale:
             self._nodes.pop(name, None)
+            self._unread.update(self._snapshot.rows_of(name))
         self._stale.clear()
-        self.pods_changed([row for row in rows if row is not None])
+        if not self._unread:
+            return
+        names, infos = self._snapshot.names, self._snapshot.node_infos
+        unread = self._unread_of(rows)
+        for row in unread:
+            self._store(names[row], self.read_node(infos[row]))
+            self._write_row(row)
+        # A new set: one that was large once takes long to walk through for ever.
+        self._unread = self._unread.difference(unread)
+
+    def _unread_of(self, rows: Rows) -> list[int]:
+        unread = self._unread
+        if not isinstance(rows, slice):
+            return [row for row in rows.tolist() if row in unread]
+        asked = range(*rows.indices(len(self._snapshot)))
+        if len(unread) < len(asked):
+            return [row for row in unread if row in asked]
+        return [row for row in asked if row in unread]
 
     def rows_moved(self, sources: Sources | None) -> None:
         self._forget_vanished()
         self._free.clear()
         self._has_csi_node = None
         if sources is None:
-            self.pods_changed(range(len(self._snapshot)))
+            self._unread = set(range(len(self._snapshot)))
+            return
+        for source in sources:
+            before = self._unread
+            self._unread = {
+                row for row, old in enumerate(source.tolist()) if old < 0 or old in before
+            }
 
-    def pods_changed(self, rows: Iterable[int]) -> None:
-        names, infos = self._snapshot.names, self._snapshot.node_infos
-        for row in dict.fromkeys(rows):
-            self._store(names[row], self.read_node(infos[row]))
-            self._write_row(row)
+    def pods_changed(self, rows: "array[int]") -> None:
+        self._unread.update(rows)
+
+    # Rows that were not read have values with which they pass.
 
     def free(self, driver: str) -> IntArray:
         """int64[row]: how many more volumes of the driver each node can attach. Read-only."""
         free = self._free.get(driver)
         if free is None:
-            nodes = self._in_row_order()
-            free = self._free[driver] = np.array([node.free(driver) for node in nodes], np.int64)
+            free = self._free[driver] = np.full(len(self._snapshot), UNLIMITED, np.int64)
+            self._fill(free, lambda node: node.free(driver))
         return free
 
     def has_csi_node(self) -> BoolArray:
         """bool[row]. Read-only for the caller."""
         if self._has_csi_node is None:
-            self._has_csi_node = np.array(
-                [node.has_csi_node for node in self._in_row_order()], np.bool_
-            )
+            self._has_csi_node = np.ones(len(self._snapshot), np.bool_)
+            self._fill(self._has_csi_node, lambda node: node.has_csi_node)
         return self._has_csi_node
 
     def has_driver(self, driver: str) -> BoolArray:
         """bool[row]: which nodes' CSINodes list the driver."""
-        return np.array([driver in node.drivers for node in self._in_row_order()], np.bool_)
+        has_driver = np.ones(len(self._snapshot), np.bool_)
+        self._fill(has_driver, lambda node: driver in node.drivers)
+        return has_driver
+
+    def _fill(
+        self, values: npt.NDArray[np.generic], value_of: Callable[[NodeVolumes], int]
+    ) -> None:
+        for name, node in self._nodes.items():
+            for row in self._snapshot.rows_of(name):
+                values[row] = value_of(node)
 
     def rows_with(self, volume: str) -> list[int]:
         """Rows of the nodes with limits on which some pod has the volume."""
@@ -168,17 +204,19 @@ class AttachedVolumes(Follower):
         csi_node = self._objects.csi_nodes.get(info.name)
         if csi_node is None:
             return _NOTHING
-        drivers = frozenset(driver.name for driver in csi_node.spec.drivers)
-        limits = limits_of(csi_node)
+        known = self._nodes.get(info.name, _NOTHING)
+        drivers, limits = known.drivers, known.limits
+        if known.csi_node is not csi_node:
+            drivers = frozenset(driver.name for driver in csi_node.spec.drivers)
+            limits = limits_of(csi_node)
         if not limits:
-            return _NOTHING._replace(has_csi_node=True, drivers=drivers)
-        known = self._nodes.get(info.name, _NOTHING).by_pod
+            return _NOTHING._replace(csi_node=csi_node, drivers=drivers)
         read = set[ObjectKey]()
         try:
-            by_pod = self._read_pods(info.pods, known, read)
+            by_pod = self._read_pods(info.pods, known.by_pod, read)
         except PluginError as error:
             return _NOTHING._replace(
-                has_csi_node=True,
+                csi_node=csi_node,
                 drivers=drivers,
                 limits=limits,
                 read=frozenset(read),
@@ -189,7 +227,7 @@ class AttachedVolumes(Follower):
             volumes |= pod_volumes.volumes
             read |= pod_volumes.read
         return NodeVolumes(
-            has_csi_node=True,
+            csi_node=csi_node,
             drivers=drivers,
             limits=limits,
             volumes=volumes,
@@ -260,9 +298,6 @@ class AttachedVolumes(Follower):
         self._errors = {name: error for name, error in self._errors.items() if name in names}
         self._holders.keep_only(names)
         self._readers.keep_only(names)
-
-    def _in_row_order(self) -> list[NodeVolumes]:
-        return [self._nodes[name] for name in self._snapshot.names]
 
     def _write_row(self, row: int) -> None:
         node = self._nodes[self._snapshot.names[row]]

@@ -1,7 +1,7 @@
 """The NodeVolumeLimits plugin: PreFilter, Filter, and which events help (spec 07 §5)."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar, Final
 
@@ -12,7 +12,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from kubestow.api.volume_claims import uses_claim
-from kubestow.arrays import BoolArray, IntArray
+from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.errors import PluginError
@@ -85,12 +85,11 @@ class NodeVolumeLimits:
         wanted, attached = self._wanted(state, pod), self._attached(nodes.snapshot)
         if self._passes_everywhere(wanted, attached):
             return None
-        attached.refresh()
+        attached.refresh(nodes.rows)
         if isinstance(nodes, SimulatedNode):
             verdict = self._verdict(wanted, attached.read_node(nodes.info))
             return np.array([wanted.codes.code_of(verdict)], np.int64)
-        codes = self._codes(wanted, attached, len(nodes.snapshot))
-        return None if codes is None else codes[nodes.rows]
+        return self._codes(wanted, attached, nodes)
 
     def _ignores_pods(self, state: CycleState, pod: PodInfo) -> bool:
         """Whether the filter reads no pods: no node has a limit, or the pod has no volumes."""
@@ -146,32 +145,35 @@ class NodeVolumeLimits:
             or (attached.has_csi_nodes and isinstance(wanted.on(True), Status))
         )
 
-    def _codes(self, wanted: Wanted, attached: AttachedVolumes, row_count: int) -> IntArray | None:
-        """int64[row]; None if every node passes."""
+    def _codes(self, wanted: Wanted, attached: AttachedVolumes, nodes: Nodes) -> IntArray | None:
+        """int64[node]; None if every node passes."""
         volumes = wanted.on(True)
         if isinstance(volumes, Status) and wanted.on(False) == volumes:
-            return np.full(row_count, wanted.codes.code_of(volumes), np.int64)
-        codes = np.zeros(row_count, np.int64)
+            return np.full(len(nodes), wanted.codes.code_of(volumes), np.int64)
+        codes = np.zeros(len(nodes), np.int64)
         # From the last check to the first: the code of the first failure overwrites the others.
         if volumes and not isinstance(volumes, Status):
-            _check_limits(volumes, attached, wanted.codes, codes)
+            _check_limits(volumes, attached, wanted.codes, codes, nodes)
+        has_csi_node = attached.has_csi_node()[nodes.rows]
         if self._needs_drivers:
-            self._check_drivers(wanted, attached, codes)
-        for has_csi_node in (True, False):
-            mask = attached.has_csi_node() == has_csi_node
-            failure = wanted.on(has_csi_node) if mask.any() else None
-            if isinstance(failure, Status):
-                codes[mask] = wanted.codes.code_of(failure)
+            self._check_drivers(wanted, attached, codes, nodes.rows)
+        if isinstance(volumes, Status):
+            codes[has_csi_node] = wanted.codes.code_of(volumes)
+        failure = None if has_csi_node.all() else wanted.on(False)
+        if isinstance(failure, Status):
+            codes[~has_csi_node] = wanted.codes.code_of(failure)
         return codes if codes.any() else None
 
-    def _check_drivers(self, wanted: Wanted, attached: AttachedVolumes, codes: IntArray) -> None:
-        has_csi_node = attached.has_csi_node()
+    def _check_drivers(
+        self, wanted: Wanted, attached: AttachedVolumes, codes: IntArray, rows: Rows
+    ) -> None:
+        has_csi_node = attached.has_csi_node()[rows]
         for presence in (True, False):
             volumes = wanted.on(presence)
             if isinstance(volumes, Status):
                 continue
             for driver in reversed(self._required_drivers(volumes)):
-                missing: BoolArray = (has_csi_node == presence) & ~attached.has_driver(driver)
+                missing: BoolArray = (has_csi_node == presence) & ~attached.has_driver(driver)[rows]
                 codes[missing] = wanted.codes.code_of(_driver_missing(driver))
 
     # --- one node ---
@@ -204,19 +206,37 @@ class NodeVolumeLimits:
 
 
 def _check_limits(
-    volumes: CsiVolumes, attached: AttachedVolumes, numbers: StatusCodes, codes: IntArray
+    volumes: CsiVolumes,
+    attached: AttachedVolumes,
+    numbers: StatusCodes,
+    codes: IntArray,
+    nodes: Nodes,
 ) -> None:
-    shared = _shared_counts(volumes, attached)
+    shared, errors = _shared_counts(volumes, attached), attached.errors()
+    place_of = _places(nodes) if shared or errors else {}
     for driver, count in Counter(volumes.values()).items():
-        free = attached.free(driver)
+        free = attached.free(driver)[nodes.rows]
         too_many = free < count
         for row, counts in shared.items():
-            added = count - counts[driver]
-            too_many[row] = 0 < added > free[row]
+            place = place_of.get(row)
+            if place is not None:
+                added = count - counts[driver]
+                too_many[place] = 0 < added > free[place]
         if too_many.any():
             codes[too_many] = numbers.code_of(_TOO_MANY)
-    for row, error in attached.errors():
-        codes[row] = numbers.code_of(Status.from_error(PluginError(error)))
+    for row, error in errors:
+        if row in place_of:
+            codes[place_of[row]] = numbers.code_of(Status.from_error(PluginError(error)))
+
+
+def _places(nodes: Nodes) -> dict[int, int]:
+    """Row → where in the view it is."""
+    rows = nodes.rows
+    if isinstance(rows, slice):
+        numbers: Iterable[int] = range(*rows.indices(len(nodes.snapshot)))
+    else:
+        numbers = rows.tolist()
+    return {row: place for place, row in enumerate(numbers)}
 
 
 def _shared_counts(volumes: CsiVolumes, attached: AttachedVolumes) -> dict[int, Counter[str]]:

@@ -33,7 +33,7 @@ from kubestow.errors import ApiError, ConfigError, InputError, NotFoundError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.plugins.loading import LoadedPlugins
-from kubestow.service.commands.simulate_files import report_unknown_fields
+from kubestow.service.commands.cluster_input import report_unknown_fields
 from kubestow.service.connections import user_agent
 from kubestow.simulator.manifests import select_manifests
 from kubestow.simulator.still import still_cluster

@@ -1,6 +1,7 @@
 """`kubestow simulate`: the command line.
 
-Not here: the simulation (`simulate_files`), what is printed of its result (`simulate_output`).
+Not here: options of the cluster (`input_options`), the simulation (`simulate_files`), what is
+printed of its result (`simulate_output`).
 """
 
 from pathlib import Path
@@ -8,35 +9,22 @@ from typing import Annotated, Final
 
 import typer
 
+from kubestow.service.commands import input_options as options
 from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat
 from kubestow.simulator.defaults import LIMIT_S
 
-# Every kind that decides where pods go. One line, so that it can be pasted.
-DUMP: Final = (
-    "kubectl get -A -o json no,po,ns,svc,rc,rs,sts,pdb,pc,runtimeclasses,pv,pvc,sc,csinodes,"
-    "csidrivers,csistoragecapacities,volumeattachments,resourceclaims,resourceclaimtemplates,"
-    "resourceslices,deviceclasses > cluster.json"
-)
 SETTINGS: Final[dict[str, object]] = {
-    "epilog": "A live cluster is simulated from a dump. With --reschedule its pods are placed "
-    "again, for example with another configuration:\n\n"
-    f"\b\n{DUMP}\nkubestow simulate -f cluster.json --reschedule --config config.yaml"
+    "epilog": "What if? With --reschedule the pods of a live cluster are placed again, for example "
+    "with another configuration:\n\n"
+    "\b\nkubestow simulate --from-cluster --reschedule --config config.yaml\n"
+    "kubestow simulate --from-cluster --drain node-1 --save cluster.json"
 }
 _OLDER: Final = "Older schedulers"
 
 
 def simulate(
-    files: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filename",
-            "-f",
-            metavar="FILE",
-            help="Cluster and workload: YAML or JSON, a directory, or - for standard input. "
-            "May be repeated.",
-        ),
-    ] = None,
+    files: options.Files = None,
     output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print.")] = (
         OutputFormat.TABLE
     ),
@@ -53,20 +41,17 @@ def simulate(
             help="Stop after this much virtual time.",
         ),
     ] = LIMIT_S,
-    reschedule: Annotated[
-        bool,
-        typer.Option(
-            "--reschedule",
-            help="Forget where pods run, and place all of them again. Static pods and pods that "
-            "are ending keep their node, and volumes stay bound.",
-        ),
-    ] = False,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict", help="Refuse fields that Kubernetes does not have, instead of warning."
-        ),
-    ] = False,
+    strict: options.Strict = False,
+    from_cluster: options.FromCluster = False,
+    kubeconfig: options.Kubeconfig = "",
+    context: options.Context = "",
+    save: options.Save = None,
+    reschedule: options.Reschedule = False,
+    cordon: options.Cordon = None,
+    drain: options.Drain = None,
+    add_nodes: options.AddNodes = None,
+    like: options.Like = None,
+    remove_pods: options.RemovePods = None,
     config_file: Annotated[
         Path | None,
         typer.Option(
@@ -157,7 +142,7 @@ def simulate(
         ),
     ] = AlgorithmOptions().hard_pod_affinity_symmetric_weight,
 ) -> None:
-    """Place a workload on a cluster, both given as files.
+    """Place a workload on a cluster, from files or a server.
 
     Prints where each pod goes, or why it waits. Pods without a node are placed; Deployments,
     StatefulSets, Jobs and other owners without pods in the input are replaced by the pods they
@@ -168,15 +153,29 @@ def simulate(
 
     Example: kubestow simulate -f cluster.yaml -f workload/ -o wide
     """
+    from kubestow.service.commands.cluster_input import InputRequest, changes_of
     from kubestow.service.commands.simulate_files import SimulateRequest, simulate_files
 
     request = SimulateRequest(
-        files=files or (),
+        cluster=InputRequest(
+            files=files or (),
+            is_strict=strict,
+            is_live=from_cluster,
+            kubeconfig=kubeconfig,
+            context=context,
+            changes=changes_of(
+                reschedule=reschedule,
+                cordon=cordon,
+                drain=drain,
+                add_nodes=add_nodes,
+                like=like,
+                remove_pods=remove_pods,
+            ),
+            save=save,
+        ),
         output=output,
         has_headers=not no_headers,
         limit_s=limit,
-        is_rescheduling=reschedule,
-        is_strict=strict,
         config_file=config_file,
         percentage=percentage,
         feature_gates=feature_gates or (),

@@ -1,7 +1,7 @@
 """The limits of what is kept, by the names that `kept` finds.
 
 What is not here is as large as the cluster or the work in progress, or says its limit itself
-(functions that remember). The records of shapes are limited by the memory they take together.
+(functions that remember).
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from kubestow.cache.resource_columns import LAID_OUT_MAX
 from kubestow.cluster.events import BUFFER_MAX
 from kubestow.cluster.http.pool import CONNECTIONS_MAX
 from kubestow.cluster.http.undecodable import LOGGED_MAX
+from kubestow.engine.equivalence.records import FRAME_NODE_BYTES, RECORD_NODE_BYTES, kept_max
 from kubestow.framework.faults import LOGGED_FAULTS_MAX
 from kubestow.index.devices.selectors import MATCHES_MAX
 from kubestow.index.topology.counts import KEYS_MAX
@@ -42,6 +43,8 @@ def limits(*, nodes: int, history: int) -> Mapping[str, int]:
         "cluster.http.pool.ConnectionPool._busy": CONNECTIONS_MAX,
         "cluster.http.pool.ConnectionPool._idle": CONNECTIONS_MAX,
         "cluster.http.undecodable.UndecodableObjects._logged": LOGGED_MAX,
+        "engine.equivalence.records.Records._frames": kept_max(nodes, FRAME_NODE_BYTES),
+        "engine.equivalence.records.Records._records": kept_max(nodes, RECORD_NODE_BYTES),
         "framework.faults.FaultLog._logged": LOGGED_FAULTS_MAX,
         "index.devices.inventory.PublishedDevice.matches": MATCHES_MAX,
         "index.devices.per_node.NodeSlots._by_name": numbered,

@@ -64,7 +64,7 @@ class DaemonSetController(OwnerController):
         wanted = set(suitable_nodes(template, [node for node in nodes if isinstance(node, Node)]))
         by_node: dict[str, list[StoredObject]] = {}
         for pod in dependents:
-            by_node.setdefault(node_of(pod), []).append(pod)
+            by_node.setdefault(node_of(pod.document), []).append(pod)
         delay_s = None
         if not is_terminating(owner):
             delay_s = self._fill(owner, template, wanted - by_node.keys())
@@ -174,11 +174,11 @@ class DaemonSetController(OwnerController):
         self.write_status(owner, status)
 
 
-def node_of(pod: StoredObject) -> str:
+def node_of(pod: JsonObject) -> str:
     """The node of a daemon, bound or not."""
-    if node_name := value_at(pod.document, "spec", "nodeName"):
+    if node_name := value_at(pod, "spec", "nodeName"):
         return node_name
-    for term in as_list(value_at(pod.document, *_AFFINITY)):
+    for term in as_list(value_at(pod, *_AFFINITY)):
         for field in as_list(as_object(term).get("matchFields")):
             values = as_list(as_object(field).get("values"))
             if values:

@@ -15,7 +15,7 @@ from kubestow.api.decode import to_document
 from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import ApiObject, Condition, JsonObject
 from kubestow.api.pod import Pod
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import PodGroup, UpstreamPodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
@@ -139,7 +139,7 @@ class RunApi:
         shown = {"verb": "patch", "resource": "pods/status", "name": key_of(pod), "body": body}
         self.write(shown, write)
 
-    def patch_group_status(self, pod_group: PodGroup, condition: Condition) -> None:
+    def patch_group_status(self, pod_group: UpstreamPodGroup, condition: Condition) -> None:
         patch = group_status_patch(pod_group, condition)
         if not patch:
             return

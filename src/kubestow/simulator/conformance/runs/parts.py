@@ -9,7 +9,7 @@ from typing import ClassVar
 from kubestow.api.group import GroupKey
 from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import UpstreamPodGroup
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.trial import SnapshotTrial
 from kubestow.engine.bind import Binder, Placement
@@ -171,7 +171,7 @@ class RunConditionWriter(ConditionWriter):
 
     hooks: Hooks
 
-    def start_write(self, key: GroupKey, pod_group: PodGroup, condition: Condition) -> None:
+    def start_write(self, key: GroupKey, pod_group: UpstreamPodGroup, condition: Condition) -> None:
         with suppress(ApiError):  # Noted with the write; the scheduler only logs it.
             self.hooks.api.patch_group_status(pod_group, condition)
 

@@ -1,0 +1,150 @@
+"""What `kubestow capacity` prints: a sentence with the answer, then a table with the parts."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.markup import escape
+
+from kubestow.service.formats import DataFormat
+from kubestow.service.output import Table, print_data, stdout
+from kubestow.simulator.capacity.drain_check import DrainCheck
+from kubestow.simulator.capacity.fit import Fit, Limit
+from kubestow.simulator.capacity.headroom import Headroom
+from kubestow.simulator.capacity.need import Need
+
+_NAMES_SHOWN: Final = 8
+_WAITING_SHOWN: Final = 5
+
+
+def print_fit(found: Fit, output: DataFormat) -> None:
+    if output is not DataFormat.TABLE:
+        print_data(found, output)
+        return
+    each = "" if found.pods_per_copy == 1 else f" of {found.pods_per_copy} pods"
+    more = " or more" if found.is_cut else ""
+    place = f" on {len(found.nodes)} of {_count(found.node_count, 'node')}" if found.copies else ""
+    fits = "fits" if found.copies == 1 and not found.is_cut else "fit"
+    _say(f"{found.copies}{more} {_noun('copy', found.copies)}{each} {fits}{place}")
+    if found.waiting:
+        waits = "waits" if found.waiting == 1 else "wait"
+        _say(f"{_count(found.waiting, 'pod')} of the cluster {waits} for a node already")
+    if found.nodes:
+        _say("")
+        _share_table(found).print()
+    if found.limited_by:
+        another = "another" if found.pods_per_copy == 1 else found.pod
+        _say(f"\nWhat keeps nodes from taking {another}:\n")
+        _limit_table(found.limited_by).print()
+    elif found.message:
+        _say(f"\nNo more, because: {found.message}")
+
+
+def _share_table(found: Fit) -> Table:
+    """Nodes that took as many are one row."""
+    by_count: dict[int, list[str]] = {}
+    for share in found.nodes:
+        by_count.setdefault(share.pods, []).append(share.name)
+    first = "COPIES" if found.pods_per_copy == 1 else "PODS"
+    table = Table(first, "NODES", "NAMES", right=(first, "NODES"))
+    for count, names in sorted(by_count.items(), reverse=True):
+        table.add(str(count), str(len(names)), _some(names))
+    return table
+
+
+def _limit_table(limits: Sequence[Limit]) -> Table:
+    table = Table("NODES", "WITH COPIES", "REASON", right=("NODES", "WITH COPIES"))
+    for limit in limits:
+        table.add(str(limit.nodes), str(limit.nodes_with_copies), limit.reason)
+    return table
+
+
+def print_need(found: Need, output: DataFormat) -> None:
+    if output is not DataFormat.TABLE:
+        print_data(found, output)
+        return
+    if found.waiting:
+        _say(f"No number of these nodes suffices for all {_count(found.pods, 'pod')}")
+        for waiting in found.waiting[:_WAITING_SHOWN]:
+            _say(f"  {waiting.pod}: {waiting.message}")
+        if len(found.waiting) > _WAITING_SHOWN:
+            _say(f"  and {len(found.waiting) - _WAITING_SHOWN} more")
+        return
+    if not found.nodes:
+        _say(f"No node is needed: {_count(found.pods, 'pod')} without a node fit on those there")
+        return
+    parts = ", ".join(f"{entry.count} {entry.shape}" for entry in found.nodes)
+    needed = "is" if found.node_count == 1 else "are"
+    price = "" if found.price is None else f", price {found.price:.10g}"
+    _say(
+        f"{_count(found.node_count, 'node')} {needed} needed for {_count(found.pods, 'pod')}: "
+        f"{parts}{price}"
+    )
+    less = "fewer nodes do not suffice" if found.price is None else "nothing cheaper suffices"
+    tried = f"{_count(found.tried, 'set')} of nodes tried"
+    if found.is_proven:
+        _say(f"{less.capitalize()} ({tried})")
+    else:
+        _say(f"The best of {tried}; there may be a better one (--tries)")
+
+
+def print_drain_check(found: DrainCheck, output: DataFormat) -> None:
+    if output is not DataFormat.TABLE:
+        print_data(found, output)
+        return
+    could = f"{len(found.removable)} of {_count(found.node_count, 'node')} could go"
+    _say(f"{could}, in this order:\n" if found.removable else could)
+    if found.removable:
+        table = Table("NODE", "PODS", "THEY GO TO", right=("PODS",))
+        for entry in found.removable:
+            nodes = sorted({move.node for move in entry.moves})
+            table.add(entry.name, str(len(entry.moves)), _some(nodes))
+        table.print()
+    if found.needed:
+        _say("\nThe others are needed:\n")
+        table = Table("NODE", "POD", "WHY")
+        for needed in found.needed:
+            table.add(needed.name, needed.pod, needed.reason)
+        table.print()
+
+
+def print_headroom(found: Headroom, output: DataFormat) -> None:
+    if output is not DataFormat.TABLE:
+        print_data(found, output)
+        return
+    right = ("NODES", "FREE CPU", "FREE MEMORY", "FREE PODS", "COPIES")
+    table = Table("POOL", *right, "WHAT RUNS OUT", right=right)
+    for pool in found.pools:
+        reasons = [limit.reason for limit in pool.limited_by if limit.nodes_with_copies]
+        others = [limit.reason for limit in pool.limited_by]
+        table.add(
+            pool.name or "-",
+            str(pool.nodes),
+            f"{pool.free_cpu_milli / 1000:.1f}",
+            f"{pool.free_memory_bytes / 2**30:.1f}Gi",
+            str(pool.free_pods),
+            str(pool.copies),
+            ", ".join(reasons or others[:1]),
+        )
+    table.print()
+    if found.label:
+        _say(f"\nPools by the label {found.label}")
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    rest = len(names) - _NAMES_SHOWN
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {_noun(noun, number)}"
+
+
+def _noun(noun: str, number: int) -> str:
+    if number == 1:
+        return noun
+    return f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
+
+
+def _say(text: str) -> None:
+    stdout().print(escape(text))

@@ -1,0 +1,193 @@
+"""The cluster that a command works on: from files or from a server, checked, changed and saved.
+
+What is left out, unknown or changed is reported on standard error, a line each.
+"""
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from kubestow.api.files import Document, load_documents
+from kubestow.clock import SystemClock
+from kubestow.cluster.http.http_client import HttpClient
+from kubestow.cluster.http.kubeconfig import ServerConfig, in_cluster, load_kubeconfig
+from kubestow.cluster.http.session import ApiSession
+from kubestow.errors import ConfigError, InputError
+from kubestow.service.connections import user_agent
+from kubestow.simulator.input.changes import InputChanges, NodesLike
+from kubestow.simulator.input.live import LiveCluster, read_cluster
+from kubestow.simulator.input.saving import require_place, save_input
+from kubestow.simulator.manifests import Manifests, select_manifests, unknown_field_texts
+
+_FIELDS_SHOWN: Final = 10
+_PLACES_SHOWN: Final = 5
+
+
+class InputRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a cluster comes from, and what is changed in it."""
+
+    files: Sequence[str] = ()
+    is_strict: bool = False
+    is_live: bool = False
+    kubeconfig: str = ""
+    context: str = ""
+    changes: InputChanges = InputChanges()
+    save: Path | None = None
+
+
+def changes_of(
+    *,
+    reschedule: bool,
+    cordon: Sequence[str] | None,
+    drain: Sequence[str] | None,
+    add_nodes: Sequence[int] | None,
+    like: Sequence[str] | None,
+    remove_pods: Sequence[str] | None,
+) -> InputChanges:
+    """The changes that options ask for; InputError if they do not fit together."""
+    counts, names = add_nodes or (), like or ()
+    if len(counts) != len(names):
+        raise InputError(
+            "--add-nodes and --like go together: give each number of nodes the node to copy, for "
+            "example --add-nodes 3 --like node-1"
+        )
+    return InputChanges(
+        add_nodes=tuple(NodesLike(*pair) for pair in zip(counts, names, strict=True)),
+        remove_pods=tuple(remove_pods or ()),
+        cordon=tuple(cordon or ()),
+        drain=tuple(drain or ()),
+        reschedule=reschedule,
+    )
+
+
+def load_input(
+    request: InputRequest,
+    *,
+    command: str,
+    reads_config_maps: bool = False,
+    dialects: Container[str] = (),
+) -> Manifests:
+    """The cluster with its changes; InputError says what cannot be used.
+
+    `dialects` are the other API versions of pod groups that are read.
+    """
+    _check(request, command)
+    live = _read_live(request) if request.is_live else []
+    others: list[str] = []
+    loaded = [*live, *load_documents(request.files, on_other=others.append)]
+    _report_others(others)
+    if not loaded:
+        raise InputError(f"no objects in {', '.join(request.files)}")
+    manifests = select_manifests(loaded, reads_config_maps=reads_config_maps, dialects=dialects)
+    for text in (manifests.ignored_text(), *manifests.notes):
+        _report(text)
+    report_unknown_fields(manifests.documents[len(live) :], is_strict=request.is_strict)
+    changed = request.changes.apply(manifests.documents)
+    for note in changed.notes:
+        _report(note)
+    if request.save is not None:
+        file_count = save_input(changed.documents, request.save)
+        files = "1 file" if file_count == 1 else f"{file_count} files"
+        _report(f"{len(changed.documents)} objects saved in {files}: {request.save}")
+    return manifests._replace(documents=changed.documents)
+
+
+def _check(request: InputRequest, command: str) -> None:
+    if not request.files and not request.is_live:
+        raise InputError(
+            f"nothing to {command}: name files with -f, for example -f cluster.yaml, or read the "
+            "cluster of your kubeconfig with --from-cluster"
+        )
+    if not request.is_live and (request.kubeconfig or request.context):
+        raise InputError("--kubeconfig and --context need --from-cluster")
+    for file in request.files:
+        if "://" in file:
+            raise InputError(
+                f"-f does not read addresses; run: curl -sSL {shlex.quote(file)} | "
+                f"kubestow {command} -f -"
+            )
+    if request.save is not None:
+        require_place(request.save)
+
+
+def _report_others(places: Sequence[str]) -> None:
+    if places:
+        more = f" and {len(places) - _PLACES_SHOWN} more" if len(places) > _PLACES_SHOWN else ""
+        _report(f"ignored, no Kubernetes objects: {', '.join(places[:_PLACES_SHOWN])}{more}")
+
+
+def _report(text: str) -> None:
+    if text:
+        print(text, file=sys.stderr)
+
+
+def report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> None:
+    """Warn of fields that Kubernetes does not have; InputError for the first, if strict."""
+    texts = unknown_field_texts(documents)
+    if is_strict and texts:
+        more = f"; there are {len(texts) - 1} more" if len(texts) > 1 else ""
+        raise InputError(texts[0] + more)
+    for text in texts[:_FIELDS_SHOWN]:
+        _report(f"warning: {text}")
+    if len(texts) > _FIELDS_SHOWN:
+        _report(f"warning: {len(texts) - _FIELDS_SHOWN} more unknown fields")
+
+
+# --- A live cluster ---------------------------------------------------------------------------
+
+
+def _read_live(request: InputRequest) -> list[Document]:
+    live = asyncio.run(_read(find_live_server(request.kubeconfig, request.context)))
+    for texts, problem in (
+        (live.not_served, "not served, so read as empty"),
+        (live.forbidden, "warning: you may not list these, so they are read as empty"),
+    ):
+        _report(f"{problem}: {', '.join(texts)}" if texts else "")
+    return live.documents
+
+
+async def _read(server: ServerConfig) -> LiveCluster:
+    # Lists come one after the other; a server has its own limits, so none is needed here.
+    session = ApiSession(server, SystemClock(), user_agent=f"{user_agent()}/read", qps=-1, burst=1)
+    client = HttpClient(session, rng=np.random.default_rng())
+    try:
+        return await read_cluster(client)
+    finally:
+        client.close()
+
+
+def find_live_server(
+    kubeconfig: str, context: str, environ: Mapping[str, str] = os.environ
+) -> ServerConfig:
+    """The server that kubectl would talk to; ConfigError if none is configured."""
+    clock = SystemClock()
+    path = kubeconfig or _default_kubeconfig(environ)
+    if path:
+        return load_kubeconfig(path, clock, context=context, environ=environ)
+    try:
+        return in_cluster(clock, environ=environ)
+    except ConfigError as error:
+        raise ConfigError(
+            "there is no kubeconfig: neither $KUBECONFIG nor ~/.kube/config; name one with "
+            "--kubeconfig"
+        ) from error
+
+
+def _default_kubeconfig(environ: Mapping[str, str]) -> str:
+    named = [path for path in environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+    if len(named) > 1:
+        raise ConfigError(
+            f"$KUBECONFIG names {len(named)} files, which are not merged here; name one with "
+            "--kubeconfig"
+        )
+    if named:
+        return named[0]
+    usual = Path(environ.get("HOME", ""), ".kube", "config")
+    return str(usual) if usual.is_file() else ""

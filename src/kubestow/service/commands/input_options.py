@@ -1,0 +1,121 @@
+"""Options of every command that takes a cluster: where it comes from, and what is changed in it."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+_LIVE: Final = "A live cluster"
+_CHANGES: Final = "Changes of the cluster"
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filename",
+        "-f",
+        metavar="FILE",
+        help="Cluster and workload: YAML or JSON, a directory, or - for standard input. "
+        "May be repeated.",
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="Refuse fields that Kubernetes does not have, instead of warning."
+    ),
+]
+FromCluster = Annotated[
+    bool,
+    typer.Option(
+        "--from-cluster",
+        help="Read the cluster that kubectl talks to: all kinds that decide where pods go. Nothing "
+        "is written there; secrets are not read.",
+        rich_help_panel=_LIVE,
+    ),
+]
+Kubeconfig = Annotated[
+    str,
+    typer.Option(
+        "--kubeconfig",
+        metavar="FILE",
+        show_default="$KUBECONFIG, or ~/.kube/config",
+        help="With --from-cluster: how to reach it.",
+        rich_help_panel=_LIVE,
+    ),
+]
+Context = Annotated[
+    str,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        show_default="the current one",
+        help="With --from-cluster: the context of the kubeconfig.",
+        rich_help_panel=_LIVE,
+    ),
+]
+Save = Annotated[
+    Path | None,
+    typer.Option(
+        "--save",
+        metavar="PATH",
+        help="Write the cluster, with its changes, as files that load again: one file if the name "
+        "ends with .json or .yaml, else a folder.",
+        rich_help_panel=_LIVE,
+    ),
+]
+Reschedule = Annotated[
+    bool,
+    typer.Option(
+        "--reschedule",
+        help="Forget where pods run, and place all of them again. Static pods and pods that "
+        "are ending keep their node, and volumes stay bound.",
+        rich_help_panel=_CHANGES,
+    ),
+]
+Cordon = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cordon",
+        metavar="NODE",
+        help="Close a node to new pods. May be repeated.",
+        rich_help_panel=_CHANGES,
+    ),
+]
+Drain = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drain",
+        metavar="NODE",
+        help="Close a node and place its pods again, as kubectl drain --force does: daemons and "
+        "static pods stay, and pods without a controller are gone. May be repeated.",
+        rich_help_panel=_CHANGES,
+    ),
+]
+AddNodes = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--add-nodes",
+        metavar="N",
+        help="Add this many nodes, each like the node of --like, with the daemons it gets. "
+        "May be repeated, each with its --like.",
+        rich_help_panel=_CHANGES,
+    ),
+]
+Like = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--like",
+        metavar="NODE",
+        help="With --add-nodes: the node to copy, with its volume limits and devices.",
+        rich_help_panel=_CHANGES,
+    ),
+]
+RemovePods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--remove-pods",
+        metavar="SELECTOR",
+        help="Remove the pods with these labels, such as app=web,tier!=db. May be repeated.",
+        rich_help_panel=_CHANGES,
+    ),
+]

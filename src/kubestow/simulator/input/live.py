@@ -1,0 +1,127 @@
+"""A cluster as documents, read from its API server.
+
+Only lists are requested, in pages, of the kinds that decide where pods go. Nothing secret is
+taken: neither Secrets and ConfigMaps, which no scheduler reads, nor the environment of containers.
+
+The documents are in the order of kinds and names, so that files made of them load in that order.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, Protocol
+from urllib.parse import urlencode
+
+from kubestow.api.files import Document
+from kubestow.api.meta import JsonObject
+from kubestow.cluster.documents import as_object, objects_in, removed_at, replaced_at, value_at
+from kubestow.cluster.http.http_client import PAGE_SIZE, list_path
+from kubestow.cluster.resources import ApiResource, default_resources
+from kubestow.errors import ApiError, GoneError, InputError, NotFoundError
+from kubestow.simulator.manifests import READ_KINDS
+
+# Without these there is nothing to simulate.
+_REQUIRED: Final = ("nodes", "pods")
+_FORBIDDEN: Final = 403
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+
+
+class DocumentReader(Protocol):
+    """The part of the client that is used here."""
+
+    @property
+    def host(self) -> str: ...
+
+    async def get_document(self, path: str) -> JsonObject: ...
+
+
+class LiveCluster(NamedTuple):
+    documents: list[Document]
+    # Resources that the server does not have, without alpha ones; those the user may not list.
+    not_served: list[str]
+    forbidden: list[str]
+
+
+def read_resources() -> list[ApiResource]:
+    """The resources that are read, in the order of their names."""
+    resources = (one for one in default_resources() if one.kind in READ_KINDS)
+    return sorted(resources, key=lambda resource: resource.qualified_name)
+
+
+async def read_cluster(client: DocumentReader) -> LiveCluster:
+    """Everything that decides; InputError if nodes or pods cannot be listed."""
+    resources = read_resources()
+    found = await asyncio.gather(*(_read(client, resource) for resource in resources))
+    documents: list[Document] = []
+    not_served: list[str] = []
+    forbidden: list[str] = []
+    for resource, items in zip(resources, found, strict=True):
+        if isinstance(items, NotFoundError):
+            not_served += [resource.qualified_name] if "alpha" not in resource.version else []
+        elif isinstance(items, ApiError):
+            forbidden.append(resource.qualified_name)
+        else:
+            documents += (_document(resource, item, client.host) for item in items)
+    return LiveCluster(documents, not_served, forbidden)
+
+
+async def _read(
+    client: DocumentReader, resource: ApiResource
+) -> list[JsonObject] | ApiError | NotFoundError:
+    try:
+        return await _list_pages(client, list_path(resource))
+    except ApiError as error:
+        is_optional = isinstance(error, NotFoundError) or error.code == _FORBIDDEN
+        if is_optional and resource.qualified_name not in _REQUIRED:
+            return error
+        raise InputError(
+            f"cannot list {resource.qualified_name} of {client.host}: {error}"
+        ) from error
+
+
+async def _list_pages(client: DocumentReader, path: str) -> list[JsonObject]:
+    query = {"limit": str(PAGE_SIZE)}
+    items: list[JsonObject] = []
+    while True:
+        try:
+            page = await client.get_document(f"{path}?{urlencode(query)}" if query else path)
+        except GoneError:
+            if "continue" not in query:
+                raise
+            # Collecting the pages took longer than the server keeps versions: list all at once.
+            query, items = {}, []
+            continue
+        items += objects_in(page.get("items"))
+        token = value_at(page, "metadata", "continue")
+        if not token:
+            return items
+        query["continue"] = token
+
+
+def _document(resource: ApiResource, item: JsonObject, host: str) -> Document:
+    metadata = as_object(item.get("metadata"))
+    name = "/".join(filter(None, (metadata.get("namespace"), metadata.get("name"))))
+    typed = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
+    return Document(without_secrets(typed), f'{resource.qualified_name} "{name}" of {host}')
+
+
+def without_secrets(document: JsonObject) -> JsonObject:
+    """The object without the environment of its containers and without its history."""
+    document = removed_at(document, ("metadata", "managedFields"))
+    document = removed_at(document, ("metadata", "annotations", _LAST_APPLIED))
+    for path in (("spec",), ("spec", "template", "spec")):
+        document = _without_environment(document, path)
+    return document
+
+
+def _without_environment(document: JsonObject, path: tuple[str, ...]) -> JsonObject:
+    for field in _CONTAINERS:
+        containers = value_at(document, *path, field)
+        if containers:
+            document = replaced_at(document, (*path, field), list(_bare(objects_in(containers))))
+    return document
+
+
+def _bare(containers: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    for container in containers:
+        yield {key: value for key, value in container.items() if key not in ("env", "envFrom")}

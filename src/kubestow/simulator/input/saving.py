@@ -1,0 +1,78 @@
+"""The input of a simulation as files, which load again to the same simulation.
+
+    NAME.json, NAME.yaml   one file with a list
+    any other name         a folder with a file for each kind
+
+Objects of a kind stay in order, because ties between nodes are broken by it.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from kubestow.api.files import Document
+from kubestow.api.meta import JsonObject
+from kubestow.errors import InputError
+from kubestow.simulator.cluster_file import require_savable
+
+_JSON: Final = ".json"
+_YAML: Final = (".yaml", ".yml")
+
+
+def require_place(path: Path) -> None:
+    """InputError unless the input can be saved there; other files are not overwritten."""
+    if _is_file(path):
+        require_savable(path)
+        return
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise InputError(
+            f'cannot save to "{path}": it is a file; name a folder, or a file with {_JSON} or .yaml'
+        )
+    if os.path.isdir(path) and any(path.iterdir()):
+        raise InputError(f'cannot save to "{path}": the folder is not empty; name another')
+
+
+def save_input(documents: Sequence[Document], path: Path) -> int:
+    """Write the documents; returns how many files were written."""
+    try:
+        if _is_file(path):
+            _write(path, [document.raw for document in documents])
+            return 1
+        by_name: dict[str, list[JsonObject]] = {}
+        for document in documents:
+            by_name.setdefault(_file_name(document.raw), []).append(document.raw)
+        path.mkdir(parents=True, exist_ok=True)
+        for name, items in by_name.items():
+            _write(path / name, items)
+        return len(by_name)
+    except OSError as error:
+        raise InputError(f'cannot save to "{path}": {error.strerror}') from error
+
+
+def _is_file(path: Path) -> bool:
+    return path.suffix in (_JSON, *_YAML)
+
+
+def _file_name(raw: JsonObject) -> str:
+    """`pod.json`, `deployment.apps.json`."""
+    group = str(raw.get("apiVersion", "")).rpartition("/")[0]
+    return ".".join(filter(None, (raw["kind"].lower(), group))) + _JSON
+
+
+def _write(path: Path, items: list[JsonObject]) -> None:
+    content: JsonObject = {"apiVersion": "v1", "kind": "List", "items": items}
+    if path.suffix in _YAML:
+        # Without references, which other programs may not read.
+        with path.open("w", encoding="utf-8") as file:
+            yaml.dump(content, file, Dumper=_Plain, sort_keys=False, allow_unicode=True)
+        return
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+
+
+class _Plain(yaml.CSafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
