@@ -10,7 +10,9 @@ from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.profiles import Registry
 from kubestow.explain.cluster import StillCluster
+from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import ManualClock
 
 MakeCluster = Callable[..., StillCluster]
@@ -22,11 +24,12 @@ def make_cluster() -> MakeCluster:
         *objects: ApiObject,
         gates: FeatureGates = DEFAULT_GATES,
         config: SchedulerConfig | None = None,
+        registry: Registry = REGISTRY,
     ) -> StillCluster:
         clock = ManualClock()
         config = config or SchedulerConfig(profiles=(ProfileConfig(),))
         client = MemoryClient(MemoryCluster(clock))
-        cluster = StillCluster(config, client, clock, gates=gates)
+        cluster = StillCluster(config, client, clock, registry=registry, gates=gates)
         cluster.load(objects)
         return cluster
 

@@ -3,15 +3,24 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
 from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.errors import PluginError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation, NodeExplanation
 from kubestow.explain.pod import explain_pod
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.handle import Handle
+from kubestow.framework.status import Status
+from kubestow.index.nodes import Nodes
+from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import (
     make_node,
     make_node_affinity,
@@ -321,3 +330,38 @@ def test_too_few_members_are_gated(make_cluster: MakeCluster) -> None:
     explanation = explain_pod(cluster, pod)
     assert explanation.outcome == "Gated"
     assert "waiting for minCount pods" in explanation.summary
+
+
+# --- an attempt that fails ---
+
+
+class Failing:
+    """Cannot say anything about node b."""
+
+    name = "Failing"
+    args_type = None
+
+    def __init__(self, args: object, handle: Handle) -> None: ...
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        return np.array([-1 if name == "b" else 0 for name in nodes.names], np.int64)
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        return Status.from_error(PluginError("broken"))
+
+
+def test_the_node_that_ends_an_attempt_has_the_error(make_cluster: MakeCluster) -> None:
+    enabled = PluginSet(enabled=(PluginRef("Failing"),))
+    config = SchedulerConfig(profiles=(ProfileConfig(plugins=Plugins(filter=enabled)),))
+    pod = make_pod()
+    cluster = make_cluster(
+        *map(make_node, "abc"), pod, config=config, registry={**REGISTRY, "Failing": Failing}
+    )
+    explanation = explain_pod(cluster, pod)
+    assert explanation.outcome == "Error"
+    assert "broken" in explanation.message
+    assert [node.verdict for node in explanation.nodes] == ["Feasible", "Error", "NotLookedAt"]
+    failed = node_of(explanation, "b")
+    assert (failed.plugin, failed.code) == ("Failing", "Error")
+    assert node_of(explanation, "c").reason_codes == ("AttemptFailed",)
+    assert explanation.search.end == "Error"

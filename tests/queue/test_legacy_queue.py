@@ -418,3 +418,13 @@ def test_pods_are_counted_as_they_come_and_wait(metrics: Any) -> None:
         ("backoff", "ScheduleAttemptFailure"): 1,
         ("active", "NodeAdd"): 1,
     }
+
+
+def test_a_pod_that_failed_keeps_its_nomination() -> None:
+    bench = Bench()
+    nominated = make_pod("a", nominated_node="n")
+    bench.queue.add(nominated)
+    queued_pod = bench.pop()
+    bench.queue.nominator.delete(nominated)
+    bench.fail(queued_pod)
+    assert bench.queue.nominator.nominated_nodes() == ["n"]

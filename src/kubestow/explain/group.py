@@ -43,13 +43,16 @@ def explain_group(
     assert groups is not None
     members = groups.members(key)
     tried = _in_order(pod, [each for each in members.unscheduled_pods() if _may_try(cluster, each)])
+    # By identity: where several placements are tried, only one of the pod's decisions counts.
     frozen: dict[int, FrozenDecision] = {}
 
-    def keep(decision: Decision, _: QueuedPod) -> None:
-        frozen[id(decision)] = decision.freeze()
+    def keep(decision: Decision, queued_pod: QueuedPod) -> None:
+        if queued_pod.uid == pod.metadata.uid:
+            frozen[id(decision)] = decision.freeze()
 
     queued_pods = [QueuedPod(PodInfo(each), timestamp_ns=0) for each in tried]
     groups.start_trying(key, [each.metadata.uid for each in tried])
+    cluster.scheduler.decider.next_start_index = 0
     cluster.listeners.append(keep)
     try:
         outcome = _outcome(scheduler, GroupAttempt(key, profile, queued_pods))

@@ -1,6 +1,6 @@
 """The verdict on each node, and the nodes of each reason, from a frozen decision."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kubestow.engine.frozen_decision import FrozenDecision, FrozenStatus
@@ -45,24 +45,22 @@ def node_explanations(attempt: FrozenDecision) -> Iterator[NodeExplanation]:
     for group in attempt.rejected:
         verdict: Verdict = "Error" if group.status.code == _ERROR else "Rejected"
         yield from _alike(group.nodes, verdict, group.status, group.status.plugin)
-    end = search_end(attempt)
-    status = absent_status(attempt)
-    if status is None:
-        yield from _unseen(attempt, _UNSEEN[end])
+    failed, error = attempt.failed_node, attempt.status
+    if failed and error is not None:
+        yield from _alike((failed,), "Error", error, error.plugin)
+    yield from _absent(attempt, [name for name in attempt.absent.nodes if name != failed])
+
+
+def _absent(attempt: FrozenDecision, names: Sequence[str]) -> Iterator[NodeExplanation]:
+    """Nodes that were not filtered; all of them are rejected if PreFilter did so."""
+    end, status = search_end(attempt), absent_status(attempt)
+    if status is not None:
+        verdict: Verdict = "Rejected" if end == "PreFilterRejected" else "NotLookedAt"
+        yield from _alike(names, verdict, status, _absent_plugin(attempt, status))
         return
-    verdict = "Rejected" if end == "PreFilterRejected" else "NotLookedAt"
-    yield from _alike(attempt.absent.nodes, verdict, status, _absent_plugin(attempt, status))
-
-
-def _unseen(attempt: FrozenDecision, code: str) -> Iterator[NodeExplanation]:
-    """Nodes after the end of the search; the one that ended it with an error has that error."""
-    failed, status = attempt.failed_node, attempt.status
-    if failed and status is not None:
-        yield from _alike((failed,), "Error", status, status.plugin)
-    codes = (code,) if code else ()
-    for name in attempt.absent.nodes:
-        if name != failed:
-            yield NodeExplanation(name=name, verdict="NotLookedAt", reason_codes=codes)
+    codes = (_UNSEEN[end],) if _UNSEEN[end] else ()
+    for name in names:
+        yield NodeExplanation(name=name, verdict="NotLookedAt", reason_codes=codes)
 
 
 def reason_groups(attempt: FrozenDecision) -> tuple[ReasonGroup, ...]:

@@ -113,6 +113,12 @@ def test_one_node_with_every_filter(path: str) -> None:
     assert "  NodeResourcesFit       Passed" in output
 
 
+def test_a_pod_that_is_not_tried_has_no_nodes(path: str) -> None:
+    code, output = explain("foreign", "-f", path, "--node", "large")
+    assert code == 1
+    assert output.startswith("Pod default/foreign: Excluded\n")
+
+
 @pytest.mark.parametrize("read", [("json", json.loads), ("yaml", yaml.safe_load)])
 def test_data_has_the_fields_of_the_reference(path: str, read: tuple[str, object]) -> None:
     form, load = read
@@ -202,6 +208,14 @@ def test_what_is_wrong_is_one_sentence(
     assert found_code == code
     assert text in output
     assert output.count("\n") <= 2
+
+
+def test_a_misspelt_field_is_warned_of(path: str) -> None:
+    text = Path(path).read_text().replace("schedulerName: other", "nodeSelectr: {a: b}")
+    Path(path).write_text(text)
+    result = CliRunner().invoke(app, ["explain", "foreign", "-f", path])
+    assert 'unknown field "spec.nodeSelectr" (did you mean "nodeSelector"?)' in result.stderr
+    assert result.stdout.startswith("Pod default/foreign: Scheduled")
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from kubestow.errors import ApiError, ConfigError, InputError, NotFoundError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.plugins.loading import LoadedPlugins
+from kubestow.service.commands.simulate_files import report_unknown_fields
 from kubestow.service.connections import user_agent
 from kubestow.simulator.manifests import select_manifests
 from kubestow.simulator.still import still_cluster
@@ -53,6 +54,7 @@ def cluster_from_files(
     if not documents:
         raise InputError(f"no objects in {', '.join(files)}")
     manifests = select_manifests(documents)
+    report_unknown_fields(manifests.documents, is_strict=False)
     return still_cluster(
         manifests.documents, loaded.config, clock, registry=loaded.registry, gates=gates
     )

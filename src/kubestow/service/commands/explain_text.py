@@ -38,7 +38,9 @@ def print_explanation(explanation: Explanation, *, node: str = "", is_wide: bool
     """Print all that is known; of one node only, if one is named."""
     _print_head(explanation)
     if node:
-        _print_node(next(each for each in explanation.nodes if each.name == node))
+        for each in explanation.nodes:
+            if each.name == node:
+                _print_node(each)
         return
     _print_ranking(explanation, is_wide=is_wide)
     _print_reasons(explanation, is_wide=is_wide)

@@ -53,7 +53,7 @@ class SimulateRequest(msgspec.Struct, frozen=True, kw_only=True):
 def simulate_files(request: SimulateRequest) -> int:
     """Simulate and print the result; the exit code."""
     manifests = _load(request.files, reads_config_maps=bool(request.algorithm.policy_configmap))
-    _report_unknown_fields(manifests.documents, is_strict=request.is_strict)
+    report_unknown_fields(manifests.documents, is_strict=request.is_strict)
     make = _maker(request, manifests)
     with warnings_on_stderr(), progress_bar("Placing pods") as progress:
         task = progress.add_task("", total=None)
@@ -108,7 +108,8 @@ def _load(files: Sequence[str], *, reads_config_maps: bool) -> Manifests:
     return manifests
 
 
-def _report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> None:
+def report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> None:
+    """Warn of fields that Kubernetes does not have; if strict, InputError."""
     texts = unknown_field_texts(documents)
     if is_strict and texts:
         more = f"; there are {len(texts) - 1} more" if len(texts) > 1 else ""
