@@ -9,8 +9,15 @@ from kubestow.api.decode import to_document
 from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
+from kubestow.api.pod_group import PodGroup
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.cluster.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from kubestow.cluster.resources import (
+    POD_GROUPS,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+)
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import ApiError
@@ -45,8 +52,8 @@ def pod_document(name: str, *entries: JsonObject, **more: Any) -> JsonObject:
 class Lab:
     """A cluster with the controller, and nothing else."""
 
-    def __init__(self) -> None:
-        self.cluster = MemoryCluster(VirtualClock(asyncio.get_running_loop()))
+    def __init__(self, gates: FeatureGates = DEFAULT_GATES) -> None:
+        self.cluster = MemoryCluster(VirtualClock(asyncio.get_running_loop()), gates=gates)
         self.task = asyncio.create_task(ResourceClaimController(self.cluster).run())
 
     async def settle(self) -> None:
@@ -84,9 +91,9 @@ class Lab:
         self.cluster.patch(RESOURCE_CLAIMS, "default", name, patch, "merge", subresource="status")
 
 
-def run(main: Callable[[Lab], Awaitable[None]]) -> None:
+def run(main: Callable[[Lab], Awaitable[None]], gates: FeatureGates = DEFAULT_GATES) -> None:
     async def call() -> None:
-        lab = Lab()
+        lab = Lab(gates)
         try:
             await main(lab)
         finally:
@@ -308,3 +315,160 @@ def test_claims_read_from_another_cluster_stay_with_their_pods() -> None:
     result = simulated(TEMPLATE, running, claim, pod_document("a"), pod_document("b"))
     assert len(result.scheduled) == 1
     assert len(result.pending) == 1
+
+
+# --- groups ------------------------------------------------------------------------------------
+
+WITH_GROUPS = FeatureGates(
+    dict.fromkeys(("GenericWorkload", "GangScheduling", "DRAWorkloadResourceClaims"), True)
+)
+ENTRY: JsonObject = {"name": "gpu", "resourceClaimTemplateName": "one"}
+
+
+def group_document(name: str = "g", min_count: int = 2) -> JsonObject:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": min_count}},
+            "resourceClaims": [ENTRY],
+        },
+    }
+
+
+def member_document(name: str, *entries: JsonObject) -> JsonObject:
+    return pod_document(name, *entries, schedulingGroup={"podGroupName": "g"})
+
+
+def group_of(lab: Lab) -> PodGroup:
+    group = lab.cluster.get(POD_GROUPS, "default", "g").typed
+    assert isinstance(group, PodGroup)
+    return group
+
+
+def claim_names(owner: Pod | PodGroup) -> dict[str, str | None]:
+    return {each.name: each.resource_claim_name for each in owner.status.resource_claim_statuses}
+
+
+def test_a_group_has_one_claim_for_all_its_members() -> None:
+    async def main(lab: Lab) -> None:
+        lab.cluster.create(RESOURCE_CLAIM_TEMPLATES, TEMPLATE)
+        lab.cluster.create(POD_GROUPS, group_document())
+        lab.cluster.create(PODS, member_document("a"))
+        lab.cluster.create(PODS, member_document("b"))
+        await lab.settle()
+        claim, group = lab.claim(), group_of(lab)
+        assert claim.metadata.name.startswith("g-gpu-")
+        (owner,) = claim.metadata.owner_references
+        assert (owner.api_version, owner.kind) == ("scheduling.k8s.io/v1alpha2", "PodGroup")
+        assert (owner.name, owner.uid, owner.controller) == ("g", group.metadata.uid, True)
+        named = {"gpu": claim.metadata.name}
+        assert claim_names(group) == named
+        assert [claim_names(lab.pod(name)) for name in "ab"] == [named, named]
+
+    run(main, WITH_GROUPS)
+
+
+def test_a_claim_that_only_the_pod_names_is_the_pods_own() -> None:
+    other: JsonObject = {"name": "disk", "resourceClaimTemplateName": "one"}
+
+    async def main(lab: Lab) -> None:
+        lab.cluster.create(RESOURCE_CLAIM_TEMPLATES, TEMPLATE)
+        lab.cluster.create(PODS, member_document("a", ENTRY, other))
+        await lab.settle()
+        assert lab.claims() == [], "the group does not exist yet"
+        lab.cluster.create(POD_GROUPS, group_document())
+        await lab.settle()
+        kinds = {
+            claim.metadata.annotations["resource.kubernetes.io/pod-claim-name"]: owner.kind
+            for claim in lab.claims()
+            for owner in claim.metadata.owner_references
+        }
+        assert kinds == {"gpu": "PodGroup", "disk": "Pod"}
+
+    run(main, WITH_GROUPS)
+
+
+def test_groups_wait_for_their_template_and_lost_claims_are_made_again() -> None:
+    async def main(lab: Lab) -> None:
+        lab.cluster.create(POD_GROUPS, group_document())
+        lab.cluster.create(PODS, member_document("a"))
+        await lab.settle()
+        assert lab.claims() == []
+        lab.cluster.create(RESOURCE_CLAIM_TEMPLATES, TEMPLATE)
+        await lab.settle()
+        first = lab.claim().metadata.name
+        lab.cluster.delete(RESOURCE_CLAIMS, "default", first)
+        await lab.settle()
+        again = lab.claim().metadata.name
+        assert again != first
+        assert claim_names(lab.pod("a")) == claim_names(group_of(lab)) == {"gpu": again}
+
+    run(main, WITH_GROUPS)
+
+
+def test_the_claim_of_a_group_goes_with_the_group() -> None:
+    async def main(lab: Lab) -> None:
+        lab.cluster.create(RESOURCE_CLAIM_TEMPLATES, TEMPLATE)
+        lab.cluster.create(POD_GROUPS, group_document())
+        await lab.settle()
+        claim, group = lab.claim(), group_of(lab)
+        lab.allocate(claim)
+        consumer = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g"}
+        patch: JsonObject = {"status": {"reservedFor": [{**consumer, "uid": group.metadata.uid}]}}
+        name = claim.metadata.name
+        lab.cluster.patch(RESOURCE_CLAIMS, "default", name, patch, "merge", subresource="status")
+        await lab.settle()
+        assert lab.claim().status.reserved_for, "the group may still have members"
+        lab.cluster.delete(POD_GROUPS, "default", "g")
+        finalizers: JsonObject = {"metadata": {"finalizers": None}}
+        with suppress(ApiError):  # Without protection it is gone already.
+            lab.cluster.patch(POD_GROUPS, "default", "g", finalizers, "merge")
+        await lab.settle()
+        assert lab.claims() == []
+
+    run(main, WITH_GROUPS)
+
+
+def test_without_the_gate_every_member_has_a_claim_of_its_own() -> None:
+    async def main(lab: Lab) -> None:
+        lab.cluster.create(RESOURCE_CLAIM_TEMPLATES, TEMPLATE)
+        lab.cluster.create(POD_GROUPS, group_document())
+        lab.cluster.create(PODS, member_document("a"))
+        lab.cluster.create(PODS, member_document("b"))
+        await lab.settle()
+        owners = [owner.kind for claim in lab.claims() for owner in claim.metadata.owner_references]
+        assert owners == ["Pod", "Pod"]
+
+    run(main, FeatureGates({"GenericWorkload": True, "GangScheduling": True}))
+
+
+def test_a_gang_that_shares_a_device_is_placed_in_a_simulation() -> None:
+    documents = [
+        *(
+            {**to_document(each), "apiVersion": version, "kind": type(each).__name__}
+            for each, version in (
+                (make_node("n1", cpu="8"), "v1"),
+                (make_node("n2", cpu="8"), "v1"),
+                (make_device_class("any"), "resource.k8s.io/v1"),
+                (make_slice("s", "d1", node="n2"), "resource.k8s.io/v1"),
+            )
+        ),
+        TEMPLATE,
+        group_document(),
+        member_document("a"),
+        member_document("b"),
+    ]
+
+    async def simulate() -> tuple[SimulationResult, list[Any]]:
+        simulation = Simulation(documents, SchedulerConfig(), gates=WITH_GROUPS)
+        result = await simulation.run()
+        claims = simulation.cluster.store.objects_of(RESOURCE_CLAIMS)
+        return result, [claim.typed for claim in claims]
+
+    result, claims = run_in_virtual_time(simulate())
+    assert {pod.name: pod.node for pod in result.pods} == {"a": "n2", "b": "n2"}
+    (claim,) = claims
+    (consumer,) = claim.status.reserved_for
+    assert (consumer.resource, consumer.name) == ("podgroups", "g")

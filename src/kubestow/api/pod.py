@@ -330,7 +330,10 @@ def is_terminating(pod: Pod) -> bool:
 
 def first_condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
     """The first condition of that type; later ones of the same type are never read."""
-    return next((condition for condition in conditions if condition.type == kind), None)
+    for condition in conditions:
+        if condition.type == kind:
+            return condition
+    return None
 
 
 def is_storage(volume: Volume) -> bool:

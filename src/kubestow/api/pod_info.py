@@ -42,6 +42,7 @@ class PodInfo:
 
     __slots__ = (
         "_accounted",
+        "_has_older_values",
         "_host_ports",
         "_pod_class",
         "_pvc_keys",
@@ -59,6 +60,7 @@ class PodInfo:
     def __init__(self, pod: Pod) -> None:
         self._terms: AffinityTerms | None = None
         self._accounted: AccountedRequest | None = None
+        self._has_older_values = False
         self._take(pod)
 
     def update(self, pod: Pod) -> None:
@@ -70,7 +72,12 @@ class PodInfo:
         if pod.metadata.uid != self.uid:
             self._terms = None
             self._accounted = None
+        self._has_older_values = True
         self._take(pod)
+
+    def renewed(self, pod: Pod) -> "PodInfo":
+        """A PodInfo of this version alone: this one, if it has never had another."""
+        return self if pod is self.pod and not self._has_older_values else PodInfo(pod)
 
     def assigned_to(self, node_name: str) -> "PodInfo":
         """A copy whose pod is assigned to that node, with the derived values."""

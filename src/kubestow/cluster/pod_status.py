@@ -25,13 +25,14 @@ def changed_condition(pod: Pod, condition: Condition, *, now: datetime) -> Condi
     old = first_condition(pod.status.conditions, condition.type)
     if old is None or old.status != condition.status:
         return msgspec.structs.replace(condition, last_transition_time=now)
-    new = msgspec.structs.replace(condition, last_transition_time=old.last_transition_time)
     is_same = (
-        old.reason == new.reason
-        and old.message == new.message
-        and old.last_probe_time == new.last_probe_time
+        old.reason == condition.reason
+        and old.message == condition.message
+        and old.last_probe_time == condition.last_probe_time
     )
-    return None if is_same else new
+    if is_same:
+        return None
+    return msgspec.structs.replace(condition, last_transition_time=old.last_transition_time)
 
 
 def pod_status_patch(

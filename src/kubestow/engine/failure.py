@@ -10,8 +10,7 @@ from typing import Final, Protocol
 import msgspec
 
 from kubestow.api.meta import Condition
-from kubestow.api.pod import Pod
-from kubestow.api.pod_info import PodInfo
+from kubestow.api.pod import Pod, first_condition
 from kubestow.clock import Clock
 from kubestow.cluster.documents import whole_seconds_at
 from kubestow.cluster.pod_status import changed_condition
@@ -72,10 +71,11 @@ class FailureHandler:
         nomination: Nomination | None,
         meter: CycleMeter = NO_METER,
     ) -> None:
-        meter.attempt_ended(UNSCHEDULABLE if status.is_rejected else ERROR)
+        is_rejected = status.is_rejected
+        meter.attempt_ended(UNSCHEDULABLE if is_rejected else ERROR)
         events = self._events[queued_pod.scheduler_name]
         error = status.as_error()
-        _log_failure(queued_pod.pod, error, is_rejected=status.is_rejected)
+        _log_failure(queued_pod.pod, error, is_rejected=is_rejected)
         diagnosis = error.diagnosis if isinstance(error, FitError) else None
         if diagnosis is not None:
             queued_pod.reject(
@@ -108,9 +108,9 @@ class FailureHandler:
         if known.metadata.uid != pod.metadata.uid:
             self._queue.done(queued_pod.uid)
             return False
-        # Spec 02 §14: a new PodInfo, not `update`: what was derived from the older version (a
-        # request that was resized since, affinity terms) must not survive the attempt.
-        queued_pod.pod_info = PodInfo(known)
+        # Spec 02 §14: not `update`: what was derived from an older version (a request that was
+        # resized since, affinity terms) must not survive the attempt.
+        queued_pod.pod_info = queued_pod.pod_info.renewed(known)
         try:
             self._queue.add_unschedulable_if_not_present(queued_pod)
         except QueueError as error:
@@ -129,20 +129,34 @@ class FailureHandler:
             action="Scheduling",
             note=message,
         )
-        condition = Condition(
-            type=POD_SCHEDULED,
-            status="False",
-            reason=REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR,
-            message=message,
-            observed_generation=pod.metadata.generation,
-        )
         patch = StatusPatch(
-            condition=changed_condition(pod, condition, now=whole_seconds_at(self._clock.now_ns())),
+            condition=self._changed_condition(pod, status, message),
             nominated_node_name=_changed_nomination(pod, nomination),
         )
         if patch.condition is not None or patch.nominated_node_name is not None:
             inform(log, "Updating pod condition and nominated node name", v=3, pod=_name(pod))
             self._writer.write_status(pod, patch)
+
+    def _changed_condition(self, pod: Pod, status: Status, message: str) -> Condition | None:
+        reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR
+        known = first_condition(pod.status.conditions, POD_SCHEDULED)
+        # Most retries fail as before, and members of groups are retried all the time.
+        if (
+            known is not None
+            and known.status == "False"
+            and known.reason == reason
+            and known.message == message
+            and known.last_probe_time is None
+        ):
+            return None
+        condition = Condition(
+            type=POD_SCHEDULED,
+            status="False",
+            reason=reason,
+            message=message,
+            observed_generation=pod.metadata.generation,
+        )
+        return changed_condition(pod, condition, now=whole_seconds_at(self._clock.now_ns()))
 
 
 def _changed_nomination(pod: Pod, nomination: Nomination | None) -> str | None:

@@ -28,6 +28,7 @@ from kubestow.framework.plugin import (
     PreFilterPlugin,
     PreScorePlugin,
     QueueSortPlugin,
+    RepeatedPostFilterPlugin,
     ReservePlugin,
     ScorePlugin,
 )
@@ -148,6 +149,8 @@ class Profile:
             plugin for plugin in self.pre_filter if isinstance(plugin, PreFilterExtensions)
         ]
         self.post_filter = _typed(PostFilterPlugin, lists["post_filter"])
+        # None: one of them has to be called for every pod.
+        self.repeated_post_filter = _all_repeated(lists["post_filter"])
         self.pre_score = _typed(PreScorePlugin, lists["pre_score"])
         self.score = _typed(ScorePlugin, lists["score"])
         self.reserve = _typed(ReservePlugin, lists["reserve"])
@@ -317,3 +320,8 @@ def _weights(
 def _typed(interface: type[P], plugins: list[Plugin]) -> list[P]:
     # `_expand` kept only plugins that implement the interface.
     return cast(list[P], plugins)
+
+
+def _all_repeated(plugins: Sequence[Plugin]) -> Sequence[RepeatedPostFilterPlugin] | None:
+    repeated = [plugin for plugin in plugins if isinstance(plugin, RepeatedPostFilterPlugin)]
+    return repeated if len(repeated) == len(plugins) else None

@@ -211,10 +211,25 @@ class SchedulingQueue:
 
         None if a gate refuses it, or if it is not in a container (spec 11 §5.2).
         """
-        self._activate(pod)
-        queued_pod = self._active.discard(key_of(pod))
+        key = key_of(pod)
+        queued_pod = self._take_from_backoff(key)
+        if queued_pod is None:
+            self._activate(pod)
+            queued_pod = self._active.discard(key)
         if queued_pod is None or not self._start_attempt(queued_pod):
             return None
+        return queued_pod
+
+    def _take_from_backoff(self, key: str) -> QueuedPod | None:
+        """The pod as if it had been active for an instant; None if it has to be made active."""
+        # Through the active queue a pod would change the order of equal ones there, and without
+        # `pop_from_backoff` gates are asked on the way.
+        if self._active or not self._pop_from_backoff:
+            return None
+        queued_pod = self._backoff.discard(key)
+        if queued_pod is not None:
+            # A pod in backoff was active before, so its first attempt has its time.
+            self._metrics.incoming(ACTIVE, FORCE_ACTIVATE.label)
         return queued_pod
 
     def done(self, uid: str) -> None:

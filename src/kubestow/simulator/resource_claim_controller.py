@@ -4,32 +4,43 @@
     pod finished or gone ──► its reservations are removed; a claim without any is deallocated, and
                              deleted if it was made for the pod
 
+With the gate DRAWorkloadResourceClaims also for pod groups (spec 11 §2.6): one claim per template
+of a group, owned by the group and named in its status and in that of its members.
+
 The scheduler only reads the names of generated claims, and reserves claims for the pods it binds.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final
 
 from kubestow.api.device import (
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimTemplate,
 )
+from kubestow.api.group import group_key_of
 from kubestow.api.meta import JsonObject, OwnerReference
 from kubestow.api.pod import Pod, PodResourceClaim, is_terminal
+from kubestow.api.pod_group import PodGroup
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.watch import WatchEvent, WatchGroup
-from kubestow.cluster.documents import as_object, objects_in, replaced_at, value_at
-from kubestow.cluster.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from kubestow.cluster.documents import as_object, objects_in, replaced_at
+from kubestow.cluster.resources import (
+    POD_GROUPS,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    ApiResource,
+)
 from kubestow.errors import NotFoundError
 from kubestow.plugins.dynamic_resources.writes import FINALIZER
-
-# Which entry of the pod's resourceClaims a claim was made for.
-POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
-GENERATED_BASE_MAX: Final = 57  # characters; a hyphen and five random ones follow
+from kubestow.simulator.claim_documents import (
+    claim_document,
+    reserved_only_for,
+    with_claim_names,
+)
 
 
 class ResourceClaimController:
@@ -39,12 +50,14 @@ class ResourceClaimController:
         self._cluster = cluster
         self._guard = Guard("resource-claim-controller")
 
+        self._has_groups = cluster.gates.enabled("DRAWorkloadResourceClaims")
+
     async def run(self) -> None:
-        """Follow pods, claims and templates until cancelled."""
-        group = WatchGroup(
-            self._cluster.watch(resource)
-            for resource in (PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
-        )
+        """Follow pods, groups, claims and templates until cancelled."""
+        followed = [PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES]
+        if self._has_groups:
+            followed.append(POD_GROUPS)
+        group = WatchGroup(self._cluster.watch(resource) for resource in followed)
         try:
             while not group.is_closed:
                 for event in group.events_nowait():
@@ -62,6 +75,8 @@ class ResourceClaimController:
                 self._follow_claim(claim, is_deleted=event.type == "DELETED")
             case ResourceClaimTemplate() as template:
                 self._make_waiting_claims(template)
+            case PodGroup() as pod_group:
+                self._follow_group(pod_group, is_deleted=event.type == "DELETED")
             case _:
                 pass
 
@@ -78,56 +93,74 @@ class ResourceClaimController:
                 self._release(pod.metadata.namespace, name)
 
     def _make_waiting_claims(self, template: ResourceClaimTemplate) -> None:
-        """Make the claims of pods that were created before their template."""
-        for stored in list(self._cluster.objects_of(PODS)):
-            pod = stored.typed
-            if (
-                isinstance(pod, Pod)
-                and pod.metadata.namespace == template.metadata.namespace
-                and any(
-                    entry.resource_claim_template_name == template.metadata.name
-                    for entry in pod.spec.resource_claims
-                )
-            ):
-                self._follow_pod(pod, is_deleted=False)
+        """Make the claims of pods and groups that were created before their template."""
+        for resource in (POD_GROUPS, PODS) if self._has_groups else (PODS,):
+            for stored in list(self._cluster.objects_of(resource)):
+                found = stored.typed
+                if (
+                    isinstance(found, Pod | PodGroup)
+                    and found.metadata.namespace == template.metadata.namespace
+                    and any(
+                        entry.resource_claim_template_name == template.metadata.name
+                        for entry in found.spec.resource_claims
+                    )
+                ):
+                    if isinstance(found, Pod):
+                        self._follow_pod(found, is_deleted=False)
+                    else:
+                        self._follow_group(found, is_deleted=False)
 
     def _make_claims(self, pod: Pod) -> None:
         current = self._pod(pod.metadata.namespace, pod.metadata.name)
         if current is None or current.metadata.uid != pod.metadata.uid:
             return
-        made = {
-            entry.name: name
-            for entry in current.spec.resource_claims
-            if entry.resource_claim_template_name is not None
-            and (name := self._make_claim(current, entry)) is not None
-        }
+        key = group_key_of(current) if self._has_groups else None
+        pod_group = None if key is None else self._group(key.namespace, key.name)
+        if key is not None and pod_group is None:
+            return  # Whose its claims are shows when the group exists.
+        made: dict[str, str] = {}
+        for entry in current.spec.resource_claims:
+            if entry.resource_claim_template_name is None:
+                continue
+            if pod_group is not None and entry in pod_group.spec.resource_claims:
+                name = self._claim_of_group(pod_group, entry, current)
+            else:
+                name = self._make_claim(current, entry)
+            if name is not None:
+                made[entry.name] = name
+        self._note_claims(PODS, current, made)
+
+    def _note_claims(
+        self, resource: ApiResource, owner: Pod | PodGroup, made: Mapping[str, str]
+    ) -> None:
+        """Name claims in the status of the pod or group that they were made for."""
         if made:
             self._cluster.change(
-                PODS,
-                current.metadata.namespace,
-                current.metadata.name,
-                lambda document: _with_claim_names(document, made),
+                resource,
+                owner.metadata.namespace,
+                owner.metadata.name,
+                lambda document: with_claim_names(document, made),
                 subresource="status",
             )
 
-    def _make_claim(self, pod: Pod, entry: PodResourceClaim) -> str | None:
+    def _make_claim(self, owner: Pod | PodGroup, entry: PodResourceClaim) -> str | None:
         """The name of a new claim; None if none is needed, or its template does not exist yet."""
-        namespace = pod.metadata.namespace
-        for status in pod.status.resource_claim_statuses:
+        namespace = owner.metadata.namespace
+        for status in owner.status.resource_claim_statuses:
             if status.name != entry.name:
                 continue
             if status.resource_claim_name is None:
                 return None
             known = self._claim(namespace, status.resource_claim_name)
-            owner = None if known is None else controller_of(known)
-            if owner is not None and owner.uid == pod.metadata.uid:
+            controller = None if known is None else controller_of(known)
+            if controller is not None and controller.uid == owner.metadata.uid:
                 return None
         template_name = entry.resource_claim_template_name or ""
         stored = self._cluster.find(RESOURCE_CLAIM_TEMPLATES, namespace, template_name)
         if stored is None:
             return None
         created = self._cluster.create(
-            RESOURCE_CLAIMS, _claim_document(pod, entry, as_object(stored.document.get("spec")))
+            RESOURCE_CLAIMS, claim_document(owner, entry, as_object(stored.document.get("spec")))
         )
         return created.name
 
@@ -139,12 +172,8 @@ class ResourceClaimController:
             claim = self._claim(pod.metadata.namespace, name)
             if claim is None or claim.status.allocation is None:
                 continue
-            if all(each.uid != pod.metadata.uid for each in claim.status.reserved_for):
-                consumer = {
-                    "resource": "pods",
-                    "name": pod.metadata.name,
-                    "uid": pod.metadata.uid,
-                }
+            consumer = self._consumer(pod, claim)
+            if all(each.uid != consumer["uid"] for each in claim.status.reserved_for):
                 self._change_status(
                     claim,
                     lambda status, consumer=consumer: {
@@ -153,6 +182,55 @@ class ResourceClaimController:
                     },
                 )
 
+    def _consumer(self, pod: Pod, claim: ResourceClaim) -> JsonObject:
+        """What a claim of the pod is reserved for: its group, if the claim was made for that."""
+        owner = controller_of(claim)
+        if self._has_groups and owner is not None and owner.kind == POD_GROUPS.kind:
+            return {
+                "apiGroup": POD_GROUPS.group,
+                "resource": POD_GROUPS.plural,
+                "name": owner.name,
+                "uid": owner.uid,
+            }
+        return {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
+
+    # --- groups ---
+
+    def _follow_group(self, pod_group: PodGroup, *, is_deleted: bool) -> None:
+        meta = pod_group.metadata
+        if is_deleted:
+            for stored in list(self._cluster.objects_of(RESOURCE_CLAIMS)):
+                claim = stored.typed
+                if isinstance(claim, ResourceClaim) and meta.uid in _uids_of(claim):
+                    self._release(claim.metadata.namespace, claim.metadata.name)
+            return
+        # An event shows the group as it was before the claims of another event.
+        current = self._group(meta.namespace, meta.name)
+        if current is None or current.metadata.uid != meta.uid:
+            return
+        if current.metadata.deletion_timestamp is None:
+            made = {
+                entry.name: name
+                for entry in current.spec.resource_claims
+                if entry.resource_claim_template_name is not None
+                and (name := self._make_claim(current, entry)) is not None
+            }
+            self._note_claims(POD_GROUPS, current, made)
+        for stored in list(self._cluster.objects_of(PODS)):
+            pod = stored.typed
+            if isinstance(pod, Pod) and group_key_of(pod) == (meta.namespace, meta.name):
+                self._follow_pod(pod, is_deleted=False)
+
+    def _claim_of_group(self, pod_group: PodGroup, entry: PodResourceClaim, pod: Pod) -> str | None:
+        """The claim that was made for the group; None if there is none, or the pod names it."""
+        for status in pod_group.status.resource_claim_statuses:
+            if status.name == entry.name and status.resource_claim_name is not None:
+                named = (entry.name, status.resource_claim_name)
+                known = pod.status.resource_claim_statuses
+                is_named = any((each.name, each.resource_claim_name) == named for each in known)
+                return None if is_named else status.resource_claim_name
+        return None
+
     # --- claims ---
 
     def _follow_claim(self, claim: ResourceClaim, *, is_deleted: bool) -> None:
@@ -160,8 +238,16 @@ class ResourceClaimController:
             self._release(claim.metadata.namespace, claim.metadata.name)
             return
         owner = controller_of(claim)
-        pod = None if owner is None else self._pod(claim.metadata.namespace, owner.name)
-        if pod is not None and owner is not None and pod.metadata.uid == owner.uid:
+        if owner is None:
+            return
+        namespace = claim.metadata.namespace
+        if self._has_groups and owner.kind == POD_GROUPS.kind:
+            pod_group = self._group(namespace, owner.name)
+            if pod_group is not None and pod_group.metadata.uid == owner.uid:
+                self._follow_group(pod_group, is_deleted=False)
+            return
+        pod = self._pod(namespace, owner.name)
+        if pod is not None and pod.metadata.uid == owner.uid:
             self._follow_pod(pod, is_deleted=False)
 
     def _release(self, namespace: str, name: str) -> None:
@@ -174,17 +260,23 @@ class ResourceClaimController:
         is_protected = FINALIZER in claim.metadata.finalizers
         if any(each.uid not in kept for each in reserved_for):
             self._change_status(
-                claim, lambda status: _reserved_only_for(kept, status, frees=is_protected)
+                claim, lambda status: reserved_only_for(kept, status, frees=is_protected)
             )
             if is_protected and not kept:
                 self._drop_finalizer(claim)
         elif is_protected and claim.metadata.deletion_timestamp is not None and not kept:
-            self._change_status(claim, lambda status: _reserved_only_for(kept, status, frees=True))
+            self._change_status(claim, lambda status: reserved_only_for(kept, status, frees=True))
             self._drop_finalizer(claim)
         if not kept:
             self._delete_if_unneeded(namespace, name)
 
     def _keeps(self, namespace: str, consumer: ResourceClaimConsumerReference) -> bool:
+        if self._has_groups and (consumer.api_group, consumer.resource) == (
+            POD_GROUPS.group,
+            POD_GROUPS.plural,
+        ):
+            pod_group = self._group(namespace, consumer.name)
+            return pod_group is not None and pod_group.metadata.uid == consumer.uid
         if consumer.api_group or consumer.resource != "pods":
             return True
         pod = self._pod(namespace, consumer.name)
@@ -202,15 +294,25 @@ class ResourceClaimController:
             )
 
     def _delete_if_unneeded(self, namespace: str, name: str) -> None:
-        """Delete a claim that was made for a pod which will not run."""
+        """Delete a claim that was made for a pod which will not run, or for a group that is gone.
+
+        Of a group upstream leaves that to the garbage collector.
+        """
         claim = self._claim(namespace, name)
         if claim is None or claim.metadata.deletion_timestamp is not None:
             return
         owner = controller_of(claim)
-        if owner is None or owner.kind != "Pod":
+        if owner is None:
             return
-        pod = self._pod(namespace, owner.name)
-        if pod is None or pod.metadata.uid != owner.uid or _is_done(pod):
+        if owner.kind == "Pod":
+            pod = self._pod(namespace, owner.name)
+            is_needed = pod is not None and pod.metadata.uid == owner.uid and not _is_done(pod)
+        elif self._has_groups and owner.kind == POD_GROUPS.kind:
+            pod_group = self._group(namespace, owner.name)
+            is_needed = pod_group is not None and pod_group.metadata.uid == owner.uid
+        else:
+            return
+        if not is_needed:
             with suppress(NotFoundError):
                 self._cluster.delete(RESOURCE_CLAIMS, namespace, name)
 
@@ -229,6 +331,10 @@ class ResourceClaimController:
         stored = self._cluster.find(RESOURCE_CLAIMS, namespace, name)
         return stored.typed if stored and isinstance(stored.typed, ResourceClaim) else None
 
+    def _group(self, namespace: str, name: str) -> PodGroup | None:
+        stored = self._cluster.find(POD_GROUPS, namespace, name)
+        return stored.typed if stored and isinstance(stored.typed, PodGroup) else None
+
     def _pod(self, namespace: str, name: str) -> Pod | None:
         stored = self._cluster.find(PODS, namespace, name)
         return stored.typed if stored and isinstance(stored.typed, Pod) else None
@@ -236,6 +342,13 @@ class ResourceClaimController:
 
 def controller_of(claim: ResourceClaim) -> OwnerReference | None:
     return next((each for each in claim.metadata.owner_references if each.controller), None)
+
+
+def _uids_of(claim: ResourceClaim) -> set[str]:
+    """The owner of the claim, and what it is reserved for."""
+    owner = controller_of(claim)
+    uids = {consumer.uid for consumer in claim.status.reserved_for}
+    return uids if owner is None else uids | {owner.uid}
 
 
 def _is_done(pod: Pod) -> bool:
@@ -254,56 +367,3 @@ def _claim_names(pod: Pod) -> Iterator[str]:
             yield status.resource_claim_name
     if pod.status.extended_resource_claim_status is not None:
         yield pod.status.extended_resource_claim_status.resource_claim_name
-
-
-def _claim_document(pod: Pod, entry: PodResourceClaim, template: JsonObject) -> JsonObject:
-    metadata = as_object(template.get("metadata"))
-    return {
-        "apiVersion": RESOURCE_CLAIMS.api_version,
-        "kind": RESOURCE_CLAIMS.kind,
-        "metadata": {
-            "generateName": _generate_name(pod.metadata.name, entry.name),
-            "namespace": pod.metadata.namespace,
-            "labels": as_object(metadata.get("labels")),
-            "annotations": {
-                **as_object(metadata.get("annotations")),
-                POD_CLAIM_ANNOTATION: entry.name,
-            },
-            "ownerReferences": [
-                {
-                    "apiVersion": "v1",
-                    "kind": "Pod",
-                    "name": pod.metadata.name,
-                    "uid": pod.metadata.uid,
-                    "controller": True,
-                }
-            ],
-        },
-        "spec": as_object(template.get("spec")),
-    }
-
-
-def _generate_name(pod_name: str, entry_name: str) -> str:
-    """Both names, cut in proportion to their lengths where they are too long together."""
-    base = f"{pod_name}-{entry_name}-"
-    if len(base) <= GENERATED_BASE_MAX:
-        return base
-    pod_part = pod_name[: len(pod_name) * GENERATED_BASE_MAX // len(base)]
-    return f"{pod_part}-{entry_name[: len(entry_name) * GENERATED_BASE_MAX // len(base)]}"
-
-
-def _with_claim_names(document: JsonObject, names: Mapping[str, str]) -> JsonObject:
-    path = ("status", "resourceClaimStatuses")
-    known = [
-        each for each in objects_in(value_at(document, *path)) if each.get("name") not in names
-    ]
-    made = [{"name": name, "resourceClaimName": claim} for name, claim in names.items()]
-    return replaced_at(document, path, [*known, *made])
-
-
-def _reserved_only_for(uids: set[str], status: JsonObject, *, frees: bool) -> JsonObject:
-    """`frees`: without any reservation the claim is deallocated too."""
-    kept = [each for each in objects_in(status.get("reservedFor")) if each.get("uid") in uids]
-    if kept or not frees:
-        return {**status, "reservedFor": kept}
-    return {}

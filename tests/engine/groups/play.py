@@ -5,17 +5,30 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubestow.api.decode import to_document
+from kubestow.api.device import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubestow.api.workload import PodDisruptionBudget
 from kubestow.simulator.conformance.runs.state import state_of
 from kubestow.simulator.conformance.runs.stepped_loop import SteppedLoop
 from kubestow.simulator.conformance.runs.world import EPOCH, RunWorld
 
 Json = dict[str, Any]
-KINDS = {Node: "nodes", Pod: "pods", PodGroup: "podgroups", PodDisruptionBudget: "pdbs"}
+KINDS = {
+    Node: "nodes",
+    Pod: "pods",
+    PodGroup: "podgroups",
+    PodDisruptionBudget: "pdbs",
+    DeviceClass: "deviceclasses",
+    ResourceClaim: "resourceclaims",
+    ResourceSlice: "resourceslices",
+    StorageClass: "storageclasses",
+    PersistentVolume: "pvs",
+    PersistentVolumeClaim: "pvcs",
+}
 GANG = ("GenericWorkload", "GangScheduling")
 TAS = "TopologyAwareWorkloadScheduling"
 WAP = "WorkloadAwarePreemption"

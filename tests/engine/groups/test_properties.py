@@ -7,11 +7,14 @@ from tests.cache.dice import Dice
 from tests.cache.test_trial import affinity, contents
 from tests.engine.groups.play import GANG, TAS, WAP, Play
 
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, PodResourceClaim
 from kubestow.engine.decide import Decider
 from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.simulator.conformance.runs.parts import RunDecider
 from kubestow.testing import make_node, make_pod, make_pod_group
+from kubestow.testing.devices import make_claim, make_device_class, make_request, make_slice
+from kubestow.testing.storage import make_claim as make_volume_claim
+from kubestow.testing.storage import make_storage_class, make_volume
 
 
 class PlainDecider(RunDecider):
@@ -104,6 +107,90 @@ def test_a_trial_is_undone_and_can_be_repeated(seed: int) -> None:
         decider.next_start_index = start
         assert shown(groups.run_algorithm(attempt, cycle)) == first
         assert contents(scheduler.snapshot) == before
+
+
+def some_stateful_objects(rng: Dice) -> list[Any]:
+    """Members whose Reserve changes what plugins keep: device claims, shared or not, and volumes
+    that are chosen with the node."""
+    nodes = [make_node(f"n{i}", cpu="4", memory="8Gi") for i in range(3)]
+    devices = [make_device_class("any")]
+    devices += [make_slice(f"d{i}", name=f"s{i}", pool=f"p{i}", node=f"n{i}") for i in range(3)]
+    names = ["shared", *(f"own-{i}" for i in range(5))]
+    claims = [make_claim(name, make_request("r")) for name in names]
+    storage = [
+        make_storage_class("late"),
+        *(make_volume(f"v{i}", class_name="late") for i in range(3)),
+        *(make_volume_claim(f"disk-{i}", class_name="late") for i in range(5)),
+    ]
+    members = [
+        make_pod(
+            f"p{i}",
+            cpu=rng.choice(("1", "2")),
+            group="g",
+            nominated_node=rng.choice(("", "", "n1")),
+            resource_claims=[
+                PodResourceClaim(
+                    name="device", resource_claim_name=rng.choice(("shared", f"own-{i}"))
+                )
+            ]
+            if rng.is_likely(0.7)
+            else (),
+            pvcs=[f"disk-{i}"] if rng.is_likely(0.6) else (),
+        )
+        for i in range(5)
+    ]
+    group = make_pod_group("g", min_count=rng.between(2, 5))
+    return [*nodes, *devices, *claims, *storage, group, *members]
+
+
+def kept_by_plugins(scheduler: Any) -> Any:
+    """What plugins and the nominator remember between attempts."""
+    (profile,) = scheduler.profiles.values()
+    volumes, devices = profile.plugins["VolumeBinding"], profile.plugins["DynamicResources"]
+    claims = devices._claims
+    nominator = scheduler.queue.nominator
+    return {
+        "volumes": volumes.assumed_volumes(),
+        "claims of volumes": volumes.assumed_claims(),
+        "device claims": {key: id(claim) for key, claim in claims._latest.items()},
+        "in flight": {uid: entry.sharers for uid, entry in claims._in_flight.items()},
+        "counted": set(claims._counted),
+        "allocated": {
+            name: dict(getattr(claims.allocated, name))
+            for name in ("_dedicated", "_shared", "_consumed", "_listing", "_claims")
+        },
+        # As upstream, they come back in the order of the undoing.
+        "nominated": {
+            node: {pod.uid for pod in nominator.nominated_pods_for_node(node)}
+            for node in nominator.nominated_nodes()
+        },
+    }
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_a_trial_leaves_what_plugins_keep(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Play(*some_stateful_objects(Dice(seed))) as play:
+        scheduler = play.world.scheduler
+        groups = scheduler.groups
+        assert groups is not None
+        popped = play.world.queue.pop_nowait()
+        assert popped is not None
+        attempt = groups.collect(popped)
+        assert attempt is not None
+        scheduler.snapshot.refresh(scheduler.cache)
+        before = contents(scheduler.snapshot), kept_by_plugins(scheduler)
+        seen: list[Any] = []
+        try_member = groups.trials.try_member
+
+        def watched(*arguments: Any) -> Any:
+            member = try_member(*arguments)
+            seen.append(kept_by_plugins(scheduler))
+            return member
+
+        monkeypatch.setattr(groups.trials, "try_member", watched)
+        groups.decide(attempt)
+        assert any(state != before[1] for state in seen), "no member has reserved anything"
+        assert (contents(scheduler.snapshot), kept_by_plugins(scheduler)) == before
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -16,7 +16,14 @@ from tests.engine.groups.play import (
 )
 
 from kubestow.api.meta import LabelSelector, ObjectMeta
-from kubestow.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, assign
+from kubestow.api.pod import (
+    Affinity,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodResourceClaim,
+    assign,
+)
 from kubestow.api.pod_group import PodGroup
 from kubestow.api.workload import (
     PodDisruptionBudget,
@@ -27,6 +34,7 @@ from kubestow.cache.groups import Groups
 from kubestow.cache.objects import ObjectStore
 from kubestow.errors import CacheError
 from kubestow.testing import make_node, make_pod, make_pod_group
+from kubestow.testing.devices import make_claim, make_device_class, make_request, make_slice
 
 PA = "no new claims to deallocate, preemption: "
 UNSCHEDULABLE = "pod group is unschedulable"
@@ -647,3 +655,45 @@ def test_e45_an_ordinary_preemptor_takes_single_members() -> None:
         *nodes, whole, *old, make_pod("strong", cpu="1", priority=50), gates=WITH_WAP
     ) as play:
         assert len(evicted(play.round())) == 1
+
+
+@pytest.mark.parametrize("policies", [("Never", None), (None, "Never")])
+def test_members_that_may_not_preempt_are_not_equal_to_others(
+    policies: tuple[str | None, str | None],
+) -> None:
+    """Rules about one node treat both alike; PostFilter does not."""
+    pods = [
+        member(f"p{i}", cpu="4", priority=100, preemption_policy=policies[i >= 4]) for i in range(8)
+    ]
+    victim = running("v", "n1", "3")
+    nodes = [make_node("n1", cpu="4"), make_node("n2", cpu="2")]
+    with Play(*nodes, victim, make_pod_group("g", min_count=8), *pods) as play:
+        found = messages(play.round())
+        for pod in pods:
+            is_never = pod.spec.preemption_policy == "Never"
+            text = "not eligible due to preemptionPolicy=Never."
+            assert (text in found[pod.metadata.name]) is is_never
+        assert play.nodes_of("v") == ["gone"]
+
+
+def test_e48_members_that_share_a_claim_race_at_binding() -> None:
+    """Where the device is, is not checked for a reused allocation: any node will do (§10)."""
+    claim = make_claim("c", make_request("r"))
+    entry = PodResourceClaim(name="shared", resource_claim_name="c")
+    pods = [member(f"p{i}", cpu="3", resource_claims=[entry]) for i in (1, 2)]
+    nodes = [make_node("n1", cpu="4"), make_node("n2", cpu="4")]
+    devices = [make_device_class("any"), make_slice("d1", node="n1")]
+    group = make_pod_group("g", min_count=2)
+    with Play(*nodes, *devices, claim, group, *pods) as play:
+        result = play.round()
+        chosen = {attempt["pod"]: attempt["node"] for attempt in result["attempts"]}
+        assert list(chosen.values()) == ["n1", "n2"], "the second reuses what the first reserved"
+        later = play.advance(1)
+        (loser,) = messages(result) | messages(later)
+        (winner,) = {"p1", "p2"} - {loser}
+        assert play.nodes_of(winner, loser) == [chosen[f"default/{winner}"], ""]
+        assert (messages(result) | messages(later))[loser] == (
+            'running PreBind plugin "DynamicResources": '
+            "claim default/c got allocated elsewhere in the meantime"
+        )
+        assert play.condition() == ("True", "Scheduled", "")

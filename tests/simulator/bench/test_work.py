@@ -12,7 +12,9 @@ import pytest
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import SystemClock
 from kubestow.simulator.bench import WORKLOADS, Variant, variant_of
+from kubestow.simulator.bench.gangs import GangBench, GangCase
 from kubestow.simulator.bench.measure import Bench
+from kubestow.simulator.virtual_time import run_in_virtual_time
 
 NODES = 1000
 WARM_UP = 150
@@ -119,3 +121,25 @@ def test_a_pod_that_fits_on_no_node_calls_no_plugin_for_all_nodes_again() -> Non
     with CallCounter() as counter:
         assert bench.cycle(failing).status is not None
     assert counter.calls <= 260
+
+
+# Python calls of a whole cycle (queue, decision, result), per gang or pod.
+@pytest.mark.parametrize(
+    ("case", "most"),
+    [
+        pytest.param(GangCase("fits", 1, 200, "100m"), 200 * 410, id="a-gang-of-200-that-fits"),
+        pytest.param(GangCase("waits", 4, 64, "100", 3), 64 * 175, id="gangs-of-64-that-wait"),
+        pytest.param(GangCase("pods", 4, 0, "100", 3), 405, id="pods-that-wait"),
+    ],
+)
+def test_calls_per_gang(case: GangCase, most: int) -> None:
+    async def run() -> float:
+        async with GangBench(case, NODES) as bench:
+            for _ in range(case.rounds_before):
+                bench.run_round()
+                await bench.settle()
+            with CallCounter() as counter:
+                bench.run_round()
+            return counter.calls / case.gangs
+
+    assert run_in_virtual_time(run()) <= most

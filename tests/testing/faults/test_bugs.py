@@ -10,15 +10,21 @@ from typing import Any, NamedTuple
 import pytest
 
 from kubestow.cache.cache import Cache
+from kubestow.cache.trial import SnapshotTrial
 from kubestow.cluster.election import LeaderElector
 from kubestow.cluster.http import session
 from kubestow.cluster.informer import Informer
 from kubestow.engine.bind import Binder
 from kubestow.engine.failure import FailureHandler
+from kubestow.engine.groups.condition import ConditionWriter
+from kubestow.engine.groups.submit import Submitter
 from kubestow.engine.handlers import EventHandlers
 from kubestow.errors import GoneError
+from kubestow.framework.events import Hint
 from kubestow.framework.waiting import WaitingPods
+from kubestow.plugins import gang_scheduling
 from kubestow.plugins.default_binder import DefaultBinder
+from kubestow.plugins.gang_scheduling import GangScheduling
 from kubestow.plugins.volume_binding.binding import VolumeBinder
 from kubestow.queue.in_flight import InFlight
 from kubestow.queue.queue import SchedulingQueue
@@ -122,6 +128,14 @@ async def _resumes_after_410(self: Any) -> None:
         self._watch = await _skips_missed(self)
 
 
+def _never_waits(self: Any, state: Any, pod: Any, node_name: str) -> Any:
+    return None, 0
+
+
+def _wakes_none(pod: Any, old: Any, new: Any) -> Hint:
+    return Hint.SKIP
+
+
 BUGS = (
     Bug("a lost answer counts as a failure", DefaultBinder, "_is_bound", _never_bound, 6),
     Bug("a failed binding keeps its room", Binder, "_forget", _forgets_nothing, 0),
@@ -143,6 +157,11 @@ BUGS = (
     Bug("pods stay at Permit after their wait", WaitingPods, "remove", _nothing, 0),
     Bug("parked pods are never flushed", SchedulingQueue, _FLUSH, _nothing, 0),
     Bug("events of ended attempts are kept", InFlight, "_drop_unneeded", _nothing, 0),
+    Bug("a gang is placed in parts", GangScheduling, "permit", _never_waits, 0),
+    Bug("a trial of a gang is not undone", SnapshotTrial, "undo", _nothing, 0),
+    Bug("members do not go back", Submitter, "_send_back", _nothing, 0),
+    Bug("a new group wakes no member", gang_scheduling, "_hint_for_group", _wakes_none, 21),
+    Bug("conditions of groups are not written", ConditionWriter, "start_write", _nothing, 0),
 )
 
 

@@ -23,6 +23,7 @@ def totals_of(*met: Met, broken: list[Broken] | None = None) -> Totals:
             faults=Counter(),
             met=Counter(met),
             exits=Counter(),
+            gangs=Counter(),
             duration_s=0.0,
         ),
     )

@@ -6,7 +6,8 @@ import logging
 import pytest
 
 from kubestow.testing.faults.coverage import IMPORTANT
-from kubestow.testing.faults.plan import Plan, PlannedAction, make_plan
+from kubestow.testing.faults.plan import Plan, make_plan
+from kubestow.testing.faults.planned import PlannedAction
 from kubestow.testing.faults.replicas import SimulatedProcess, run_processes
 from kubestow.testing.faults.report import Totals
 from kubestow.testing.faults.shrink import shrink

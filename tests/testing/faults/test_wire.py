@@ -15,7 +15,7 @@ from kubestow.testing.faults.client import LOSS_UNNOTICED_S, SLOW_LIST_S, Client
 from kubestow.testing.faults.documents import node_document
 from kubestow.testing.faults.fault import Fault, FaultRates
 from kubestow.testing.faults.link import Link
-from kubestow.testing.faults.plan import PlannedNode
+from kubestow.testing.faults.planned import PlannedNode
 from kubestow.testing.faults.replicas import run_processes
 from kubestow.testing.faults.wire import Wire, WireClient
 from kubestow.testing.faults.wire_server import WireServer

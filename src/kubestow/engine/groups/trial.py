@@ -28,7 +28,6 @@ from kubestow.framework.faults import attempt_fault
 from kubestow.framework.group_cycle import GroupCycle
 from kubestow.framework.handle import Nominator
 from kubestow.framework.metrics import PERMIT, RESERVE
-from kubestow.framework.plugin import RepeatedPostFilterPlugin
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import run_permit, run_reserve
 from kubestow.framework.status import Code, Status
@@ -116,26 +115,21 @@ class GroupTrials:
         """The result of the member before, for an equal one; None if it has to be found anew."""
         if misfit is None or not misfit.decision.is_by_shape:
             return None
-        pod, other = queued_pod.pod_info, misfit.queued_pod.pod_info
-        is_equal = (
-            pod.shape is other.shape
-            and pod.priority == other.priority
-            and not pod.pod.status.nominated_node_name
-            and not other.pod.status.nominated_node_name
-            and misfit.status is misfit.decision.status
-        )
-        if not is_equal:
+        pod, status = queued_pod.pod_info, misfit.status
+        if status is not misfit.decision.status:
             return None
-        if cycle.runs_post_filter and not all(
-            isinstance(plugin, RepeatedPostFilterPlugin) and plugin.post_filter_repeated(pod)
-            for plugin in profile.post_filter
-        ):
+        if not _are_equal(misfit.queued_pod.pod_info, pod):
             return None
-        decision = misfit.decision.repeated_for(pod)
+        if cycle.runs_post_filter and not _is_repeated(profile, pod):
+            return None
+        decision = misfit.decision
         decision.state.meter.algorithm_ended()
         self._metrics.decided(decision)
-        self._notify(decision, queued_pod, cycle)
-        return misfit._replace(queued_pod=queued_pod, decision=decision)
+        if self._listeners:
+            # Only they read for which pod it is.
+            decision = decision.repeated_for(pod)
+            self._notify(decision, queued_pod, cycle)
+        return MemberOutcome(queued_pod, decision, status, misfit.nomination)
 
     def _notify(self, decision: Decision, queued_pod: QueuedPod, cycle: GroupCycle) -> None:
         if not cycle.runs_post_filter:
@@ -226,6 +220,33 @@ class GroupTrials:
         nominated = pod.pod.status.nominated_node_name
         if nominated:
             self._nominator.add(pod.pod, override=nominated)
+
+
+def _are_equal(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether no rule tells the two apart: those about one node, preemption, selectors."""
+    if pod.shape is not other.shape or pod.priority != other.priority:
+        return False
+    spec, other_spec = pod.pod.spec, other.pod.spec
+    return (
+        not pod.pod.status.nominated_node_name
+        and not other.pod.status.nominated_node_name
+        and spec.preemption_policy == other_spec.preemption_policy
+        and spec.affinity == other_spec.affinity
+        and spec.topology_spread_constraints == other_spec.topology_spread_constraints
+        and pod.pod_class is other.pod_class
+        and pod.pod.metadata.owner_references == other.pod.metadata.owner_references
+    )
+
+
+def _is_repeated(profile: Profile, pod: PodInfo) -> bool:
+    """Whether the answer of PostFilter to an equal pod holds for this one."""
+    plugins = profile.repeated_post_filter
+    if plugins is None:
+        return False
+    for plugin in plugins:  # noqa: SIM110 - a generator costs more than the loop
+        if not plugin.post_filter_repeated(pod):
+            return False
+    return True
 
 
 def _failed_by(status: Status) -> Status:

@@ -1,7 +1,7 @@
 """`kubestow bench`: the command line.
 
-Not here: measuring (`bench_measure`), how the results are printed (`bench_output`), and the soak
-(`bench_soak`).
+Not here: measuring (`bench_measure`), how the results are printed (`bench_output`), gangs
+(`bench_gangs`) and the soak (`bench_soak`).
 """
 
 from pathlib import Path
@@ -66,6 +66,14 @@ def bench(
             "queue, decisions, bindings, controllers.",
         ),
     ] = False,
+    gangs: Annotated[
+        bool,
+        typer.Option(
+            "--gangs",
+            help="Instead, time cycles of pod groups: a gang of 1,000 that fits, 100 gangs of 64 "
+            "that do not, 100 pods that do not. CPU time of the whole cycle and its parts.",
+        ),
+    ] = False,
     soak: Annotated[
         str,
         typer.Option(
@@ -103,6 +111,13 @@ def bench(
         raise typer.Exit(
             run_soak(soak, nodes=nodes, pods=pods, over_http=http, output=output, plot=plot)
         )
+    if gangs:
+        from kubestow.service.commands.bench_gangs import run_gangs
+
+        if output is BenchFormat.PERF_JSON:
+            raise InputError("-o: times of gangs are printed as table or json")
+        run_gangs(nodes=nodes, repeat=repeat, output=output)
+        return
     for flag, is_given in (("--http", http), ("--plot", plot is not None)):
         if is_given:
             raise InputError(f"{flag}: needs --soak")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from kubestow.api.group import group_key_of
 from kubestow.api.pod import Pod
 from kubestow.cache.cache import Cache
 from kubestow.errors import CacheError
@@ -42,6 +43,7 @@ class PodState(StrEnum):
     PRE_BIND = "in prebind"
     BINDING = "binding sent"
     BOUND = "bound"
+    GANG = "gang"  # some members are placed and not bound yet; of a pod, that it is a member
 
 
 class Met(NamedTuple):
@@ -58,9 +60,16 @@ _STEPS: Final = (
     PodState.PRE_BIND,
     PodState.BINDING,
 )
-_LEADING: Final = (PodState.RELISTING, PodState.IDLE, PodState.QUEUED, PodState.PARKED, *_STEPS)
+_LEADING: Final = (
+    PodState.RELISTING,
+    PodState.IDLE,
+    PodState.QUEUED,
+    PodState.PARKED,
+    *_STEPS,
+    PodState.GANG,
+)
 _RUNNING: Final = (PodState.STARTING, PodState.STANDBY, *_LEADING)
-_OF_PODS: Final = (PodState.QUEUED, PodState.PARKED, *_STEPS, PodState.BOUND)
+_OF_PODS: Final = (PodState.QUEUED, PodState.PARKED, *_STEPS, PodState.BOUND, PodState.GANG)
 
 # What can happen to a replica, a pod and a node, besides faults.
 PROCESS_ACTIONS: Final = ("kill", "pause", "cut_off", "move_clock")
@@ -78,7 +87,7 @@ def _possible() -> dict[str, tuple[PodState | Point, ...]]:
     possible |= dict.fromkeys(PROCESS_ACTIONS, _RUNNING)
     possible |= dict.fromkeys(POD_ACTIONS, _OF_PODS)
     # Pods that are being placed on it, or were.
-    possible["delete_node"] = (*_STEPS[1:], PodState.BOUND)
+    possible["delete_node"] = (*_STEPS[1:], PodState.BOUND, PodState.GANG)
     possible |= {fault.name: tuple(Point) for fault in PLUGIN_FAULTS}
     return possible
 
@@ -128,6 +137,8 @@ def _important() -> tuple[Met, ...]:
         "PLUGIN_RAISES": tuple(Point),
         "PLUGIN_JUNK": tuple(Point),
     }
+    for fault in ("ERROR", "ANSWER_LOST", "SLOW", "kill", "pause", *POD_ACTIONS):
+        wanted[fault] = (*wanted[fault], PodState.GANG)
     return tuple(Met(fault, state) for fault, states in wanted.items() for state in states)
 
 
@@ -162,6 +173,7 @@ def replica_states(process: SchedulerProcess | None, link: Link) -> set[PodState
         (PodState.PERMIT, any(True for _ in scheduler.waiting_pods)),
         (PodState.PRE_BIND, scheduler.binder.in_pre_bind),
         (PodState.BINDING, link.binding),
+        (PodState.GANG, _places_a_gang(scheduler.cache)),
     )
     doing = {state for state, is_so in busy if is_so} or {PodState.IDLE}
     if queue.unschedulable or queue.gated:
@@ -201,7 +213,14 @@ def pod_states(process: SchedulerProcess, link: Link, pods: Iterable[Pod]) -> se
             states.add(PodState.PRE_BIND)
         if uid in link.binding:
             states.add(PodState.BINDING)
+        if scheduler.groups is not None and group_key_of(pod) is not None:
+            states.add(PodState.GANG)
     return states
+
+
+def _places_a_gang(cache: Cache) -> bool:
+    groups = cache.groups
+    return groups is not None and any(each.assumed for each in groups.all_members().values())
 
 
 def _is_assumed(cache: Cache, pod: Pod) -> bool:

@@ -1,7 +1,7 @@
 """The objects of a plan as manifests."""
 
 from kubestow.api.meta import JsonObject
-from kubestow.testing.faults.plan import PlannedNode, PlannedPod
+from kubestow.testing.faults.planned import PlannedGroup, PlannedNode, PlannedPod
 from kubestow.testing.faults.plugin import HOLD_ANNOTATION, PREPARE_ANNOTATION
 
 ZONE = "topology.kubernetes.io/zone"
@@ -40,6 +40,38 @@ def claim_document(name: str, class_name: str) -> JsonObject:
     }
 
 
+def group_document(name: str, shape: PlannedGroup) -> JsonObject:
+    policy: JsonObject = (
+        {"basic": {}} if shape.min_count is None else {"gang": {"minCount": shape.min_count}}
+    )
+    spec: JsonObject = {"schedulingPolicy": policy, "priority": shape.priority}
+    if shape.priority:
+        spec["priorityClassName"] = priority_class_name(shape.priority)
+    if shape.topology_key:
+        spec["schedulingConstraints"] = {"topology": [{"key": shape.topology_key}]}
+    if shape.is_evicted_whole:
+        spec["disruptionMode"] = "PodGroup"
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def priority_class_document(priority: int) -> JsonObject:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": priority_class_name(priority)},
+        "value": priority,
+    }
+
+
+def priority_class_name(priority: int) -> str:
+    return f"priority-{priority}"
+
+
 def pod_document(name: str, shape: PlannedPod) -> JsonObject:
     selector: JsonObject = {"matchLabels": {"app": shape.app}}
     requests = {"cpu": f"{shape.cpu_milli}m", "memory": "64Mi"}
@@ -65,6 +97,8 @@ def pod_document(name: str, shape: PlannedPod) -> JsonObject:
         ]
     if shape.is_gated:
         spec["schedulingGates"] = [{"name": "example.com/hold"}]
+    if shape.group:
+        spec["schedulingGroup"] = {"podGroupName": shape.group}
     if shape.volume_class:
         claim: JsonObject = {"claimName": name}
         spec["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]

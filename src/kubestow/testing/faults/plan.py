@@ -4,7 +4,7 @@ Every action is complete by itself and does nothing if what it names is not ther
 plan can be left out, and the rest is still a plan.
 """
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,6 +19,14 @@ from kubestow.testing.faults.fault import (
     Fault,
 )
 from kubestow.testing.faults.moments import Moment
+from kubestow.testing.faults.plan_groups import make_groups
+from kubestow.testing.faults.planned import (
+    PlannedAction,
+    PlannedNode,
+    PlannedPod,
+    PlannedValue,
+    Setup,
+)
 
 DURATION_S: Final = 120.0
 REPLICAS: Final = ("a", "b", "c")
@@ -31,60 +39,6 @@ LATE, AT_ONCE = "late", "at-once"
 _APPS: Final = ("web", "db", "batch")
 _ZONES: Final = ("z1", "z2", "z3")
 _STRIKES: Final = ("delete_pod", "delete_node", "bind_elsewhere", "kill", "pause", "cut_off")
-
-
-class PlannedPod(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod asks for."""
-
-    cpu_milli: int
-    priority: int = 0
-    app: str = "web"
-    zone: str = ""
-    is_apart: bool = False  # not on a node with a pod of the same app
-    is_spread: bool = False
-    is_gated: bool = False
-    volume_class: str = ""
-    grace_s: int = 0
-    hold_s: float = 0.0  # at Permit
-    prepare_s: float = 0.0  # in PreBind
-
-
-class PlannedNode(msgspec.Struct, frozen=True, kw_only=True):
-    cpu_milli: int
-    pods: int
-    zone: str
-
-
-class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """How the schedulers of a run are configured."""
-
-    has_plugin: bool = False
-    extender: Literal["", "ignorable", "required"] = ""
-    uses_wire: bool = False  # HTTP as bytes, instead of calls of the API server in memory
-
-
-class PlannedAction(NamedTuple):
-    """One thing that happens: `what` names a method of the simulation.
-
-    A strike happens when a replica reaches the moment that it names, `seconds` later.
-    """
-
-    at_s: float
-    what: str
-    name: str
-    value: PlannedPod | PlannedNode | Fault | float | str | None = None
-    seconds: float = 0.0
-    rate: float = 0.0
-
-    def __str__(self) -> str:
-        parts = [f"{self.at_s:7.2f} s  {self.what} {self.name}"]
-        if self.value is not None:
-            parts.append(str(self.value))
-        if self.rate:
-            parts.append(f"at a rate of {self.rate:.2f}")
-        if self.seconds:
-            parts.append(f"for {self.seconds:.1f} s")
-        return " ".join(parts)
 
 
 class Plan(NamedTuple):
@@ -112,6 +66,9 @@ def make_plan(seed: int) -> Plan:
     maker.cluster()
     maker.disturbances(replicas, setup)
     maker.strikes(setup)
+    gates, groups = make_groups(np.random.default_rng([seed, 2]))
+    setup = msgspec.structs.replace(setup, gates=gates)
+    maker.actions += groups
     actions = tuple(sorted(maker.actions, key=lambda action: action.at_s))
     return Plan(seed, replicas, actions, setup)
 
@@ -233,7 +190,7 @@ class _Maker:
         at_s: float,
         what: str,
         name: str,
-        value: PlannedPod | PlannedNode | Fault | float | str | None = None,
+        value: PlannedValue = None,
         *,
         seconds: float = 0.0,
         rate: float = 0.0,

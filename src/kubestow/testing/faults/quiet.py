@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from kubestow.api.group import group_key_of
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminal, is_terminating
@@ -19,13 +20,21 @@ from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.service.debugger import difference
 from kubestow.service.run import SchedulerProcess
+from kubestow.testing.faults.gangs import Gangs
 from kubestow.testing.faults.invariants import Report
 from kubestow.testing.faults.replica import Replica
 
 
 class Quiet:
-    def __init__(self, cluster: MemoryCluster, report: Report, replicas: Sequence[Replica]) -> None:
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        report: Report,
+        replicas: Sequence[Replica],
+        gangs: Gangs | None = None,
+    ) -> None:
         self._cluster = cluster
+        self._gangs = gangs
         self._own_watches = 0
         self._report = report
         self._replicas = replicas
@@ -44,10 +53,25 @@ class Quiet:
         leaders = [process for process in processes if process is not None and process.is_active]
         if len(leaders) != 1 or not all(self._follows(process) for process in processes):
             return False
-        process = leaders[0]
-        queue = process.scheduler.queue.statistics()
-        is_busy = queue.active or queue.in_flight or not process.scheduler.tasks.is_idle
-        return not is_busy
+        scheduler = leaders[0].scheduler
+        queue = _queue_of(scheduler)
+        in_flight = set(queue.uids_in_flight())
+        busy = [pod for pod in scheduler.objects.pods if pod.metadata.uid in in_flight]
+        busy += queue.pods_in_active()
+        # Groups that do not fit are tried all the time; what has come of it is judged later.
+        has_groups = scheduler.groups is not None
+        is_busy = not all(has_groups and group_key_of(pod) is not None for pod in busy)
+        return not is_busy and scheduler.tasks.is_idle
+
+    def is_between_cycles(self) -> bool:
+        """Whether the leader is not trying a group that does not fit, which it does all the time.
+
+        With an extender that takes a while.
+        """
+        leader = self._leader()
+        if leader is None or leader.process is None:
+            return True
+        return leader.process.scheduler.queue.statistics().in_flight == 0
 
     def _follows(self, process: SchedulerProcess | None) -> bool:
         if process is None or not process.has_synced:
@@ -93,9 +117,12 @@ class Quiet:
                 continue
             self._compare_stores(replica.name, replica.process)
             self._compare_cache(replica.name, replica.process.scheduler)
+            self._compare_snapshot(replica.name, replica.process.scheduler)
             if replica.is_leading:
                 self._check_places(replica.name, replica.process.scheduler)
                 self._check_leftovers(replica, replica.process)
+                if self._gangs is not None:
+                    self._gangs.judge(replica.process.scheduler)
         self.judge_forgotten(is_before_flush=False)
         self._check_watches()
 
@@ -106,6 +133,9 @@ class Quiet:
             if not (is_before_flush and pod.waits_for_flush):
                 text = f"{pod.name} waits though it fits on {pod.node_name}"
                 self._report("no pod forgotten", text)
+        if self._gangs is not None and leader is not None and leader.process is not None:
+            with leader.extender.answering_at_once():
+                self._gangs.judge_forgotten(leader.process.scheduler)
 
     def _compare_stores(self, name: str, process: SchedulerProcess) -> None:
         def key(item: ApiObject) -> str:
@@ -142,6 +172,21 @@ class Quiet:
         known = {node.metadata.name for node in self._objects(Node)} | set(placed.values())
         if left := sorted(nodes.keys() - known):
             self._report("nothing grows", f"the cache of {name} still has {left[:5]}")
+
+    def _compare_snapshot(self, name: str, scheduler: Scheduler) -> None:
+        """Nothing is left in the snapshot of pods that were only tried."""
+        snapshot, cache = scheduler.snapshot, scheduler.cache
+        snapshot.refresh(cache)
+        wrong = [
+            info.name
+            for info, cpu_milli in zip(
+                snapshot.node_infos, snapshot.columns.requested[0].tolist(), strict=True
+            )
+            if cache.nodes.get(info.name) is not info or info.requested.milli_cpu != cpu_milli
+        ]
+        if wrong:
+            text = f"the snapshot of {name} differs from its cache: {wrong[:5]}"
+            self._report("cache equals server", text)
 
     def _check_places(self, name: str, scheduler: Scheduler) -> None:
         """Every waiting pod is in the queue, once; nothing else is."""
@@ -230,6 +275,8 @@ def fitting_pods(leader: Replica) -> list[FittingPod]:
             pod = queued_pod.pod
             if pod.spec.scheduling_gates or is_terminating(pod):
                 continue
+            if scheduler.groups is not None and scheduler.groups.is_member(queued_pod):
+                continue  # It may fit alone, without the others of its group.
             profile = scheduler.profiles[pod.spec.scheduler_name]
             decision = scheduler.decider.decide(profile, PodInfo(pod))
             if decision.is_scheduled:

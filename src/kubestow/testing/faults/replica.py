@@ -1,6 +1,7 @@
 """One scheduler of a simulated cluster: a process that is started again whenever it ends."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
@@ -10,8 +11,13 @@ from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import NANOSECONDS
 from kubestow.config.profile import PluginRef
-from kubestow.engine.decision import Decision
+from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.extenders import HttpExtender
+from kubestow.engine.failure import FailureHandler
+from kubestow.engine.scheduler import Scheduler
+from kubestow.framework.metrics import NO_METER, CycleMeter
+from kubestow.framework.status import Status
+from kubestow.queue import QueuedPod
 from kubestow.service.connections import Connections
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
@@ -21,7 +27,7 @@ from kubestow.testing.faults.client import ClientHooks, FaultyClient
 from kubestow.testing.faults.extender import SimulatedExtender, extender_config
 from kubestow.testing.faults.link import Link
 from kubestow.testing.faults.moments import Surroundings
-from kubestow.testing.faults.plan import Setup
+from kubestow.testing.faults.planned import Setup
 from kubestow.testing.faults.plugin import REFERENCE, surroundings
 from kubestow.testing.faults.replicas import SimulatedProcess
 from kubestow.testing.faults.wire import Wire, WireClient
@@ -54,6 +60,10 @@ class ReplicaEvents(Protocol):
 
     def event_lost(self, node_name: str) -> None: ...
 
+    def member_lost(self, pod: Pod) -> None: ...
+
+    def ended(self, scheduler: Scheduler) -> None: ...
+
     def report(self, invariant: str, text: str) -> None: ...
 
 
@@ -68,6 +78,8 @@ class Replica:
         setup: Setup,
         around: Surroundings,
         events: ReplicaEvents,
+        *,
+        group_pause_s: float,
     ) -> None:
         """With `wire` its requests are HTTP, as bytes."""
         self.name = name
@@ -89,11 +101,13 @@ class Replica:
             events.report,
         )
         self._decided = partial(events.decided, self)
+        self._events = events
         self._machine: SimulatedProcess | None = None
         self._ended: asyncio.Future[int | str] = asyncio.get_running_loop().create_future()
         self._killed: list[SimulatedProcess] = []
         self._clients: list[FaultyClient | WireClient] = []
         self._is_closed = False
+        self._group_pause_s = group_pause_s
 
     @property
     def identity(self) -> str:
@@ -114,6 +128,8 @@ class Replica:
             self._ended = asyncio.get_running_loop().create_future()
             machine.call(lambda: self._start(self._ended))
             code = await self._ended
+            if self.process is not None:
+                self._events.ended(self.process.scheduler)
             self.exit_codes.append(code)
             self._close_connections()
             self.process = self._machine = None
@@ -132,7 +148,11 @@ class Replica:
             self._rng,
             hostname=self.name,
         )
-        process.scheduler.listeners = (lambda decision, _: self._decided(decision),)
+        scheduler = process.scheduler
+        scheduler.listeners = (lambda decision, _: self._decided(decision),)
+        scheduler.group_pause_s = self._group_pause_s
+        failures = _WatchedFailures(scheduler.failures, self._events.member_lost)
+        scheduler.failures.handle = failures.handle
         if process.scheduler.extenders is not None:
             for extender in process.scheduler.extenders.extenders:
                 assert isinstance(extender, HttpExtender)
@@ -184,6 +204,12 @@ class Replica:
         if self._machine is not None:
             self._machine.resume()
 
+    def calm_down(self) -> None:
+        """Nothing goes wrong any more."""
+        self.faults.end_all()
+        self.link.mend()
+        self.resume()
+
     def stop(self) -> None:
         """End the process as SIGTERM does, for good."""
         self._is_closed = True
@@ -193,8 +219,28 @@ class Replica:
             self.process.request_stop()
 
 
+class _WatchedFailures:
+    """Reports members whose placement fails, and passes all failures on."""
+
+    def __init__(self, failures: FailureHandler, lost: Callable[[Pod], None]) -> None:
+        self._handle = failures.handle
+        self._lost = lost
+
+    def handle(
+        self,
+        queued_pod: QueuedPod,
+        status: Status,
+        nomination: Nomination | None,
+        meter: CycleMeter = NO_METER,
+    ) -> None:
+        if queued_pod.pod.spec.node_name:  # It was assumed there.
+            self._lost(queued_pod.pod)
+        self._handle(queued_pod, status, nomination, meter)
+
+
 def _options(setup: Setup) -> SchedulerOptions:
-    options = parse_options(["--secure-port=0"])
+    gates = ",".join(f"{gate}=true" for gate in setup.gates)
+    options = parse_options(["--secure-port=0", *([f"--feature-gates={gates}"] if gates else [])])
     assert isinstance(options, SchedulerOptions)
     config = options.config
     if setup.has_plugin:

@@ -20,6 +20,7 @@ class Totals:
         self.seed_count = 0
         self.counts: Counter[str] = Counter()
         self.exits: Counter[str] = Counter()
+        self.gangs: Counter[str] = Counter()
         self.met: Counter[Met] = Counter()
         self.broken: dict[int, list[Broken]] = {}
 
@@ -27,6 +28,7 @@ class Totals:
         self.seed_count += 1
         self.counts.update(outcome.faults)
         self.exits.update(outcome.exits)
+        self.gangs.update(outcome.gangs)
         self.met.update(outcome.met)
         if outcome.broken:
             self.broken[seed] = outcome.broken
@@ -39,6 +41,7 @@ class Totals:
             "seeds": self.seed_count,
             "happened": dict(sorted(self.counts.items())),
             "exits": dict(sorted(self.exits.items())),
+            "gangs": dict(sorted(self.gangs.items())),
             "met": met,
             "neverMet": [[fault, str(state)] for fault, state in never_met(self.met)],
             "broken": {str(seed): list(map(str, found)) for seed, found in self.broken.items()},
@@ -51,6 +54,8 @@ def print_counts(totals: Totals, console: Console) -> None:
         table.add_row(_words(name), str(times))
     for name, times in sorted(totals.exits.items()):
         table.add_row(f"process ended: {name}", str(times))
+    for name, times in sorted(totals.gangs.items()):
+        table.add_row(f"gang at the end: {name}", str(times))
     console.print(table)
 
 

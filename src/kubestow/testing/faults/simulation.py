@@ -13,7 +13,9 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.engine.decision import Decision
+from kubestow.engine.scheduler import Scheduler
 from kubestow.errors import ApiError
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.virtual_time import VirtualClock
@@ -27,19 +29,19 @@ from kubestow.testing.faults.coverage import (
 from kubestow.testing.faults.documents import (
     claim_document,
     class_document,
+    group_document,
     node_document,
     pod_document,
+    priority_class_document,
 )
 from kubestow.testing.faults.fault import Fault, FaultRates, Point
+from kubestow.testing.faults.gangs import Gangs
 from kubestow.testing.faults.invariants import Broken, Invariants
 from kubestow.testing.faults.moments import Moment, Moments, Reached, Surroundings
-from kubestow.testing.faults.plan import (
-    AT_ONCE,
-    CLUSTER,
-    EVERY,
-    LATE,
-    Plan,
+from kubestow.testing.faults.plan import AT_ONCE, CLUSTER, EVERY, LATE, Plan
+from kubestow.testing.faults.planned import (
     PlannedAction,
+    PlannedGroup,
     PlannedNode,
     PlannedPod,
 )
@@ -62,6 +64,10 @@ KEPT_CHANGES: Final = 200
 STRIKE_PAUSES_S: Final = (4.0, 20.0)
 # When pods that were bound to a node after it was deleted are deleted, too.
 COLLECT_S: Final = 20.0
+# A group that does not fit is tried again without a pause (spec 11 §5.3): time would not advance.
+# So there is a pause after each: all groups have their turn in less than the longest
+# backoff, else they would leave no turn to pods of lower priority.
+GROUPS_TURN_S: Final = 8.0
 BOOKMARK_INTERVAL_S: Final = 60.0
 _NAMESPACE: Final = "default"
 
@@ -75,6 +81,7 @@ class Outcome(NamedTuple):
     faults: Counter[str]
     met: Counter[Met]
     exits: Counter[str]
+    gangs: Counter[str]
     duration_s: float
 
 
@@ -94,13 +101,19 @@ class FaultSimulation:
         self._plan = plan
         self._rng = rng
         self._clock = VirtualClock(loop)
-        self.cluster = MemoryCluster(self._clock, seed=plan.seed, history_max=KEPT_CHANGES)
+        gates = FeatureGates(dict.fromkeys(plan.setup.gates, True))
+        self.cluster = MemoryCluster(
+            self._clock, seed=plan.seed, history_max=KEPT_CHANGES, gates=gates
+        )
         self.invariants = Invariants(self.cluster, self._clock)
+        self.gangs = Gangs(self.cluster, self.invariants.report) if plan.setup.gates else None
         self._wire = WireServer(self.cluster, self._clock) if plan.setup.uses_wire else None
         self._moments = Moments()
         self._rates = FaultRates(self._new_rng(), self._cluster_fault)
         self.replicas = {name: self._replica(name) for name in plan.replicas}
-        self._quiet = Quiet(self.cluster, self.invariants.report, tuple(self.replicas.values()))
+        self._quiet = Quiet(
+            self.cluster, self.invariants.report, tuple(self.replicas.values()), self.gangs
+        )
         self._met: Counter[Met] = Counter()
         self._faults: Counter[str] = Counter()
         self._actions: dict[str, Callable[[PlannedAction], None]] = {
@@ -108,6 +121,7 @@ class FaultSimulation:
             "delete_node": self._delete_node,
             "cordon_node": self._cordon_node,
             "uncordon_node": self._uncordon_node,
+            "add_group": self._add_group,
             "add_pod": self._add_pod,
             "delete_pod": self._delete_pod,
             "ungate_pod": self._ungate_pod,
@@ -127,17 +141,28 @@ class FaultSimulation:
     def _replica(self, name: str) -> Replica:
         faults = FaultRates(self._new_rng(), partial(self._replica_fault, name))
         around = Surroundings(name, faults, self._moments)
-        return Replica(name, self.cluster, self._wire, self._plan.setup, around, self)
+        groups = sum(action.what == "add_group" for action in self._plan.actions)
+        return Replica(
+            name,
+            self.cluster,
+            self._wire,
+            self._plan.setup,
+            around,
+            self,
+            group_pause_s=GROUPS_TURN_S / max(groups, 1),
+        )
 
     async def run(self) -> Outcome:
         loop = asyncio.get_running_loop()
         self._load_classes()
-        controllers = (
+        controllers = [
             FakeKubelets(self.cluster, self._clock).run(),
             FaultyVolumeController(self.cluster, self._rates).run(),
             self.invariants.watch_bindings(),
             self._send_bookmarks(),
-        )
+        ]
+        if self.gangs is not None:
+            controllers.append(self.gangs.watch_deletions())
         self._tasks = [loop.create_task(work) for work in controllers]
         await asyncio.sleep(0)
         self._quiet.note_own_watches()
@@ -198,6 +223,10 @@ class FaultSimulation:
     def _uncordon_node(self, action: PlannedAction) -> None:
         self._patch_node(action.name, {"spec": {"unschedulable": None}})
 
+    def _add_group(self, action: PlannedAction) -> None:
+        assert isinstance(action.value, PlannedGroup)
+        self.cluster.load([group_document(action.name, action.value)])
+
     def _add_pod(self, action: PlannedAction) -> None:
         assert isinstance(action.value, PlannedPod)
         if class_name := action.value.volume_class:
@@ -222,7 +251,8 @@ class FaultSimulation:
         self._place_elsewhere(action.name, action.value)
 
     def _place_elsewhere(self, name: str, node_name: str) -> None:
-        self._note_pods("bind_elsewhere", self._pods_named(name))
+        for pod in self._note_pods("bind_elsewhere", self._pods_named(name)):
+            self.member_lost(pod)
         self.invariants.excuse(node_name)
         self.cluster.bind(_NAMESPACE, name, node_name)
 
@@ -306,6 +336,14 @@ class FaultSimulation:
         # Until the next list, the replica does not know what is there.
         self.invariants.excuse(node_name)
 
+    def member_lost(self, pod: Pod) -> None:
+        if self.gangs is not None:
+            self.gangs.member_lost(pod)
+
+    def ended(self, scheduler: Scheduler) -> None:
+        if self.gangs is not None:
+            self.gangs.interrupted(scheduler)
+
     def report(self, invariant: str, text: str) -> None:
         self.invariants.report(invariant, text)
 
@@ -325,10 +363,11 @@ class FaultSimulation:
         if leader is not None:
             self._note(fault.name, replica_states(leader.process, leader.link))
 
-    def _note_pods(self, what: str, pods: Iterable[Pod]) -> None:
+    def _note_pods(self, what: str, pods: list[Pod]) -> list[Pod]:
         leader = self._leader()
         if leader is not None and leader.process is not None:
             self._note(what, pod_states(leader.process, leader.link, pods))
+        return pods
 
     def _note(self, what: str, states: Iterable[PodState]) -> None:
         self._met.update(Met(what, state) for state in states)
@@ -343,9 +382,7 @@ class FaultSimulation:
         self._moments.disarm()
         self._rates.end_all()
         for replica in self.replicas.values():
-            replica.faults.end_all()
-            replica.link.mend()
-            replica.resume()
+            replica.calm_down()
 
     async def _settle(self) -> bool:
         """Wait until nothing is left to do; False if that takes too long."""
@@ -358,7 +395,7 @@ class FaultSimulation:
             now = {(pod.metadata.uid, pod.spec.node_name) for pod in self._pods()}
             if now != placed or not self._quiet.is_reached():
                 placed, since_s = now, loop.time()
-            elif loop.time() - since_s >= QUIET_S:
+            elif loop.time() - since_s >= QUIET_S and self._quiet.is_between_cycles():
                 return True
         return False
 
@@ -379,6 +416,7 @@ class FaultSimulation:
             faults=self._faults,
             met=self._met,
             exits=exits,
+            gangs=Counter() if self.gangs is None else self.gangs.found,
             duration_s=duration_s,
         )
 
@@ -387,6 +425,8 @@ class FaultSimulation:
     def _load_classes(self) -> None:
         modes = {LATE: "WaitForFirstConsumer", AT_ONCE: "Immediate"}
         self.cluster.load([class_document(name, mode) for name, mode in modes.items()])
+        if self.gangs is not None:
+            self.cluster.load([priority_class_document(priority) for priority in (10, 100)])
 
     def _patch_node(self, name: str, patch: JsonObject) -> None:
         self.cluster.patch(NODES, "", name, patch, "merge")
