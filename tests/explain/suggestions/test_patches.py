@@ -16,7 +16,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(KEYS, VALUES, max_size=4), st.dictionaries(KEYS, VALUES, max_size=4))
 def test_the_difference_makes_one_of_the_other(old: dict[str, Any], new: dict[str, Any]) -> None:
     assert json_patch(old, difference(old, new)) == new

@@ -50,13 +50,13 @@ EXPECTED = {
 @pytest.mark.parametrize("family", FAMILIES)
 def test_with_each_suggestion_a_simulation_places_the_pod(family: str) -> None:
     kinds: Counter[str] = Counter()
-    for seed in range(8):
+    for seed in range(7):
         documents = documents_of(FAMILIES[family](Dice(seed)))
         for suggestion in suggestions_for(documents):
             assert suggestion.verified
             kinds[suggestion.kind] += 1
             # Most kinds come again and again; a simulation takes much longer than the search.
-            if kinds[suggestion.kind] <= 2:
+            if kinds[suggestion.kind] <= (1 if "+" in suggestion.kind else 2):
                 assert node_in_simulation(applied(documents, suggestion)), (seed, suggestion)
     assert EXPECTED[family] <= kinds.keys()
 
