@@ -20,13 +20,16 @@ from msgspec import field
 
 from kubestow.config.decoding import load_config
 from kubestow.config.defaults import complete_config
-from kubestow.config.feature_gates import FeatureGates, parse_gates
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_gates
 from kubestow.config.field_errors import forbidden, invalid, raise_if_any
 from kubestow.config.flags import ParsedFlags, apply_flags, parse_flags
+from kubestow.config.older_flags import OLDER_FLAGS
+from kubestow.config.older_gates import parse_older_gates
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config, validate_config
 from kubestow.errors import ConfigError
+from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.versions import UPSTREAM_VERSION
 
 PROGRAM: Final = "kube-scheduler"
@@ -35,6 +38,10 @@ _MINOR: Final = 36
 _OLDEST_MINOR: Final = 33  # the oldest emulated version
 _PREVIOUS: Final = f"1.{_MINOR - 1}"
 _TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
+_LOCK_FIELDS: Final = {
+    "lock-object-name": "resource_name",
+    "lock-object-namespace": "resource_namespace",
+}
 _METRIC_LABEL: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*")
 
 
@@ -122,6 +129,15 @@ class LoggingOptions(_FlagOptions, frozen=True, kw_only=True):
         return self.is_json_split if self.format == "json" else self.is_text_split
 
 
+class OlderOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What only older versions of the scheduler have."""
+
+    version: Compatibility = Compatibility.TODAY
+    algorithm: AlgorithmOptions = AlgorithmOptions()
+    # The gates of that version, all of them; empty for today's.
+    gates: Mapping[str, bool] = {}
+
+
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """All options of a scheduler process. The configuration is complete and, if it came from a
     file, validated; without a file `config.connection.check_election` is not called yet."""
@@ -141,6 +157,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     write_config_to: str
     emulated_version: str
     reported_version: str
+    older: OlderOptions
     # For the log of all flags and `/flagz`.
     flags: ParsedFlags
 
@@ -156,7 +173,8 @@ def parse_options(
     if any(flags.arguments):
         got = " ".join(f'"{argument}"' for argument in flags.arguments)
         raise ConfigError(f'"{program}" does not take any arguments, got [{got}]')
-    gates = parse_gates(flags.texts("feature-gates"))
+    older = _older_options(flags)
+    gates = DEFAULT_GATES if older.gates else parse_gates(flags.texts("feature-gates"))
     versions = _Versions.of(flags)
     answer = _version_text(flags)
     if answer is not None:
@@ -165,7 +183,7 @@ def parse_options(
     raise_if_any(_logging_errors(logging, flags, gates))
     raise_if_any(_option_errors(flags, gates, versions))
     return SchedulerOptions(
-        config=_config(flags, gates),
+        config=_config(flags, gates, older),
         gates=gates,
         master=flags.text("master"),
         pod_max_in_unschedulable_pods=flags.duration("pod-max-in-unschedulable-pods-duration"),
@@ -179,6 +197,7 @@ def parse_options(
         write_config_to=flags.text("write-config-to"),
         emulated_version=versions.emulated,
         reported_version=_reported_version(flags),
+        older=older,
         flags=flags,
     )
 
@@ -186,14 +205,53 @@ def parse_options(
 # --- the configuration ---
 
 
-def _config(flags: ParsedFlags, gates: FeatureGates) -> SchedulerConfig:
+def _config(flags: ParsedFlags, gates: FeatureGates, older: OlderOptions) -> SchedulerConfig:
     path = flags.text("config")
     if not path:
         # Spec 09 §2.1: without a file the defaults with flags applied are not validated.
-        return apply_flags(complete_config(SchedulerConfig(), gates), flags, is_from_file=False)
+        config = apply_flags(complete_config(SchedulerConfig(), gates), flags, is_from_file=False)
+        return _with_older_names(config, flags, older)
     config = apply_flags(load_config(path, gates), flags, is_from_file=True)
     check_config(config, gates)
     return config
+
+
+# --- older schedulers ---
+
+
+def _older_options(flags: ParsedFlags) -> OlderOptions:
+    version = Compatibility.parse(flags.text("compatibility"))
+    if version is Compatibility.TODAY:
+        for flag in OLDER_FLAGS:
+            if flag.name in flags.given and flag.name != "compatibility":
+                raise ConfigError(f"--{flag.name} needs --compatibility with an older version")
+        return OlderOptions()
+    if version is Compatibility.V1_9 and flags.text("config"):
+        raise ConfigError("--config is newer than v1.9; give a Policy with --policy-config-file")
+    algorithm = AlgorithmOptions(
+        algorithm_provider=flags.text("algorithm-provider"),
+        policy_config_file=flags.text("policy-config-file"),
+        policy_configmap=flags.text("policy-configmap"),
+        policy_configmap_namespace=flags.text("policy-configmap-namespace"),
+        use_legacy_policy_config=flags.switch("use-legacy-policy-config"),
+        scheduler_name=flags.text("scheduler-name"),
+        hard_pod_affinity_symmetric_weight=flags.number("hard-pod-affinity-symmetric-weight"),
+    )
+    if flags.text("config") and algorithm != AlgorithmOptions():
+        raise ConfigError("--config replaces the flags of a Policy, a provider and a name")
+    gates = parse_older_gates(version, flags.texts("feature-gates"))
+    return OlderOptions(version=version, algorithm=algorithm, gates=gates)
+
+
+def _with_older_names(
+    config: SchedulerConfig, flags: ParsedFlags, older: OlderOptions
+) -> SchedulerConfig:
+    """The names of profile and lock, where an older flag gives them."""
+    names = {field: flags.text(flag) for flag, field in _LOCK_FIELDS.items() if flag in flags.given}
+    election = msgspec.structs.replace(config.leader_election, **names)
+    (profile,) = config.profiles
+    profile = msgspec.structs.replace(profile, scheduler_name=older.algorithm.scheduler_name)
+    return msgspec.structs.replace(config, leader_election=election, profiles=(profile,))
 
 
 # --- versions ---

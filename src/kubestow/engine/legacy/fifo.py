@@ -37,6 +37,10 @@ class Fifo:
     def delete(self, pod: Pod) -> None:
         self._pods.pop(_key(pod), None)
 
+    def pods(self) -> list[Pod]:
+        """The waiting pods, in no particular order."""
+        return list(self._pods.values())
+
     def pop_nowait(self) -> Pod | None:
         """The pod that came first; None if there is none."""
         while self._order:

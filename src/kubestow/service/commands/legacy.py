@@ -1,6 +1,5 @@
 """`kubestow simulate --compatibility v1.9`: the rules of its flags, and the run."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -8,16 +7,10 @@ import msgspec
 from kubestow.api.decode import is_map
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
-from kubestow.config.legacy import (
-    Policy,
-    load_policy,
-    policy_in_config_map,
-    provider_policy,
-)
-from kubestow.engine.legacy.algorithm import Algorithm, build_algorithm
+from kubestow.engine.legacy.algorithm import Algorithm
 from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
-from kubestow.errors import ConfigError
-from kubestow.service.commands.compatibility import AlgorithmOptions
+from kubestow.service.compatibility import AlgorithmOptions
+from kubestow.service.legacy.algorithm_source import legacy_algorithm
 from kubestow.service.output import stderr
 from kubestow.simulator.legacy.simulation import LegacySimulation
 
@@ -28,30 +21,14 @@ def v1_9_simulation(
     options: AlgorithmOptions,
 ) -> Callable[[Callable[[LegacyDecision], None]], LegacySimulation]:
     """A function that makes the simulation, to be called in the loop it runs in."""
-    algorithm = legacy_algorithm(options, [document.raw for document in config_maps])
+    data = None
+    if options.source == "configmap":
+        namespace, name = options.policy_configmap_namespace, options.policy_configmap
+        data = config_map_data([document.raw for document in config_maps], namespace, name)
+    algorithm = _without_binders(legacy_algorithm(options, data))
     return lambda note: LegacySimulation(
         documents, algorithm, scheduler_name=options.scheduler_name, on_decision=note
     )
-
-
-def legacy_algorithm(
-    options: AlgorithmOptions,
-    documents: Sequence[JsonObject],
-    environment: Mapping[str, str] = os.environ,
-) -> Algorithm:
-    """The rules of the flags; a policy ConfigMap must be among the documents."""
-    policy = _policy_of(options, documents)
-    try:
-        algorithm = build_algorithm(
-            policy,
-            hard_pod_affinity_weight=options.hard_pod_affinity_symmetric_weight,
-            environment=environment,
-        )
-    except ConfigError as error:
-        if options.source == "provider":
-            raise
-        raise ConfigError(f"couldn't create scheduler from policy: {error}") from error
-    return _without_binders(algorithm)
 
 
 def _without_binders(algorithm: Algorithm) -> Algorithm:
@@ -63,19 +40,7 @@ def _without_binders(algorithm: Algorithm) -> Algorithm:
     return algorithm._replace(extenders=tuple(extenders))
 
 
-def _policy_of(options: AlgorithmOptions, documents: Sequence[JsonObject]) -> Policy:
-    match options.source:
-        case "file":
-            return load_policy(options.policy_config_file)
-        case "configmap":
-            namespace, name = options.policy_configmap_namespace, options.policy_configmap
-            data = _config_map_data(documents, namespace, name)
-            return policy_in_config_map(data, namespace=namespace, name=name)
-        case "provider":
-            return provider_policy(options.algorithm_provider)
-
-
-def _config_map_data(
+def config_map_data(
     documents: Sequence[JsonObject], namespace: str, name: str
 ) -> Mapping[str, str] | None:
     for document in documents:

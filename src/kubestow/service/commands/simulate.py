@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from kubestow.service.commands import input_options as options
-from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
+from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat
 from kubestow.simulator.defaults import LIMIT_S
 

@@ -15,9 +15,9 @@ from kubestow.engine.factory import SchedulerFactory
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.cluster_input import InputRequest, load_input
-from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.commands.simulate_output import print_result
+from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import progress_bar

@@ -18,15 +18,14 @@ from kubestow.service.metrics.registry import MetricsRegistry, parse_allowed_lab
 from kubestow.service.options import SchedulerOptions
 
 
-class ProcessMetrics:
-    def __init__(self, options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> None:
+class ComponentMetrics:
+    """What a process of any version has."""
+
+    def __init__(self, options: SchedulerOptions) -> None:
         self.registry = MetricsRegistry(
             disabled=options.metrics.disabled,
             allowed_labels=parse_allowed_labels(options.metrics.allowed_labels),
         )
-        catalogue = SchedulerCatalogue(self.registry, options.gates)
-        self.scheduler = SchedulerRecorder(catalogue, clock, rng)
-        self.queue = QueueRecorder(catalogue, rng)
         self.requests = RequestMetrics(self.registry)
         self.election = ElectionMetrics(self.registry, options.config.leader_election.resource_name)
         self.own = OwnMetrics(self.registry)
@@ -40,6 +39,16 @@ class ProcessMetrics:
         )
         add_workqueue_metrics(self.registry)
         add_registry_metrics(self.registry)
+
+
+class ProcessMetrics(ComponentMetrics):
+    """Also those of a scheduler with plugins."""
+
+    def __init__(self, options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> None:
+        super().__init__(options)
+        catalogue = SchedulerCatalogue(self.registry, options.gates)
+        self.scheduler = SchedulerRecorder(catalogue, clock, rng)
+        self.queue = QueueRecorder(catalogue, rng)
 
 
 def _previous_minor(version: str) -> str:

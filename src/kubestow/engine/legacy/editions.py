@@ -1,0 +1,16 @@
+"""The schedulers with plugins of v1.17 and v1.20: their parts and their plugins."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubestow.engine.edition import Edition
+from kubestow.engine.legacy.factory import FactoryV117, FactoryV120
+
+_EDITIONS: Final[Mapping[str, Edition]] = {
+    "v1.17": Edition(FactoryV117),
+    "v1.20": Edition(FactoryV120),
+}
+
+
+def edition_of(version: str) -> Edition:
+    return _EDITIONS[version]
