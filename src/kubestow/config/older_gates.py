@@ -10,13 +10,12 @@ from kubestow.config.feature_gates import parse_gate_values
 from kubestow.errors import ConfigError
 
 EQUIVALENCE_CACHE: Final = "EnableEquivalenceClassCache"
-EVEN_PODS_SPREAD: Final = "EvenPodsSpread"
 DEFAULT_POD_TOPOLOGY_SPREAD: Final = "DefaultPodTopologySpread"
 
 # Version → its gates and their defaults.
 _GATES: Final[Mapping[str, Mapping[str, bool]]] = {
     "v1.9": {EQUIVALENCE_CACHE: False},
-    "v1.17": {EVEN_PODS_SPREAD: False},
+    "v1.17": {},
     "v1.20": {DEFAULT_POD_TOPOLOGY_SPREAD: True},
 }
 
@@ -28,6 +27,7 @@ def parse_older_gates(version: str, texts: Iterable[str]) -> Mapping[str, bool]:
     for name in values:
         if name not in known:
             raise ConfigError(
-                f"unrecognized feature gate: {name}; with {version} it can be {', '.join(known)}"
+                f"unrecognized feature gate: {name}; with {version} it can be "
+                f"{', '.join(known) or 'none'}"
             )
     return {**known, **values}

@@ -25,6 +25,8 @@ from kubestow.config.field_errors import forbidden, invalid, raise_if_any
 from kubestow.config.flags import ParsedFlags, apply_flags, parse_flags
 from kubestow.config.older_flags import OLDER_FLAGS
 from kubestow.config.older_gates import parse_older_gates
+from kubestow.config.older_profiles import older_profile
+from kubestow.config.profile import ProfileConfig
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config, validate_config
@@ -137,6 +139,18 @@ class OlderOptions(msgspec.Struct, frozen=True, kw_only=True):
     # The gates of that version, all of them; empty for today's.
     gates: Mapping[str, bool] = {}
 
+    def profile(self) -> ProfileConfig:
+        """The default profile of that version, and its provider."""
+        name = self.algorithm.scheduler_name
+        if self.version in (Compatibility.TODAY, Compatibility.V1_9):
+            return ProfileConfig(scheduler_name=name)
+        return older_profile(
+            self.version,
+            self.gates,
+            provider=self.algorithm.algorithm_provider,
+            scheduler_name=name,
+        )
+
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """All options of a scheduler process. The configuration is complete and, if it came from a
@@ -174,7 +188,9 @@ def parse_options(
         got = " ".join(f'"{argument}"' for argument in flags.arguments)
         raise ConfigError(f'"{program}" does not take any arguments, got [{got}]')
     older = _older_options(flags)
-    gates = DEFAULT_GATES if older.gates else parse_gates(flags.texts("feature-gates"))
+    gates = DEFAULT_GATES
+    if older.version is Compatibility.TODAY:
+        gates = parse_gates(flags.texts("feature-gates"))
     versions = _Versions.of(flags)
     answer = _version_text(flags)
     if answer is not None:
@@ -207,11 +223,13 @@ def parse_options(
 
 def _config(flags: ParsedFlags, gates: FeatureGates, older: OlderOptions) -> SchedulerConfig:
     path = flags.text("config")
+    profile = older.profile()
     if not path:
         # Spec 09 §2.1: without a file the defaults with flags applied are not validated.
-        config = apply_flags(complete_config(SchedulerConfig(), gates), flags, is_from_file=False)
-        return _with_older_names(config, flags, older)
-    config = apply_flags(load_config(path, gates), flags, is_from_file=True)
+        config = complete_config(SchedulerConfig(profiles=(profile,)), gates)
+        return _with_older_lock(apply_flags(config, flags, is_from_file=False), flags)
+    defaults = None if older.version is Compatibility.TODAY else profile.plugins
+    config = apply_flags(load_config(path, gates, defaults), flags, is_from_file=True)
     check_config(config, gates)
     return config
 
@@ -243,15 +261,11 @@ def _older_options(flags: ParsedFlags) -> OlderOptions:
     return OlderOptions(version=version, algorithm=algorithm, gates=gates)
 
 
-def _with_older_names(
-    config: SchedulerConfig, flags: ParsedFlags, older: OlderOptions
-) -> SchedulerConfig:
-    """The names of profile and lock, where an older flag gives them."""
+def _with_older_lock(config: SchedulerConfig, flags: ParsedFlags) -> SchedulerConfig:
+    """The configuration with the name of the lock, where an older flag gives it."""
     names = {field: flags.text(flag) for flag, field in _LOCK_FIELDS.items() if flag in flags.given}
     election = msgspec.structs.replace(config.leader_election, **names)
-    (profile,) = config.profiles
-    profile = msgspec.structs.replace(profile, scheduler_name=older.algorithm.scheduler_name)
-    return msgspec.structs.replace(config, leader_election=election, profiles=(profile,))
+    return msgspec.structs.replace(config, leader_election=election)
 
 
 # --- versions ---

@@ -1,8 +1,8 @@
 """A cluster and 200 mixed pods, for comparing older schedulers as services with simulations.
 
 Nodes differ in size, zone, labels and taints, and pods in requests, selectors, affinity and
-tolerations. Some pods fit nowhere. Pods are in the order of their names, which is the order in which
-an API server lists them.
+tolerations. Some pods fit nowhere. Pods are in the order of their names, in which an API server
+lists them.
 """
 
 from collections.abc import Iterator

@@ -15,9 +15,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.config.defaults import complete_config
 from kubestow.config.legacy import provider_policy
-from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.legacy.algorithm import build_algorithm
 from kubestow.engine.legacy.editions import edition_of
 from kubestow.engine.legacy.factory import FactoryV120
@@ -123,9 +121,10 @@ def simulated(version: str, documents: list[JsonObject]) -> dict[str, str]:
             algorithm = build_algorithm(provider_policy("DefaultProvider"))
             result = await LegacySimulation(documents, algorithm).run()
         else:
-            edition = edition_of(version)
+            edition, options = edition_of(version), parse_options([f"--compatibility={version}"])
+            assert isinstance(options, SchedulerOptions)
             simulation = Simulation(
-                documents, complete_config(SchedulerConfig()), factory=edition.factory
+                documents, options.config, registry=edition.registry, factory=edition.factory
             )
             result = await simulation.run()
         return {outcome.name: outcome.node or "" for outcome in result.pods}

@@ -86,8 +86,8 @@ def simulate(
     compatibility: Annotated[
         Compatibility,
         typer.Option(
-            help="Decide as this version of kube-scheduler. v1.17 and v1.20 have today's plugins, "
-            "with the queue, the cache and the choice among equals of their time.",
+            help="Decide as this version of kube-scheduler: with the plugins or rules, the queue, "
+            "the cache and the choice among equals of its time.",
             rich_help_panel=_OLDER,
         ),
     ] = Compatibility.TODAY,

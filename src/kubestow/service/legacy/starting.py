@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 
 from kubestow.clock import Clock
@@ -11,11 +12,13 @@ from kubestow.service.connections import Connections
 from kubestow.service.control_loop import ControlLoop
 from kubestow.service.legacy.algorithm_source import find_config_map, legacy_algorithm
 from kubestow.service.legacy.metrics_v1_9 import ProcessMetricsV19
+from kubestow.service.legacy.plugin_config import with_policy
+from kubestow.service.legacy.policy_process import PolicyProcess
 from kubestow.service.legacy.process_v1_9 import ProcessV19
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions
 from kubestow.service.process_parts import ProcessParts
-from kubestow.service.run import SchedulerProcess, ServiceProcess
+from kubestow.service.run import ServiceProcess
 
 
 def older_parts(options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> ProcessParts:
@@ -70,14 +73,18 @@ def _parts_with_plugins(
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> ServiceProcess:
-        return SchedulerProcess(
-            options,
+        older = options.older
+        config_map = await find_config_map(older.algorithm, connections.main)
+        config = with_policy(options.config, older, config_map and config_map.data)
+        return PolicyProcess(
+            msgspec.structs.replace(options, config=config),
             connections,
             metrics,
             clock,
             rng,
             hostname=hostname,
             edition=edition,
+            config_map=config_map,
             control=control,
             set_verbosity=set_verbosity,
             on_synced=on_synced,
