@@ -26,7 +26,7 @@ from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19
 from kubestow.engine.legacy.watching_v1_9 import WatcherV19
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.simulator.defaults import LIMIT_S
-from kubestow.simulator.embedded import SETTLE_CHECK_S
+from kubestow.simulator.embedded import INSTANT_S, SETTLE_CHECK_S
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.simulation import (
     SimulationResult,
@@ -114,7 +114,10 @@ class LegacySimulation:
                 if task.done():
                     task.result()  # Raises its error.
             if self.scheduler.is_settled:
-                return True
+                # Other timers may end at the same instant (`EmbeddedCluster.settle`).
+                await asyncio.sleep(INSTANT_S)
+                if self.scheduler.is_settled:
+                    return True
         return False
 
     def _record(self, decision: LegacyDecision) -> None:

@@ -73,7 +73,8 @@ class TaintToleration120(TaintToleration):
         def compute(nodes: Nodes) -> IntArray:
             return per_distinct(nodes.taint_set, nodes.taint_lists, code, np.int64)
 
-        codes = nodes.tracked(("v1.20 taints", tolerations), Depends.NODE, compute)
+        # Each profile has a plugin of its own, with numbers of its own.
+        codes = nodes.tracked(("v1.20 taints", id(self), tolerations), Depends.NODE, compute)
         return codes if codes.any() else None
 
     def filter_status(self, state: CycleState, code: int) -> Status:
