@@ -18,8 +18,15 @@ def older_nodes() -> list[JsonObject]:
     return [_node(index) for index in range(NODE_COUNT)]
 
 
-def older_pods(count: int = POD_COUNT, *, scheduler_name: str = "") -> list[JsonObject]:
-    return [_pod(index, scheduler_name) for index in range(count)]
+def older_pods(count: int = POD_COUNT, *, prefers_nodes: bool = False) -> list[JsonObject]:
+    """With `prefers_nodes` each pod prefers every node by another weight, so that v1.17 and v1.20,
+    which choose at random among the best nodes, have one best node for each."""
+    pods = [_pod(index) for index in range(count)]
+    if prefers_nodes:
+        for index, pod in enumerate(pods):
+            affinity = pod["spec"].setdefault("affinity", {})
+            affinity["nodeAffinity"] = {_PREFERRED: list(_preferences(index))}
+    return pods
 
 
 def _node(index: int) -> JsonObject:
@@ -50,13 +57,7 @@ def _node(index: int) -> JsonObject:
     }
 
 
-def _pod(index: int, scheduler_name: str) -> JsonObject:
-    spec: JsonObject = {
-        "containers": [{"name": "main", "image": "pause", "resources": _resources(index)}],
-        **_placement(index),
-    }
-    if scheduler_name:
-        spec["schedulerName"] = scheduler_name
+def _pod(index: int) -> JsonObject:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -65,7 +66,11 @@ def _pod(index: int, scheduler_name: str) -> JsonObject:
             "namespace": "default",
             "labels": {"app": f"app-{index % 7}"},
         },
-        "spec": spec,
+        "spec": {
+            "containers": [{"name": "main", "image": "pause", "resources": _resources(index)}],
+            "terminationGracePeriodSeconds": 0,
+            **_placement(index),
+        },
     }
 
 
@@ -73,7 +78,7 @@ def _resources(index: int) -> JsonObject:
     if index % 40 == 39:
         return {"requests": {"cpu": "100"}}  # fits nowhere
     return {
-        "requests": {"cpu": f"{100 + 37 * (index % 11)}m", "memory": f"{64 + 53 * (index % 13)}Mi"}
+        "requests": {"cpu": f"{100 + 17 * (index % 11)}m", "memory": f"{64 + 53 * (index % 13)}Mi"}
     }
 
 
@@ -90,6 +95,18 @@ def _placement(index: int) -> JsonObject:
 
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _preferences(index: int) -> Iterator[JsonObject]:
+    for node_index in range(NODE_COUNT):
+        names = [f"node-{node_index:02d}"]
+        expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": names}
+        yield {
+            # In the order of the nodes, begun elsewhere for each pod; the last weighs 100.
+            "weight": 1 + 9 * ((node_index + 7 * index) % NODE_COUNT),
+            "preference": {"matchExpressions": [expression]},
+        }
 
 
 def _terms(index: int) -> Iterator[JsonObject]:

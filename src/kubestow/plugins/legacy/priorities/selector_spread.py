@@ -104,6 +104,8 @@ def _zones(nodes: Nodes) -> npt.NDArray[np.intp]:
     """Numbers of the pairs of region and zone; 0 for nodes with neither, or only empty ones."""
     regions, zones = (_values(nodes, key) for key in (BETA_REGION_LABEL, BETA_ZONE_LABEL))
     pairs = regions * (int(zones.max(initial=0)) + 1) + zones
+    if int(pairs.max(initial=0)) < len(pairs):
+        return pairs
     # The empty pair is number 0 already; the others become small.
     return np.unique(np.append(pairs, 0), return_inverse=True)[1][:-1]
 
