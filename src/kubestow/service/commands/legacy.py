@@ -10,7 +10,7 @@ from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.config.defaults import complete_config
 from kubestow.config.extenders import ExtenderConfig
-from kubestow.config.older_gates import EQUIVALENCE_CACHE
+from kubestow.config.older_gates import EQUIVALENCE_CACHE, parse_older_gates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.edition import Edition
 from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
@@ -18,12 +18,14 @@ from kubestow.engine.legacy.editions import edition_of
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.scheduler_config import load_scheduler_config
-from kubestow.service.compatibility import AlgorithmOptions
+from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.legacy.algorithm_source import legacy_algorithm
 from kubestow.service.legacy.plugin_config import with_policy
 from kubestow.service.options import OlderOptions
 from kubestow.service.output import stderr
+from kubestow.simulator.bench.throughput import MakeSimulation
 from kubestow.simulator.legacy.simulation import LegacySimulation
+from kubestow.simulator.simulation import Simulation
 
 
 def v1_9_simulation(
@@ -42,6 +44,20 @@ def v1_9_simulation(
         use_equivalence_cache=older.gates[EQUIVALENCE_CACHE],
         on_decision=note,
     )
+
+
+def default_simulation(version: Compatibility) -> MakeSimulation:
+    """A function that makes a simulation of that version with its defaults."""
+    older = OlderOptions(version=version, gates=parse_older_gates(version, ()))
+
+    def make(documents: list[JsonObject], config: SchedulerConfig) -> LegacySimulation | Simulation:
+        if version is Compatibility.V1_9:
+            return LegacySimulation(documents, legacy_algorithm(older.algorithm, None))
+        edition = edition_of(version)
+        config = msgspec.structs.replace(config, profiles=(older.profile(),))
+        return Simulation(documents, config, registry=edition.registry, factory=edition.factory)
+
+    return make
 
 
 def older_edition(version: str) -> Edition:
