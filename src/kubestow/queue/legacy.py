@@ -237,6 +237,16 @@ class SchedulingQueue120:
 
     # --- Reading ------------------------------------------------------------------------------
 
+    @property
+    def scheduling_cycle(self) -> int:
+        """How many pods were popped."""
+        return self._scheduling_cycle
+
+    @property
+    def move_request_cycle(self) -> int:
+        """The cycle in which pods were last asked to move; -1 before that."""
+        return self._move_request_cycle
+
     def backoff_expiry_ns(self, queued_pod: QueuedPod) -> int:
         """When the pod's wait ends; every attempt counts, also those with errors."""
         if not queued_pod.attempts:

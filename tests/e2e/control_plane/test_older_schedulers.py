@@ -1,7 +1,7 @@
 """Older schedulers as services against a real kube-apiserver.
 
-Pods exist before the scheduler starts, so that it tries them in the order of a list, as a simulation
-of the same documents does.
+Pods exist before the scheduler starts, so that it tries them in the order of a list, as a
+simulation of the same documents does.
 """
 
 import asyncio

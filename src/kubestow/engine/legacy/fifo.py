@@ -37,6 +37,9 @@ class Fifo:
     def delete(self, pod: Pod) -> None:
         self._pods.pop(_key(pod), None)
 
+    def holds(self, pod: Pod) -> bool:
+        return _key(pod) in self._pods
+
     def pods(self) -> list[Pod]:
         """The waiting pods, in no particular order."""
         return list(self._pods.values())
