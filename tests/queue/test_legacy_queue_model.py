@@ -37,7 +37,7 @@ STEPS = st.lists(
     st.tuples(
         st.sampled_from(
             # Most often what leads a pod through all places.
-            "add pop pop fail fail fail move move affinity flush flush status spec delete".split()
+            ["add", "status", "spec", "delete", "affinity", *(2 * ["pop", "move", "flush", "fail"])]
         ),
         st.sampled_from(NAMES),
         st.sampled_from((0.0, 0.0, 0.5, 1.0, 31.0)),

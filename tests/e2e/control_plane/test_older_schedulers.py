@@ -153,6 +153,9 @@ def test_a_policy_decides(version: str, run: Any, tmp_path: Path) -> None:
     pods = older_pods(3)
     for pod in pods:
         pod["spec"]["nodeSelector"] = {"disk": "tape"}
+        # Large enough to make a difference among ten scores.
+        requests = {"cpu": "2", "memory": "4Gi"}
+        pod["spec"]["containers"][0]["resources"] = {"requests": requests}
 
     async def main(bench: Any) -> None:
         await bench.create(*older_nodes()[:3], *pods)

@@ -23,6 +23,8 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.legacy.priorities.selector_spread import spread
+from kubestow.plugins.legacy.v1_20 import default_selectors, texts
+from kubestow.plugins.legacy.v1_20.default_selectors import SelectorsByLabel
 from kubestow.plugins.legacy.v1_20.inter_pod_affinity import normalised_from_zero
 from kubestow.plugins.legacy.v1_20.registry import REGISTRY_117, REGISTRY_120
 from kubestow.testing.builders import make_container, make_node, make_pod
@@ -61,7 +63,7 @@ def reasons(
 
 
 @pytest.mark.parametrize(
-    ("version", "name", "pod", "node", "texts"),
+    ("version", "name", "pod", "node", "expected"),
     [
         pytest.param(
             "v1.20",
@@ -114,10 +116,10 @@ def reasons(
     ],
 )
 def test_reasons_have_the_texts_of_their_time(
-    version: str, name: str, pod: Pod, node: Node, texts: tuple[str, ...]
+    version: str, name: str, pod: Pod, node: Node, expected: tuple[str, ...]
 ) -> None:
     ((_, found),) = reasons(name, pod, [node], version=version).values()
-    assert found == texts
+    assert found == expected
 
 
 def test_each_node_names_its_own_taint() -> None:
@@ -515,3 +517,28 @@ def test_todays_label_does_not_stand_in_for_the_older_one() -> None:
     nodes = [make_node("new", zone="z"), make_node("old", labels=labels), make_node("none")]
     found = reasons("VolumeZone", make_pod(pvcs=["data"]), nodes, objects=objects)
     assert set(found) == {"new"}
+
+
+# --- what is kept ---
+
+
+def test_beyond_the_limit_taints_are_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "TAINT_REASONS_MAX", 2)
+    nodes = [make_node(f"n{number}", taints=[f"t{number}:NoSchedule"]) for number in range(4)]
+    found = [text for _, (text,) in reasons("TaintToleration", make_pod(), nodes).values()]
+    named = [text for text in found if "that the pod didn't tolerate" in text and "{" in text]
+    assert len(named) == 2
+    assert found.count("node(s) had taints that the pod didn't tolerate") == 2
+
+
+def test_selectors_follow_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = ClusterObjects()
+    selectors = SelectorsByLabel(objects)
+    assert selectors.of(make_pod(labels=WEB)).is_empty
+    service = Service(metadata=make_pod("s").metadata, spec=ServiceSpec(selector={"app": "web"}))
+    objects.put(service)
+    assert selectors.of(make_pod(labels=WEB)).matches(WEB)
+    monkeypatch.setattr(default_selectors, "SELECTORS_KEPT_MAX", 3)
+    for number in range(10):
+        selectors.of(make_pod(labels={"app": str(number)}))
+        assert len(selectors._kept) <= 3

@@ -37,8 +37,7 @@ async def walk_older(version: str, say: Say, clock: Clock) -> None:
 
 def _counters(queue: Queue) -> str:
     assert isinstance(queue, SchedulingQueue120)
-    cycles = queue.scheduling_cycle, queue.move_request_cycle
-    return f"schedulingCycle {cycles[0]}, moveRequestCycle {cycles[1]}"
+    return f"cycle {queue.scheduling_cycle}, move {queue.move_request_cycle}"
 
 
 async def _walk_v1_9(say: Say, clock: Clock) -> None:
