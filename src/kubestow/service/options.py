@@ -23,15 +23,12 @@ from kubestow.config.defaults import complete_config
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_gates
 from kubestow.config.field_errors import forbidden, invalid, raise_if_any
 from kubestow.config.flags import ParsedFlags, apply_flags, parse_flags
-from kubestow.config.older_flags import OLDER_FLAGS
-from kubestow.config.older_gates import parse_older_gates
-from kubestow.config.older_profiles import older_profile
-from kubestow.config.profile import ProfileConfig
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config, validate_config
 from kubestow.errors import ConfigError
-from kubestow.service.compatibility import AlgorithmOptions, Compatibility
+from kubestow.service.compatibility import Compatibility
+from kubestow.service.older_options import OlderOptions, older_options, with_older_lock
 from kubestow.service.versions import UPSTREAM_VERSION
 
 PROGRAM: Final = "kube-scheduler"
@@ -40,10 +37,6 @@ _MINOR: Final = 36
 _OLDEST_MINOR: Final = 33  # the oldest emulated version
 _PREVIOUS: Final = f"1.{_MINOR - 1}"
 _TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
-_LOCK_FIELDS: Final = {
-    "lock-object-name": "resource_name",
-    "lock-object-namespace": "resource_namespace",
-}
 _METRIC_LABEL: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*")
 
 
@@ -131,27 +124,6 @@ class LoggingOptions(_FlagOptions, frozen=True, kw_only=True):
         return self.is_json_split if self.format == "json" else self.is_text_split
 
 
-class OlderOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What only older versions of the scheduler have."""
-
-    version: Compatibility = Compatibility.TODAY
-    algorithm: AlgorithmOptions = AlgorithmOptions()
-    # The gates of that version, all of them; empty for today's.
-    gates: Mapping[str, bool] = {}
-
-    def profile(self) -> ProfileConfig:
-        """The default profile of that version, and its provider."""
-        name = self.algorithm.scheduler_name
-        if self.version in (Compatibility.TODAY, Compatibility.V1_9):
-            return ProfileConfig(scheduler_name=name)
-        return older_profile(
-            self.version,
-            self.gates,
-            provider=self.algorithm.algorithm_provider,
-            scheduler_name=name,
-        )
-
-
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """All options of a scheduler process. The configuration is complete and, if it came from a
     file, validated; without a file `config.connection.check_election` is not called yet."""
@@ -187,7 +159,7 @@ def parse_options(
     if any(flags.arguments):
         got = " ".join(f'"{argument}"' for argument in flags.arguments)
         raise ConfigError(f'"{program}" does not take any arguments, got [{got}]')
-    older = _older_options(flags)
+    older = older_options(flags)
     gates = DEFAULT_GATES
     if older.version is Compatibility.TODAY:
         gates = parse_gates(flags.texts("feature-gates"))
@@ -227,45 +199,11 @@ def _config(flags: ParsedFlags, gates: FeatureGates, older: OlderOptions) -> Sch
     if not path:
         # Spec 09 §2.1: without a file the defaults with flags applied are not validated.
         config = complete_config(SchedulerConfig(profiles=(profile,)), gates)
-        return _with_older_lock(apply_flags(config, flags, is_from_file=False), flags)
+        return with_older_lock(apply_flags(config, flags, is_from_file=False), flags)
     defaults = None if older.version is Compatibility.TODAY else profile.plugins
     config = apply_flags(load_config(path, gates, defaults), flags, is_from_file=True)
-    check_config(config, gates)
+    check_config(config, gates, is_older=defaults is not None)
     return config
-
-
-# --- older schedulers ---
-
-
-def _older_options(flags: ParsedFlags) -> OlderOptions:
-    version = Compatibility.parse(flags.text("compatibility"))
-    if version is Compatibility.TODAY:
-        for flag in OLDER_FLAGS:
-            if flag.name in flags.given and flag.name != "compatibility":
-                raise ConfigError(f"--{flag.name} needs --compatibility with an older version")
-        return OlderOptions()
-    if version is Compatibility.V1_9 and flags.text("config"):
-        raise ConfigError("--config is newer than v1.9; give a Policy with --policy-config-file")
-    algorithm = AlgorithmOptions(
-        algorithm_provider=flags.text("algorithm-provider"),
-        policy_config_file=flags.text("policy-config-file"),
-        policy_configmap=flags.text("policy-configmap"),
-        policy_configmap_namespace=flags.text("policy-configmap-namespace"),
-        use_legacy_policy_config=flags.switch("use-legacy-policy-config"),
-        scheduler_name=flags.text("scheduler-name"),
-        hard_pod_affinity_symmetric_weight=flags.number("hard-pod-affinity-symmetric-weight"),
-    )
-    if flags.text("config") and algorithm != AlgorithmOptions():
-        raise ConfigError("--config replaces the flags of a Policy, a provider and a name")
-    gates = parse_older_gates(version, flags.texts("feature-gates"))
-    return OlderOptions(version=version, algorithm=algorithm, gates=gates)
-
-
-def _with_older_lock(config: SchedulerConfig, flags: ParsedFlags) -> SchedulerConfig:
-    """The configuration with the name of the lock, where an older flag gives it."""
-    names = {field: flags.text(flag) for flag, field in _LOCK_FIELDS.items() if flag in flags.given}
-    election = msgspec.structs.replace(config.leader_election, **names)
-    return msgspec.structs.replace(config, leader_election=election)
 
 
 # --- versions ---

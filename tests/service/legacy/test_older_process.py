@@ -26,7 +26,7 @@ from kubestow.service.legacy.process_v1_9 import ProcessV19
 from kubestow.service.legacy.starting import older_parts
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.process_parts import ProcessParts
-from kubestow.service.run import RunError, ServiceProcess
+from kubestow.service.run import RunError, SchedulerProcess, ServiceProcess
 from kubestow.simulator.legacy.simulation import LegacySimulation
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
@@ -412,3 +412,48 @@ def test_the_lock_has_its_older_names() -> None:
     assert isinstance(options, SchedulerOptions)
     election = options.config.leader_election
     assert (election.resource_namespace, election.resource_name) == ("n", "l")
+
+
+def test_a_configuration_changes_the_plugins_of_its_version(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: old, plugins: {score: {disabled: [{name: ImageLocality}]}}}]\n"
+    )
+
+    async def test(world: World) -> None:
+        process, _ = await world.process("v1.20", f"--config={path}")
+        assert isinstance(process, SchedulerProcess)
+        (profile,) = process.scheduler.profiles.values()
+        assert profile.name == "old"
+        names = {plugin.name for plugin in profile.plugins.values()}
+        assert {"NodeResourcesLeastAllocated", "NodePreferAvoidPods"} <= names
+        assert names.isdisjoint({"ImageLocality", "SchedulingGates", "DynamicResources"})
+
+    in_world(test)
+
+
+def test_a_gate_of_v1_20_brings_selector_spread_back() -> None:
+    async def test(world: World) -> None:
+        gate = "--feature-gates=DefaultPodTopologySpread=false"
+        process, _ = await world.process("v1.20", gate)
+        assert isinstance(process, SchedulerProcess)
+        (profile,) = process.scheduler.profiles.values()
+        assert "SelectorSpread" in profile.plugins
+
+    in_world(test)
+
+
+@pytest.mark.parametrize("version", ["v1.17", "v1.20"])
+def test_a_provider_can_fill_nodes(version: str) -> None:
+    async def test(world: World) -> None:
+        flag = "--algorithm-provider=ClusterAutoscalerProvider"
+        process, _ = await world.process(version, flag)
+        assert isinstance(process, SchedulerProcess)
+        (profile,) = process.scheduler.profiles.values()
+        assert "NodeResourcesMostAllocated" in profile.plugins
+        assert "NodeResourcesLeastAllocated" not in profile.plugins
+
+    in_world(test)
+    with pytest.raises(ConfigError, match='provider "No" is not registered'):
+        parse_options([f"--compatibility={version}", "--algorithm-provider=No"])

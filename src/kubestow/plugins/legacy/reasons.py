@@ -2,8 +2,8 @@
 
 A predicate returns a list of reasons per node, and a node fails for all reasons of all predicates
 together. There are few distinct lists, so each gets a number at first use. Numbers stay the same
-for the whole process, which the equivalence cache relies on. Names of resources are part of reasons,
-so the number of lists has a limit: beyond it new lists share one text.
+for the whole process, which the equivalence cache relies on. Names of resources are part of
+reasons, so the number of lists has a limit: beyond it new lists share one text.
 """
 
 from typing import Final

@@ -21,7 +21,7 @@ from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.legacy.algorithm_source import legacy_algorithm
 from kubestow.service.legacy.plugin_config import with_policy
-from kubestow.service.options import OlderOptions
+from kubestow.service.older_options import OlderOptions
 from kubestow.service.output import stderr
 from kubestow.simulator.bench.throughput import MakeSimulation
 from kubestow.simulator.legacy.simulation import LegacySimulation

@@ -42,7 +42,7 @@ def load_scheduler_config(
         return LoadedPlugins(SchedulerConfig(), dict(registry))
     try:
         config = load_config(path, plugins=plugins)
-        check_config(config)
+        check_config(config, is_older=plugins is not None)
         loaded = load_plugins(config, registry)
     except ConfigError as error:
         # Upstream's text for duplicate keys has line breaks, and one contains the whole file.

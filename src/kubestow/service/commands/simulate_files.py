@@ -21,7 +21,7 @@ from kubestow.service.commands.simulate_output import print_result
 from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat
 from kubestow.service.logging import warnings_on_stderr
-from kubestow.service.options import OlderOptions
+from kubestow.service.older_options import OlderOptions
 from kubestow.service.output import progress_bar
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.manifests import Manifests

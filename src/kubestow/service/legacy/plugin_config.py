@@ -8,7 +8,7 @@ from kubestow.config.legacy import validate_policy
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.legacy.policy_plugins import profile_of_policy
 from kubestow.service.legacy.algorithm_source import policy_of
-from kubestow.service.options import OlderOptions
+from kubestow.service.older_options import OlderOptions
 
 
 def with_policy(

@@ -28,7 +28,8 @@ from kubestow.service.control_loop import ControlLoop
 from kubestow.service.debugger import MISMATCH, difference, node_text, pod_line
 from kubestow.service.legacy.config_map_watch import end_on_change
 from kubestow.service.legacy.metrics_v1_9 import ProcessMetricsV19
-from kubestow.service.options import OlderOptions, SchedulerOptions
+from kubestow.service.older_options import OlderOptions
+from kubestow.service.options import SchedulerOptions
 from kubestow.service.run import ServiceProcess
 
 log = logging.getLogger(__name__)
