@@ -384,6 +384,33 @@ def test_metrics_have_the_names_of_v1_9() -> None:
 
 
 @pytest.mark.parametrize(
+    ("version", "victims"),
+    [("v1.17", "scheduler_pod_preemption_victims"), ("v1.20", "scheduler_preemption_victims")],
+)
+def test_metrics_of_schedulers_with_plugins_have_their_older_names(
+    version: str, victims: str
+) -> None:
+    async def test(world: World) -> None:
+        world.store.load([node("n1"), pod("a")])
+        process, running, parts = await world.start(version)
+
+        async def is_bound() -> bool:
+            return bool((await world.pod("a")).spec.node_name)
+
+        await until(is_bound)
+        await stop(process, running)
+        names = parts.metrics.registry.names()
+        assert victims in names
+        assert "scheduler_scheduler_cache_size" in names
+        assert not {"scheduler_cache_size", "scheduler_inflight_events"} & set(names)
+        text = "".join(parts.metrics.registry.texts())
+        count = 'scheduler_e2e_scheduling_duration_seconds_count{profile="default-scheduler",'
+        assert f'{count}result="scheduled"}} 1\n' in text
+
+    in_world(test)
+
+
+@pytest.mark.parametrize(
     ("flags", "error"),
     [
         pytest.param(["--compatibility=v1.8"], 'is "v1.8", expected one of v1.17', id="version"),

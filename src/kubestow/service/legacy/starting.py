@@ -11,6 +11,7 @@ from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import Connections
 from kubestow.service.control_loop import ControlLoop
 from kubestow.service.legacy.algorithm_source import find_config_map, legacy_algorithm
+from kubestow.service.legacy.metric_names import older_metric_names
 from kubestow.service.legacy.metrics_v1_9 import ProcessMetricsV19
 from kubestow.service.legacy.plugin_config import with_policy
 from kubestow.service.legacy.policy_process import PolicyProcess
@@ -62,7 +63,7 @@ def _parts_v1_9(options: SchedulerOptions, clock: Clock, rng: np.random.Generato
 def _parts_with_plugins(
     options: SchedulerOptions, clock: Clock, rng: np.random.Generator
 ) -> ProcessParts:
-    metrics = ProcessMetrics(options, clock, rng)
+    metrics = ProcessMetrics(options, clock, rng, older_metric_names(options.older.version))
     edition = edition_of(options.older.version)
 
     async def build(

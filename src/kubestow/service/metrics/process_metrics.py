@@ -1,5 +1,7 @@
 """All metrics of one scheduler process."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from kubestow.clock import Clock
@@ -21,10 +23,12 @@ from kubestow.service.options import SchedulerOptions
 class ComponentMetrics:
     """What a process of any version has."""
 
-    def __init__(self, options: SchedulerOptions) -> None:
+    def __init__(self, options: SchedulerOptions, renamed: Mapping[str, str] | None = None) -> None:
+        """`renamed`: metric → its name in an older version."""
         self.registry = MetricsRegistry(
             disabled=options.metrics.disabled,
             allowed_labels=parse_allowed_labels(options.metrics.allowed_labels),
+            renamed=renamed,
         )
         self.requests = RequestMetrics(self.registry)
         self.election = ElectionMetrics(self.registry, options.config.leader_election.resource_name)
@@ -44,8 +48,14 @@ class ComponentMetrics:
 class ProcessMetrics(ComponentMetrics):
     """Also those of a scheduler with plugins."""
 
-    def __init__(self, options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> None:
-        super().__init__(options)
+    def __init__(
+        self,
+        options: SchedulerOptions,
+        clock: Clock,
+        rng: np.random.Generator,
+        renamed: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(options, renamed)
         catalogue = SchedulerCatalogue(self.registry, options.gates)
         self.scheduler = SchedulerRecorder(catalogue, clock, rng)
         self.queue = QueueRecorder(catalogue, rng)
