@@ -153,7 +153,7 @@ class SchedulerV19:
         attempt = self._begin(pod)
         if attempt is None:
             return None
-        decision = self.decider.decide(attempt.pod)
+        decision = self._decide(attempt.pod)
         self._conclude(attempt, decision)
         return decision
 
@@ -163,7 +163,7 @@ class SchedulerV19:
         if attempt is None:
             return
         with self.snapshot.held(self.cache):
-            decision = await cycles.run(lambda: self.decider.decide(attempt.pod))
+            decision = await cycles.run(lambda: self._decide(attempt.pod))
         self._conclude(attempt, decision)
 
     def _begin(self, pod: Pod) -> "_Attempt | None":
@@ -178,6 +178,15 @@ class SchedulerV19:
             self.cache.expire_assumed_pods()
         self.snapshot.refresh(self.cache)
         return _Attempt(LegacyPodInfo(pod), started_s)
+
+    def _decide(self, pod: LegacyPodInfo) -> LegacyDecision:
+        try:
+            return self.decider.decide(pod)
+        except Exception as error:  # A fault in a rule fails this attempt, not the scheduler.
+            log.exception("cannot decide on pod %s", pod.key)
+            decision = LegacyDecision(pod, self.snapshot.names)
+            decision.error = f"{type(error).__name__}: {error}"
+            return decision
 
     def _conclude(self, attempt: "_Attempt", decision: LegacyDecision) -> None:
         self._metrics.algorithm_ended(self._clock.monotonic_s() - attempt.started_s)
