@@ -49,8 +49,12 @@ def older_options(flags: ParsedFlags) -> OlderOptions:
             if flag.name in flags.given and flag.name != "compatibility":
                 raise ConfigError(f"--{flag.name} needs --compatibility with an older version")
         return OlderOptions()
-    if version is Compatibility.V1_9 and flags.text("config"):
-        raise ConfigError("--config is newer than v1.9; give a Policy with --policy-config-file")
+    if version is Compatibility.V1_9:
+        for name in ("config", "write-config-to"):
+            if flags.text(name):
+                raise ConfigError(
+                    f"--{name} is newer than v1.9; give a Policy with --policy-config-file"
+                )
     algorithm = AlgorithmOptions(
         algorithm_provider=flags.text("algorithm-provider"),
         policy_config_file=flags.text("policy-config-file"),

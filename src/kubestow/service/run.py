@@ -40,6 +40,7 @@ from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
+from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import Connections
 from kubestow.service.control_loop import ControlLoop, SharedLoop
 from kubestow.service.debugger import CacheDebugger
@@ -398,6 +399,8 @@ def first_error(error: BaseException) -> BaseException:
 def announce_config(process: ServiceProcess) -> bool:
     """Log the configuration; True if it was written to a file and the run ends (spec 09 §1, 11)."""
     options = process.options
+    if options.older.version is Compatibility.V1_9:
+        return False  # It has flags and a Policy instead; `/configz` shows them.
     if not options.write_config_to and not is_printed(log, 2):
         return False
     text = write_config(process.config, options.gates)

@@ -417,6 +417,9 @@ def test_metrics_of_schedulers_with_plugins_have_their_older_names(
         pytest.param(["--policy-configmap=p"], "needs --compatibility", id="today"),
         pytest.param(["--compatibility=v1.9", "--config=c"], "newer than v1.9", id="config"),
         pytest.param(
+            ["--compatibility=v1.9", "--write-config-to=c"], "newer than v1.9", id="write-config"
+        ),
+        pytest.param(
             ["--compatibility=v1.9", "--feature-gates=PodPriority=true"],
             "unrecognized feature gate: PodPriority; with v1.9 it can be EnableEquivalence",
             id="gate",
