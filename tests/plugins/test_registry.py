@@ -40,7 +40,8 @@ CLASSES: dict[str, PluginClass] = {
         f"{version} {name}": plugin
         for version, registry in (("v1.17", REGISTRY_117), ("v1.20", REGISTRY_120))
         for name, plugin in registry.items()
-        if plugin is not REGISTRY.get(name)
+        # A ratio needs a shape, which has no default.
+        if plugin is not REGISTRY.get(name) and name != "RequestedToCapacityRatio"
     },
 }
 NAMES = sorted(CLASSES)

@@ -62,9 +62,26 @@ class PredicateArgument(_Entry, frozen=True, kw_only=True):
     labels_presence: LabelsPresenceArgument | None = None
 
 
+class ShapePointArgument(_Entry, frozen=True, kw_only=True):
+    utilization: int = 0
+    score: int = 0
+
+
+class ResourceArgument(_Entry, frozen=True, kw_only=True):
+    name: str = ""
+    weight: int = 0
+
+
+class CapacityRatioArgument(_Entry, frozen=True, kw_only=True):
+    shape: tuple[ShapePointArgument, ...] = ()
+    resources: tuple[ResourceArgument, ...] = ()
+
+
 class PriorityArgument(_Entry, frozen=True, kw_only=True):
     service_anti_affinity: ServiceAntiAffinityArgument | None = None
     label_preference: LabelPreferenceArgument | None = None
+    # Since v1.11.
+    requested_to_capacity_ratio_arguments: CapacityRatioArgument | None = None
 
 
 class PredicatePolicy(_Entry, frozen=True, kw_only=True):

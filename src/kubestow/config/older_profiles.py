@@ -92,6 +92,7 @@ _WITH_PRE_SCORE: Final = frozenset(
         "DefaultPodTopologySpread",
         "TaintToleration",
         "NodeAffinity",
+        "ServiceAffinity",
     )
 )
 

@@ -5,11 +5,15 @@ import json
 import pytest
 
 from kubestow.api.meta import JsonObject
+from kubestow.cache.snapshot import Snapshot
 from kubestow.config.legacy import decode_policy
 from kubestow.config.older_profiles import older_profile
 from kubestow.config.profile import ProfileConfig
 from kubestow.engine.legacy.policy_plugins import profile_of_policy
+from kubestow.engine.profiles import build_profiles
 from kubestow.errors import ConfigError
+from kubestow.plugins.legacy.v1_20.registry import REGISTRY_120
+from kubestow.testing.handles import make_handle
 
 
 def profile(policy: JsonObject, version: str = "v1.20") -> ProfileConfig:
@@ -113,11 +117,87 @@ def test_conditions_became_taints() -> None:
         ({"predicates": named("NoSuchRule")}, "Predicate type not found for NoSuchRule"),
         ({"priorities": weighted(NoSuchRule=1)}, "Priority type not found for NoSuchRule"),
         (
-            {"predicates": [{"name": "Zoned", "argument": {"serviceAffinity": {"labels": ["a"]}}}]},
-            '"Zoned" has an argument, which only --compatibility v1.9 supports',
+            {
+                "priorities": [
+                    {
+                        "name": name,
+                        "weight": weight,
+                        "argument": {"labelPreference": {"label": "a"}},
+                    }
+                    for name, weight in (("A", 1), ("B", 2))
+                ]
+            },
+            "NodeLabel priority B has weight 2, expected 1",
         ),
     ],
 )
 def test_rules_that_do_not_exist_are_refused(policy: JsonObject, error: str) -> None:
     with pytest.raises(ConfigError, match=error):
         profile(policy)
+
+
+def apart(name: str, label: str) -> JsonObject:
+    return {"name": name, "weight": 2, "argument": {"serviceAntiAffinity": {"label": label}}}
+
+
+def test_example_5_weights_of_one_plugin_add_up() -> None:
+    made = profile({"priorities": [apart("RackSpread", "rack"), apart("RowSpread", "row")]})
+    assert scores(made) == {"ServiceAffinity": 4}
+    (args,) = [entry.args for entry in made.plugin_config if entry.name == "ServiceAffinity"]
+    assert args == {"antiAffinityLabelsPreference": ["rack", "row"]}
+
+
+def test_entries_with_arguments_configure_one_plugin() -> None:
+    ratio = {
+        "shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}],
+        "resources": [{"name": "cpu", "weight": 2}],
+    }
+    made = profile(
+        {
+            "predicates": [
+                {"name": "Zoned", "argument": {"serviceAffinity": {"labels": ["zone"]}}},
+                {
+                    "name": "HasSsd",
+                    "argument": {"labelsPresence": {"labels": ["ssd"], "presence": True}},
+                },
+                {"name": "NotOld", "argument": {"labelsPresence": {"labels": ["old"]}}},
+            ],
+            "priorities": [
+                {
+                    "name": "Full",
+                    "weight": 3,
+                    "argument": {"requestedToCapacityRatioArguments": ratio},
+                }
+            ],
+        }
+    )
+    assert filters(made) == [
+        "NodeUnschedulable",
+        "TaintToleration",
+        "NodeLabel",
+        "ServiceAffinity",
+    ]
+    assert scores(made) == {"RequestedToCapacityRatio": 3}
+    args = {entry.name: entry.args for entry in made.plugin_config}
+    assert args["NodeLabel"] == {"presentLabels": ["ssd"], "absentLabels": ["old"]}
+    assert args["RequestedToCapacityRatio"] == ratio
+
+
+def test_the_plugins_of_a_policy_are_built() -> None:
+    ratio = {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]}
+    made = profile(
+        {
+            "priorities": [
+                apart("RackSpread", "rack"),
+                {"name": "New", "weight": 1, "argument": {"labelPreference": {"label": "old"}}},
+                {
+                    "name": "Full",
+                    "weight": 1,
+                    "argument": {"requestedToCapacityRatioArguments": ratio},
+                },
+            ]
+        }
+    )
+    handle = make_handle(Snapshot())
+    (built,) = build_profiles([made], REGISTRY_120, lambda _: handle).values()
+    assert {"ServiceAffinity", "NodeLabel", "RequestedToCapacityRatio"} <= set(built.plugins)

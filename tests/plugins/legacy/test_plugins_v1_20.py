@@ -19,6 +19,7 @@ from kubestow.api.topology import HOSTNAME_LABEL, ZONE_LABEL
 from kubestow.api.workload import Service, ServiceSpec
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
+from kubestow.config.plugin_args import ResourceSpec, UtilizationShapePoint
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code
 from kubestow.index.nodes import nodes_of
@@ -439,6 +440,82 @@ def test_a_pod_removed_counts_for_all_constraints_on_its_key() -> None:
         or not plugin.filter(copy, info, nodes_of(snapshot)).any()
     )
     assert plugin.filter(state, info, nodes_of(snapshot)).tolist() == [1, 0]
+
+
+# --- plugins that only a Policy enables (spec 09 §13.4) ---
+
+
+def built(name: str, snapshot: Snapshot, objects: ClusterObjects, **args: Any) -> Any:
+    plugin_class = REGISTRY_120[name]
+    assert plugin_class.args_type is not None
+    handle = make_handle(snapshot, objects=objects)
+    return plugin_class(plugin_class.args_type(**args), handle)
+
+
+def test_node_label_requires_and_prefers() -> None:
+    nodes = [
+        make_node("n1", labels={"ssd": ""}),
+        make_node("n2"),
+        make_node("n3", labels={"old": ""}),
+    ]
+    snapshot, objects = make_snapshot(nodes), ClusterObjects()
+    plugin = built("NodeLabel", snapshot, objects, absent_labels=("old",))
+    (status,) = run_filter(plugin, make_pod(), snapshot).values()
+    assert tuple(status.reasons) == ("node(s) didn't have the requested labels",)
+    wishes = {"present_labels_preference": ("ssd",), "absent_labels_preference": ("old",)}
+    plugin = built("NodeLabel", snapshot, objects, **wishes)
+    assert run_score(plugin, make_pod(), snapshot) == [100, 50, 0]
+
+
+def test_pods_of_a_service_stay_together_or_apart() -> None:
+    objects = ClusterObjects()
+    objects.put(Service(metadata=make_pod("s").metadata, spec=ServiceSpec(selector=WEB)))
+    nodes = [make_node(f"n{number}", labels={"rack": rack}) for number, rack in enumerate("aab")]
+    nodes.append(make_node("n3"))
+    snapshot = make_snapshot(
+        nodes,
+        [
+            make_pod("a", node="n0", labels=WEB),
+            make_pod("b", node="n2", labels=WEB),
+            make_pod("c", node="n2", labels=WEB),
+        ],
+    )
+    plugin = built("ServiceAffinity", snapshot, objects, affinity_labels=("rack",))
+    found = run_filter(plugin, make_pod(labels=WEB), snapshot)
+    assert set(found) == {"n2", "n3"}
+    assert {tuple(s.reasons) for s in found.values()} == {
+        ("node(s) didn't match service affinity",)
+    }
+    plugin = built("ServiceAffinity", snapshot, objects, anti_affinity_labels_preference=("rack",))
+    # One of three pods in rack a, two in rack b; a node without the label scores 0.
+    assert run_score(plugin, make_pod(labels=WEB), snapshot) == [66, 66, 33, 0]
+    assert run_score(plugin, make_pod(), snapshot) == [100, 100, 100, 0]
+
+
+@pytest.mark.parametrize(
+    ("requested", "expected"),
+    [
+        pytest.param("0", 2, id="default-request-rounds-up"),
+        pytest.param("1", 13, id="an-eighth-rounds-up"),
+        pytest.param("8", 100, id="full"),
+        pytest.param("9", 100, id="more-than-there-is"),
+    ],
+)
+def test_the_ratio_rounds_utilization_up(requested: str, expected: int) -> None:
+    snapshot = make_snapshot([make_node("n", cpu="8")])
+    shape = (
+        UtilizationShapePoint(utilization=0, score=0),
+        UtilizationShapePoint(utilization=100, score=10),
+    )
+    plugin = built(
+        "RequestedToCapacityRatio",
+        snapshot,
+        ClusterObjects(),
+        shape=shape,
+        resources=(ResourceSpec(name="cpu", weight=1),),
+    )
+    pod = make_pod() if requested == "0" else make_pod(cpu=requested)
+    assert run_score(plugin, pod, snapshot) == [expected]
 
 
 # --- volumes (spec 07 §7.2) ---

@@ -12,6 +12,7 @@ from kubestow.plugins.legacy.v1_20.inter_pod_affinity import (
     InterPodAffinity117,
     InterPodAffinity120,
 )
+from kubestow.plugins.legacy.v1_20.node_label import NodeLabel
 from kubestow.plugins.legacy.v1_20.pod_topology_spread import PodTopologySpread120
 from kubestow.plugins.legacy.v1_20.preemption import DefaultPreemption120
 from kubestow.plugins.legacy.v1_20.prefer_avoid_pods import NodePreferAvoidPods
@@ -22,8 +23,10 @@ from kubestow.plugins.legacy.v1_20.resources import (
     NodeResourcesFit120,
     NodeResourcesLeastAllocated,
     NodeResourcesMostAllocated,
+    RequestedToCapacityRatio,
 )
 from kubestow.plugins.legacy.v1_20.selector_spread import DefaultPodTopologySpread, SelectorSpread
+from kubestow.plugins.legacy.v1_20.service_affinity import ServiceAffinity120
 from kubestow.plugins.legacy.v1_20.texts import (
     NodeAffinity117,
     NodeAffinity120,
@@ -42,10 +45,13 @@ _SHARED: Final[tuple[PluginClass, ...]] = (
     EBSLimits,
     GCEPDLimits,
     ImageLocality120,
+    NodeLabel,
     NodeName120,
     NodePreferAvoidPods,
     NodeResourcesLeastAllocated,
     PodTopologySpread120,
+    RequestedToCapacityRatio,
+    ServiceAffinity120,
     VolumeZone120,
 )
 

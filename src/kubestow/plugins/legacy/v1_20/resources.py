@@ -9,13 +9,20 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import score_request
 from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources
 from kubestow.arrays import IntArray
-from kubestow.config.plugin_args import NodeResourcesFitArgs
+from kubestow.config.plugin_args import (
+    NodeResourcesFitArgs,
+    PluginArgs,
+    ResourceSpec,
+    UtilizationShapePoint,
+)
+from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE, PreFilterResult
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
+from kubestow.plugins._shared.curve import MAX_UTILIZATION, UtilizationCurve
 from kubestow.plugins._shared.scoring_resources import Loads, ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.shortage import (
@@ -109,6 +116,35 @@ class BalancedAllocation120(_LoadScore):
         np.divide(taken, loads.allocatable, out=shares, where=loads.allocatable != 0)
         scores = ((1 - np.abs(shares[0] - shares[1])) * float(MAX_NODE_SCORE)).astype(np.int64)
         return np.where((shares >= 1).any(axis=0), 0, scores)
+
+
+class RequestedToCapacityRatioArgs(PluginArgs, frozen=True, kw_only=True):
+    shape: tuple[UtilizationShapePoint, ...] = ()
+    resources: tuple[ResourceSpec, ...] = ()
+
+
+class RequestedToCapacityRatio:
+    """Reads the score of each resource off a curve; its utilization is rounded up. Only a Policy
+    enables it (spec 05 §19, 09 §13.4)."""
+
+    name: ClassVar[str] = "RequestedToCapacityRatio"
+    args_type: ClassVar[type[RequestedToCapacityRatioArgs]] = RequestedToCapacityRatioArgs
+    reuse: ClassVar[Reuse] = Reuse(score=Reads.NUMBERS, pod=PodReads.AMOUNTS)
+
+    def __init__(self, args: RequestedToCapacityRatioArgs, handle: Handle) -> None:
+        if not args.shape:
+            raise ConfigError("at least one point must be specified")
+        self._curve = UtilizationCurve.from_args(args.shape)
+        self._resources = ScoringResources(args.resources, use_non_zero=True)
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        loads = self._resources.loads(nodes, self._resources.request(score_request(pod.pod)))
+        free = np.maximum(loads.allocatable - loads.used - loads.request, 0)
+        utilization = MAX_UTILIZATION - free * MAX_UTILIZATION // np.maximum(loads.allocatable, 1)
+        scores = self._curve.scores(utilization)
+        weight = (scores > 0) * loads.weight
+        mean = (scores * weight).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
+        return np.floor(mean + 0.5).astype(np.int64)
 
 
 def fit_request_120(
