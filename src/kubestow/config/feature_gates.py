@@ -140,8 +140,13 @@ class FeatureGates:
 
 
 def parse_gates(texts: Iterable[str]) -> FeatureGates:
-    """The gates of `--feature-gates`: `[component:]Name=bool,…`, repeatable; the last value of a
-    name counts. Raises ConfigError."""
+    """The gates of `--feature-gates`; raises ConfigError."""
+    return FeatureGates(parse_gate_values(texts))
+
+
+def parse_gate_values(texts: Iterable[str]) -> dict[str, bool]:
+    """What `--feature-gates` sets: `[component:]Name=bool,…`, repeatable; the last value of a name
+    counts. Raises ConfigError; names are not checked."""
     overrides: dict[str, bool] = {}
     prefixes: set[str] = set()
     for component, entry in _entries(texts):
@@ -160,7 +165,7 @@ def parse_gates(texts: Iterable[str]) -> FeatureGates:
             "set kube feature gates with default empty prefix or kube: prefix consistently, "
             "do not mix use"
         )
-    return FeatureGates(overrides)
+    return overrides
 
 
 def _entries(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
