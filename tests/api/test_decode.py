@@ -225,7 +225,7 @@ def test_the_hooks_refuse_unknown_types() -> None:
         pytest.param({"kind": "Service", "apiVersion": "serving.knative.dev/v1"}, None, id="group"),
         pytest.param({"kind": "Event", "apiVersion": "events.k8s.io/v1"}, Event, id="event"),
         pytest.param({"kind": "Event", "apiVersion": "v1"}, None, id="event-of-the-core-group"),
-        pytest.param({"kind": "ConfigMap"}, None, id="unknown"),
+        pytest.param({"kind": "Secret"}, None, id="unknown"),
         pytest.param({"kind": ["Pod"]}, None, id="no-text"),
         pytest.param({}, None, id="no-kind"),
     ],

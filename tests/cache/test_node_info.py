@@ -284,3 +284,18 @@ def test_every_change_takes_a_new_generation_also_on_copies() -> None:
     info.set_node(make_node("n1"))
     seen.append(info.generation)
     assert seen == sorted(set(seen))
+
+
+def test_pods_are_put_back_in_the_order_of_a_copy() -> None:
+    pods = [PodInfo(make_pod(name, cpu="1")) for name in "abc"]
+    info = NodeInfo("n")
+    for pod in pods:
+        info.add_pod(pod)
+    copy = info.clone()
+    info.remove_pod(pods[0].pod)
+    info.add_pod(pods[0])
+    assert [pod.name for pod in info.pods] == ["c", "b", "a"]
+    info.reorder_as(copy)
+    assert [pod.name for pod in info.pods] == ["a", "b", "c"]
+    assert info.remove_pod(pods[1].pod) is pods[1]
+    assert info.requested.milli_cpu == 2000

@@ -169,3 +169,13 @@ def test_any_sequence_of_changes_lists_as_the_specification_says(
                 tree.remove(node)
         assert tree.list() == slow.list()
         assert tree.node_count == slow.num_nodes
+
+
+def test_a_copy_changes_by_itself() -> None:
+    tree = NodeTree()
+    tree.add(make_node("a", zone="z1"))
+    copy = tree.copy()
+    copy.add(make_node("b", zone="z1"))
+    copy.add(make_node("c", zone="z2"))
+    assert (tree.list(), tree.node_count) == (["a"], 1)
+    assert (copy.list(), copy.node_count) == (["a", "c", "b"], 3)

@@ -169,3 +169,11 @@ def test_gates_the_command_line_cannot_set(texts: list[str], message: str) -> No
     with pytest.raises(ConfigError) as raised:
         parse_gates(texts)
     assert str(raised.value) == message
+
+
+def test_a_gate_is_left_out_and_the_others_stay() -> None:
+    gates = FeatureGates({"GenericWorkload": True})
+    without = gates.without("SchedulerAsyncPreemption")
+    assert gates.enabled("SchedulerAsyncPreemption")
+    assert not without.enabled("SchedulerAsyncPreemption")
+    assert without.enabled("GenericWorkload")

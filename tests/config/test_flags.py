@@ -17,6 +17,8 @@ misc config
 misc write-config-to
 misc master
 misc attempt-budget 10s
+misc record
+misc record-size-mib 512
 secure-serving bind-address 0.0.0.0
 secure-serving secure-port 10259
 secure-serving disable-http2-serving false
@@ -74,6 +76,16 @@ logs log-text-split-stream false
 logs log-json-split-stream false
 logs log-text-info-buffer-size 0
 logs log-json-info-buffer-size 0
+older-schedulers compatibility v1.36
+older-schedulers algorithm-provider DefaultProvider
+older-schedulers policy-config-file
+older-schedulers policy-configmap
+older-schedulers policy-configmap-namespace kube-system
+older-schedulers use-legacy-policy-config false
+older-schedulers scheduler-name default-scheduler
+older-schedulers hard-pod-affinity-symmetric-weight 1
+older-schedulers lock-object-name kube-scheduler
+older-schedulers lock-object-namespace kube-system
 global version false
 global help false
 """

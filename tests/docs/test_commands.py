@@ -42,7 +42,12 @@ def arguments_of(command: str) -> list[str]:
     return [*words, "value"] if is_cut else words
 
 
-KUBESTOW = [pytest.param(name, command, id=command) for name, command in shown("kubestow")]
+# How kubectl runs the command as its plugin.
+PLUGIN = "kubectl kubestow"
+KUBESTOW = [
+    pytest.param(name, command.removeprefix("kubectl "), id=command)
+    for name, command in (*shown("kubestow"), *shown(PLUGIN))
+]
 
 
 def accepts(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> bool:
@@ -77,6 +82,7 @@ OTHERS = [
     for program in ("kubectl", "helm")
     for name, command in shown(program)
     if not name.endswith("embedded-cluster.md")  # tests/e2e runs those
+    and not command.startswith(PLUGIN)
 ]
 
 

@@ -918,3 +918,25 @@ def test_limits_of_backoff_and_parking_can_be_set(bench: Any, clock: ManualClock
     clock.advance_s(6)
     queue.flush_unschedulable_leftover()
     assert queue.place_of(parked) is Place.ACTIVE
+
+
+class TestNextTry:
+    def test_the_time_depends_on_the_place(self, bench: Any, clock: ManualClock) -> None:
+        queue, pod = bench.queue(FIT), make_pod()
+        clock.set_s(10)
+        queue.add(pod)
+        assert queue.next_try_ns(pod) is None  # It is next.
+        record = queue.pop_nowait()
+        assert queue.next_try_ns(pod) is None  # It is being tried.
+        bench.fail(queue, record, "Fit")
+        # Nothing but the flush of leftovers is sure to come.
+        assert queue.next_try_ns(pod) == ns(10) + 300 * NANOSECONDS
+        queue.move_all(NODE_ADD, None, make_node())
+        assert queue.place_of(pod) is Place.BACKOFF
+        assert ns(10) < queue.next_try_ns(pod) <= ns(12)
+
+    def test_a_gated_pod_has_none(self, bench: Any) -> None:
+        queue, pod = bench.queue(GATE, gates=GATES), make_pod(gates=["g"])
+        queue.add(pod)
+        assert queue.next_try_ns(pod) is None
+        assert queue.next_try_ns(make_pod("unknown")) is None

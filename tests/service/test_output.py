@@ -1,8 +1,11 @@
 """Tables: one line per row; only on a terminal is anything cut, and then only the last column."""
 
+import msgspec
 import pytest
+from msgspec import UNSET, UnsetType
 
-from kubestow.service.output import Table, duration_text
+from kubestow.service.formats import DataFormat
+from kubestow.service.output import Table, duration_text, print_data, stream_json
 
 
 def table() -> Table:
@@ -69,3 +72,41 @@ def test_a_pipe_gets_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_durations_are_readable(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
+
+
+class Part(msgspec.Struct, frozen=True):
+    name: str
+    tags: tuple[str, ...] = ()
+
+
+class Whole(msgspec.Struct, frozen=True, rename="camel"):
+    one_part: Part
+    parts: tuple[Part, ...] = ()
+    amounts: dict[str, int] = {}
+    text: str = ""
+    missing: str | UnsetType = UNSET
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(Whole(one_part=Part("a")), id="empty-lists"),
+        pytest.param(
+            Whole(
+                one_part=Part("a", ("x", 'q"')),
+                parts=(Part("b"), Part("c", ("y",))),
+                amounts={"n": 1},
+                text="two\nlines",
+            ),
+            id="nested",
+        ),
+    ],
+)
+def test_streamed_json_reads_as_printed_json(
+    data: Whole, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts: list[str] = []
+    stream_json(data, parts.append)
+    print_data(data, DataFormat.JSON)
+    assert "".join(parts) == capsys.readouterr().out
+    assert len(parts) > len(data.parts)

@@ -15,12 +15,14 @@ import msgspec
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner
 
 from kubestow import __version__
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.cluster.resources import PODS
+from kubestow.service.cli import app
 from kubestow.testing.https_cluster import TOKEN
 from kubestow.testing.https_cluster import HttpsCluster as Cluster
 from kubestow.testing.scheduler_process import (
@@ -112,6 +114,7 @@ def test_it_schedules_serves_and_ends_in_order(tmp_path: Path) -> None:
             assert 'pod="huge",priority="0",resource="cpu"' in text
             _, text = await ask_scheduler(address, "/configz", token=TOKEN)
             assert json.loads(text)["componentconfig"]["leaderElection"]["leaderElect"] is True
+            await check_explanation(cluster, address)
             assert await cluster.holder()
             assert await scheduler.end() == 0
             assert await cluster.holder() == ""
@@ -119,6 +122,19 @@ def test_it_schedules_serves_and_ends_in_order(tmp_path: Path) -> None:
             assert "[graceful-termination] secure server is exiting" in scheduler.log
 
     run(main)
+
+
+async def check_explanation(cluster: Cluster, address: str) -> None:
+    """The pod that fits nowhere, from the attempt that the scheduler keeps."""
+    port = address.rpartition(":")[2]
+    arguments = ["explain", "huge", "-o", "json", "--kubeconfig", str(cluster.kubeconfig)]
+    arguments += ["--from", f"https://127.0.0.1:{port}", "--insecure-skip-tls-verify"]
+    result = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    found = json.loads(result.stdout)
+    assert found["outcome"] == "Unschedulable"
+    assert found["reasons"][0]["reasonCode"] == "InsufficientCPU"
+    assert found["attempt"]["place"] == "unschedulable"
+    assert found["attempt"]["nextTry"] > found["attempt"]["at"]
 
 
 def check_metrics(text: str) -> None:

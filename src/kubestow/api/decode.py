@@ -19,6 +19,7 @@ from typing import Any, Final, TypeGuard, TypeVar
 
 import msgspec
 
+from kubestow.api.config_map import ConfigMap
 from kubestow.api.coordination import Binding, Event, Lease
 from kubestow.api.deep_json import LEVELS_KEPT, DeepJson, OpaqueJson, read_json
 from kubestow.api.device import (
@@ -62,6 +63,7 @@ T = TypeVar("T", bound=Object)
 _KINDS_BY_GROUP: Final[dict[str, tuple[type[ApiObject], ...]]] = {
     "": (
         Binding,
+        ConfigMap,
         Namespace,
         Node,
         PersistentVolume,

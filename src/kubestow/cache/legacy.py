@@ -14,6 +14,7 @@ Not here: the caller of the sweep (`engine.legacy`), what is the same in v1.36 (
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from kubestow.api.meta import object_ref
@@ -194,23 +195,44 @@ class NodeTree117(NodeTree):
         super().__init__()
         self._next_in: dict[str, int] = {}
         self._next_zone = 0
+        # What every further `list` returns, as long as no node comes or goes; None if it differs.
+        self.repeated: list[str] | None = None
+
+    def add(self, node: Node) -> None:
+        super().add(node)
+        self.repeated = None
 
     def remove(self, node: Node) -> None:
         super().remove(node)
+        self.repeated = None
         zone = zone_key(node.metadata.labels)
         if zone not in self._zones:
             self._next_in.pop(zone, None)  # A zone that is added again begins at its first node.
 
     def next(self) -> str:
         """The next node to visit; "" if there is none."""
-        zones = list(self._zones)
+        self.repeated = None
+        return self._next([(zone, [*names]) for zone, names in self._zones.items()])
+
+    def list(self) -> list[str]:
+        """As many names as there are nodes, continuing where the last call ended."""
+        if self.repeated is not None:
+            return self.repeated
+        position = self._next_zone, dict(self._next_in)
+        zones = [(zone, [*names]) for zone, names in self._zones.items()]
+        names = [self._next(zones) for _ in range(self.node_count)]
+        if position == (self._next_zone, self._next_in):
+            self.repeated = names
+        return names
+
+    def _next(self, zones: Sequence[tuple[str, Sequence[str]]]) -> str:
         exhausted_count = 0
         while zones:
             if self._next_zone >= len(zones):
                 self._next_zone = 0
-            zone = zones[self._next_zone]
+            zone, names = zones[self._next_zone]
             self._next_zone += 1
-            names, index = list(self._zones[zone]), self._next_in.get(zone, 0)
+            index = self._next_in.get(zone, 0)
             if index < len(names):
                 self._next_in[zone] = index + 1
                 return names[index]
@@ -220,22 +242,32 @@ class NodeTree117(NodeTree):
                 self._next_zone = 0
         return ""
 
-    def list(self) -> list[str]:
-        """As many names as there are nodes, continuing where the last call ended."""
-        return [self.next() for _ in range(self.node_count)]
-
 
 class Snapshot117(Snapshot):
-    """Lists the nodes again with every refresh, without the consistency check of v1.36."""
+    """Lists the nodes with every refresh, without the consistency check of v1.36."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: list[str] | None = None  # the list of the tree, if all of it has rows
 
     def refresh(self, cache: Cache) -> None:
-        changed, _ = self._collect_changes(cache)
+        tree = cache.node_tree
+        assert isinstance(tree, NodeTree117), tree
+        changed, has_new = self._collect_changes(cache)
         # A deleted node is kept until its last pod is gone, too.
         if len(self._infos) > len(cache.nodes):
             for name in [name for name in self._infos if name not in cache.nodes]:
                 del self._infos[name]
-        self._rebuild(cache, changed)
-        self.log.trim(4 * len(self.names) + 1024)
+            self._shown = None
+        if self._shown is not None and self._shown is tree.repeated and not has_new:
+            for info in changed:
+                for row in self.rows_of(info.name):
+                    self._write(row, info, cache)
+        else:
+            self._rebuild(cache, changed)
+            is_whole = tree.repeated is not None and len(self.names) == len(tree.repeated)
+            self._shown = tree.repeated if is_whole else None
+        self.trim_log()
 
     def _can_show(self, name: str) -> bool:
         info: NodeInfo | None = self._infos.get(name)

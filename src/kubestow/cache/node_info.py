@@ -180,6 +180,12 @@ class NodeInfo:
         copy.generation = self.generation
         return copy
 
+    def reorder_as(self, copy: "NodeInfo") -> None:
+        """Put the pods in the order of a copy with the same pods: taking one off changed it."""
+        self.pods, self._places = copy.pods, copy._places
+        self.pods_with_affinity = copy.pods_with_affinity
+        self.pods_with_required_anti_affinity = copy.pods_with_required_anti_affinity
+
     def _missing(self, pod_name: str) -> CacheError:
         return CacheError(f"no corresponding pod {pod_name} in pods of node {self.display_name}")
 

@@ -48,6 +48,12 @@ class NodeTree:
                 self.remove(old)
         self.add(new)
 
+    def copy(self) -> "NodeTree":
+        copy = NodeTree()
+        copy._zones = {zone: names.copy() for zone, names in self._zones.items()}
+        copy.node_count = self.node_count
+        return copy
+
     def list(self) -> list[str]:
         """All names: the first of each zone, then the second of each, and so on."""
         columns = [list(names) for names in self._zones.values()]

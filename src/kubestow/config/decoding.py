@@ -19,7 +19,7 @@ from kubestow.config.documents import read_document, without_keys
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.kinds import API_VERSION, CONFIG_KIND, check_registered
 from kubestow.config.plugin_args import ARGS_TYPES
-from kubestow.config.profile import PluginConfig, ProfileConfig
+from kubestow.config.profile import PluginConfig, Plugins, ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.strict import clean, convert
 from kubestow.errors import ConfigError
@@ -30,16 +30,21 @@ _TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
 }
 
 
-def load_config(path: str | Path, gates: FeatureGates = DEFAULT_GATES) -> SchedulerConfig:
-    """The configuration in a file, complete but not validated; raises ConfigError."""
+def load_config(
+    path: str | Path, gates: FeatureGates = DEFAULT_GATES, plugins: Plugins | None = None
+) -> SchedulerConfig:
+    """The configuration in a file, complete but not validated; raises ConfigError. `plugins` are
+    the default ones of an older version."""
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"open {path}: {(error.strerror or str(error)).lower()}") from error
-    return decode_config(raw, gates)
+    return decode_config(raw, gates, plugins)
 
 
-def decode_config(raw: bytes, gates: FeatureGates = DEFAULT_GATES) -> SchedulerConfig:
+def decode_config(
+    raw: bytes, gates: FeatureGates = DEFAULT_GATES, plugins: Plugins | None = None
+) -> SchedulerConfig:
     """The configuration in a YAML or JSON text, complete but not validated; raises ConfigError."""
     value, duplicate_keys = read_document(raw)
     document = _typed_document(value, raw)
@@ -58,7 +63,7 @@ def decode_config(raw: bytes, gates: FeatureGates = DEFAULT_GATES) -> SchedulerC
         for index, profile in enumerate(config.profiles)
     )
     _raise_strict(errors)
-    return complete_config(msgspec.structs.replace(config, profiles=profiles), gates)
+    return complete_config(msgspec.structs.replace(config, profiles=profiles), gates, plugins)
 
 
 def _typed_document(value: object, raw: bytes) -> dict[str, Any]:

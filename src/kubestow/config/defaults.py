@@ -39,22 +39,30 @@ _GATED_PLUGINS: Final = (
 
 
 def complete_config(
-    config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES
+    config: SchedulerConfig,
+    gates: FeatureGates = DEFAULT_GATES,
+    plugins: Plugins | None = None,
 ) -> SchedulerConfig:
+    """`plugins` are the default ones of an older version."""
     return msgspec.structs.replace(
         config,
         leader_election=complete_leader_election(config.leader_election),
         client_connection=complete_client_connection(config.client_connection),
         profiles=tuple(
-            complete_profile(profile, gates) for profile in config.profiles or (ProfileConfig(),)
+            complete_profile(profile, gates, plugins)
+            for profile in config.profiles or (ProfileConfig(),)
         ),
     )
 
 
-def complete_profile(profile: ProfileConfig, gates: FeatureGates = DEFAULT_GATES) -> ProfileConfig:
+def complete_profile(
+    profile: ProfileConfig,
+    gates: FeatureGates = DEFAULT_GATES,
+    defaults: Plugins | None = None,
+) -> ProfileConfig:
     """The profile with the default plugins and with typed arguments for every built-in plugin that
     has some; raises ConfigError where arguments do not decode."""
-    plugins = merge_plugins(default_plugins(gates), profile.plugins)
+    plugins = merge_plugins(defaults or default_plugins(gates), profile.plugins)
     entries = [_complete_entry(entry, gates) for entry in profile.plugin_config]
     given = {entry.name for entry in entries}
     # Spec 09 §3.5: given entries keep their order, the rest follows by name.

@@ -120,6 +120,10 @@ class FeatureGates:
     def enabled(self, name: str) -> bool:
         return self._enabled[name]
 
+    def without(self, name: str) -> "FeatureGates":
+        """The same with this gate off."""
+        return FeatureGates({**self._enabled, name: False})
+
     def dependency_errors(self) -> list[str]:
         """Gates that are on though a gate they need is off."""
         errors: list[str] = []
@@ -138,8 +142,13 @@ class FeatureGates:
 
 
 def parse_gates(texts: Iterable[str]) -> FeatureGates:
-    """The gates of `--feature-gates`: `[component:]Name=bool,…`, repeatable; the last value of a
-    name counts. Raises ConfigError."""
+    """The gates of `--feature-gates`; raises ConfigError."""
+    return FeatureGates(parse_gate_values(texts))
+
+
+def parse_gate_values(texts: Iterable[str]) -> dict[str, bool]:
+    """What `--feature-gates` sets: `[component:]Name=bool,…`, repeatable; the last value of a name
+    counts. Raises ConfigError; names are not checked."""
     overrides: dict[str, bool] = {}
     prefixes: set[str] = set()
     for component, entry in _entries(texts):
@@ -158,7 +167,7 @@ def parse_gates(texts: Iterable[str]) -> FeatureGates:
             "set kube feature gates with default empty prefix or kube: prefix consistently, "
             "do not mix use"
         )
-    return FeatureGates(overrides)
+    return overrides
 
 
 def _entries(texts: Iterable[str]) -> Iterator[tuple[str, str]]:

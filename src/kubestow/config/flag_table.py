@@ -3,10 +3,10 @@
 Not here: how a command line is read and what it overrides (`flags`).
 """
 
-from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubestow.config.connection import PROTOBUF
+from kubestow.config.flag import Flag, Section
 from kubestow.config.flag_kinds import (
     BOOL,
     CERT_KEYS,
@@ -24,35 +24,9 @@ from kubestow.config.flag_kinds import (
     STRING,
     STRINGS,
     VERSION,
-    FlagKind,
-    FlagValue,
 )
+from kubestow.config.older_flags import OLDER_FLAGS
 from kubestow.config.scalars import seconds
-
-
-class Section(StrEnum):
-    """The headings of the usage, in this order."""
-
-    MISC = "Misc"
-    SECURE_SERVING = "Secure serving"
-    AUTHENTICATION = "Authentication"
-    AUTHORIZATION = "Authorization"
-    DEPRECATED = "Deprecated"
-    LEADER_ELECTION = "Leader election"
-    FEATURE_GATE = "Feature gate"
-    METRICS = "Metrics"
-    LOGS = "Logs"
-    GLOBAL = "Global"
-
-
-class Flag(NamedTuple):
-    section: Section
-    name: str
-    kind: FlagKind
-    default: FlagValue
-    help: str
-    shorthand: str = ""
-
 
 _IGNORED: Final = "Ignored when --config is given."
 _LEASE: Final = "Only used with leader election."
@@ -456,6 +430,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "0",
         f"JSON format with split streams: buffer for lines that are no errors. {_ALPHA}",
     ),
+    *OLDER_FLAGS,
     Flag(
         Section.GLOBAL,
         "version",

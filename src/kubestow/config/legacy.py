@@ -62,9 +62,26 @@ class PredicateArgument(_Entry, frozen=True, kw_only=True):
     labels_presence: LabelsPresenceArgument | None = None
 
 
+class ShapePointArgument(_Entry, frozen=True, kw_only=True):
+    utilization: int = 0
+    score: int = 0
+
+
+class ResourceArgument(_Entry, frozen=True, kw_only=True):
+    name: str = ""
+    weight: int = 0
+
+
+class CapacityRatioArgument(_Entry, frozen=True, kw_only=True):
+    shape: tuple[ShapePointArgument, ...] = ()
+    resources: tuple[ResourceArgument, ...] = ()
+
+
 class PriorityArgument(_Entry, frozen=True, kw_only=True):
     service_anti_affinity: ServiceAntiAffinityArgument | None = None
     label_preference: LabelPreferenceArgument | None = None
+    # Since v1.11.
+    requested_to_capacity_ratio_arguments: CapacityRatioArgument | None = None
 
 
 class PredicatePolicy(_Entry, frozen=True, kw_only=True):
@@ -108,10 +125,11 @@ class PolicyExtender(_Entry, frozen=True, kw_only=True):
 
 
 class Policy(_Entry, frozen=True, kw_only=True):
-    """Without predicates only mandatory ones run; without priorities every node scores the same."""
+    """A list that is missing (None) means the default one from v1.10 on, before that none at all.
+    Without predicates only mandatory ones run; without priorities every node scores the same."""
 
-    predicates: tuple[PredicatePolicy, ...] = ()
-    priorities: tuple[PriorityPolicy, ...] = ()
+    predicates: tuple[PredicatePolicy, ...] | None = None
+    priorities: tuple[PriorityPolicy, ...] | None = None
     extenders: tuple[PolicyExtender, ...] = ()
     # 0 means the value of the flag.
     hard_pod_affinity_symmetric_weight: int = 0
@@ -176,7 +194,7 @@ def validate_policy(policy: Policy) -> None:
     """Raise ConfigError with all errors of weights and extenders (spec 09 §13.2)."""
     errors = [
         f"Priority {entry.name} should have a positive weight applied to it or it has overflown"
-        for entry in policy.priorities
+        for entry in policy.priorities or ()
         if not 0 < entry.weight < WEIGHT_MAX
     ]
     errors += [

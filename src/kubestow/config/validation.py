@@ -35,9 +35,23 @@ _UNCHECKED_POINTS: Final = ("multiPoint", "placementGenerate", "placementScore")
 _VALIDATED_LATER: Final = ("NodeResourcesFit",)
 
 
-def check_config(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> None:
-    """Raise ConfigError with all errors of a complete configuration."""
+def check_config(
+    config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES, *, is_older: bool = False
+) -> None:
+    """Raise ConfigError with all errors of a complete configuration; one of an older version may
+    have plugins that were removed since."""
+    if is_older:
+        config = msgspec.structs.replace(config, profiles=tuple(map(_still_there, config.profiles)))
     raise_if_any(validate_config(config, gates))
+
+
+def _still_there(profile: ProfileConfig) -> ProfileConfig:
+    """The profile without plugins that were removed."""
+    filters = profile.plugins.filter
+    enabled = tuple(ref for ref in filters.enabled if ref.name not in REMOVED_PLUGINS)
+    filters = msgspec.structs.replace(filters, enabled=enabled)
+    plugins = msgspec.structs.replace(profile.plugins, filter=filters)
+    return msgspec.structs.replace(profile, plugins=plugins)
 
 
 def validate_config(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> list[str]:

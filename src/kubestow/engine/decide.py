@@ -490,6 +490,8 @@ class _Search:
         else:
             self._take(rows[taken], len(taken))
             visited = rows[:end]
+        if error is not None:
+            self._decision.diagnosis.error_row = int(row_numbers(rows)[end])
         self._record(visited, failed_by[:end], codes[:end], explicit)
         return error, end < len(failed_by)
 

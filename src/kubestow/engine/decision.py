@@ -204,6 +204,7 @@ class Decision:
             victims=tuple(map(PodRef.of, self.post_filter.victims if self.post_filter else ())),
             unschedulable_plugins=tuple(sorted(diagnosis.unschedulable_plugins)),
             pending_plugins=tuple(sorted(diagnosis.pending_plugins)),
+            failed_node="" if diagnosis.error_row is None else names[diagnosis.error_row],
             timings=tuple(self.state.meter.timings),
         )
 

@@ -72,6 +72,7 @@ class SchedulerFactory:
     groups_type = GroupScheduler
     placement_trials_type = PlacementTrials
     scheduler_type = Scheduler
+    tasks_type = BackgroundTasks
 
     config: SchedulerConfig
     client: ClusterClient
@@ -84,6 +85,7 @@ class SchedulerFactory:
     metrics: SchedulerMetrics = NO_SCHEDULER_METRICS
     max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS
     listeners: Sequence[DecisionListener] = ()
+    history: DecisionListener | None = None
     may_bind: BindPermission | None = None
     leaves_to_chance: bool = False
     timer: AttemptTimer | None = None
@@ -97,7 +99,7 @@ class SchedulerFactory:
         groups = Groups(self.objects.pod_groups)
         if self.gates.enabled("GenericWorkload"):
             cache.groups = groups
-        tasks, waiting_pods = BackgroundTasks(clock), WaitingPods()
+        tasks, waiting_pods = self.tasks_type(clock), WaitingPods()
         in_pre_bind: dict[str, PodInPreBind] = {}
         names = [profile.scheduler_name for profile in config.profiles]
         events = {name: self.events(name) for name in names}
@@ -183,6 +185,7 @@ class SchedulerFactory:
             tasks=tasks,
             metrics=self.metrics,
             listeners=self.listeners,
+            history=self.history,
             # In virtual time nothing else may go on during a request over a real network.
             cycles=cycles if extenders is not None and self.extenders_in_thread else None,
             extenders=extenders,
@@ -202,6 +205,7 @@ class SchedulerFactory:
             queue.nominator,
             self.metrics,
             self.listeners,
+            self.history,
             ignores_surplus=options.ignores_surplus,
         )
         placements = None

@@ -123,7 +123,7 @@ class FailureHandler:
     def _report(
         self, pod: Pod, status: Status, nomination: Nomination | None, events: EventSink
     ) -> None:
-        message = status.message
+        message = self._message(status)
         events.record(
             pod,
             type="Warning",
@@ -140,7 +140,7 @@ class FailureHandler:
             self._writer.write_status(pod, patch)
 
     def _changed_condition(self, pod: Pod, status: Status, message: str) -> Condition | None:
-        reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR
+        reason = self._reason(status)
         known = first_condition(pod.status.conditions, POD_SCHEDULED)
         # Most retries fail as before, and members of groups are retried all the time.
         if (
@@ -159,6 +159,14 @@ class FailureHandler:
             observed_generation=pod.metadata.generation,
         )
         return changed_condition(pod, condition, now=whole_seconds_at(self._clock.now_ns()))
+
+    # Older versions had other texts.
+
+    def _message(self, status: Status) -> str:
+        return status.message
+
+    def _reason(self, status: Status) -> str:
+        return REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR
 
 
 def _changed_nomination(pod: Pod, nomination: Nomination | None) -> str | None:

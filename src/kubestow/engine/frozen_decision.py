@@ -122,6 +122,7 @@ class FrozenDecision(
                          left them out, or the search ended before them
     total                int64[k]: scores of the feasible nodes; None if nodes were not scored
     scores               what each plugin and extender added to the totals
+    failed_node          the node, one of the absent, at which a filter failed and ended the attempt
     victims              the pods that are evicted from the nominated node
     timings              how long each extension point took and, in sampled attempts, each plugin;
                          empty where nothing is measured
@@ -148,6 +149,7 @@ class FrozenDecision(
     victims: tuple[PodRef, ...] = ()
     unschedulable_plugins: tuple[str, ...] = ()
     pending_plugins: tuple[str, ...] = ()
+    failed_node: str = ""
     timings: tuple[Timing, ...] = ()
 
     def to_document(self) -> JsonObject:

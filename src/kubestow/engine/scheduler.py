@@ -81,6 +81,7 @@ class Scheduler:
     tasks: BackgroundTasks
     metrics: SchedulerMetrics
     listeners: Sequence[DecisionListener] = ()
+    history: DecisionListener | None = None  # called as listeners are; needs no timings
     cycles: WaitingCycles | None = None  # None: extenders block the loop
     extenders: ExtenderChain | None = None
     groups: GroupScheduler | None = None  # None: members of groups are pods like others
@@ -224,6 +225,8 @@ class Scheduler:
         self.metrics.decided(decision)
         for listener in self.listeners:
             listener(decision, queued_pod)
+        if self.history is not None:
+            self.history(decision, queued_pod)
         if decision.status is not None:
             self.failures.handle(queued_pod, decision.status, decision.nomination, meter)
         else:

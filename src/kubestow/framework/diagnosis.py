@@ -37,7 +37,10 @@ class Diagnosis:
 
     explicit    row → Status for the few nodes whose verdict did not come from a filter's array
     absent      status of every node without a verdict of its own
+    error_row   the node at which a filter failed, which ended the attempt
     """
+
+    error_row: int | None = None
 
     def __init__(self, node_names: Sequence[str]) -> None:
         self.node_names = node_names

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.images import pod_images
+from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import ALL_ROWS, IntArray
 from kubestow.cache.change_log import Depends
@@ -36,7 +37,7 @@ class ImageLocality:
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
         sums: IntArray | None = None
         image_rows = nodes.snapshot.derived(ImageRows)
-        for image in pod_images(pod.pod):
+        for image in self._images(pod.pod):
             if not image_rows.may_have(image):
                 continue
             scaled = _scaled_sizes(nodes, image)
@@ -44,14 +45,21 @@ class ImageLocality:
                 sums = scaled if sums is None else sums + scaled
         if sums is None:
             return 0
-        spec = pod.pod.spec
         # Image volumes add to the sum but not to this limit.
-        largest = _SUM_MAX_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))
+        largest = _SUM_MAX_PER_CONTAINER * self._container_count(pod.pod)
         if not largest:
             # The API server rejects pods without containers, but the formula covers them.
             return np.where(sums < _SUM_MIN, 0, MAX_NODE_SCORE)
         clamped = np.clip(sums, _SUM_MIN, largest)
         return MAX_NODE_SCORE * (clamped - _SUM_MIN) // (largest - _SUM_MIN)
+
+    # Older versions read fewer images.
+
+    def _images(self, pod: Pod) -> tuple[str, ...]:
+        return pod_images(pod)
+
+    def _container_count(self, pod: Pod) -> int:
+        return len(pod.spec.init_containers) + len(pod.spec.containers)
 
 
 def _scaled_sizes(nodes: Nodes, image: str) -> IntArray | None:

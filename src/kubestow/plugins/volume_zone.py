@@ -41,8 +41,8 @@ WRONG_ZONE: Final = "node(s) had no available volume zone"
 TOPOLOGY_LABELS: Final = (BETA_ZONE_LABEL, BETA_REGION_LABEL, ZONE_LABEL, REGION_LABEL)
 _SUCCESSORS: Final = {BETA_ZONE_LABEL: ZONE_LABEL, BETA_REGION_LABEL: REGION_LABEL}
 
-_WRONG_ZONE: Final = 1
-_UNREADABLE: Final = 2
+WRONG_ZONE_CODE: Final = 1
+UNREADABLE: Final = 2
 
 # A label and the values of which a node must have one.
 Entry = tuple[str, frozenset[str]]
@@ -78,7 +78,7 @@ class VolumeZone:
             entries = self._entries_of(pod)
             state.write(self.name, entries)
         if isinstance(entries, Status):
-            return np.full(len(nodes), _UNREADABLE, np.int64)
+            return np.full(len(nodes), UNREADABLE, np.int64)
         if not entries:
             return None
         return nodes.tracked(
@@ -86,7 +86,7 @@ class VolumeZone:
         )
 
     def filter_status(self, state: CycleState, code: int) -> Status:
-        if code == _UNREADABLE:
+        if code == UNREADABLE:
             return state.read(self.name)
         return Status.unresolvable(WRONG_ZONE)
 
@@ -154,7 +154,7 @@ def _codes(nodes: Nodes, entries: tuple[Entry, ...]) -> IntArray:
     matching = np.ones(len(nodes), np.bool_)
     for key, values in entries:
         matching &= _entry_matches(nodes, key, values)
-    return np.where(fits | matching, 0, _WRONG_ZONE)
+    return np.where(fits | matching, 0, WRONG_ZONE_CODE)
 
 
 def _entry_matches(nodes: Nodes, key: str, values: frozenset[str]) -> BoolArray:

@@ -90,6 +90,8 @@ class SchedulingQueue120:
     # --- Adding and deleting ------------------------------------------------------------------
 
     def add(self, pod: Pod) -> None:
+        if pod.spec.scheduling_gates:
+            return  # Later than these versions: the API server refuses to bind such a pod.
         key = key_of(pod)
         self._active.add_or_update(key, self._new_record(pod))
         if self._unpark(key) is not None:
@@ -114,7 +116,7 @@ class SchedulingQueue120:
             if _without_status(old) != _without_status(new):
                 self._unpark(key)
                 self._activate(queued_pod)
-        else:
+        elif not new.spec.scheduling_gates:
             self._active.add_or_update(key, self._new_record(new))
             self.nominator.add(new)
             self._poppable.set()
@@ -234,6 +236,16 @@ class SchedulingQueue120:
         self._poppable.set()
 
     # --- Reading ------------------------------------------------------------------------------
+
+    @property
+    def scheduling_cycle(self) -> int:
+        """How many pods were popped."""
+        return self._scheduling_cycle
+
+    @property
+    def move_request_cycle(self) -> int:
+        """The cycle in which pods were last asked to move; -1 before that."""
+        return self._move_request_cycle
 
     def backoff_expiry_ns(self, queued_pod: QueuedPod) -> int:
         """When the pod's wait ends; every attempt counts, also those with errors."""

@@ -8,6 +8,7 @@ import msgspec
 from kubestow.api.pod import Pod
 from kubestow.framework.events import ClusterEvent
 from kubestow.framework.handle import Nominator
+from kubestow.queue.moves import Place
 from kubestow.queue.queued_pod import QueuedPod
 
 # Whether an event may move this parked pod.
@@ -76,6 +77,10 @@ class Queue(Protocol):
         ...
 
     def statistics(self) -> QueueStatistics: ...
+
+    def place_of(self, pod: Pod) -> Place | None:
+        """Where the pod is; None if it is not in the queue."""
+        ...
 
     def pending_pods(self) -> tuple[list[Pod], str]:
         """All waiting pods, and a text with the size of each container."""

@@ -379,6 +379,18 @@ class SchedulingQueue:
             return Place.GATED if parked.is_gated else Place.UNSCHEDULABLE
         return Place.IN_FLIGHT if pod.metadata.uid in self._in_flight else None
 
+    def next_try_ns(self, pod: Pod) -> int | None:
+        """When a waiting pod is tried again at the latest, by the wall clock; None if no time is
+        set: it is gated, active or being tried."""
+        queued_pod = self.get_pod(pod.metadata.name, pod.metadata.namespace)
+        match self.place_of(pod):
+            case Place.BACKOFF | Place.ERROR_BACKOFF if queued_pod is not None:
+                return self._policy.expiry_ns(queued_pod)
+            case Place.UNSCHEDULABLE if queued_pod is not None:
+                return _parked_since_ns(queued_pod) + self._max_unschedulable_ns
+            case _:
+                return None
+
     def pods_in_active(self) -> list[Pod]:
         return [queued_pod.pod for queued_pod in self._active]
 

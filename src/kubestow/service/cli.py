@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "run": "Schedule pods for a cluster, as kube-scheduler does.",
     "demo": "Show the scheduler in an embedded cluster.",
     "simulate": "Place a workload on a cluster, from files or a server.",
+    "explain": "Say why a pod is placed where it is, or why it waits.",
     "capacity": "Find out how much room a cluster has.",
     "record": "Record what happens in a cluster, and what is decided there.",
     "replay": "Make the decisions of a recording again, and compare.",

@@ -16,7 +16,7 @@ from kubestow.logs import inform
 
 log = logging.getLogger(__name__)
 
-_MISMATCH: Final = "Cache mismatch"
+MISMATCH: Final = "Cache mismatch"
 
 
 class CacheDifference(NamedTuple):
@@ -47,7 +47,7 @@ class CacheDebugger:
             (node.metadata.name for node in scheduler.objects.nodes.list()), cached.nodes
         )
         if not nodes.is_empty:
-            inform(log, _MISMATCH, missedNodes=nodes.missed, redundantNodes=nodes.redundant)
+            inform(log, MISMATCH, missedNodes=nodes.missed, redundantNodes=nodes.redundant)
         waiting, _ = scheduler.queue.pending_pods()
         on_nodes = [pod.uid for info in cached.nodes.values() for pod in info.pods]
         pods = difference(
@@ -55,7 +55,7 @@ class CacheDebugger:
             [*on_nodes, *(pod.metadata.uid for pod in waiting)],
         )
         if not pods.is_empty:
-            inform(log, _MISMATCH, missedPods=pods.missed, redundantPods=pods.redundant)
+            inform(log, MISMATCH, missedPods=pods.missed, redundantPods=pods.redundant)
         inform(log, "Cache comparer finished", v=3)
 
     def dump(self) -> None:

@@ -22,6 +22,15 @@ class DataFormat(StrEnum):
     YAML = "yaml"
 
 
+class ExplainFormat(StrEnum):
+    TEXT = "text"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    # Of kube-scheduler-simulator, as the JSON object that a pod's annotations are.
+    ANNOTATIONS = "annotations"
+
+
 class BenchFormat(StrEnum):
     TABLE = "table"
     JSON = "json"

@@ -20,13 +20,15 @@ from msgspec import field
 
 from kubestow.config.decoding import load_config
 from kubestow.config.defaults import complete_config
-from kubestow.config.feature_gates import FeatureGates, parse_gates
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_gates
 from kubestow.config.field_errors import forbidden, invalid, raise_if_any
 from kubestow.config.flags import ParsedFlags, apply_flags, parse_flags
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config, validate_config
 from kubestow.errors import ConfigError
+from kubestow.service.compatibility import Compatibility
+from kubestow.service.older_options import OlderOptions, older_options, with_older_lock
 from kubestow.service.versions import UPSTREAM_VERSION
 
 PROGRAM: Final = "kube-scheduler"
@@ -144,6 +146,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     write_config_to: str
     emulated_version: str
     reported_version: str
+    older: OlderOptions
     # For the log of all flags and `/flagz`.
     flags: ParsedFlags
 
@@ -159,7 +162,10 @@ def parse_options(
     if any(flags.arguments):
         got = " ".join(f'"{argument}"' for argument in flags.arguments)
         raise ConfigError(f'"{program}" does not take any arguments, got [{got}]')
-    gates = parse_gates(flags.texts("feature-gates"))
+    older = older_options(flags)
+    gates = DEFAULT_GATES
+    if older.version is Compatibility.TODAY:
+        gates = parse_gates(flags.texts("feature-gates"))
     versions = _Versions.of(flags)
     answer = _version_text(flags)
     if answer is not None:
@@ -168,7 +174,7 @@ def parse_options(
     raise_if_any(_logging_errors(logging, flags, gates))
     raise_if_any(_option_errors(flags, gates, versions))
     return SchedulerOptions(
-        config=_config(flags, gates),
+        config=_config(flags, gates, older),
         gates=gates,
         master=flags.text("master"),
         pod_max_in_unschedulable_pods=flags.duration("pod-max-in-unschedulable-pods-duration"),
@@ -184,6 +190,7 @@ def parse_options(
         write_config_to=flags.text("write-config-to"),
         emulated_version=versions.emulated,
         reported_version=_reported_version(flags),
+        older=older,
         flags=flags,
     )
 
@@ -191,13 +198,16 @@ def parse_options(
 # --- the configuration ---
 
 
-def _config(flags: ParsedFlags, gates: FeatureGates) -> SchedulerConfig:
+def _config(flags: ParsedFlags, gates: FeatureGates, older: OlderOptions) -> SchedulerConfig:
     path = flags.text("config")
+    profile = older.profile()
     if not path:
         # Spec 09 §2.1: without a file the defaults with flags applied are not validated.
-        return apply_flags(complete_config(SchedulerConfig(), gates), flags, is_from_file=False)
-    config = apply_flags(load_config(path, gates), flags, is_from_file=True)
-    check_config(config, gates)
+        config = complete_config(SchedulerConfig(profiles=(profile,)), gates)
+        return with_older_lock(apply_flags(config, flags, is_from_file=False), flags)
+    defaults = None if older.version is Compatibility.TODAY else profile.plugins
+    config = apply_flags(load_config(path, gates, defaults), flags, is_from_file=True)
+    check_config(config, gates, is_older=defaults is not None)
     return config
 
 

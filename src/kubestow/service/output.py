@@ -6,11 +6,12 @@ as with kubectl. On a terminal only the last column, which is for messages, is c
 
 import shutil
 import sys
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
 
 import msgspec
 import yaml
+from msgspec import UNSET
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -94,6 +95,40 @@ def print_data(data: Any, output: OutputFormat | DataFormat) -> None:
     else:
         text = yaml.safe_dump(msgspec.to_builtins(data), sort_keys=False, allow_unicode=True)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def stream_json(data: msgspec.Struct, write: Callable[[str], Any]) -> None:
+    """Write a struct as JSON, entry by entry of its lists, so that the text is never in memory as
+    a whole; it reads the same as what `print_data` prints."""
+    separator = "{"
+    for field in msgspec.structs.fields(data):
+        value: object = getattr(data, field.name)
+        if value is UNSET:
+            continue
+        write(f"{separator}\n  {_json_text(field.encode_name)}: ")
+        separator = ","
+        entries = cast(tuple[object, ...], value) if isinstance(value, tuple) else ()
+        if entries:
+            _stream_list(entries, write)
+        else:
+            write(_indented(_json_text(cast(object, value)), "  "))
+    write("\n}\n" if separator == "," else "{}\n")
+
+
+def _stream_list(entries: tuple[object, ...], write: Callable[[str], Any]) -> None:
+    separator = "["
+    for entry in entries:
+        write(f"{separator}\n    {_indented(_json_text(entry), '    ')}")
+        separator = ","
+    write("\n  ]")
+
+
+def _json_text(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _indented(text: str, indent: str) -> str:
+    return text.replace("\n", f"\n{indent}")
 
 
 def duration_text(seconds: float) -> str:

@@ -16,32 +16,39 @@ released, so that the next leader finds no half-bound pod.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
 
 from kubestow import __version__
+from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
 from kubestow.cluster.election import process_identity
 from kubestow.cluster.events import EventRecorder
+from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import write_config
-from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.bind import BindPermission
+from kubestow.engine.edition import TODAY, Edition
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError
+from kubestow.explain.history import AttemptHistory
+from kubestow.explain.running import RunningPod, find_running
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
 from kubestow.recording.recording import RunRecording
+from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import Connections
 from kubestow.service.control_loop import ControlLoop, SharedLoop
 from kubestow.service.debugger import CacheDebugger
 from kubestow.service.leadership import Leadership
-from kubestow.service.metrics.process_metrics import ProcessMetrics
+from kubestow.service.metrics.process_metrics import ComponentMetrics, ProcessMetrics
 from kubestow.service.options import SchedulerOptions
 from kubestow.service.serving.serving import Serving
 
@@ -57,14 +64,18 @@ class RunError(Exception):
     """The process has to end with an error; the text is logged as the reason."""
 
 
-class SchedulerProcess:
-    """One scheduler from its options to its exit code. Made inside a running event loop."""
+class ServiceProcess(ABC):
+    """The life of a scheduler process of any version, from its options to its exit code.
+
+    Made inside a running event loop. A subclass builds the scheduler itself.
+    """
 
     def __init__(
         self,
         options: SchedulerOptions,
+        config: SchedulerConfig,
         connections: Connections,
-        metrics: ProcessMetrics,
+        metrics: ComponentMetrics,
         clock: Clock,
         rng: np.random.Generator,
         *,
@@ -72,13 +83,16 @@ class SchedulerProcess:
         control: ControlLoop | None = None,
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
+        configz: Callable[[], JsonObject] | None = None,
     ) -> None:
-        """Build everything; nothing runs yet. Raises ConfigError.
+        """Build everything around the scheduler; nothing runs yet. Raises ConfigError.
 
         The lease and the HTTPS port run on `control`, by default on this loop. `on_synced` is
-        called when the caches are filled and scheduling begins.
+        called when the caches are filled and scheduling begins. `configz` is what that page shows,
+        by default the configuration.
         """
         self.options = options
+        self.config = config
         self.is_stopping = False
         self._on_synced = on_synced
         self._control = control or SharedLoop()
@@ -87,89 +101,72 @@ class SchedulerProcess:
         self._failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
         self._are_informers_started = False
-        loaded = load_plugins(options.config)
-        self.config = loaded.config
         self.serving: Serving | None = None
         if options.serving.port:
             self.serving = Serving(
                 options,
-                self.config,
+                config,
                 connections,
                 metrics,
                 clock,
                 rng,
                 control=self._control,
                 set_verbosity=set_verbosity,
+                configz=configz,
             )
         self.leadership: Leadership | None = None
-        if self.config.leader_election.leader_elect:
+        if config.leader_election.leader_elect:
             self.leadership = Leadership(
-                self.config.leader_election,
+                config.leader_election,
                 connections,
                 metrics.election,
                 self._control,
                 clock,
                 rng,
                 identity=process_identity(hostname, rng),
-                component=self.config.profiles[0].scheduler_name,
+                component=config.profiles[0].scheduler_name,
             )
             connections.guard_writes(self.leadership.wait_valid)
-        # A generator of its own: what else draws numbers must not change what is recorded.
-        scheduler_rng = np.random.default_rng(int(rng.integers(2**63)))
-        self.recording: RunRecording | None = None
-        if options.record:
-            self.recording = RunRecording(
-                Path(options.record),
-                clock,
-                self.config,
-                options.gates,
-                origin="run",
-                rng=scheduler_rng,
-                leaves_to_chance=True,
-                bytes_max=options.record_bytes_max,
-            )
-        recording = self.recording
-        client = connections.main if recording is None else recording.client(connections.main)
         self.recorder = EventRecorder(connections.events, clock, hostname=hostname, rng=rng)
         metrics.own.observe(self.recorder)
-        self.scheduler = SchedulerFactory(
-            config=self.config,
-            client=client,
-            objects=ClusterObjects(),
-            events=lambda profile_name: ProfileEvents(self.recorder, profile_name),
-            clock=clock,
-            registry=loaded.registry,
-            gates=options.gates,
-            queue_metrics=metrics.queue,
-            metrics=metrics.scheduler,
-            max_unschedulable_ns=int(options.pod_max_in_unschedulable_pods),
-            may_bind=None if self.leadership is None else self.leadership.wait_valid,
-            leaves_to_chance=True,
-            rng=scheduler_rng,
-            listeners=() if recording is None else (recording.recorder.decided,),
-            timer=AttemptTimer(
-                clock.monotonic_s,
-                budget_s=options.attempt_budget.seconds,
-                count_slow=metrics.own.count_slow_call,
-            ),
-        ).build()
-        metrics.scheduler.observe(self.scheduler)
-        if recording is not None:
-            recording.observe_extenders(self.scheduler)
-        self.watcher = ClusterWatcher(
-            connections.main,
-            self.scheduler,
-            clock,
-            rng,
-            observer=None if recording is None else recording.recorder.handler,
-        )
-        self.debugger = CacheDebugger(self.scheduler)
 
-    # --- state ---
+    # --- what a subclass builds ---
 
     @property
-    def has_synced(self) -> bool:
-        return self.watcher.has_synced
+    @abstractmethod
+    def has_synced(self) -> bool: ...
+
+    @abstractmethod
+    def pods(self) -> tuple[Pod, ...]: ...
+
+    @abstractmethod
+    def compare_and_dump(self) -> None:
+        """Log what the caches hold, and where they differ from the watches (SIGUSR2)."""
+
+    @abstractmethod
+    async def _watch(self) -> None:
+        """Follow the cluster until cancelled."""
+
+    @abstractmethod
+    async def _wait_synced(self) -> None:
+        """Return once the caches are filled."""
+
+    @abstractmethod
+    def _scheduling(self) -> Sequence[Coroutine[Any, Any, None]]:
+        """What the leader runs until it is cancelled."""
+
+    @abstractmethod
+    async def _drain(self, limit_s: float) -> bool:
+        """Let bindings under way end; False if some were cancelled."""
+
+    def _close(self) -> None:
+        """Close what the subclass has opened; the last thing but the connections."""
+
+    @property
+    def _may_bind(self) -> BindPermission | None:
+        return None if self.leadership is None else self.leadership.wait_valid
+
+    # --- state ---
 
     @property
     def is_active(self) -> bool:
@@ -184,8 +181,9 @@ class SchedulerProcess:
         """Whether a stop was requested and this loop has reacted."""
         return self._stopping.is_set()
 
-    def pods(self) -> tuple[Pod, ...]:
-        return self.scheduler.objects.pods.list()
+    def running_pod(self, namespace: str, name: str) -> RunningPod | None:
+        """What is known of a pod, for its explanation; versions that keep no attempts know none."""
+        return None
 
     def request_stop(self) -> None:
         """Begin to end, as after SIGTERM. From here on the process is not ready."""
@@ -207,8 +205,6 @@ class SchedulerProcess:
                 await self._control.run(self.serving.start(self))
                 self._spawn(self._control.run(self.serving.trust.run()))
             self._spawn(self.recorder.run())
-            if self.recording is not None:
-                self._spawn(self.recording.run(self.scheduler))
             # Spec 09 §5: a standby may be configured to start its watches when it leads.
             if self.leadership is None or not self.config.delay_cache_until_active:
                 self._start_informers()
@@ -257,10 +253,7 @@ class SchedulerProcess:
         inform(log, "Handlers synced", v=3)
         if self._on_synced is not None:
             self._on_synced()
-        running = (
-            self._spawn(self.scheduler.run()),
-            self._spawn(self.scheduler.queue.run_timers()),
-        )
+        running = [self._spawn(work) for work in self._scheduling()]
         limit_s = 0.0
         try:
             await self._stopping.wait()
@@ -269,12 +262,12 @@ class SchedulerProcess:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-            if not await self.scheduler.tasks.drain(limit_s):
+            if not await self._drain(limit_s):
                 log.warning("some bindings did not end in time and were cancelled")
 
     async def _is_synced_before_stop(self) -> bool:
         """Wait for the caches; False if a stop is requested before that."""
-        synced = asyncio.ensure_future(self.watcher.wait_synced())
+        synced = asyncio.ensure_future(self._wait_synced())
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
             await _first(synced, stopping)
@@ -298,8 +291,7 @@ class SchedulerProcess:
         except TimeoutError:
             unsent_count = self.recorder.statistics().waiting_count
             log.warning("%d event(s) could not be sent before the process ended", unsent_count)
-        if self.recording is not None:
-            self.recording.close()
+        self._close()
         self._connections.close_main()
         await self._control.run(self._connections.close_control())
 
@@ -307,7 +299,7 @@ class SchedulerProcess:
 
     def _start_informers(self) -> None:
         self._are_informers_started = True
-        self._spawn(self.watcher.run())
+        self._spawn(self._watch())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a required task: if it fails, so does the process."""
@@ -324,6 +316,124 @@ class SchedulerProcess:
             self._failed.set_result(first_error(error))
 
 
+class SchedulerProcess(ServiceProcess):
+    """A process whose scheduler has plugins: today's, or of another edition."""
+
+    def __init__(
+        self,
+        options: SchedulerOptions,
+        connections: Connections,
+        metrics: ProcessMetrics,
+        clock: Clock,
+        rng: np.random.Generator,
+        *,
+        hostname: str,
+        edition: Edition = TODAY,
+        control: ControlLoop | None = None,
+        set_verbosity: Callable[[int], None] | None = None,
+        on_synced: Callable[[], None] | None = None,
+    ) -> None:
+        """Build everything; nothing runs yet. Raises ConfigError."""
+        loaded = load_plugins(options.config, edition.registry)
+        super().__init__(
+            options,
+            loaded.config,
+            connections,
+            metrics,
+            clock,
+            rng,
+            hostname=hostname,
+            control=control,
+            set_verbosity=set_verbosity,
+            on_synced=on_synced,
+        )
+        # A generator of its own: what else draws numbers must not change what is recorded.
+        scheduler_rng = np.random.default_rng(int(rng.integers(2**63)))
+        self.recording: RunRecording | None = None
+        if options.record and edition is not TODAY:
+            raise ConfigError("--record needs the scheduler of today: leave out --compatibility")
+        if options.record:
+            self.recording = RunRecording(
+                Path(options.record),
+                clock,
+                self.config,
+                options.gates,
+                origin="run",
+                rng=scheduler_rng,
+                leaves_to_chance=True,
+                bytes_max=options.record_bytes_max,
+            )
+        recording = self.recording
+        client = connections.main if recording is None else recording.client(connections.main)
+        self.history = AttemptHistory(clock)
+        metrics.own.observe_history(self.history)
+        self.scheduler = edition.factory(
+            config=self.config,
+            client=client,
+            objects=ClusterObjects(),
+            events=lambda profile_name: ProfileEvents(self.recorder, profile_name),
+            clock=clock,
+            registry=loaded.registry,
+            gates=options.gates,
+            queue_metrics=metrics.queue,
+            metrics=metrics.scheduler,
+            history=self.history,
+            max_unschedulable_ns=int(options.pod_max_in_unschedulable_pods),
+            may_bind=self._may_bind,
+            leaves_to_chance=True,
+            rng=scheduler_rng,
+            listeners=() if recording is None else (recording.recorder.decided,),
+            timer=AttemptTimer(
+                clock.monotonic_s,
+                budget_s=options.attempt_budget.seconds,
+                count_slow=metrics.own.count_slow_call,
+            ),
+        ).build()
+        metrics.scheduler.observe(self.scheduler)
+        if recording is not None:
+            recording.observe_extenders(self.scheduler)
+        self.watcher = ClusterWatcher(
+            connections.main,
+            self.scheduler,
+            clock,
+            rng,
+            observer=None if recording is None else recording.recorder.handler,
+        )
+        self.debugger = CacheDebugger(self.scheduler)
+
+    @property
+    def has_synced(self) -> bool:
+        return self.watcher.has_synced
+
+    def pods(self) -> tuple[Pod, ...]:
+        return self.scheduler.objects.pods.list()
+
+    def running_pod(self, namespace: str, name: str) -> RunningPod | None:
+        return find_running(self.scheduler, self.history, namespace, name)
+
+    def compare_and_dump(self) -> None:
+        self.debugger.compare_and_dump()
+
+    async def _watch(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.watcher.run())
+            if self.recording is not None:
+                group.create_task(self.recording.run(self.scheduler))
+
+    async def _wait_synced(self) -> None:
+        await self.watcher.wait_synced()
+
+    def _scheduling(self) -> Sequence[Coroutine[Any, Any, None]]:
+        return (self.scheduler.run(), self.scheduler.queue.run_timers())
+
+    def _close(self) -> None:
+        if self.recording is not None:
+            self.recording.close()
+
+    async def _drain(self, limit_s: float) -> bool:
+        return await self.scheduler.tasks.drain(limit_s)
+
+
 async def _first(*waited_for: asyncio.Future[Any]) -> None:
     await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
 
@@ -337,9 +447,11 @@ def first_error(error: BaseException) -> BaseException:
     return next((found for found in errors if isinstance(found, CacheCorruptedError)), errors[0])
 
 
-def announce_config(process: SchedulerProcess) -> bool:
+def announce_config(process: ServiceProcess) -> bool:
     """Log the configuration; True if it was written to a file and the run ends (spec 09 §1, 11)."""
     options = process.options
+    if options.older.version is Compatibility.V1_9:
+        return False  # It has flags and a Policy instead; `/configz` shows them.
     if not options.write_config_to and not is_printed(log, 2):
         return False
     text = write_config(process.config, options.gates)

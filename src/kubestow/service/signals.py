@@ -14,7 +14,7 @@ from typing import Final
 
 from kubestow.logs import inform, warn
 from kubestow.service.control_loop import ControlThread
-from kubestow.service.run import SchedulerProcess
+from kubestow.service.run import ServiceProcess
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ REACTION_S: Final = 5.0
 class StopSignals:
     """Made on the scheduler's loop, in the main thread."""
 
-    def __init__(self, process: SchedulerProcess, control: ControlThread) -> None:
+    def __init__(self, process: ServiceProcess, control: ControlThread) -> None:
         self._process = process
         self._control = control
         self._loop = asyncio.get_running_loop()
@@ -35,7 +35,7 @@ class StopSignals:
         for number in (signal.SIGTERM, signal.SIGINT):
             # Not by the loop, which would call the handler after the cycle.
             signal.signal(number, self._stop)
-        self._loop.add_signal_handler(signal.SIGUSR2, self._process.debugger.compare_and_dump)
+        self._loop.add_signal_handler(signal.SIGUSR2, self._process.compare_and_dump)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         if self._is_requested:

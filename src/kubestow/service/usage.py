@@ -4,8 +4,9 @@ import textwrap
 from collections.abc import Iterable
 from typing import Final
 
+from kubestow.config.flag import Flag, Section
 from kubestow.config.flag_kinds import format_value
-from kubestow.config.flag_table import FLAGS, Flag, Section
+from kubestow.config.flag_table import FLAGS
 
 _WIDTH: Final = 100
 _INDENT: Final = " " * 10

@@ -11,7 +11,14 @@ import pytest
 import yaml
 
 from kubestow.cluster.http.credentials import ExecPlugin, TokenFile, basic, bearer
-from kubestow.cluster.http.kubeconfig import ServerConfig, find_server, in_cluster, load_kubeconfig
+from kubestow.cluster.http.kubeconfig import (
+    ServerConfig,
+    context_namespace,
+    default_kubeconfigs,
+    find_server,
+    in_cluster,
+    load_kubeconfig,
+)
 from kubestow.errors import ConfigError
 from kubestow.testing.clock import ManualClock
 
@@ -288,3 +295,25 @@ def test_a_file_that_stands_for_too_much_is_refused(tmp_path: Path, text: str, m
     with pytest.raises(ConfigError, match=message) as caught:
         load(str(path))
     assert "hush" not in str(caught.value)
+
+
+def test_the_namespace_of_a_context(tmp_path: Path):
+    path = tmp_path / "config"
+    contexts = [
+        {"name": "one", "context": {"cluster": "c", "namespace": "shop"}},
+        {"name": "two", "context": {"cluster": "c"}},
+    ]
+    path.write_text(yaml.safe_dump({"current-context": "one", "contexts": contexts}))
+    assert context_namespace(str(path)) == "shop"
+    assert context_namespace(str(path), "two") == ""
+    with pytest.raises(ConfigError, match='has no context "three"; it has "one", "two"'):
+        context_namespace(str(path), "three")
+
+
+def test_files_that_kubectl_reads(tmp_path: Path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    two.touch()
+    environ = {"KUBECONFIG": f"{one}:{two}:"}
+    assert default_kubeconfigs(environ) == [str(two)]
+    one.touch()
+    assert default_kubeconfigs(environ) == [str(one), str(two)]

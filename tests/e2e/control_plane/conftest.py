@@ -48,6 +48,7 @@ USERS = {
     "system:kube-scheduler": "",
     "nobody": "",
     "half-allowed": "",
+    "explainer": "",
 }
 # The account of `deploy/base`; its token is made by the API server.
 ACCOUNT = "kubestow"

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,19 @@ def test_agreement_with_kube_scheduler(run_alone: Any, tmp_path: Path) -> None:
 
 
 async def placed(bench: Any, count: int) -> None:
-    while sum(bool(each.spec.node_name) for each in await bench.client.list(Pod)) < count:
-        await asyncio.sleep(0.05)
+    """Wait until so many pods have a node."""
+    await seen(bench, lambda pods: sum(bool(each.spec.node_name) for each in pods) >= count)
 
 
 async def condition_of(bench: Any, name: str) -> None:
-    while not (await bench.client.get(Pod, "default", name)).status.conditions:
+    await seen(
+        bench,
+        lambda pods: any(each.metadata.name == name and each.status.conditions for each in pods),
+    )
+
+
+async def seen(bench: Any, is_so: Callable[[Sequence[Pod]], bool]) -> None:
+    while True:
+        if is_so(await bench.client.list(Pod)):
+            return
         await asyncio.sleep(0.05)

@@ -13,7 +13,7 @@ from kubestow.api.meta import JsonObject, Object
 from kubestow.cache.legacy import Cache117, Cache120, Snapshot117
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.legacy.factory import FACTORIES
+from kubestow.engine.legacy.editions import edition_of
 from kubestow.engine.legacy.reservoir import ReservoirSelector
 from kubestow.queue.legacy import SchedulingQueue120
 from kubestow.simulator.simulation import Simulation, SimulationResult
@@ -29,7 +29,7 @@ NODES = [document("Node", make_node(name, cpu="2", memory="8Gi")) for name in ("
 
 
 def simulation(version: str, documents: list[JsonObject]) -> Simulation:
-    return Simulation(documents, SchedulerConfig(), factory=FACTORIES[version])
+    return Simulation(documents, SchedulerConfig(), factory=edition_of(version).factory)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_an_assumed_pod_that_is_not_confirmed_expires(
     make_world: type[Any], run: Callable[[Coroutine[Any, Any, None]], None], name: str
 ) -> None:
     async def scenario() -> None:
-        world = make_world(nodes=[make_node("n1")], factory=FACTORIES[name])
+        world = make_world(nodes=[make_node("n1")], factory=edition_of(name).factory)
         running = asyncio.create_task(world.scheduler.run())
         pod = world.create(make_pod("p"))
         await world.settle()

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kubestow.engine.legacy.fifo import Fifo
+from kubestow.engine.legacy.fifo import STALE_KEYS_MAX, Fifo
 from kubestow.testing.builders import make_pod
 
 
@@ -51,3 +51,17 @@ def test_a_waiting_pop_gets_the_next_pod_and_none_after_close() -> None:
         return [pod and pod.metadata.name for pod in (first, second)]
 
     assert asyncio.run(run()) == ["a", None]
+
+
+def test_keys_of_deleted_pods_are_dropped_in_time() -> None:
+    """A standby adds every pod and deletes it when the leader has bound it, but never pops."""
+    fifo = Fifo()
+    waiting = [make_pod(f"waiting-{number}") for number in range(3)]
+    for pod in waiting:
+        fifo.add(pod)
+    for number in range(3 * STALE_KEYS_MAX):
+        pod = make_pod(f"bound-{number}")
+        fifo.add(pod)
+        fifo.delete(pod)
+        assert len(fifo._order) <= 2 * len(fifo) + STALE_KEYS_MAX + 2
+    assert [fifo.pop_nowait() for _ in range(4)] == [*waiting, None]

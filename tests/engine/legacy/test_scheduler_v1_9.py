@@ -1,8 +1,10 @@
 """Binding and retries of v1.9 (spec 04 §19.1)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime
+from typing import cast
 
 import msgspec
 
@@ -11,9 +13,14 @@ from kubestow.api.pod import Pod, first_condition
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
+from kubestow.clock import SystemClock
 from kubestow.config.legacy import provider_policy
+from kubestow.engine.extenders.chain import Extender, FilterAnswer
 from kubestow.engine.legacy.algorithm import build_algorithm
+from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
+from kubestow.engine.legacy.extenders_v1_9 import ExtendersV19
 from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19
+from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.errors import ConflictError
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.builders import make_node, make_pod
@@ -160,3 +167,90 @@ def test_a_pod_that_was_bound_by_others_leaves_the_queue() -> None:
         assert world.scheduler.cache.statistics().pods == 0
 
     in_world(work)
+
+
+def test_a_fault_in_a_rule_fails_one_attempt() -> None:
+    async def work(world: World) -> None:
+        await world.add(make_node("n1"), make_pod("a"))
+
+        def broken(pod: object) -> LegacyDecision:
+            raise ValueError("a bug")
+
+        decide, world.scheduler.decider.decide = world.scheduler.decider.decide, broken
+        await world.next()
+        assert ("FailedScheduling", "ValueError: a bug") in world.notes
+        world.scheduler.decider.decide = decide
+        await world.add(make_pod("b"))
+        await world.next()
+        assert (await world.pod("b")).spec.node_name == "n1"
+
+    in_world(work)
+
+
+def test_a_pod_made_again_under_its_name_is_another_pod() -> None:
+    """The watch was away while the pod was deleted and created again."""
+
+    async def work(world: World) -> None:
+        await world.add(make_node("n1"), make_pod("a", uid="u1", node="n1"))
+        world.objects.pods.put(make_pod("a", uid="u2"))
+        assert [pod.metadata.uid for pod in world.scheduler.queue.pods()] == ["u2"]
+        assert not world.scheduler.cache.nodes["n1"].pods
+
+    in_world(work)
+
+
+class PatientExtender:
+    """Its answer comes from the event loop, so a cycle that blocked the loop would never end."""
+
+    name, weight = "patient", 1
+    is_ignorable = has_prioritize_verb = has_bind_verb = False
+    has_filter_verb = True
+
+    def __init__(self, cycles: WaitingCycles) -> None:
+        self._cycles = cycles
+        self._loop = asyncio.get_running_loop()
+
+    def filter(self, pod: Pod, nodes: Sequence[Node]) -> FilterAnswer:
+        answer: Future[FilterAnswer] = Future()
+        names = [nodes[0].metadata.name]
+        self._loop.call_soon_threadsafe(
+            answer.set_result, FilterAnswer(names, failed={"n2": "taken"})
+        )
+        return self._cycles.wait(answer)
+
+
+class NotingClient(MemoryClient):
+    def __init__(self, cluster: MemoryCluster) -> None:
+        super().__init__(cluster)
+        self.is_bound = asyncio.Event()
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        await super().bind(pod, node_name)
+        self.is_bound.set()
+
+
+def test_the_loop_goes_on_while_a_cycle_waits_for_extenders() -> None:
+    async def run() -> None:
+        clock, cycles, objects = SystemClock(), WaitingCycles(), ClusterObjects()
+        cluster = MemoryCluster(clock, admission=False)
+        client = NotingClient(cluster)
+        extender = PatientExtender(cycles)
+        scheduler = SchedulerV19(
+            build_algorithm(provider_policy("DefaultProvider")),
+            client=client,
+            objects=objects,
+            events=RecordedEvents(),
+            clock=clock,
+            extenders=ExtendersV19([cast(Extender, extender)], wait=cycles.wait),
+            cycles=cycles,
+        )
+        for one in (make_node("n1"), make_node("n2"), make_pod("a")):
+            objects.put(await client.create(one))
+        running = asyncio.create_task(scheduler.run())
+        async with asyncio.timeout(10):
+            await client.is_bound.wait()
+        assert (await client.get(Pod, "default", "a")).spec.node_name
+        scheduler.stop()
+        await running
+
+    asyncio.run(run())

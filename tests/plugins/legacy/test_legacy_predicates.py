@@ -20,6 +20,7 @@ from kubestow.api.pod import (
 from kubestow.api.storage import PersistentVolumeClaim
 from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL, HOSTNAME_LABEL
 from kubestow.api.workload import Service, ServiceSpec
+from kubestow.plugins.legacy import reasons
 from kubestow.plugins.legacy.predicates.disk_conflict import NoDiskConflict
 from kubestow.plugins.legacy.predicates.fits_resources import PodFitsResources
 from kubestow.plugins.legacy.predicates.general import GeneralPredicates
@@ -535,3 +536,13 @@ class TestVolumeZone:
         volume = make_volume("pv", labels={BETA_ZONE_LABEL: "a__"})
         bench = LegacyBench([zoned("n", zone="b")], (), [make_claim("c", volume="pv"), volume])
         assert bench.verdicts(NoVolumeZoneConflict(), make_pod(pvcs=["c"])) == {}
+
+
+def test_beyond_the_limit_lists_of_reasons_share_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reasons, "_LISTS", [*reasons._LISTS])
+    monkeypatch.setattr(reasons, "_CODES", dict(reasons._CODES))
+    monkeypatch.setattr(reasons, "REASON_LISTS_MAX", len(reasons._LISTS) + 1)
+    assert reasons.reasons_of(reasons.code_of("Insufficient a.com/x")) == ("Insufficient a.com/x",)
+    other = reasons.code_of("Insufficient b.com/y")
+    assert other > reasons.FITS
+    assert reasons.reasons_of(other) == ("Insufficient resources",)

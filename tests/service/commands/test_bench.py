@@ -197,3 +197,18 @@ def test_a_process_that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch) 
     assert str(result.exception).startswith(
         "SchedulingWithResourceClaimTemplate: the process ended"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["v1.9", "v1.17", "v1.20"])
+def test_older_versions_are_timed_in_simulations(version: str) -> None:
+    workload = ["--workload", "SchedulingBasic$", "--nodes", "50", "--pods", "20", "-o", "json"]
+    result = CliRunner().invoke(app, ["bench", "--compatibility", version, *workload])
+    assert result.exit_code == 0, result.output
+    measured = json.loads(result.stdout.splitlines()[0])
+    assert measured["scheduled"] == measured["measurePods"] == 20
+
+
+def test_older_versions_have_no_decisions_to_compare() -> None:
+    result = CliRunner().invoke(app, ["bench", "--compatibility", "v1.9", "--check"])
+    assert "--check" in str(result.exception)

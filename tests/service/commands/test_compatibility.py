@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from kubestow.errors import ConfigError, InputError
 from kubestow.service.cli import app
-from kubestow.service.commands.compatibility import AlgorithmOptions
+from kubestow.service.compatibility import AlgorithmOptions
 
 ROOT = Path(__file__).parents[3]
 FILES = [
@@ -34,7 +34,7 @@ def placed(output: str) -> dict[str, str]:
 def test_reasons_have_the_texts_of_v1_9() -> None:
     output = simulate("--compatibility", "v1.9")
     assert "6 of 7 pods scheduled" in output
-    assert "1 Insufficient memory, 1 PodToleratesNodeTaints, 3 Insufficient cpu." in output
+    assert "1 PodToleratesNodeTaints, 3 Insufficient cpu." in output
 
 
 def test_the_autoscalers_provider_places_differently() -> None:

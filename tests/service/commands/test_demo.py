@@ -75,3 +75,21 @@ def test_options_of_the_server_need_it(arguments: list[str]):
 def test_the_speed_has_no_effect_on_the_server():
     result = CliRunner().invoke(app, ["demo", "--serve", "--speed", "2"])
     assert "--speed has no effect with --serve" in str(result.exception)
+
+
+def test_the_inside_of_an_older_version_is_shown():
+    result = CliRunner().invoke(app, ["demo", "--verbose", "--compatibility", "v1.20"])
+    assert result.exit_code == 0
+    assert "queue     big-0: unschedulable -> backoff (move_all; cycle 3, move 3)" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--compatibility", "v1.9"], "--compatibility needs --verbose"),
+        (["--serve", "--verbose"], "--verbose has no effect with --serve"),
+    ],
+)
+def test_the_story_has_its_own_options(arguments: list[str], message: str):
+    result = CliRunner().invoke(app, ["demo", *arguments])
+    assert message in str(result.exception)

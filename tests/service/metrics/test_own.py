@@ -2,9 +2,15 @@
 
 import asyncio
 
+import pytest
+
+from kubestow.api.pod_info import PodInfo
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cluster.events import EventRecorder
+from kubestow.engine.decision import Decision
+from kubestow.explain.history import AttemptHistory
+from kubestow.queue import QueuedPod
 from kubestow.service.metrics.own import OwnMetrics
 from kubestow.service.metrics.registry import MetricsRegistry
 from kubestow.testing import ManualClock, make_pod
@@ -43,3 +49,17 @@ def test_slow_calls_are_counted_by_plugin_and_point() -> None:
     metrics.count_slow_call("A", "Filter")
     sample = 'kubestow_slow_plugin_calls_total{extension_point="Filter",plugin="A"} 2\n'
     assert sample in "".join(registry.texts())
+
+
+def test_attempts_that_are_not_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubestow.explain.history.PODS_MAX", 1)
+    registry = MetricsRegistry()
+    history = AttemptHistory(ManualClock())
+    OwnMetrics(registry).observe_history(history)
+    for name in ("a", "b", "c"):
+        pod = PodInfo(make_pod(name))
+        decision = Decision(pod, "default-scheduler", ["n"]).fail_to_fit()
+        history(decision, QueuedPod(pod, timestamp_ns=0))
+    text = "".join(registry.texts())
+    assert 'kubestow_attempts_not_kept_total{reason="dropped"} 2\n' in text
+    assert 'kubestow_attempts_not_kept_total{reason="skipped"} 0\n' in text

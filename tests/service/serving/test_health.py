@@ -18,6 +18,9 @@ class Process:
     def pods(self) -> tuple[()]:
         return ()
 
+    def running_pod(self, namespace: str, name: str) -> None:
+        return None
+
 
 def endpoint(name: str, process: Process, *, has_election: bool = True) -> HealthEndpoint:
     endpoints = health_endpoints(process, HealthSlis(), has_election=has_election)

@@ -18,15 +18,21 @@ from prometheus_client.parser import text_string_to_metric_families
 from kubestow import __version__
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
-from kubestow.clock import SystemClock
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
+from kubestow.clock import NANOSECONDS, SystemClock
+from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import ConfigError, NotFoundError
+from kubestow.explain.cluster import StillCluster
+from kubestow.explain.history import KeptAttempt
+from kubestow.explain.running import RunningPod
 from kubestow.service.connections import Connections
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.serving.certificates import cipher_names
 from kubestow.service.serving.server import bind_socket
 from kubestow.service.serving.serving import Serving
-from kubestow.testing import make_pod
+from kubestow.testing import ManualClock, make_node, make_pod
 
 TOKEN = "good"
 
@@ -61,6 +67,26 @@ class Process:
 
     def pods(self) -> Iterable[Pod]:
         return [make_pod("a", cpu="1")]
+
+    def running_pod(self, namespace: str, name: str) -> RunningPod | None:
+        """`waiting` was tried once, `new` was not, `gated` is held back, others are not known."""
+        if name not in ("waiting", "new", "gated"):
+            return None
+        clock = ManualClock()
+        client = MemoryClient(MemoryCluster(clock))
+        cluster = StillCluster(SchedulerConfig(), client, clock)
+        pod = make_pod(name, namespace=namespace, cpu="9")
+        cluster.load([make_node("a", cpu="1"), pod])
+        frozen = cluster.decide(pod).freeze()
+        return RunningPod(
+            pod=pod,
+            kept=KeptAttempt(frozen, 0, 3, 1) if name == "waiting" else None,
+            gate="SchedulingGates" if name == "gated" else "",
+            place="active" if name == "new" else "unschedulable",
+            next_try_ns=300 * NANOSECONDS,
+            hint_map=(),
+            priorities={},
+        )
 
     def set_verbosity(self, verbosity: int) -> None:
         self.verbosity = verbosity
@@ -180,6 +206,52 @@ def test_pages() -> None:
             assert (await site.ask("/livez", token=""))[0] == 500
             text = "internal server error: the scheduling loop has not moved for 21s\n"
             assert (await site.ask("/livez/scheduling-loop"))[2] == text
+
+    run(main)
+
+
+def test_the_last_attempt_of_a_pod_is_explained() -> None:
+    async def main() -> None:
+        async with Site() as site:
+            status, kind, text = await site.ask("/explain?namespace=shop&pod=waiting")
+            assert (status, kind) == (200, "application/json")
+            found = json.loads(text)
+            assert found["pod"]["namespace"] == "shop"
+            assert found["outcome"] == "Unschedulable"
+            assert found["attempt"] == {
+                "at": "1970-01-01T00:00:00Z",
+                "attempts": 3,
+                "nextTry": "1970-01-01T00:05:00Z",
+                "place": "unschedulable",
+            }
+            status, _, text = await site.ask("/explain?pod=gated")
+            assert json.loads(text)["outcome"] == "Gated"
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "token", "status", "message"),
+    [
+        pytest.param("/explain?pod=x", "GET", "", 403, "cannot get path", id="no-credentials"),
+        pytest.param("/explain", "GET", TOKEN, 400, "name a pod", id="no-pod"),
+        pytest.param("/explain?pod=x", "POST", TOKEN, 405, "only GET", id="not-a-get"),
+        pytest.param(
+            "/explain?pod=x", "GET", TOKEN, 404, '"default/x" is not known', id="no-such-pod"
+        ),
+        pytest.param(
+            "/explain?pod=new", "GET", TOKEN, 404, "waits for its first attempt", id="not-tried"
+        ),
+    ],
+)
+def test_explanations_that_are_refused(
+    path: str, method: str, token: str, status: int, message: str
+) -> None:
+    async def main() -> None:
+        async with Site() as site:
+            code, _, text = await site.ask(path, method=method, token=token)
+            assert code == status
+            assert message in json.loads(text)["message"]
 
     run(main)
 

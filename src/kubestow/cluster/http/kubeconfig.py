@@ -1,7 +1,8 @@
 """Server and credentials, from a kubeconfig or from inside a cluster (spec 09 §4.1).
 
-The service reads only the file it is given: `KUBECONFIG` and the home directory are ignored.
-Without a file and without a server's URL it looks for the service account of the pod it runs in.
+The service reads only the file it is given: `KUBECONFIG` and the home directory are for commands
+that people use (`default_kubeconfigs`). Without a file and without a server's URL it looks for the
+service account of the pod it runs in.
 
 Paths in a kubeconfig are relative to its folder.
 """
@@ -122,13 +123,23 @@ def load_kubeconfig(
 ) -> ServerConfig:
     """The server and user of a kubeconfig's context, by default of its current one."""
     config = _read(path)
-    chosen = context or config.current_context
-    if not chosen:
-        raise ConfigError(f'kubeconfig "{path}" has no current-context; name one of its contexts')
-    found = _named(config.contexts, chosen, "context", path).context
+    found = _context(config, context, path)
     cluster = _named(config.clusters, found.cluster, "cluster", path).cluster
     user = _named(config.users, found.user, "user", path).user if found.user else _User()
     return _Reader(Path(path), clock, environ).server_config(cluster, user, found.user, master)
+
+
+def context_namespace(path: str, context: str = "") -> str:
+    """The namespace that a kubeconfig's context names; empty if it names none."""
+    return _context(_read(path), context, path).namespace
+
+
+def default_kubeconfigs(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The files that kubectl reads without an option, those that exist."""
+    named = environ.get("KUBECONFIG", "")
+    paths = named.split(os.pathsep) if named else ["~/.kube/config"]
+    expanded = [os.path.expanduser(path) for path in paths if path]
+    return [path for path in expanded if os.path.isfile(path)]
 
 
 # --- The file ---------------------------------------------------------------------------------
@@ -190,6 +201,7 @@ class _User(_Kebab, frozen=True, kw_only=True):
 class _Context(_Kebab, frozen=True, kw_only=True):
     cluster: str = ""
     user: str = ""
+    namespace: str = ""
 
 
 class _Named(_Kebab, frozen=True, kw_only=True):
@@ -216,6 +228,13 @@ class _Kubeconfig(_Kebab, frozen=True, kw_only=True):
     clusters: tuple[_NamedCluster, ...] = ()
     users: tuple[_NamedUser, ...] = ()
     contexts: tuple[_NamedContext, ...] = ()
+
+
+def _context(config: _Kubeconfig, context: str, path: str) -> _Context:
+    chosen = context or config.current_context
+    if not chosen:
+        raise ConfigError(f'kubeconfig "{path}" has no current-context; name one of its contexts')
+    return _named(config.contexts, chosen, "context", path).context
 
 
 def _read(path: str) -> _Kubeconfig:

@@ -91,11 +91,8 @@ class Collector:
         for queued_pod in queued_pods:
             name = queued_pod.scheduler_name
             if name != first:
-                text = (
-                    "all pods in a single pod group should have the same .spec.schedulerName set, "
-                    f'got: "{name}" and "{first}"'
-                )
-                self._fail_all(queued_pods, Status.from_error(PluginError(text)))
+                error = PluginError(different_names_text(name, first))
+                self._fail_all(queued_pods, Status.from_error(error))
                 return None
         profile = self._profiles.get(first)
         if profile is None:
@@ -119,6 +116,13 @@ class Collector:
             return True
         self._queue.done(queued_pod.uid)
         return False
+
+
+def different_names_text(name: str, first: str) -> str:
+    return (
+        "all pods in a single pod group should have the same .spec.schedulerName set, "
+        f'got: "{name}" and "{first}"'
+    )
 
 
 def _order(queued_pod: QueuedPod) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """What happens to each member after the trial of its group (spec 11 §7.5)."""
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from kubestow.api.pod import Pod
 from kubestow.cache.groups import Groups
@@ -43,39 +44,15 @@ class Submitter:
             self._activate([member.queued_pod.pod for member in left])
 
     def _submit(self, profile: Profile, outcome: GroupOutcome, member: MemberOutcome) -> None:
-        queued_pod, meter = member.queued_pod, member.decision.state.meter
-        meter.skip_pause()
-        group, own = outcome.status, member.status
-        if group is not None and group.code == Code.ERROR:
-            is_own = own is not None and own.code == Code.ERROR
-            self._send_back(queued_pod, own if is_own and own else group, CLEAR_NOMINATION, meter)
-        elif own is None:
-            self._submit_fitting(profile, outcome, member)
-        elif member.needs_preemption and not outcome.is_waiting:
-            self._send_back(queued_pod, _held_up(member), CLEAR_NOMINATION, meter)
-        else:
-            self._send_back(queued_pod, own, member.nomination, meter)
-
-    def _submit_fitting(
-        self, profile: Profile, outcome: GroupOutcome, member: MemberOutcome
-    ) -> None:
         queued_pod, state = member.queued_pod, member.decision.state
-        group = outcome.status
-        if group is None:
-            state.group_cycle = None
-            self._groups.stop_trying(queued_pod.pod)
-            self._placer.place(profile, queued_pod, member.decision)
-        elif not group.is_rejected:
-            text = (
-                "received unexpected pod group scheduling algorithm status code: "
-                f"{group.code.label}"
-            )
-            status = Status.from_error(PluginError(text))
-            self._send_back(queued_pod, status, CLEAR_NOMINATION, state.meter)
-        elif outcome.is_waiting:
-            self._send_back(queued_pod, group, Nomination(member.node_name), state.meter)
-        else:
-            self._send_back(queued_pod, _held_up(member), CLEAR_NOMINATION, state.meter)
+        state.meter.skip_pause()
+        back = sent_back(outcome, member)
+        if back is not None:
+            self._send_back(queued_pod, back.status, back.nomination, state.meter)
+            return
+        state.group_cycle = None
+        self._groups.stop_trying(queued_pod.pod)
+        self._placer.place(profile, queued_pod, member.decision)
 
     def _submit_untried(self, outcome: GroupOutcome, queued_pod: QueuedPod) -> None:
         """A member that the trial did not get to has the status of the group."""
@@ -96,6 +73,38 @@ class Submitter:
         if self._groups.options.waits_for_events and status.is_rejected:
             status = _waiting_for_events(status)
         self._failures.handle(queued_pod, status, nomination, meter)
+
+
+class SentBack(NamedTuple):
+    """A member that is not placed: its condition, and the change of its nominated node."""
+
+    status: Status
+    nomination: Nomination | None
+
+
+def sent_back(outcome: GroupOutcome, member: MemberOutcome) -> SentBack | None:
+    """Why a member that was tried goes back to the queue; None if it is placed."""
+    group, own = outcome.status, member.status
+    if group is not None and group.code == Code.ERROR:
+        is_own = own is not None and own.code == Code.ERROR
+        return SentBack(own if is_own and own else group, CLEAR_NOMINATION)
+    if own is None:
+        return _sent_back_fitting(outcome, member)
+    if member.needs_preemption and not outcome.is_waiting:
+        return SentBack(_held_up(member), CLEAR_NOMINATION)
+    return SentBack(own, member.nomination)
+
+
+def _sent_back_fitting(outcome: GroupOutcome, member: MemberOutcome) -> SentBack | None:
+    group = outcome.status
+    if group is None:
+        return None
+    if not group.is_rejected:
+        text = f"received unexpected pod group scheduling algorithm status code: {group.code.label}"
+        return SentBack(Status.from_error(PluginError(text)), CLEAR_NOMINATION)
+    if outcome.is_waiting:
+        return SentBack(group, Nomination(member.node_name))
+    return SentBack(_held_up(member), CLEAR_NOMINATION)
 
 
 def _held_up(member: MemberOutcome) -> Status:

@@ -50,6 +50,7 @@ class GroupTrials:
         nominator: Nominator,
         metrics: SchedulerMetrics,
         listeners: Sequence[DecisionListener] = (),
+        history: DecisionListener | None = None,
         *,
         ignores_surplus: bool = False,
     ) -> None:
@@ -60,6 +61,7 @@ class GroupTrials:
         self._nominator = nominator
         self._metrics = metrics
         self._listeners = listeners
+        self._history = history
 
     def run(self, attempt: GroupAttempt, cycle: GroupCycle) -> GroupOutcome:
         """Try all members on the nodes that the cycle allows."""
@@ -132,13 +134,16 @@ class GroupTrials:
         if self._listeners:
             # Only they read for which pod it is.
             decision = decision.repeated_for(pod)
-            self._notify(decision, queued_pod, cycle)
+        self._notify(decision, queued_pod, cycle)
         return MemberOutcome(queued_pod, decision, status, misfit.nomination)
 
     def _notify(self, decision: Decision, queued_pod: QueuedPod, cycle: GroupCycle) -> None:
-        if cycle.runs_post_filter:
-            for listener in self._listeners:
-                listener(decision, queued_pod)
+        if not cycle.runs_post_filter:
+            return
+        for listener in self._listeners:
+            listener(decision, queued_pod)
+        if self._history is not None:
+            self._history(decision, queued_pod)
 
     def try_member(
         self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle, trial: SnapshotTrial

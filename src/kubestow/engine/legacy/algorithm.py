@@ -56,11 +56,12 @@ def build_algorithm(
     # Of two entries with one name the last counts.
     mandatory = (PredicatePolicy(name=name) for name in MANDATORY_PREDICATES)
     predicates = {
-        entry.name: _predicate(entry, settings) for entry in (*mandatory, *policy.predicates)
+        entry.name: _predicate(entry, settings)
+        for entry in (*mandatory, *(policy.predicates or ()))
     }
     priorities = {
         entry.name: WeightedPriority(_priority(entry, settings), entry.weight)
-        for entry in policy.priorities
+        for entry in policy.priorities or ()
     }
     if sum(entry.weight * MAX_PRIORITY for entry in priorities.values()) > INT64_MAX:
         raise ConfigError("Total priority of priority functions has overflown")

@@ -224,7 +224,7 @@ class Turns:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._epoch = -1
-        self._ranks: npt.NDArray[np.intp] = _NO_ROWS
+        self._order: npt.NDArray[np.intp] = _NO_ROWS
 
     def in_turn(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """The same rows, those whose turn comes earlier first."""
@@ -233,9 +233,10 @@ class Turns:
             self._epoch = snapshot.log.epoch
             names = snapshot.names
             order = sorted(range(len(names)), key=names.__getitem__, reverse=True)
-            self._ranks = np.empty(len(names), np.intp)
-            self._ranks[order] = np.arange(len(names))
-        return rows[np.argsort(self._ranks[rows])]
+            self._order = np.array(order, np.intp)
+        is_wanted = np.zeros(len(self._order), np.bool_)
+        is_wanted[rows] = True
+        return self._order[is_wanted[self._order]]
 
 
 def fitting(all_verdicts: Sequence[Verdicts], node_count: int) -> BoolArray:

@@ -21,8 +21,10 @@ from kubestow.engine.extenders.chain import (
     Extender,
     ExtenderScore,
     RunBlocking,
+    Wait,
     all_scores,
     rows_left,
+    wait_blocking,
 )
 from kubestow.engine.extenders.http_extender import HttpExtender, run_inline
 from kubestow.errors import ConfigError, ExtenderError
@@ -43,12 +45,18 @@ class HttpExtenderV19(HttpExtender):
 
 
 class ExtendersV19:
-    """`run_blocking` runs a binding, which may block; by default in a thread."""
+    """`run_blocking` runs a binding, which may block; by default in a thread. `wait` returns the
+    result of an answer in a scheduling cycle."""
 
     def __init__(
-        self, extenders: Sequence[Extender], *, run_blocking: RunBlocking = asyncio.to_thread
+        self,
+        extenders: Sequence[Extender],
+        *,
+        wait: Wait = wait_blocking,
+        run_blocking: RunBlocking = asyncio.to_thread,
     ) -> None:
         self._extenders = tuple(extenders)
+        self._wait = wait
         self._run_blocking = run_blocking
 
     def filter(self, pod: Pod, rows: npt.NDArray[np.intp], snapshot: Snapshot) -> FilterOutcomeV19:
@@ -74,7 +82,7 @@ class ExtendersV19:
         nodes = pick(snapshot.nodes, rows)
         positions = {node.metadata.name: position for position, node in enumerate(nodes)}
         parts: list[ExtenderScore] = []
-        answers = all_scores(self._extenders, pod, nodes)
+        answers = all_scores(self._extenders, pod, nodes, self._wait)
         for extender, answer in zip(self._extenders, answers, strict=True):
             if answer is None:
                 continue
@@ -108,16 +116,17 @@ def _as_extender_error() -> Generator[None, None, None]:
 
 
 def extenders_v1_9(
-    configs: Iterable[ExtenderConfig], *, in_thread: bool = True
+    configs: Iterable[ExtenderConfig], *, in_thread: bool = True, wait: Wait = wait_blocking
 ) -> ExtendersV19 | None:
     """The extenders of a Policy; None if there are none.
 
     `in_thread`: bindings block a thread. Not in virtual time, which would not wait for it.
     """
     try:
-        extenders = [HttpExtenderV19(config) for config in configs]
+        extenders = [HttpExtenderV19(config, wait=wait) for config in configs]
     except ConfigError as error:
         raise ConfigError(f"couldn't build extenders: {error}") from error
     if not extenders:
         return None
-    return ExtendersV19(extenders, run_blocking=asyncio.to_thread if in_thread else run_inline)
+    run_blocking = asyncio.to_thread if in_thread else run_inline
+    return ExtendersV19(extenders, wait=wait, run_blocking=run_blocking)

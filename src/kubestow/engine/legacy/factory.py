@@ -1,12 +1,11 @@
 """Builds the schedulers of v1.17 and v1.20.
 
-They had plugins, so they use today's profiles, plugins and cycles; queue, cache, order of nodes and
-the choice among the best nodes differ. v1.9 had neither plugins nor profiles, and is a scheduler of
-its own (`scheduler_v1_9`).
+They had plugins, so they use today's profiles and cycles; queue, cache, order of nodes, the choice
+among the best nodes and the texts of failures differ. v1.9 had neither plugins nor profiles, and is
+a scheduler of its own (`scheduler_v1_9`).
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 from kubestow.cache.cache import Cache
 from kubestow.cache.groups import Groups
@@ -14,7 +13,8 @@ from kubestow.cache.legacy import Cache117, Cache120, Snapshot117
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
 from kubestow.engine.factory import SchedulerFactory, sort_key_of
-from kubestow.engine.legacy.expiry import ExpiringBinder, ExpiringScheduler
+from kubestow.engine.legacy.expiry import ExpiringScheduler
+from kubestow.engine.legacy.failure import Binder117, Binder120, FailureHandler120
 from kubestow.engine.legacy.reservoir import ReservoirSelector
 from kubestow.engine.select_host import HostSelector
 from kubestow.framework.profile import Profile
@@ -23,7 +23,8 @@ from kubestow.queue.legacy import SchedulingQueue120
 
 
 class FactoryV120(SchedulerFactory):
-    binder_type = ExpiringBinder
+    binder_type = Binder120
+    failures_type = FailureHandler120
     scheduler_type = ExpiringScheduler
 
     def make_cache(self) -> Cache:
@@ -47,14 +48,10 @@ class FactoryV120(SchedulerFactory):
 
 
 class FactoryV117(FactoryV120):
+    binder_type = Binder117
+
     def make_cache(self) -> Cache:
         return Cache117(self.clock)
 
     def make_snapshot(self) -> Snapshot:
         return Snapshot117()
-
-
-FACTORIES: Final[Mapping[str, type[SchedulerFactory]]] = {
-    "v1.17": FactoryV117,
-    "v1.20": FactoryV120,
-}

@@ -3,13 +3,18 @@
 No priorities, no parking, no moves by events: a pod that failed comes back when its wait is over.
 
 Invariant: every key of `_pods` is in `_order`; `_order` may also hold keys that were deleted, and
-keys twice; pop skips them. So a pod deleted and added again before its turn keeps its place.
+keys twice; pop skips them. So a pod deleted and added again before its turn keeps its place. Keys
+without a pod are dropped when there are many of them: a standby adds pods and never pops one.
 """
 
 import asyncio
 from collections import deque
+from typing import Final
 
 from kubestow.api.pod import Pod
+
+# Beyond as many as there are pods.
+STALE_KEYS_MAX: Final = 1024
 
 
 class Fifo:
@@ -28,6 +33,8 @@ class Fifo:
         if key not in self._pods:
             self._order.append(key)
         self._pods[key] = pod
+        if len(self._order) > 2 * len(self._pods) + STALE_KEYS_MAX:
+            self._order = deque(dict.fromkeys(key for key in self._order if key in self._pods))
         self._has_work.set()
 
     def add_if_not_present(self, pod: Pod) -> None:
@@ -36,6 +43,13 @@ class Fifo:
 
     def delete(self, pod: Pod) -> None:
         self._pods.pop(_key(pod), None)
+
+    def holds(self, pod: Pod) -> bool:
+        return _key(pod) in self._pods
+
+    def pods(self) -> list[Pod]:
+        """The waiting pods, in no particular order."""
+        return list(self._pods.values())
 
     def pop_nowait(self) -> Pod | None:
         """The pod that came first; None if there is none."""

@@ -4,28 +4,30 @@
      ▲                │ fails      │ fails     │ fails: forget
      └─ after its wait, read again ◄───────────┘
 
-Changes come through the object stores, which informers fill. There is no Reserve, Permit or
-PreBind, and no event ends the wait of a pod. But any update of a waiting pod puts it into the FIFO,
-also the condition that the scheduler itself writes: the second attempt follows the first at once.
+Changes come through the object stores, which informers fill (`watching_v1_9`). There is no Reserve,
+Permit or PreBind, and no event ends the wait of a pod. But any update of a waiting pod puts it into
+the FIFO, also the condition that the scheduler itself writes: the second attempt follows the first
+at once. A cycle that calls extenders waits for them while the loop goes on (`waiting_cycle`).
 
 Not here: preemption (behind a gate that was off).
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, Protocol
 
 from kubestow.api.meta import Condition
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminating
-from kubestow.cache.legacy import Cache19
+from kubestow.cache.legacy import EXPIRY_SWEEP_S, Cache19
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.documents import whole_seconds_at
 from kubestow.cluster.pod_status import changed_condition
+from kubestow.engine.bind import BindPermission
 from kubestow.engine.legacy.algorithm import Algorithm
 from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision
 from kubestow.engine.legacy.equivalence_cache import EquivalenceCache
@@ -38,6 +40,8 @@ from kubestow.engine.legacy.equivalence_rules import (
 from kubestow.engine.legacy.extenders_v1_9 import ExtendersV19
 from kubestow.engine.legacy.fifo import Fifo
 from kubestow.engine.legacy.pod_backoff import PodBackoff
+from kubestow.engine.tasks import BackgroundTasks
+from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.errors import ApiError, CacheCorruptedError, CacheError, ExtenderError, NotFoundError
 from kubestow.framework.handle import EventSink
 from kubestow.plugins.legacy.contract import LegacyCluster
@@ -49,6 +53,26 @@ LegacyListener = Callable[[LegacyDecision], None]
 
 _READ_RETRY_MIN_S: Final = 0.2
 _READ_RETRY_MAX_S: Final = 60.0
+
+
+class MetricsV19(Protocol):
+    """How long things took, in seconds (spec 09 §13.1)."""
+
+    def algorithm_ended(self, duration_s: float) -> None: ...
+
+    def binding_ended(self, duration_s: float) -> None: ...
+
+    def pod_ended(self, duration_s: float) -> None:
+        """From the start of the attempt to the end of the binding, without failures."""
+        ...
+
+
+class _NoMetrics:
+    def algorithm_ended(self, duration_s: float) -> None: ...
+
+    def binding_ended(self, duration_s: float) -> None: ...
+
+    def pod_ended(self, duration_s: float) -> None: ...
 
 
 class SchedulerV19:
@@ -63,9 +87,16 @@ class SchedulerV19:
         scheduler_name: str = "default-scheduler",
         use_equivalence_cache: bool = False,
         extenders: ExtendersV19 | None = None,
+        cycles: WaitingCycles | None = None,
+        may_bind: BindPermission | None = None,
+        metrics: MetricsV19 | None = None,
         listeners: Iterable[LegacyListener] = (),
     ) -> None:
+        """`cycles` are those the extenders wait in; without them extenders block the loop.
+        `may_bind` is awaited before each binding is written."""
         self.objects = objects
+        self.tasks = BackgroundTasks(clock)
+        self.cycles = cycles
         self.cache = Cache19(clock)
         self.snapshot = Snapshot()
         self.queue = Fifo()
@@ -85,8 +116,10 @@ class SchedulerV19:
         self._clock = clock
         self._name = scheduler_name
         self._listeners = tuple(listeners)
+        self._may_bind = may_bind
+        self._metrics = metrics or _NoMetrics()
         self._backoff = PodBackoff()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._next_sweep_s = clock.monotonic_s()
         self._waits: set[asyncio.Task[None]] = set()
         # Grows with every change of the cluster: a pod that failed since the last one would fail
         # again.
@@ -97,7 +130,10 @@ class SchedulerV19:
     async def run(self) -> None:
         """Schedule until the queue is closed."""
         while (pod := await self.queue.pop()) is not None:
-            self.schedule_one(pod)
+            if self.cycles is None:
+                self.schedule_one(pod)
+            else:
+                await self._schedule_waiting(pod, self.cycles)
             await asyncio.sleep(0)  # Bindings and watches run now.
 
     @property
@@ -106,7 +142,7 @@ class SchedulerV19:
         nothing is being bound, and nothing changed since the last attempt of each waiting pod."""
         return (
             not len(self.queue)
-            and not self._tasks
+            and self.tasks.is_idle
             and all(change == self._change_count for change in self._failed_at.values())
         )
 
@@ -114,24 +150,56 @@ class SchedulerV19:
 
     def schedule_one(self, pod: Pod) -> LegacyDecision | None:
         """One attempt; None if the pod was skipped."""
+        attempt = self._begin(pod)
+        if attempt is None:
+            return None
+        decision = self._decide(attempt.pod)
+        self._conclude(attempt, decision)
+        return decision
+
+    async def _schedule_waiting(self, pod: Pod, cycles: WaitingCycles) -> None:
+        """The same; the loop goes on while the cycle waits for extenders."""
+        attempt = self._begin(pod)
+        if attempt is None:
+            return
+        with self.snapshot.held(self.cache):
+            decision = await cycles.run(lambda: self._decide(attempt.pod))
+        self._conclude(attempt, decision)
+
+    def _begin(self, pod: Pod) -> "_Attempt | None":
         if pod.spec.scheduler_name != self._name:
             return None
         if is_terminating(pod):
             self._record_event(pod, f"skip schedule deleting pod: {_key(pod)}")
             return None
-        self.cache.expire_assumed_pods()
+        started_s = self._clock.monotonic_s()
+        if started_s >= self._next_sweep_s:
+            self._next_sweep_s = started_s + EXPIRY_SWEEP_S
+            self.cache.expire_assumed_pods()
         self.snapshot.refresh(self.cache)
-        info = LegacyPodInfo(pod)
-        decision = self.decider.decide(info)
+        return _Attempt(LegacyPodInfo(pod), started_s)
+
+    def _decide(self, pod: LegacyPodInfo) -> LegacyDecision:
+        try:
+            return self.decider.decide(pod)
+        except Exception as error:  # A fault in a rule fails this attempt, not the scheduler.
+            log.exception("cannot decide on pod %s", pod.key)
+            decision = LegacyDecision(pod, self.snapshot.names)
+            decision.error = f"{type(error).__name__}: {error}"
+            return decision
+
+    def _conclude(self, attempt: "_Attempt", decision: LegacyDecision) -> None:
+        self._metrics.algorithm_ended(self._clock.monotonic_s() - attempt.started_s)
         for listener in self._listeners:
             listener(decision)
         if decision.is_scheduled:
-            self._place(info, decision.node_name)
+            self._place(attempt, decision.node_name)
         else:
-            self._failed(pod, decision.error, reason="Unschedulable", message=decision.error)
-        return decision
+            pod, error = attempt.pod.pod, decision.error
+            self._failed(pod, error, reason="Unschedulable", message=error)
 
-    def _place(self, pod: LegacyPodInfo, node_name: str) -> None:
+    def _place(self, attempt: "_Attempt", node_name: str) -> None:
+        pod = attempt.pod
         assumed = pod.assigned_to(node_name)
         try:
             self.cache.assume_pod(assumed)
@@ -142,11 +210,14 @@ class SchedulerV19:
         self._change_count += 1
         if self.equivalence_cache is not None:
             self.equivalence_cache.drop(pod_changed(None, assumed.pod))
-        self._spawn(self._bind(pod.pod, assumed))
+        self.tasks.spawn(self._bind(attempt, assumed))
 
-    async def _bind(self, pod: Pod, assumed: LegacyPodInfo) -> None:
-        node_name = assumed.pod.spec.node_name
+    async def _bind(self, attempt: "_Attempt", assumed: LegacyPodInfo) -> None:
+        pod, node_name = attempt.pod.pod, assumed.pod.spec.node_name
         failure = ""
+        if self._may_bind is not None:
+            await self._may_bind()
+        started_s = self._clock.monotonic_s()
         try:
             if self._extenders is None or not await self._extenders.bind(pod, node_name):
                 await self._client.bind(pod, node_name)
@@ -155,6 +226,9 @@ class SchedulerV19:
         # Spec 03 §14.2 as in v1.9.11: the time to live starts also after a failure.
         self.cache.finish_binding(assumed.pod)
         if not failure:
+            now_s = self._clock.monotonic_s()
+            self._metrics.binding_ended(now_s - started_s)
+            self._metrics.pod_ended(now_s - attempt.started_s)
             note = f"Successfully assigned {assumed.name} to {node_name}"
             self._record_event(pod, note, type="Normal", reason="Scheduled")
             return
@@ -165,13 +239,14 @@ class SchedulerV19:
     # --- failures ---
 
     def _failed(self, pod: Pod, note: str, *, reason: str, message: str) -> None:
-        self._failed_at[pod.metadata.uid] = self._change_count
+        if self.objects.pods.get(pod.metadata.namespace, pod.metadata.name) is not None:
+            self._failed_at[pod.metadata.uid] = self._change_count
         self._retry_later(pod)
         self._record_event(pod, note)
         condition = Condition(type="PodScheduled", status="False", reason=reason, message=message)
         changed = changed_condition(pod, condition, now=whole_seconds_at(self._clock.now_ns()))
         if changed is not None:
-            self._spawn(self._write_condition(pod, changed))
+            self.tasks.spawn(self._write_condition(pod, changed))
 
     def _retry_later(self, pod: Pod) -> None:
         now_s = self._clock.monotonic_s()
@@ -235,6 +310,11 @@ class SchedulerV19:
                 store.subscribe(lambda old, new: cache.drop(VOLUME_CHANGED))
 
     def _pod_event(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
+            # Made again under its name while the watch was away: another pod.
+            self._pod_event(old, None)
+            self._pod_event(None, new)
+            return
         before = old if old is not None and old.spec.node_name else None
         after = new if new is not None and new.spec.node_name else None
         if before is None and after is None:
@@ -256,7 +336,9 @@ class SchedulerV19:
 
     def _waiting_pod_event(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None:
-            self.queue.add(new)
+            # Later than v1.9: the API server refuses to bind a pod that has gates.
+            if not new.spec.scheduling_gates:
+                self.queue.add(new)
         elif old is not None:
             self.queue.delete(old)
             self._failed_at.pop(old.metadata.uid, None)
@@ -289,23 +371,16 @@ class SchedulerV19:
         except CacheError as error:
             log.error("scheduler cache %s failed: %s", operation, error)
 
-    # --- work beside the loop ---
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("work beside the scheduling loop failed", exc_info=error)
-
     def stop(self) -> None:
         """Close the queue and cancel the waits of failed pods."""
         self.queue.close()
         for task in self._waits:
             task.cancel()
+
+
+class _Attempt(NamedTuple):
+    pod: LegacyPodInfo
+    started_s: float
 
 
 def _key(pod: Pod) -> str:

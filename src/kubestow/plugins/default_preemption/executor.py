@@ -209,8 +209,7 @@ class Executor:
 
     async def _evict_one(self, eviction: Eviction, victim: Pod) -> bool:
         """Evict a victim; whether the API server deletes it or has done so already."""
-        preemptor = eviction.preemptor
-        note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {eviction.node_name}"
+        preemptor, note = eviction.preemptor, self._note(eviction)
         is_stopped = self._stop_placing(victim)
         if is_stopped:
             note += IN_MEMORY
@@ -225,6 +224,11 @@ class Executor:
             related=preemptor.related,
         )
         return not is_stopped
+
+    def _note(self, eviction: Eviction) -> str:
+        """The text of the event on a victim."""
+        preemptor = eviction.preemptor
+        return f"Preempted by {preemptor.kind} {preemptor.uid} on node {eviction.node_name}"
 
     def _stop_placing(self, victim: Pod) -> bool:
         """Stop a pod that is being placed but not bound; False if it is too late."""

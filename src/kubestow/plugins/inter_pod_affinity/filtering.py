@@ -73,6 +73,11 @@ class FilterState:
             codes = _marked(codes, self._is_far(rows), FAR)
         return codes
 
+    def is_forbidden(self, nodes: Nodes) -> BoolArray | None:
+        """bool[node]: whether terms of other pods keep this one out; None if nowhere."""
+        masks = [counts.at(nodes.rows) > 0 for counts in self._forbidden.values()]
+        return _any(masks) if masks else None
+
     def add(self, other: PodInfo, row: int, sign: int) -> None:
         """Add (1) or remove (-1) a pod on the row's node, in a simulation."""
         pod_class = other.pod_class

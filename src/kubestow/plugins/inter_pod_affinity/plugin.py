@@ -75,13 +75,13 @@ class InterPodAffinity:
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, row: int) -> None:
-        _filter_state(state).add(added, row, 1)
+        filter_state_of(state).add(added, row, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, row: int) -> None:
-        _filter_state(state).add(removed, row, -1)
+        filter_state_of(state).add(removed, row, -1)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
-        return _filter_state(state).codes(nodes)
+        return filter_state_of(state).codes(nodes)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return STATUSES[code]
@@ -151,7 +151,7 @@ def _has_preferred(pod: Pod) -> bool:
     return bool((near and near.preferred) or (apart and apart.preferred))
 
 
-def _filter_state(state: CycleState) -> FilterState:
+def filter_state_of(state: CycleState) -> FilterState:
     return _read(state, _PRE_FILTER)
 
 

@@ -2,7 +2,8 @@
 
 A predicate returns a list of reasons per node, and a node fails for all reasons of all predicates
 together. There are few distinct lists, so each gets a number at first use. Numbers stay the same
-for the whole process, which the equivalence cache relies on.
+for the whole process, which the equivalence cache relies on. Names of resources are part of
+reasons, so the number of lists has a limit: beyond it new lists share one text.
 """
 
 from typing import Final
@@ -15,14 +16,19 @@ Reasons = tuple[str, ...]
 
 FITS: Final = 0
 
-_LISTS: Final[list[Reasons]] = [()]
-_CODES: Final[dict[Reasons, int]] = {(): FITS}
+REASON_LISTS_MAX: Final = 65_536
+
+_OTHER: Final = 1  # the number of all lists beyond the limit
+_LISTS: Final[list[Reasons]] = [(), ("Insufficient resources",)]
+_CODES: Final[dict[Reasons, int]] = {reasons: code for code, reasons in enumerate(_LISTS)}
 
 
 def code_of(*reasons: str) -> int:
     """The number of a list of reasons; the empty list has the number FITS."""
     code = _CODES.get(reasons)
     if code is None:
+        if len(_LISTS) >= REASON_LISTS_MAX:
+            return _OTHER
         code = _CODES[reasons] = len(_LISTS)
         _LISTS.append(reasons)
     return code

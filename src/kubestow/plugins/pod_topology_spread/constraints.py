@@ -6,7 +6,7 @@ of its services and its controller. Both kinds are brought into one form here.
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 import msgspec
 
@@ -89,6 +89,12 @@ class Eligibilities:
         return eligibility
 
 
+class SelectorsOfPods(Protocol):
+    def of(self, pod: Pod) -> Selector:
+        """Empty (`is_empty`) if default constraints do not apply to the pod."""
+        ...
+
+
 class Constraints:
     """Finds a pod's constraints, for one profile."""
 
@@ -102,7 +108,7 @@ class Constraints:
             for action in (HARD, SOFT)
         }
         self._merges_label_keys = merges_label_keys
-        self._selectors = DefaultSelectors(objects)
+        self._selectors: SelectorsOfPods = DefaultSelectors(objects)
 
     def are_any_for(self, pod: PodInfo) -> bool:
         """Whether the pod has constraints of whatever action, its own or by default."""

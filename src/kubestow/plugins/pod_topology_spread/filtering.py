@@ -31,22 +31,22 @@ STATUSES: Final = {
 class HardConstraint:
     """One constraint with its counts: matching pods per domain, on the nodes that count."""
 
-    __slots__ = ("_constraint", "_counts", "_matches_itself")
+    __slots__ = ("constraint", "counts", "matches_itself")
 
     def __init__(
         self, constraint: Constraint, counts: DomainCounts, *, matches_itself: bool
     ) -> None:
-        self._constraint = constraint
-        self._counts = counts
-        self._matches_itself = matches_itself
+        self.constraint = constraint
+        self.counts = counts
+        self.matches_itself = matches_itself
 
     def codes(self, rows: Rows) -> IntArray | None:
         """int64[node]: the verdicts; None if every node passes."""
-        constraint = self._constraint
+        constraint = self.constraint
         # skew = count + itself - lowest, and must not exceed max_skew.
-        highest = constraint.max_skew + self._lowest() - self._matches_itself
-        uneven = self._counts.at(rows) > highest
-        column = self._counts.column
+        highest = constraint.max_skew + self._lowest() - self.matches_itself
+        uneven = self.counts.at(rows) > highest
+        column = self.counts.column
         if column.populations[ABSENT]:
             return np.where(column.ids[rows] == ABSENT, UNLABELLED, uneven * UNEVEN)
         return uneven.astype(np.int64) if uneven.any() else None
@@ -54,35 +54,35 @@ class HardConstraint:
     def add(self, other: PodInfo, row: int, sign: int) -> None:
         # Spec 06 §6.3.6: unlike the counts, this includes terminating pods and a selector that
         # matches everything; a count may even become negative.
-        if self._constraint.selector.matches(other.pod.metadata.labels):
-            self._counts.add(row, sign)
+        if self.constraint.selector.matches(other.pod.metadata.labels):
+            self.counts.add(row, sign)
 
     def clone(self) -> "HardConstraint":
         return HardConstraint(
-            self._constraint, self._counts.clone(), matches_itself=self._matches_itself
+            self.constraint, self.counts.clone(), matches_itself=self.matches_itself
         )
 
     def _lowest(self) -> int:
-        counted = self._counts.counted
+        counted = self.counts.counted
         # Spec 06 §6.3.5: missing domains count as empty ones; so does having no domain at all.
-        if counted.domain_count < self._constraint.min_domains or not counted.domain_count:
+        if counted.domain_count < self.constraint.min_domains or not counted.domain_count:
             return 0
-        return counted.lowest(self._counts.values)
+        return counted.lowest(self.counts.values)
 
 
 class FilterState:
     """The hard constraints of an attempt, in order."""
 
-    __slots__ = ("_constraints", "_namespace")
+    __slots__ = ("constraints", "namespace")
 
     def __init__(self, constraints: Iterable[HardConstraint], namespace: str) -> None:
-        self._constraints = tuple(constraints)
-        self._namespace = namespace
+        self.constraints = tuple(constraints)
+        self.namespace = namespace
 
     def codes(self, nodes: Nodes) -> IntArray | None:
         """int64[node]: the first constraint in order that fails decides; None if none does."""
         codes: IntArray | None = None
-        for constraint in self._constraints:
+        for constraint in self.constraints:
             more = constraint.codes(nodes.rows)
             if more is not None:
                 codes = more if codes is None else np.where(codes == 0, more, codes)
@@ -90,12 +90,12 @@ class FilterState:
 
     def add(self, other: PodInfo, row: int, sign: int) -> None:
         """Add (1) or remove (-1) a pod on the row's node, in a simulation."""
-        if other.namespace == self._namespace:
-            for constraint in self._constraints:
+        if other.namespace == self.namespace:
+            for constraint in self.constraints:
                 constraint.add(other, row, sign)
 
     def clone(self) -> "FilterState":
-        return FilterState((each.clone() for each in self._constraints), self._namespace)
+        return FilterState((each.clone() for each in self.constraints), self.namespace)
 
 
 def filter_state(

@@ -31,11 +31,13 @@ _PRE_SCORE: Final = "PreScorePodTopologySpread"
 class PodTopologySpread:
     name: ClassVar[str] = "PodTopologySpread"
     args_type: ClassVar[type[PodTopologySpreadArgs]] = PodTopologySpreadArgs
+    # An older version has other constraints.
+    constraints_type: ClassVar[type[Constraints]] = Constraints
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         gates = handle.feature_gates
         self._comparison_operators = gates.enabled("TaintTolerationComparisonOperators")
-        self._constraints = Constraints(
+        self._constraints = self.constraints_type(
             args,
             handle.objects,
             merges_label_keys=gates.enabled("MatchLabelKeysInPodTopologySpread"),

@@ -1,7 +1,7 @@
 """How evenly the pods would be spread on each node (spec 06 §6.3.7, §6.3.8)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -83,12 +83,18 @@ def score_state(
     return ScoreState(prepared, keys, nodes.rows, ignored)
 
 
-def raw_scores(state: ScoreState, nodes: Nodes) -> IntArray:
-    """int64[node]: the higher, the more uneven; 0 for ignored nodes."""
+def raw_scores(
+    state: ScoreState,
+    nodes: Nodes,
+    to_integers: Callable[[FloatArray], IntArray] | None = None,
+) -> IntArray:
+    """int64[node]: the higher, the more uneven; 0 for ignored nodes. Sums are rounded, unless
+    `to_integers` does something else."""
     rows = nodes.rows
     # Summed in the order of the constraints: doubles have another sum in another order.
     if state.constraints:
-        scores = _rounded(reduce(np.add, (_costs_at(each, rows) for each in state.constraints)))
+        sums = reduce(np.add, (_costs_at(each, rows) for each in state.constraints))
+        scores = (to_integers or _rounded)(sums)
     else:
         scores = np.zeros(len(nodes), np.int64)
     ignored = state.ignored if rows is state.rows else _lacking(state.keys, rows)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from kubestow.errors import InputError
+from kubestow.service.compatibility import Compatibility
 from kubestow.service.formats import BenchFormat, VariantChoice
 
 
@@ -74,6 +75,12 @@ def bench(
             "that do not, 100 pods that do not. CPU time of the whole cycle and its parts.",
         ),
     ] = False,
+    compatibility: Annotated[
+        Compatibility,
+        typer.Option(
+            help="Time whole simulations of this version of kube-scheduler, with its defaults."
+        ),
+    ] = Compatibility.TODAY,
     soak: Annotated[
         str,
         typer.Option(
@@ -121,8 +128,9 @@ def bench(
     for flag, is_given in (("--http", http), ("--plot", plot is not None)):
         if is_given:
             raise InputError(f"{flag}: needs --soak")
-    if simulate and check:
-        raise InputError("--check: compares decisions, which --simulate does not time alone")
+    is_older = compatibility is not Compatibility.TODAY
+    if (simulate or is_older) and check:
+        raise InputError("--check: compares decisions, which a simulation does not time alone")
     from kubestow.service.commands.bench_measure import BenchRequest, measure_workloads
 
     request = BenchRequest(
@@ -135,6 +143,7 @@ def bench(
         output=output,
         profile=profile,
         is_checked=check,
-        is_simulated=simulate,
+        is_simulated=simulate or is_older,
+        compatibility=compatibility,
     )
     raise typer.Exit(measure_workloads(request))

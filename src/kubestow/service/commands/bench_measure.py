@@ -20,6 +20,7 @@ from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.errors import InputError, KubestowError
 from kubestow.framework.profile import Profile
 from kubestow.service.commands.bench_output import print_line, print_table
+from kubestow.service.compatibility import Compatibility
 from kubestow.service.formats import BenchFormat, VariantChoice
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
 from kubestow.service.metrics.recorders import SchedulerRecorder
@@ -37,7 +38,8 @@ from kubestow.simulator.bench import (
     variant_of,
 )
 from kubestow.simulator.bench.measurement import PodTimes
-from kubestow.simulator.bench.throughput import measure_simulation
+from kubestow.simulator.bench.throughput import MakeSimulation, measure_simulation
+from kubestow.simulator.simulation import Simulation
 
 # About how many pods of a workload `--check` compares.
 CHECKED_PODS: Final = 40
@@ -62,6 +64,7 @@ class BenchRequest(msgspec.Struct, frozen=True, kw_only=True):
     profile: Path | None
     is_checked: bool
     is_simulated: bool
+    compatibility: Compatibility = Compatibility.TODAY
 
 
 class Job(NamedTuple):
@@ -73,6 +76,7 @@ class Job(NamedTuple):
     nodes: int | None
     pods: int | None
     check: bool
+    compatibility: Compatibility = Compatibility.TODAY
 
     @property
     def workload(self) -> Workload:
@@ -117,6 +121,7 @@ def _job(workload: Workload, variant: Variant, request: BenchRequest) -> Job:
         request.nodes,
         request.pods,
         request.is_checked,
+        request.compatibility,
     )
 
 
@@ -177,8 +182,14 @@ def _measure(job: Job) -> PodTimes:
 
 
 def _simulate(job: Job) -> PodTimes:
+    make: MakeSimulation = Simulation
+    if job.compatibility is not Compatibility.TODAY:
+        # Imported here, like all legacy code: only when an older version is to run.
+        from kubestow.service.commands.legacy import default_simulation
+
+        make = default_simulation(job.compatibility)
     return measure_simulation(
-        job.workload, percentage=job.percent, nodes=job.nodes, pods=job.pod_count
+        job.workload, percentage=job.percent, nodes=job.nodes, pods=job.pod_count, make=make
     )
 
 

@@ -4,12 +4,15 @@ Not here: the demo (`demo_play`), the server (`demo_serve`).
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from kubestow.errors import InputError
+from kubestow.service.compatibility import Compatibility
 from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S, NODES_PER_CLUSTER
+
+_STORY_OPTIONS: Final = ("verbose", "compatibility")
 
 
 def demo(
@@ -22,6 +25,18 @@ def demo(
             "The default is 3, and 0 without a terminal.",
         ),
     ] = None,
+    compatibility: Annotated[
+        Compatibility,
+        typer.Option(help="With --verbose: the version of kube-scheduler to look into."),
+    ] = Compatibility.TODAY,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            help="Play a shorter story and print what happens inside the scheduler: in its queue, "
+            "its cache, its tree of nodes and its snapshot.",
+        ),
+    ] = False,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve a cluster to kubectl until Ctrl-C.")
     ] = False,
@@ -121,11 +136,20 @@ def demo(
 
     Example: kubestow demo --speed 10
 
+    Example: kubestow demo --verbose --compatibility v1.20
+
     Example: kubestow demo --serve --nodes 5
 
     Example: kubestow demo --serve --node-shape cpu=8,memory=32Gi,count=3 --load workload/
     """
     _check_mode(context, is_serving=serve)
+    if verbose:
+        from kubestow.service.commands.demo_verbose import tell_demo
+
+        tell_demo(compatibility, speed)
+        return
+    if compatibility is not Compatibility.TODAY:
+        raise InputError("--compatibility needs --verbose: kubestow demo --verbose …")
     if not serve:
         from kubestow.service.commands.demo_play import play_demo
 
@@ -166,5 +190,7 @@ def _check_mode(context: typer.Context, *, is_serving: bool) -> None:
         option = (parameter.secondary_opts if is_negated else parameter.opts)[0]
         if name == "speed" and is_serving:
             raise InputError(f"{option} has no effect with --serve, which runs in real time")
-        if name != "speed" and not is_serving:
+        if name in _STORY_OPTIONS and is_serving:
+            raise InputError(f"{option} has no effect with --serve")
+        if name != "speed" and name not in _STORY_OPTIONS and not is_serving:
             raise InputError(f"{option} needs --serve: kubestow demo --serve {option} …")

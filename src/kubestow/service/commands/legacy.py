@@ -1,81 +1,102 @@
-"""`kubestow simulate --compatibility v1.9`: the rules of its flags, and the run."""
+"""`kubestow simulate --compatibility`: the rules of the flags of older versions, and the run."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from kubestow.api.decode import is_map
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
-from kubestow.config.legacy import (
-    Policy,
-    load_policy,
-    policy_in_config_map,
-    provider_policy,
-)
-from kubestow.engine.legacy.algorithm import Algorithm, build_algorithm
+from kubestow.config.defaults import complete_config
+from kubestow.config.extenders import ExtenderConfig
+from kubestow.config.older_gates import EQUIVALENCE_CACHE, parse_older_gates
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.edition import Edition
 from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
-from kubestow.errors import ConfigError
-from kubestow.service.commands.compatibility import AlgorithmOptions
+from kubestow.engine.legacy.editions import edition_of
+from kubestow.errors import InputError
+from kubestow.plugins.loading import LoadedPlugins
+from kubestow.service.commands.scheduler_config import load_scheduler_config
+from kubestow.service.compatibility import AlgorithmOptions, Compatibility
+from kubestow.service.legacy.algorithm_source import legacy_algorithm
+from kubestow.service.legacy.plugin_config import with_policy
+from kubestow.service.older_options import OlderOptions
 from kubestow.service.output import stderr
+from kubestow.simulator.bench.throughput import MakeSimulation
 from kubestow.simulator.legacy.simulation import LegacySimulation
+from kubestow.simulator.simulation import Simulation
 
 
 def v1_9_simulation(
     documents: Sequence[Document],
     config_maps: Sequence[Document],
-    options: AlgorithmOptions,
+    older: OlderOptions,
 ) -> Callable[[Callable[[LegacyDecision], None]], LegacySimulation]:
     """A function that makes the simulation, to be called in the loop it runs in."""
-    algorithm = legacy_algorithm(options, [document.raw for document in config_maps])
+    options = older.algorithm
+    algorithm = legacy_algorithm(options, _policy_data(options, config_maps))
+    algorithm = algorithm._replace(extenders=_without_binders(algorithm.extenders))
     return lambda note: LegacySimulation(
-        documents, algorithm, scheduler_name=options.scheduler_name, on_decision=note
+        documents,
+        algorithm,
+        scheduler_name=options.scheduler_name,
+        use_equivalence_cache=older.gates[EQUIVALENCE_CACHE],
+        on_decision=note,
     )
 
 
-def legacy_algorithm(
-    options: AlgorithmOptions,
-    documents: Sequence[JsonObject],
-    environment: Mapping[str, str] = os.environ,
-) -> Algorithm:
-    """The rules of the flags; a policy ConfigMap must be among the documents."""
-    policy = _policy_of(options, documents)
-    try:
-        algorithm = build_algorithm(
-            policy,
-            hard_pod_affinity_weight=options.hard_pod_affinity_symmetric_weight,
-            environment=environment,
-        )
-    except ConfigError as error:
-        if options.source == "provider":
-            raise
-        raise ConfigError(f"couldn't create scheduler from policy: {error}") from error
-    return _without_binders(algorithm)
+def default_simulation(version: Compatibility) -> MakeSimulation:
+    """A function that makes a simulation of that version with its defaults."""
+    older = OlderOptions(version=version, gates=parse_older_gates(version, ()))
+
+    def make(documents: list[JsonObject], config: SchedulerConfig) -> LegacySimulation | Simulation:
+        if version is Compatibility.V1_9:
+            return LegacySimulation(documents, legacy_algorithm(older.algorithm, None))
+        edition = edition_of(version)
+        config = msgspec.structs.replace(config, profiles=(older.profile(),))
+        return Simulation(documents, config, registry=edition.registry, factory=edition.factory)
+
+    return make
 
 
-def _without_binders(algorithm: Algorithm) -> Algorithm:
+def older_edition(version: str) -> Edition:
+    return edition_of(version)
+
+
+def older_plugins_config(
+    path: Path | None, older: OlderOptions, edition: Edition, config_maps: Sequence[Document]
+) -> LoadedPlugins:
+    """The configuration of a v1.17 or v1.20 scheduler, and its plugins."""
+    if path is not None:
+        if older.algorithm != AlgorithmOptions():
+            raise InputError("--config replaces the flags of a Policy, a provider and a name")
+        return load_scheduler_config(path, edition.registry, older.profile().plugins)
+    config = complete_config(SchedulerConfig(profiles=(older.profile(),)))
+    config = with_policy(config, older, _policy_data(older.algorithm, config_maps))
+    extenders = _without_binders(config.extenders)
+    return LoadedPlugins(
+        msgspec.structs.replace(config, extenders=extenders), dict(edition.registry)
+    )
+
+
+def _policy_data(
+    options: AlgorithmOptions, config_maps: Sequence[Document]
+) -> Mapping[str, str] | None:
+    if options.source != "configmap":
+        return None
+    namespace, name = options.policy_configmap_namespace, options.policy_configmap
+    return config_map_data([document.raw for document in config_maps], namespace, name)
+
+
+def _without_binders(extenders: Sequence[ExtenderConfig]) -> tuple[ExtenderConfig, ...]:
     """Extenders filter and score, but do not bind: they would do so in a real cluster."""
-    if not any(extender.bind_verb for extender in algorithm.extenders):
-        return algorithm
-    stderr().print("Extenders are not asked to bind in a simulation.")
-    extenders = (msgspec.structs.replace(one, bind_verb="") for one in algorithm.extenders)
-    return algorithm._replace(extenders=tuple(extenders))
+    if any(extender.bind_verb for extender in extenders):
+        stderr().print("Extenders are not asked to bind in a simulation.")
+    return tuple(msgspec.structs.replace(one, bind_verb="") for one in extenders)
 
 
-def _policy_of(options: AlgorithmOptions, documents: Sequence[JsonObject]) -> Policy:
-    match options.source:
-        case "file":
-            return load_policy(options.policy_config_file)
-        case "configmap":
-            namespace, name = options.policy_configmap_namespace, options.policy_configmap
-            data = _config_map_data(documents, namespace, name)
-            return policy_in_config_map(data, namespace=namespace, name=name)
-        case "provider":
-            return provider_policy(options.algorithm_provider)
-
-
-def _config_map_data(
+def config_map_data(
     documents: Sequence[JsonObject], namespace: str, name: str
 ) -> Mapping[str, str] | None:
     for document in documents:

@@ -7,9 +7,7 @@ import typer
 
 
 def record(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The file to write.", show_default=False)
-    ],
+    file: Annotated[Path, typer.Argument(metavar="RECORDING", help="The file to write.")],
     kubeconfig: Annotated[
         str,
         typer.Option(

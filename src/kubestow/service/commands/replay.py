@@ -9,7 +9,7 @@ from kubestow.service.formats import DataFormat
 
 
 def replay(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="RECORDING", help="The file of a recording.")],
     config_file: Annotated[
         Path | None,
         typer.Option(

@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from kubestow import collector
-from kubestow.clock import SystemClock
+from kubestow.clock import Clock, SystemClock
 from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.logs import fail
+from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import connect
 from kubestow.service.control_loop import ControlThread
 from kubestow.service.logging import LogSettings, Verbosity, configure_logging
-from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import LoggingOptions, RequestedText, SchedulerOptions, parse_options
-from kubestow.service.run import RunError, SchedulerProcess, announce_config
+from kubestow.service.process_parts import ProcessParts, todays_parts
+from kubestow.service.run import RunError, announce_config
 from kubestow.service.signals import StopSignals
 
 log = logging.getLogger(__name__)
@@ -57,16 +58,12 @@ def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
     clock, rng = SystemClock(), np.random.default_rng()
-    metrics = ProcessMetrics(options, clock, rng)
+    parts = _parts(options, clock, rng)
     control = ControlThread(clock)
     try:
-        connections = connect(options, metrics.requests, clock, rng, post=control.post)
-        process = SchedulerProcess(
-            options,
+        connections = connect(options, parts.metrics.requests, clock, rng, post=control.post)
+        process = await parts.build(
             connections,
-            metrics,
-            clock,
-            rng,
             hostname=socket.gethostname(),
             control=control,
             set_verbosity=verbosity.set,
@@ -78,6 +75,15 @@ async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
         return await process.run()
     finally:
         control.close()
+
+
+def _parts(options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> ProcessParts:
+    if options.older.version is Compatibility.TODAY:
+        return todays_parts(options, clock, rng)
+    # Imported here, like all legacy code: only when an older version is to run.
+    from kubestow.service.legacy.starting import older_parts
+
+    return older_parts(options, clock, rng)
 
 
 def _log_settings(options: LoggingOptions) -> LogSettings:

@@ -1,7 +1,7 @@
 """The scheduler configuration of commands that run a scheduler in an embedded cluster."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -9,11 +9,12 @@ import msgspec
 
 from kubestow.config.decoding import load_config
 from kubestow.config.feature_gates import FeatureGates, parse_gates
+from kubestow.config.profile import Plugins
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
 from kubestow.errors import ConfigError
 from kubestow.plugins.loading import LoadedPlugins, load_plugins
-from kubestow.plugins.registry import REGISTRY
+from kubestow.plugins.registry import REGISTRY, PluginClass
 from kubestow.service.output import stderr
 
 _ERROR_LENGTH_MAX: Final = 1_000
@@ -28,14 +29,21 @@ def checked_gates(texts: Sequence[str] | None) -> FeatureGates:
     return gates
 
 
-def load_scheduler_config(path: Path | None) -> LoadedPlugins:
-    """The configuration and its plugins; errors are one line and name the file."""
+def load_scheduler_config(
+    path: Path | None,
+    registry: Mapping[str, PluginClass] = REGISTRY,
+    plugins: Plugins | None = None,
+) -> LoadedPlugins:
+    """The configuration and its plugins; errors are one line and name the file.
+
+    An older version has other plugins, and others by default.
+    """
     if path is None:
-        return LoadedPlugins(SchedulerConfig(), REGISTRY)
+        return LoadedPlugins(SchedulerConfig(), dict(registry))
     try:
-        config = load_config(path)
-        check_config(config)
-        loaded = load_plugins(config)
+        config = load_config(path, plugins=plugins)
+        check_config(config, is_older=plugins is not None)
+        loaded = load_plugins(config, registry)
     except ConfigError as error:
         # Upstream's text for duplicate keys has line breaks, and one contains the whole file.
         text = textwrap.shorten(str(error), _ERROR_LENGTH_MAX, placeholder=" …")

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from kubestow.service.commands import input_options as options
-from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
+from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat
 from kubestow.simulator.defaults import LIMIT_S
 
@@ -94,8 +94,8 @@ def simulate(
     compatibility: Annotated[
         Compatibility,
         typer.Option(
-            help="Decide as this version of kube-scheduler. v1.17 and v1.20 have today's plugins, "
-            "with the queue, the cache and the choice among equals of their time.",
+            help="Decide as this version of kube-scheduler: with the plugins or rules, the queue, "
+            "the cache and the choice among equals of its time.",
             rich_help_panel=_OLDER,
         ),
     ] = Compatibility.TODAY,

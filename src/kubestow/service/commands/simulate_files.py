@@ -11,15 +11,17 @@ from typing import Final, Protocol
 import msgspec
 
 from kubestow.api.files import Document
-from kubestow.engine.factory import SchedulerFactory
+from kubestow.config.older_gates import parse_older_gates
+from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.cluster_input import InputRequest, load_input
-from kubestow.service.commands.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.commands.simulate_output import print_result
+from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat
 from kubestow.service.logging import warnings_on_stderr
+from kubestow.service.older_options import OlderOptions
 from kubestow.service.output import progress_bar
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.manifests import Manifests
@@ -47,8 +49,9 @@ class SimulateRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def simulate_files(request: SimulateRequest) -> int:
     """Simulate and print the result; the exit code."""
-    is_oldest = request.compatibility is Compatibility.V1_9
-    loaded = load_scheduler_config(None if is_oldest else request.config_file)
+    # An older version has plugins of its own, which its configuration may name.
+    is_older = request.compatibility is not Compatibility.TODAY
+    loaded = load_scheduler_config(None if is_older else request.config_file)
     manifests = load_input(
         request.cluster,
         command="simulate",
@@ -86,9 +89,11 @@ def _maker(
                 "--config and --percentage-of-nodes-to-score are newer than v1.9; "
                 "give a Policy with --policy-config-file"
             )
-        return _of_v1_9(documents, manifests.config_maps, request.algorithm)
+        return _of_v1_9(documents, manifests.config_maps, request)
+    if request.compatibility is not Compatibility.TODAY:
+        return _older_with_plugins(documents, manifests.config_maps, request)
     if request.algorithm != AlgorithmOptions():
-        raise InputError("flags of older schedulers need --compatibility v1.9")
+        raise InputError("flags of older schedulers need --compatibility with an older version")
     return _with_plugins(documents, request, loaded)
 
 
@@ -111,33 +116,48 @@ _MakeSimulation = Callable[[Callable[[_Decision], None]], _Simulation]
 def _with_plugins(
     documents: Sequence[Document], request: SimulateRequest, loaded: LoadedPlugins
 ) -> _MakeSimulation:
-    factory, gates = _factory_of(request.compatibility), checked_gates(request.feature_gates)
+    gates = checked_gates(request.feature_gates)
     config, registry = loaded
-    if request.percentage is not None:
-        config = msgspec.structs.replace(config, percentage_of_nodes_to_score=request.percentage)
+    config = _with_percentage(config, request)
     return lambda note: Simulation(
         documents,
         config,
         registry=registry,
         on_decision=note,
-        factory=factory,
         gates=gates,
         record=request.record,
     )
 
 
-def _factory_of(compatibility: Compatibility) -> type[SchedulerFactory]:
-    if compatibility is Compatibility.TODAY:
-        return SchedulerFactory
-    # Imported here, like all legacy code: only when an older version is to run.
-    from kubestow.engine.legacy.factory import FACTORIES
+def _with_percentage(config: SchedulerConfig, request: SimulateRequest) -> SchedulerConfig:
+    if request.percentage is None:
+        return config
+    return msgspec.structs.replace(config, percentage_of_nodes_to_score=request.percentage)
 
-    return FACTORIES[compatibility]
+
+def _older_with_plugins(
+    documents: Sequence[Document], config_maps: Sequence[Document], request: SimulateRequest
+) -> _MakeSimulation:
+    # Imported here, like all legacy code: only when an older version is to run.
+    from kubestow.service.commands.legacy import older_edition, older_plugins_config
+
+    edition, older = older_edition(request.compatibility), _older_options(request)
+    config, registry = older_plugins_config(request.config_file, older, edition, config_maps)
+    config = _with_percentage(config, request)
+    return lambda note: Simulation(
+        documents, config, registry=registry, on_decision=note, factory=edition.factory
+    )
+
+
+def _older_options(request: SimulateRequest) -> OlderOptions:
+    version = request.compatibility
+    gates = parse_older_gates(version, request.feature_gates)
+    return OlderOptions(version=version, algorithm=request.algorithm, gates=gates)
 
 
 def _of_v1_9(
-    documents: Sequence[Document], config_maps: Sequence[Document], options: AlgorithmOptions
+    documents: Sequence[Document], config_maps: Sequence[Document], request: SimulateRequest
 ) -> _MakeSimulation:
     from kubestow.service.commands.legacy import v1_9_simulation
 
-    return v1_9_simulation(documents, config_maps, options)
+    return v1_9_simulation(documents, config_maps, _older_options(request))

@@ -1,6 +1,7 @@
 """Metrics that kube-scheduler does not have."""
 
 from kubestow.cluster.events import EventRecorder
+from kubestow.explain.history import AttemptHistory
 from kubestow.service.metrics.registry import MetricsRegistry
 
 
@@ -19,7 +20,12 @@ class OwnMetrics:
             "kubestow_serving_connections_refused_total",
             "Number of connections to the serving port that were closed because of their limit.",
         )
-
+        self.unkept_attempts = registry.counter(
+            "kubestow_attempts_not_kept_total",
+            "Number of attempts for pods that wait which /explain does not have: 'skipped' if "
+            "copying them would have taken too long, 'dropped' if others took their place.",
+            ("reason",),
+        )
         self.slow_calls = registry.counter(
             "kubestow_slow_plugin_calls_total",
             "Number of plugin calls in scheduling cycles that took more than 0.1 s.",
@@ -28,6 +34,16 @@ class OwnMetrics:
 
     def count_slow_call(self, plugin: str, point: str) -> None:
         self.slow_calls.labels(plugin, point).inc()
+
+    def observe_history(self, history: AttemptHistory) -> None:
+        """Publish what this history counts."""
+
+        def refresh() -> None:
+            statistics = history.statistics()
+            self.unkept_attempts.labels("skipped").value = statistics.skipped
+            self.unkept_attempts.labels("dropped").value = statistics.dropped
+
+        self.unkept_attempts.refresh = refresh
 
     def observe(self, recorder: EventRecorder) -> None:
         """Publish what this recorder counts."""

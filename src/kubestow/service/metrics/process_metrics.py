@@ -1,5 +1,7 @@
 """All metrics of one scheduler process."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from kubestow.clock import Clock
@@ -18,15 +20,16 @@ from kubestow.service.metrics.registry import MetricsRegistry, parse_allowed_lab
 from kubestow.service.options import SchedulerOptions
 
 
-class ProcessMetrics:
-    def __init__(self, options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> None:
+class ComponentMetrics:
+    """What a process of any version has."""
+
+    def __init__(self, options: SchedulerOptions, renamed: Mapping[str, str] | None = None) -> None:
+        """`renamed`: metric → its name in an older version."""
         self.registry = MetricsRegistry(
             disabled=options.metrics.disabled,
             allowed_labels=parse_allowed_labels(options.metrics.allowed_labels),
+            renamed=renamed,
         )
-        catalogue = SchedulerCatalogue(self.registry, options.gates)
-        self.scheduler = SchedulerRecorder(catalogue, clock, rng)
-        self.queue = QueueRecorder(catalogue, rng)
         self.requests = RequestMetrics(self.registry)
         self.election = ElectionMetrics(self.registry, options.config.leader_election.resource_name)
         self.own = OwnMetrics(self.registry)
@@ -40,6 +43,22 @@ class ProcessMetrics:
         )
         add_workqueue_metrics(self.registry)
         add_registry_metrics(self.registry)
+
+
+class ProcessMetrics(ComponentMetrics):
+    """Also those of a scheduler with plugins."""
+
+    def __init__(
+        self,
+        options: SchedulerOptions,
+        clock: Clock,
+        rng: np.random.Generator,
+        renamed: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(options, renamed)
+        catalogue = SchedulerCatalogue(self.registry, options.gates)
+        self.scheduler = SchedulerRecorder(catalogue, clock, rng)
+        self.queue = QueueRecorder(catalogue, rng)
 
 
 def _previous_minor(version: str) -> str:

@@ -20,9 +20,12 @@ class MetricsRegistry:
         *,
         disabled: Sequence[str] = (),
         allowed_labels: Mapping[str, Mapping[str, frozenset[str]]] | None = None,
+        renamed: Mapping[str, str] | None = None,
     ) -> None:
-        """`allowed_labels`: metric → label → the values it may have."""
+        """`allowed_labels`: metric → label → the values it may have. `renamed`: metric → its name
+        in an older version, empty if that does not have it."""
         self._disabled = frozenset(disabled)
+        self._renamed = renamed or {}
         self._allowed_labels = allowed_labels or {}
         # Any: families of different kinds in one table.
         self._families: dict[str, Family[Any]] = {}
@@ -71,11 +74,12 @@ class MetricsRegistry:
 
     def _add(self, family: Family[Any], stability: Stability) -> Family[Any]:
         self.registered[stability] = self.registered.get(stability, 0) + 1
+        family.name = self._renamed.get(family.name, family.name)
         family.allowed_values = dict(self._allowed_labels.get(family.name, {}))
+        # What is not shown still counts, so that its users need no special case.
         if family.name in self._disabled:
-            # It still counts, but is never written, so that its users need no special case.
             self.disabled_count += 1
-        else:
+        elif family.name:
             assert family.name not in self._families, family.name
             self._families[family.name] = family
         return family

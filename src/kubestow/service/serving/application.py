@@ -15,6 +15,7 @@ from aiohttp import web
 
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
+from kubestow.explain.running import RunningPod, explain_running
 from kubestow.http_port import read_body
 from kubestow.logs import inform, is_printed
 from kubestow.service.control_loop import ControlLoop, SharedLoop
@@ -62,6 +63,8 @@ class Pages(msgspec.Struct, kw_only=True):
     configz: Callable[[], JsonObject]
     flags: Mapping[str, str] | None  # None: the gate is off
     facts: ProcessFacts | None  # likewise
+    # Collects what is known of a pod, by namespace and name; called on the scheduler's loop.
+    running_pod: Callable[[str, str], RunningPod | None]
     # Changes how much is logged; None without profiling.
     set_verbosity: Callable[[int], None] | None
 
@@ -87,6 +90,7 @@ class Application:
             "/metrics/resources": self._metrics_resources,
             "/metrics/slis": self._metrics_slis,
             "/configz": self._configz,
+            "/explain": self._explain,
         }
         for endpoint in pages.health:
             self._routes[f"/{endpoint.name}"] = self._health(endpoint)
@@ -185,6 +189,25 @@ class Application:
     async def _configz(self, request: web.BaseRequest) -> web.StreamResponse:
         return _json(self._pages.configz())
 
+    async def _explain(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The last attempt for `?namespace=…&pod=…`, if it was kept."""
+        namespace = request.query.get("namespace", "default")
+        name = request.query.get("pod", "")
+        if request.method != "GET":
+            return _status(405, "MethodNotAllowed", "only GET is answered here")
+        if not name:
+            return _status(400, "BadRequest", "name a pod: /explain?namespace=NAMESPACE&pod=NAME")
+        running = await self._control.run_on_scheduler(self._running_pod(namespace, name))
+        explanation = None if running is None else explain_running(running)
+        if explanation is None:
+            return _status(404, "NotFound", _not_kept(namespace, name, running))
+        return web.Response(
+            body=msgspec.json.encode(explanation), headers={"Content-Type": _JSON, **_NO_CACHE}
+        )
+
+    async def _running_pod(self, namespace: str, name: str) -> RunningPod | None:
+        return self._pages.running_pod(namespace, name)
+
     async def _flagz(self, request: web.BaseRequest) -> web.StreamResponse:
         flags = self._pages.flags or {}
         if asks_for_document(request.headers.get("Accept", ""), "Flagz"):
@@ -216,6 +239,15 @@ class Application:
             return _text(f"{problem}\n", status=400)
         set_verbosity(int(text))
         return _text(f"successfully set klog.logging.verbosity to {text}\n")
+
+
+def _not_kept(namespace: str, name: str, running: RunningPod | None) -> str:
+    pod = f'pod "{namespace}/{name}"'
+    if running is None:
+        return f"{pod} is not known to this scheduler"
+    if running.place == "active":
+        return f"{pod} waits for its first attempt"
+    return f"no attempt of {pod} is kept: it was placed at once, or others were kept since"
 
 
 def verbosity_problem(text: str) -> str:

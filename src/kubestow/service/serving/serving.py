@@ -9,14 +9,16 @@ from typing import Protocol
 
 import numpy as np
 
+from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.clock import Clock
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import configz_document
+from kubestow.explain.running import RunningPod
 from kubestow.service.connections import Connections
 from kubestow.service.control_loop import ControlLoop, SharedLoop
 from kubestow.service.metrics.pod_resources import pod_resource_texts
-from kubestow.service.metrics.process_metrics import ProcessMetrics
+from kubestow.service.metrics.process_metrics import ComponentMetrics
 from kubestow.service.options import SchedulerOptions
 from kubestow.service.serving.application import Application, Pages
 from kubestow.service.serving.authentication import Authenticator
@@ -60,6 +62,10 @@ class Served(Protocol):
 
     def pods(self) -> Iterable[Pod]: ...
 
+    def running_pod(self, namespace: str, name: str) -> RunningPod | None:
+        """What is known of a pod, for its explanation."""
+        ...
+
 
 class Serving:
     def __init__(
@@ -67,12 +73,13 @@ class Serving:
         options: SchedulerOptions,
         config: SchedulerConfig,
         connections: Connections,
-        metrics: ProcessMetrics,
+        metrics: ComponentMetrics,
         clock: Clock,
         rng: np.random.Generator,
         *,
         control: ControlLoop | None = None,
         set_verbosity: Callable[[int], None] | None = None,
+        configz: Callable[[], JsonObject] | None = None,
     ) -> None:
         """Bind the socket; ConfigError if that fails or a certificate or file cannot be read."""
         self._options = options
@@ -83,6 +90,7 @@ class Serving:
         self._rng = rng
         self._control = control or SharedLoop()
         self._set_verbosity = set_verbosity
+        self._configz = configz
         self._authenticator = Authenticator(
             clock,
             reviewer=connections.authentication,
@@ -152,7 +160,8 @@ class Serving:
             metrics=self._metrics.registry,
             runtime=self._metrics.runtime,
             pod_resources=lambda: pod_resource_texts(served.pods()) if served.is_active else (),
-            configz=lambda: configz_document(config, gates),
+            configz=self._configz or (lambda: configz_document(config, gates)),
+            running_pod=served.running_pod,
             flags=flags,
             facts=facts,
             set_verbosity=self._set_verbosity if config.enable_profiling else None,

@@ -6,7 +6,8 @@ wait when it starts.
 """
 
 import os
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 import msgspec
 
@@ -19,7 +20,7 @@ from kubestow.simulator.bench.machine import Calibration, ForeignLoad
 from kubestow.simulator.bench.measure import peak_memory_mib
 from kubestow.simulator.bench.measurement import JSON_NAMES, PodTimes
 from kubestow.simulator.bench.workloads import Workload
-from kubestow.simulator.simulation import Simulation
+from kubestow.simulator.simulation import Simulation, SimulationResult
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 _RESOURCES: Final = default_resources()
@@ -40,10 +41,25 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float
 
 
+class TimedSimulation(Protocol):
+    @property
+    def waiting_count(self) -> int: ...
+
+    async def run(self) -> SimulationResult: ...
+
+
+MakeSimulation = Callable[[list[JsonObject], SchedulerConfig], TimedSimulation]
+
+
 def measure_simulation(
-    workload: Workload, *, percentage: int = 0, nodes: int | None = None, pods: int | None = None
+    workload: Workload,
+    *,
+    percentage: int = 0,
+    nodes: int | None = None,
+    pods: int | None = None,
+    make: MakeSimulation = Simulation,
 ) -> Throughput:
-    """Build the workload and time a simulation of it."""
+    """Build the workload and time a simulation of it; `make` makes that of an older version."""
     foreign_load = ForeignLoad(SystemClock())
     calibration = Calibration()
     calibration.sample()
@@ -55,7 +71,7 @@ def measure_simulation(
         _document(one) for one in (*cluster.nodes, *cluster.objects, *cluster.running, *waiting)
     ]
     config = SchedulerConfig(percentage_of_nodes_to_score=percentage)
-    run = run_in_virtual_time(_timed(documents, config))
+    run = run_in_virtual_time(_timed(make, documents, config))
     foreign_cores = foreign_load.cores()
     speed = calibration.result()
     us_per_pod = round(run.timed_s / run.waiting_count * 1e6, 1)
@@ -86,10 +102,12 @@ def _document(one: ApiObject) -> JsonObject:
     return {**to_document(one), "apiVersion": resource.api_version, "kind": resource.kind}
 
 
-async def _timed(documents: list[JsonObject], config: SchedulerConfig) -> _Run:
+async def _timed(
+    make: MakeSimulation, documents: list[JsonObject], config: SchedulerConfig
+) -> _Run:
     clock = SystemClock()
     loading_s = clock.monotonic_s()
-    simulation = Simulation(documents, config)
+    simulation = make(documents, config)
     cpu_started_s = thread_cpu_s()
     started_s = clock.monotonic_s()
     result = await simulation.run()

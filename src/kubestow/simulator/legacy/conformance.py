@@ -127,11 +127,11 @@ def _policy_of_all(scenario: Json) -> Policy:
     """All recorded rules: those in use, other registered ones, and custom ones."""
     config, profile = scenario["config"], scenario["profile"]
     part, alone = _policy_of(config), convert_policy(config.get("alone", {}))
-    custom = {entry.name for entry in (*alone.predicates, *alone.priorities)}
+    custom = {entry.name for entry in (*(alone.predicates or ()), *(alone.priorities or ()))}
     return Policy(
         predicates=(
-            *part.predicates,
-            *alone.predicates,
+            *(part.predicates or ()),
+            *(alone.predicates or ()),
             *(
                 PredicatePolicy(name=name)
                 for name in profile["alonePredicates"]
@@ -139,8 +139,8 @@ def _policy_of_all(scenario: Json) -> Policy:
             ),
         ),
         priorities=(
-            *part.priorities,
-            *alone.priorities,
+            *(part.priorities or ()),
+            *(alone.priorities or ()),
             *(
                 PriorityPolicy(name=name, weight=1)
                 for name in profile["alonePriorities"]

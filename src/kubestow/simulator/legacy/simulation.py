@@ -8,25 +8,25 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
-from kubestow.api.pod import Pod, is_terminal
+from kubestow.api.pod import is_terminal
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.cache.objects import ClusterObjects
 from kubestow.cluster.events import EventRecorder
-from kubestow.cluster.informer import POD_FIELD_SELECTOR, Informer
 from kubestow.engine.legacy.algorithm import Algorithm
 from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
 from kubestow.engine.legacy.extenders_v1_9 import extenders_v1_9
+from kubestow.engine.legacy.mapping import ObjectsV19
 from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19
+from kubestow.engine.legacy.watching_v1_9 import WatcherV19
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.simulator.defaults import LIMIT_S
-from kubestow.simulator.embedded import SETTLE_CHECK_S
+from kubestow.simulator.embedded import INSTANT_S, SETTLE_CHECK_S
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.simulation import (
     SimulationResult,
@@ -68,11 +68,10 @@ class LegacySimulation:
         self._running = [pod for pod in pods if pod.spec.node_name]
         client = MemoryClient(store)
         recorder = EventRecorder(client, clock, hostname=_HOSTNAME)
-        objects = ClusterObjects()
         self.scheduler = SchedulerV19(
             algorithm,
             client=client,
-            objects=objects,
+            objects=ObjectsV19(),
             events=ProfileEvents(recorder, scheduler_name),
             clock=clock,
             scheduler_name=scheduler_name,
@@ -80,22 +79,10 @@ class LegacySimulation:
             extenders=extenders_v1_9(algorithm.extenders, in_thread=False),
             listeners=[self._record],
         )
-        rng = np.random.default_rng(seed)
-        # Any: informers of different kinds in one list.
-        self._informers: list[Informer[Any]] = [
-            Informer(
-                client,
-                cls,
-                objects.store(cls),
-                clock,
-                rng=rng,
-                field_selector=POD_FIELD_SELECTOR if cls is Pod else "",
-            )
-            for cls in objects.types()
-        ]
+        self._watcher = WatcherV19(client, self.scheduler, clock, np.random.default_rng(seed))
         self._recorder = recorder
         kubelets = FakeKubelets(store, clock, starts_pods=False)
-        self._parts = (recorder, kubelets, VolumeController(store), *self._informers)
+        self._parts = (recorder, kubelets, VolumeController(store), self._watcher)
 
     @property
     def waiting_count(self) -> int:
@@ -106,8 +93,7 @@ class LegacySimulation:
         """Run the scheduler until nothing is left to do, or to the limit of virtual time."""
         tasks = [asyncio.create_task(part.run()) for part in self._parts]
         try:
-            for informer in self._informers:
-                await informer.wait_synced()
+            await self._watcher.wait_synced()
             tasks.append(asyncio.create_task(self.scheduler.run()))
             has_settled = await self._settle(tasks, limit_s)
         finally:
@@ -128,7 +114,10 @@ class LegacySimulation:
                 if task.done():
                     task.result()  # Raises its error.
             if self.scheduler.is_settled:
-                return True
+                # Other timers may end at the same instant (`EmbeddedCluster.settle`).
+                await asyncio.sleep(INSTANT_S)
+                if self.scheduler.is_settled:
+                    return True
         return False
 
     def _record(self, decision: LegacyDecision) -> None:

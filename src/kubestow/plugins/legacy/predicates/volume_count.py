@@ -92,7 +92,7 @@ def _pods_on(nodes: Nodes) -> Iterator[list[Pod]]:
 
 
 def _ids_of(pods: Iterable[Pod], kind: DiskKind, objects: ClusterObjects) -> Iterator[_Id]:
-    disk_of = _DISKS[kind]
+    disk_of = DISKS[kind]
     for pod in pods:
         for volume in pod.spec.volumes:
             if disk := disk_of(volume):
@@ -129,7 +129,7 @@ def _azure_disk(volume: Volume | PersistentVolumeSpec) -> str:
     return disk.disk_name if disk is not None else ""
 
 
-_DISKS: Final[Mapping[DiskKind, Callable[[Volume | PersistentVolumeSpec], str]]] = {
+DISKS: Final[Mapping[DiskKind, Callable[[Volume | PersistentVolumeSpec], str]]] = {
     "EBS": _ebs,
     "GCEPD": _gce_pd,
     "AzureDisk": _azure_disk,

@@ -14,7 +14,7 @@ from kubestow.index.nodes import Nodes
 from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt, NamedRule
 
 ANNOTATION: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
-_AVOIDABLE_KINDS: Final = ("ReplicationController", "ReplicaSet")
+AVOIDABLE_KINDS: Final = ("ReplicationController", "ReplicaSet")
 
 
 class _PodSignature(Object, frozen=True, kw_only=True):
@@ -35,20 +35,20 @@ _DECODER: Final = msgspec.json.Decoder(_Avoided)
 class NodePreferAvoidPodsPriority(NamedRule):
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
         owner = controller_of(attempt.pod.pod)
-        if owner is None or owner.kind not in _AVOIDABLE_KINDS:
+        if owner is None or owner.kind not in AVOIDABLE_KINDS:
             return np.full(len(nodes), MAX_PRIORITY, np.int64)
         kind, uid = owner.kind, owner.uid
 
         def compute(nodes: Nodes) -> IntArray:
             return np.array(
-                [0 if _avoids(node, kind, uid) else MAX_PRIORITY for node in nodes.node_objects()],
+                [0 if avoids(node, kind, uid) else MAX_PRIORITY for node in nodes.node_objects()],
                 np.int64,
             )
 
         return nodes.tracked(("v1.9 avoided", kind, uid), Depends.NODE, compute)
 
 
-def _avoids(node: Node, kind: str, uid: str) -> bool:
+def avoids(node: Node, kind: str, uid: str) -> bool:
     text = node.metadata.annotations.get(ANNOTATION)
     if not text:
         return False

@@ -75,34 +75,37 @@ def spread_selectors(attempt: Attempt) -> Iterator[Selector]:
             yield selector
 
 
-def spread(counts: IntArray, zones: npt.NDArray[np.intp]) -> IntArray:
+def spread(counts: IntArray, zones: npt.NDArray[np.intp], *, best: int = MAX_PRIORITY) -> IntArray:
     """Scores from the counts of matching pods.
 
     counts   int64[node], of the feasible nodes
     zones    intp[node], the number of each node's zone; 0 for none
-    Returns int64[node] in 0..10.
+    best     the highest score
+    Returns int64[node] in 0..best.
     """
-    scores = _inverse_share(counts, int(counts.max(initial=0)))
+    scores = _inverse_share(counts, int(counts.max(initial=0)), best)
     if zones.any():
         in_zone = np.bincount(zones, weights=counts).astype(np.int64)
         in_zone[0] = 0
-        zone_scores = _inverse_share(in_zone, int(in_zone.max()))[zones]
+        zone_scores = _inverse_share(in_zone, int(in_zone.max()), best)[zones]
         # In exactly this order, in doubles: 5 becomes 4.999… in the same cases as upstream.
         blended = (scores * (1.0 - _ZONE_WEIGHT)) + (_ZONE_WEIGHT * zone_scores)
         scores = np.where(zones > 0, blended, scores)
     return scores.astype(np.int64)
 
 
-def _inverse_share(counts: IntArray, highest: int) -> _Doubles:
+def _inverse_share(counts: IntArray, highest: int, best: int) -> _Doubles:
     if highest == 0:
-        return np.full(len(counts), float(MAX_PRIORITY))
-    return float(MAX_PRIORITY) * ((highest - counts) / float(highest))
+        return np.full(len(counts), float(best))
+    return float(best) * ((highest - counts) / float(highest))
 
 
 def _zones(nodes: Nodes) -> npt.NDArray[np.intp]:
     """Numbers of the pairs of region and zone; 0 for nodes with neither, or only empty ones."""
     regions, zones = (_values(nodes, key) for key in (BETA_REGION_LABEL, BETA_ZONE_LABEL))
     pairs = regions * (int(zones.max(initial=0)) + 1) + zones
+    if int(pairs.max(initial=0)) < len(pairs):
+        return pairs
     # The empty pair is number 0 already; the others become small.
     return np.unique(np.append(pairs, 0), return_inverse=True)[1][:-1]
 

@@ -5,12 +5,22 @@ from typing import Literal
 
 import msgspec
 
+from kubestow.errors import ConfigError
+
 
 class Compatibility(StrEnum):
     TODAY = "v1.36"
     V1_20 = "v1.20"
     V1_17 = "v1.17"
     V1_9 = "v1.9"
+
+    @classmethod
+    def parse(cls, text: str) -> "Compatibility":
+        try:
+            return cls(text)
+        except ValueError as error:
+            names = ", ".join(sorted(cls))
+            raise ConfigError(f'--compatibility is "{text}", expected one of {names}') from error
 
 
 class AlgorithmOptions(msgspec.Struct, frozen=True, kw_only=True):

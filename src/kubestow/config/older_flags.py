@@ -1,0 +1,86 @@
+"""The flags of `kubestow run` for older versions of the scheduler (spec 09 §13.1).
+
+`compatibility` is this project's; the others have the names and defaults of v1.9, and v1.17 and
+v1.20 had most of them, too.
+"""
+
+from typing import Final
+
+from kubestow.config.flag import Flag, Section
+from kubestow.config.flag_kinds import BOOL, INT32, STRING
+
+_SECTION: Final = Section.OLDER
+
+OLDER_FLAGS: Final[tuple[Flag, ...]] = (
+    Flag(
+        _SECTION,
+        "compatibility",
+        STRING,
+        "v1.36",
+        "Schedule as this version of kube-scheduler: v1.9, v1.17, v1.20 or v1.36. The other flags "
+        "of this section are for older versions only.",
+    ),
+    Flag(
+        _SECTION,
+        "algorithm-provider",
+        STRING,
+        "DefaultProvider",
+        "The rules to schedule by: DefaultProvider or ClusterAutoscalerProvider.",
+    ),
+    Flag(
+        _SECTION,
+        "policy-config-file",
+        STRING,
+        "",
+        "A Policy, YAML or JSON; not used if --policy-configmap is given.",
+    ),
+    Flag(
+        _SECTION,
+        "policy-configmap",
+        STRING,
+        "",
+        "The ConfigMap that has the Policy as policy.cfg. The process ends when it changes.",
+    ),
+    Flag(
+        _SECTION,
+        "policy-configmap-namespace",
+        STRING,
+        "kube-system",
+        "The namespace of the ConfigMap.",
+    ),
+    Flag(
+        _SECTION,
+        "use-legacy-policy-config",
+        BOOL,
+        False,
+        "Use the Policy file even if a ConfigMap is named.",
+    ),
+    Flag(
+        _SECTION,
+        "scheduler-name",
+        STRING,
+        "default-scheduler",
+        "spec.schedulerName of the pods to place.",
+    ),
+    Flag(
+        _SECTION,
+        "hard-pod-affinity-symmetric-weight",
+        INT32,
+        1,
+        "Weight of required affinity of running pods to the pod, 1 to 100; a Policy overrides it.",
+    ),
+    Flag(
+        _SECTION,
+        "lock-object-name",
+        STRING,
+        "kube-scheduler",
+        "v1.9: the older name of --leader-elect-resource-name.",
+    ),
+    Flag(
+        _SECTION,
+        "lock-object-namespace",
+        STRING,
+        "kube-system",
+        "v1.9: the older name of --leader-elect-resource-namespace.",
+    ),
+)

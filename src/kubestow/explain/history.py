@@ -1,0 +1,102 @@
+"""The last attempt of each pod that waits, kept by a running scheduler.
+
+Pods that fit at once are not kept: they cost one comparison. For the others a frozen copy is made,
+as long as that takes a small share of the time: in a cluster with thousands of waiting pods most
+attempts repeat what was found before.
+
+What is kept is limited by memory, so that large clusters keep fewer pods; the pods whose last
+attempt is longest ago are dropped first.
+"""
+
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubestow.clock import Clock
+from kubestow.engine.decision import Decision
+from kubestow.engine.frozen_decision import FrozenDecision
+from kubestow.queue import QueuedPod
+
+PODS_MAX: Final = 4096
+# Verdicts and scores of all attempts together, each of 4 to 8 bytes.
+VALUES_MAX: Final = 2_000_000
+# After a copy no other one is made for this many times as long: they take at most 2% of the time.
+PAUSE_FACTOR: Final = 50.0
+
+
+class KeptAttempt(NamedTuple):
+    """`at_ns` is when it was made, `attempts` how many there were until then."""
+
+    decision: FrozenDecision
+    at_ns: int
+    attempts: int
+    value_count: int
+
+
+class HistoryStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    pods: int
+    values: int
+    # Attempts of waiting pods that were not copied, and pods that were dropped for others.
+    skipped: int
+    dropped: int
+
+
+class AttemptHistory:
+    """A listener of decisions; attempts by namespace and name of the pod."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[str, KeptAttempt] = OrderedDict()
+        self._value_count = 0
+        self._next_s = 0.0
+        self._skipped = 0
+        self._dropped = 0
+
+    def __call__(self, decision: Decision, queued_pod: QueuedPod) -> None:
+        if decision.status is None and queued_pod.attempts < 2:
+            return
+        started_s = self._clock.monotonic_s()
+        if started_s < self._next_s:
+            self._skipped += 1
+            return
+        if decision.pod is not queued_pod.pod_info:
+            # Of an equal member of the group, tried just before.
+            decision = decision.repeated_for(queued_pod.pod_info)
+        self._keep(decision.freeze(), queued_pod.attempts)
+        ended_s = self._clock.monotonic_s()
+        self._next_s = ended_s + PAUSE_FACTOR * (ended_s - started_s)
+
+    def find(self, namespace: str, name: str) -> KeptAttempt | None:
+        return self._kept.get(f"{namespace}/{name}")
+
+    def statistics(self) -> HistoryStatistics:
+        return HistoryStatistics(
+            pods=len(self._kept),
+            values=self._value_count,
+            skipped=self._skipped,
+            dropped=self._dropped,
+        )
+
+    def _keep(self, decision: FrozenDecision, attempts: int) -> None:
+        key = decision.pod.key
+        self._forget(key)
+        kept = KeptAttempt(decision, self._clock.now_ns(), attempts, _value_count(decision))
+        self._kept[key] = kept
+        self._value_count += kept.value_count
+        while len(self._kept) > PODS_MAX or (
+            self._value_count > VALUES_MAX and len(self._kept) > 1
+        ):
+            self._forget(next(iter(self._kept)))
+            self._dropped += 1
+
+    def _forget(self, key: str) -> None:
+        old = self._kept.pop(key, None)
+        if old is not None:
+            self._value_count -= old.value_count
+
+
+def _value_count(decision: FrozenDecision) -> int:
+    rows = len(decision.feasible) + len(decision.absent.nodes)
+    rows += sum(len(group.nodes) for group in decision.rejected)
+    return rows + 3 * len(decision.scores) * len(decision.feasible)

@@ -1,0 +1,179 @@
+"""Explains one pod of a cluster: an attempt is made for it, unless it would not be tried."""
+
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from kubestow.api.group import group_key_of
+from kubestow.api.pod import Pod, first_condition, is_assigned, is_terminal, is_terminating
+from kubestow.api.pod_info import PodInfo
+from kubestow.engine.frozen_decision import FrozenDecision, PodRef
+from kubestow.explain.attempt import explain_attempt
+from kubestow.explain.cluster import StillCluster
+from kubestow.explain.explanation import (
+    AsOfNow,
+    Explanation,
+    NodeExplanation,
+    Outcome,
+    PodReference,
+)
+from kubestow.explain.gates import gate_of
+from kubestow.explain.group import GroupResult, explain_group
+from kubestow.explain.one_node import filter_answers
+from kubestow.explain.unplaced import unplaced
+from kubestow.explain.waiting import awaited_events
+from kubestow.framework.hints import HintMap, build_hint_map
+from kubestow.framework.profile import Profile
+from kubestow.framework.status import Status
+
+_GATES: Final = "SchedulingGates"
+# What the API server writes into the condition of a pod with gates.
+_GATED_TEXT: Final = "Scheduling is blocked due to non-empty scheduling gates"
+
+
+def explain_pod(
+    cluster: StillCluster, pod: Pod, *, node: str = "", is_as_of_now: bool = True
+) -> Explanation:
+    """Why the pod is where it is, or waits.
+
+    A placed pod is taken off its node for the attempt, if `is_as_of_now`; else it is only said
+    where it is. With `node`, every filter is asked about that node, which exists.
+    """
+    reason = _why_not_tried(cluster, pod)
+    if reason:
+        return _not_tried(pod, "Excluded", reason)
+    if is_assigned(pod) and not is_as_of_now:
+        return _not_tried(pod, "Bound", f'runs on "{pod.spec.node_name}"')
+    if is_assigned(pod):
+        return _explain_placed(cluster, pod, node)
+    return _explain_waiting(cluster, pod, node)
+
+
+def _why_not_tried(cluster: StillCluster, pod: Pod) -> str:
+    """Why no profile would place the pod; empty if one would."""
+    if is_terminal(pod):
+        return f"the pod has ended ({pod.status.phase}); it needs no node"
+    if is_terminating(pod):
+        return "the pod is being deleted; it is not scheduled any more"
+    name = pod.spec.scheduler_name
+    if cluster.profile_of(pod) is None:
+        known = ", ".join(f'"{each}"' for each in cluster.scheduler.profiles)
+        return f'no profile has the pod\'s schedulerName "{name}"; there is {known}'
+    return ""
+
+
+def _explain_placed(cluster: StillCluster, pod: Pod, node: str) -> Explanation:
+    waiting, *others = unplaced(cluster, pod)
+    assert isinstance(waiting, Pod)
+    with cluster.changed(waiting, *others):
+        now = _explain_waiting(cluster, waiting, node)
+    where = pod.spec.node_name
+    same = f'now it would be placed on "{now.node}"' if now.node else "now it would not fit"
+    if now.node == where:
+        same = "it would be placed there again"
+    return msgspec.structs.replace(
+        now,
+        outcome="Bound",
+        node=where,
+        summary=f'runs on "{where}"; {same}',
+        waiting_for=(),
+        as_of_now=AsOfNow(outcome=now.outcome, node=now.node),
+    )
+
+
+def _explain_waiting(cluster: StillCluster, pod: Pod, node: str) -> Explanation:
+    profile = cluster.profile_of(pod)
+    assert profile is not None
+    hint_map = hint_map_of(cluster, profile)
+    gate = gate_of(profile, pod)
+    if gate is not None:
+        return _explain_gated(pod, gate, hint_map)
+    key, groups = group_key_of(pod), cluster.scheduler.groups
+    if key is not None and groups is not None:
+        result = explain_group(cluster, groups, profile, key, pod)
+        explanation = _with_group(_explained(cluster, pod, result.attempt, hint_map), result)
+    else:
+        attempt = cluster.decide(pod).freeze()
+        explanation = _explained(cluster, pod, attempt, hint_map)
+    return _with_filters(cluster, profile, pod, explanation, node) if node else explanation
+
+
+def _with_group(explanation: Explanation, result: GroupResult) -> Explanation:
+    """What the pod's own attempt found, and what became of it because of the others."""
+    group, member = result.group, result.member
+    is_placed = member.outcome == "Scheduled"
+    summary = explanation.summary
+    if member.node and not is_placed:
+        summary = f'fits "{member.node}", but its group waits: {group.fitting} of its members fit'
+        if group.min_count is not None:
+            summary += f", {group.min_count} are needed"
+    return msgspec.structs.replace(
+        explanation,
+        outcome=member.outcome,
+        node=explanation.node if is_placed else "",
+        message=member.message,
+        nominated_node=result.nominated_node,
+        summary=summary,
+        choice=explanation.choice if is_placed else UNSET,
+        group=group,
+    )
+
+
+def hint_map_of(cluster: StillCluster, profile: Profile) -> HintMap:
+    """Which plugins of a profile wait for which events."""
+    return build_hint_map(
+        profile.plugins.values(), has_extenders=cluster.scheduler.extenders is not None
+    )
+
+
+def _explained(
+    cluster: StillCluster, pod: Pod, attempt: FrozenDecision | None, hint_map: HintMap
+) -> Explanation:
+    if attempt is None:
+        return _not_tried(pod, "Unschedulable", "its group failed before it was tried")
+
+    def priority_of(ref: PodRef) -> int:
+        namespace, _, name = ref.key.partition("/")
+        known = cluster.objects.pods.get(namespace, name)
+        return (known.spec.priority or 0) if known is not None else 0
+
+    return explain_attempt(attempt, hint_map=hint_map, priority_of=priority_of)
+
+
+def _explain_gated(pod: Pod, gate: Status, hint_map: HintMap) -> Explanation:
+    condition = first_condition(pod.status.conditions, "PodScheduled")
+    message = condition.message if condition is not None else ""
+    if gate.plugin == _GATES and not message:
+        message = _GATED_TEXT
+    explanation = _not_tried(pod, "Gated", f"{gate.plugin} holds it back: {gate.message}")
+    return msgspec.structs.replace(
+        explanation, message=message, waiting_for=awaited_events(hint_map, {gate.plugin})
+    )
+
+
+def _not_tried(pod: Pod, outcome: Outcome, summary: str) -> Explanation:
+    condition = first_condition(pod.status.conditions, "PodScheduled")
+    metadata = pod.metadata
+    return Explanation(
+        pod=PodReference(namespace=metadata.namespace, name=metadata.name, uid=metadata.uid),
+        outcome=outcome,
+        node=pod.spec.node_name,
+        message=condition.message if condition is not None else "",
+        nominated_node=pod.status.nominated_node_name,
+        summary=summary,
+        scheduler_name=pod.spec.scheduler_name,
+    )
+
+
+def _with_filters(
+    cluster: StillCluster, profile: Profile, pod: Pod, explanation: Explanation, name: str
+) -> Explanation:
+    """The same with every filter's answer about one node."""
+    nominated = cluster.scheduler.queue.nominator.nominated_pods_for_node(name)
+    answers = filter_answers(profile, cluster.snapshot, PodInfo(pod), name, nominated)
+
+    def filled(node: NodeExplanation) -> NodeExplanation:
+        return msgspec.structs.replace(node, filters=answers) if node.name == name else node
+
+    return msgspec.structs.replace(explanation, nodes=tuple(map(filled, explanation.nodes)))

@@ -1,0 +1,178 @@
+"""What scripts and notebooks import: `from kubestow import load_cluster, simulate`.
+
+This and the contract of plugins (`kubestow.plugin`) are the only parts that outside programs should
+import; both follow the version of the package. docs/reference/python.md describes it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kubestow.api.files import Document, load_documents
+from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod, is_assigned
+from kubestow.clock import SystemClock
+from kubestow.config.decoding import load_config
+from kubestow.config.feature_gates import FeatureGates, parse_gates
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.config.validation import check_config
+from kubestow.engine.decision import Decision
+from kubestow.engine.frozen_decision import FrozenDecision
+from kubestow.errors import InputError
+from kubestow.explain.cluster import StillCluster
+from kubestow.explain.explanation import Explanation
+from kubestow.explain.pod import explain_pod
+from kubestow.explain.suggestions import find_suggestions
+from kubestow.explain.unplaced import unplaced
+from kubestow.plugins.loading import LoadedPlugins, load_plugins
+from kubestow.plugins.registry import REGISTRY
+from kubestow.simulator.defaults import LIMIT_S
+from kubestow.simulator.input.pods import without_placements
+from kubestow.simulator.manifests import select_manifests
+from kubestow.simulator.simulation import Simulation, SimulationResult
+from kubestow.simulator.still import still_cluster
+from kubestow.simulator.virtual_time import run_in_virtual_time
+
+__all__ = [
+    "Explanation",
+    "FrozenDecision",
+    "InputError",
+    "LoadedCluster",
+    "SimulationResult",
+    "load_cluster",
+    "simulate",
+]
+
+# A file, a directory, or an object as it would be written in a file.
+Source = str | Path | JsonObject
+
+
+class LoadedCluster:
+    """The nodes, pods and other objects of a cluster at one moment; nothing changes them."""
+
+    def __init__(self, cluster: StillCluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def nodes(self) -> list[str]:
+        """The names of the nodes, in the order in which they are looked at."""
+        return list(self._cluster.refresh().names)
+
+    @property
+    def pods(self) -> list[str]:
+        """All pods as NAMESPACE/NAME."""
+        return [
+            f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self._cluster.objects.pods
+        ]
+
+    @property
+    def waiting_pods(self) -> list[str]:
+        """The pods without a node, as NAMESPACE/NAME."""
+        return [
+            f"{pod.metadata.namespace}/{pod.metadata.name}"
+            for pod in self._cluster.objects.pods
+            if not is_assigned(pod)
+        ]
+
+    def explain(self, pod: str, *, node: str = "", suggestions: bool = True) -> Explanation:
+        """Why a pod (NAMESPACE/NAME, or NAME in "default") is where it is, or waits.
+
+        `node` asks every filter about that node. Raises InputError if there is no such pod or node.
+        """
+        found = self._pod(pod)
+        if node and self._cluster.objects.nodes.get(node) is None:
+            raise InputError(f'there is no node "{node}"')
+        explanation = explain_pod(self._cluster, found, node=node)
+        if suggestions and explanation.outcome in ("Unschedulable", "Gated"):
+            changes = find_suggestions(self._cluster, found)
+            explanation = msgspec.structs.replace(explanation, suggestions=changes)
+        return explanation
+
+    def decide(self, pod: str) -> FrozenDecision:
+        """An attempt to place a pod, as arrays; a placed pod is taken off its node for it.
+
+        Raises InputError if there is no such pod, or another scheduler places it.
+        """
+        found = self._pod(pod)
+        if self._cluster.profile_of(found) is None:
+            raise InputError(f'no profile has the schedulerName "{found.spec.scheduler_name}"')
+        if not is_assigned(found):
+            return self._cluster.decide(found).freeze()
+        waiting, *others = unplaced(self._cluster, found)
+        assert isinstance(waiting, Pod)
+        with self._cluster.changed(waiting, *others):
+            return self._cluster.decide(waiting).freeze()
+
+    def _pod(self, key: str) -> Pod:
+        namespace, slash, name = key.rpartition("/")
+        found = self._cluster.objects.pods.get(namespace if slash else "default", name)
+        if found is None:
+            raise InputError(f'there is no pod "{key}"')
+        return found
+
+
+def load_cluster(
+    *sources: Source, config: str | Path | None = None, feature_gates: Iterable[str] = ()
+) -> LoadedCluster:
+    """A cluster from files, directories and objects, as `kubestow simulate -f` reads them.
+
+    `config` is a file with a KubeSchedulerConfiguration, `feature_gates` are texts such as
+    "GangScheduling=true". Raises InputError.
+    """
+    loaded, gates = _scheduler(config, feature_gates)
+    cluster = still_cluster(
+        _documents(sources), loaded.config, SystemClock(), registry=loaded.registry, gates=gates
+    )
+    return LoadedCluster(cluster)
+
+
+def simulate(
+    *sources: Source,
+    config: str | Path | None = None,
+    feature_gates: Iterable[str] = (),
+    reschedule: bool = False,
+    limit_s: float = LIMIT_S,
+    on_decision: Callable[[FrozenDecision], None] | None = None,
+) -> SimulationResult:
+    """Place all waiting pods, in virtual time; `reschedule` forgets where pods run first.
+
+    `on_decision` is called with every attempt. Raises InputError.
+    """
+    loaded, gates = _scheduler(config, feature_gates)
+    documents = _documents(sources)
+    if reschedule:
+        documents = without_placements(documents)
+
+    def note(decision: Decision) -> None:
+        if on_decision is not None:
+            on_decision(decision.freeze())
+
+    async def run() -> SimulationResult:
+        simulation = Simulation(
+            documents, loaded.config, registry=loaded.registry, on_decision=note, gates=gates
+        )
+        return await simulation.run(limit_s=limit_s)
+
+    return run_in_virtual_time(run())
+
+
+def _scheduler(
+    config: str | Path | None, feature_gates: Iterable[str]
+) -> tuple[LoadedPlugins, FeatureGates]:
+    gates = parse_gates(feature_gates)
+    if config is None:
+        return LoadedPlugins(SchedulerConfig(), REGISTRY), gates
+    loaded = load_config(str(config))
+    check_config(loaded)
+    return load_plugins(loaded), gates
+
+
+def _documents(sources: Sequence[Source]) -> list[Document]:
+    documents: list[Document] = []
+    for number, source in enumerate(sources, start=1):
+        if isinstance(source, dict):
+            documents.append(Document(source, f"object {number}"))
+        else:
+            documents += load_documents([source])
+    return select_manifests(documents).documents

@@ -1,0 +1,59 @@
+"""InterPodAffinity of v1.17 and v1.20 (spec 06 §6.6.6): two reasons, and scores relative to 0.
+
+Namespace selectors, which are newer, are honoured: a term that selected pods of fewer namespaces
+than it means would place pods where they must not be.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import numpy as np
+
+from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.plugin import MAX_NODE_SCORE
+from kubestow.framework.status import Status
+from kubestow.index.nodes import Nodes
+from kubestow.plugins.inter_pod_affinity import InterPodAffinity
+from kubestow.plugins.inter_pod_affinity.filtering import FAR, FORBIDDEN, NEAR
+from kubestow.plugins.inter_pod_affinity.plugin import filter_state_of
+
+_EITHER: Final = "node(s) didn't match pod affinity/anti-affinity"
+_STATUSES: Final[Mapping[int, Status]] = {
+    FAR: Status.unresolvable(_EITHER, "node(s) didn't match pod affinity rules"),
+    NEAR: Status.unschedulable(_EITHER, "node(s) didn't match pod anti-affinity rules"),
+    FORBIDDEN: Status.unschedulable(
+        _EITHER, "node(s) didn't satisfy existing pods anti-affinity rules"
+    ),
+}
+
+
+class InterPodAffinity120(InterPodAffinity):
+    statuses: ClassVar[Mapping[int, Status]] = _STATUSES
+
+    def filter_status(self, state: CycleState, code: int) -> Status:
+        return self.statuses[code]
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        return normalised_from_zero(scores)
+
+
+class InterPodAffinity117(InterPodAffinity120):
+    """The terms of running pods are checked first, so theirs is the reason where several fail."""
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        codes = super().filter(state, pod, nodes)
+        if codes is None:
+            return None
+        forbidden = filter_state_of(state).is_forbidden(nodes)
+        return codes if forbidden is None else np.where(forbidden, FORBIDDEN, codes)
+
+
+def normalised_from_zero(raw: IntArray) -> IntArray:
+    """Scale to 0..100; the range always includes 0."""
+    lowest, highest = int(raw.min(initial=0)), int(raw.max(initial=0))
+    if lowest == highest:
+        return np.zeros_like(raw)
+    # In doubles, divided first: 29 of 100 gives 28.
+    return (float(MAX_NODE_SCORE) * ((raw - lowest) / float(highest - lowest))).astype(np.int64)

@@ -1,0 +1,29 @@
+"""`kubestow demo --verbose`: what happens inside a scheduler, line by line, in virtual time."""
+
+import asyncio
+
+from kubestow.service.compatibility import Compatibility
+from kubestow.service.output import stdout
+from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
+from kubestow.simulator.walk import walk
+
+
+def tell_demo(version: Compatibility, speed: float | None) -> None:
+    """Print the story of that version, at this many virtual seconds per real one."""
+    run_in_virtual_time(_tell(version), speed=speed or None)
+
+
+async def _tell(version: Compatibility) -> None:
+    clock = VirtualClock(asyncio.get_running_loop())
+    if version is Compatibility.TODAY:
+        await walk(_say, clock)
+        return
+    # Imported here, like all legacy code: only when an older version is to run.
+    from kubestow.simulator.legacy.walk import walk_older
+
+    await walk_older(version, _say, clock)
+
+
+def _say(now_s: float, subject: str, text: str) -> None:
+    style = "bold" if subject == "cluster" else "dim" if subject == "cache" else ""
+    stdout().print(f"{now_s:5.1f}s  {subject:<9} {text}", style=style, markup=False, soft_wrap=True)

@@ -1,0 +1,151 @@
+"""`kubestow explain`: the command line.
+
+Not here: reading clusters (`explain_sources`), explaining (`explain_pod`), texts (`explain_text`).
+"""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from kubestow.service.formats import ExplainFormat
+
+_FROM_FILES: Final = "A cluster from files"
+_LIVE: Final = "A live cluster (read only)"
+
+
+def explain(
+    pod: Annotated[str, typer.Argument(metavar="POD", help="Its name, or NAMESPACE/NAME.")],
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            help="The namespace of the pod. By default that of the context; in files, the one "
+            "that has a pod of this name.",
+        ),
+    ] = "",
+    output: Annotated[ExplainFormat, typer.Option("--output", "-o", help="How to print.")] = (
+        ExplainFormat.TEXT
+    ),
+    node: Annotated[
+        str,
+        typer.Option(
+            metavar="NODE",
+            help="Look at this node: the answer of every filter, not only of the first that "
+            "rejects.",
+        ),
+    ] = "",
+    as_of_now: Annotated[
+        bool,
+        typer.Option(
+            help="Explain a pod that is placed as if it had to be placed now, or only say where "
+            "it is.",
+        ),
+    ] = True,
+    suggestions: Annotated[
+        bool,
+        typer.Option(
+            help="Search for changes that make the pod fit, or leave that out.",
+        ),
+    ] = True,
+    shape: Annotated[
+        str,
+        typer.Option(
+            metavar="SHAPE",
+            help="Also try one more node that has this, such as cpu=8,memory=32Gi,label.disk=ssd.",
+        ),
+    ] = "",
+    config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Configuration of the scheduler: a KubeSchedulerConfiguration v1, YAML or JSON. "
+            "By default that of kube-scheduler.",
+        ),
+    ] = None,
+    feature_gates: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--feature-gates",
+            metavar="NAME=BOOL,...",
+            help="Features of the scheduler, such as GenericWorkload=true,GangScheduling=true "
+            "for gangs. May be repeated.",
+        ),
+    ] = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="Cluster and workload: YAML or JSON, a directory, or - for standard input. "
+            "May be repeated.",
+            rich_help_panel=_FROM_FILES,
+        ),
+    ] = None,
+    kubeconfig: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="The kubeconfig; by default what kubectl uses.",
+            rich_help_panel=_LIVE,
+        ),
+    ] = "",
+    context: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="The context in it.", rich_help_panel=_LIVE),
+    ] = "",
+    from_address: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="ADDRESS",
+            help="Ask the kubestow that runs there, such as https://10.0.0.7:10259, for the last "
+            "attempt it made for the pod. It is asked with the credentials of the context.",
+            rich_help_panel=_LIVE,
+        ),
+    ] = "",
+    insecure_skip_tls_verify: Annotated[
+        bool,
+        typer.Option(
+            "--insecure-skip-tls-verify",
+            help="With --from: do not check the certificate of the scheduler, which is its own by "
+            "default.",
+            rich_help_panel=_LIVE,
+        ),
+    ] = False,
+) -> None:
+    """Say why a pod is placed where it is, or why it waits.
+
+    An attempt is made for the pod on the cluster as it is now, and nothing is written. For a pod
+    that waits, changes are searched that would make it fit, each of them tried. A pod that is
+    placed is explained as if it had to be placed now.
+
+    Exit codes: 0 done, 1 the pod is not for this scheduler, 2 the input cannot be used.
+
+    Example: kubestow explain web-0 -n shop
+
+    Example: kubestow explain web-0 -f cluster.yaml -f workload.yaml --node node-a
+    """
+    from kubestow.service.commands.explain_pod import ExplainRequest, explain_and_print
+
+    request = ExplainRequest(
+        pod=pod,
+        namespace=namespace,
+        output=output,
+        node=node,
+        is_as_of_now=as_of_now,
+        has_suggestions=suggestions,
+        shape=shape,
+        config_file=config_file,
+        feature_gates=feature_gates or (),
+        files=files or (),
+        kubeconfig=kubeconfig,
+        context=context,
+        from_address=from_address,
+        skips_verification=insecure_skip_tls_verify,
+    )
+    raise typer.Exit(explain_and_print(request))

@@ -1,0 +1,184 @@
+"""Where the cluster of `kubestow explain` comes from: files, or an API server.
+
+A server is only asked for lists; nothing is written to it. The role in deploy/ has the rights.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlencode
+
+import msgspec
+import numpy as np
+
+from kubestow.api.files import load_documents
+from kubestow.api.meta import ApiObject
+from kubestow.api.pod import Pod
+from kubestow.api.pod_group import PodGroup
+from kubestow.api.workload import PriorityClass
+from kubestow.cache.objects import ClusterObjects
+from kubestow.clock import Clock
+from kubestow.cluster.client import ClusterClient
+from kubestow.cluster.http.http_client import HttpClient
+from kubestow.cluster.http.kubeconfig import (
+    ServerConfig,
+    context_namespace,
+    default_kubeconfigs,
+    load_kubeconfig,
+)
+from kubestow.cluster.http.session import ApiSession
+from kubestow.cluster.informer import POD_FIELD_SELECTOR
+from kubestow.config.feature_gates import FeatureGates
+from kubestow.errors import ApiError, ConfigError, InputError, NotFoundError
+from kubestow.explain.cluster import StillCluster
+from kubestow.explain.explanation import Explanation
+from kubestow.plugins.loading import LoadedPlugins
+from kubestow.service.commands.cluster_input import report_unknown_fields
+from kubestow.service.connections import user_agent
+from kubestow.simulator.manifests import select_manifests
+from kubestow.simulator.still import still_cluster
+
+DEFAULT_NAMESPACE: Final = "default"
+_QPS: Final = 50.0
+_BURST: Final = 100
+_ANSWER_S: Final = 30.0  # how long a scheduler may take to answer
+# The API server resolves priorities; a scheduler does not list classes either.
+UNLISTED: Final = (PriorityClass,)
+
+
+def cluster_from_files(
+    files: Sequence[str], loaded: LoadedPlugins, gates: FeatureGates, clock: Clock
+) -> StillCluster:
+    """The cluster that the files describe; InputError names the place of what cannot be used."""
+    documents = load_documents(files)
+    if not documents:
+        raise InputError(f"no objects in {', '.join(files)}")
+    manifests = select_manifests(documents)
+    report_unknown_fields(manifests.documents, is_strict=False)
+    return still_cluster(
+        manifests.documents, loaded.config, clock, registry=loaded.registry, gates=gates
+    )
+
+
+class Kubeconfig:
+    """The kubeconfig and its context that the command line names, or kubectl's own."""
+
+    def __init__(self, path: str, context: str) -> None:
+        """InputError if there is none."""
+        paths = [path] if path else default_kubeconfigs()
+        if not paths:
+            raise InputError(
+                "no cluster to explain: give files with -f, or a server with --kubeconfig"
+            )
+        self._context = context
+        # Of several files, as KUBECONFIG may name, the first that has the context.
+        self._path = next((each for each in paths if _has_context(each, context)), paths[0])
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of pods that are named without one."""
+        return context_namespace(self._path, self._context) or DEFAULT_NAMESPACE
+
+    def server(self, clock: Clock) -> ServerConfig:
+        return load_kubeconfig(self._path, clock, context=self._context)
+
+    def scheduler(self, address: str, clock: Clock, *, skips_verification: bool) -> ServerConfig:
+        """A scheduler at this address, with the credentials of the context."""
+        server = load_kubeconfig(self._path, clock, context=self._context, master=address)
+        if not skips_verification:
+            return server
+        tls = msgspec.structs.replace(server.tls, ca_file="", ca_data=b"", skips_verification=True)
+        return msgspec.structs.replace(server, tls=tls)
+
+
+def _has_context(path: str, context: str) -> bool:
+    try:
+        context_namespace(path, context)
+    except ConfigError:
+        return False
+    return True
+
+
+def live_cluster(
+    server: ServerConfig,
+    pod_key: tuple[str, str],
+    loaded: LoadedPlugins,
+    gates: FeatureGates,
+    clock: Clock,
+) -> StillCluster:
+    """The cluster behind an API server; InputError says which rights are missing.
+
+    A pod that has ended is not listed; it is added if it is the one to explain.
+    """
+    session = ApiSession(server, clock, user_agent=user_agent(), qps=_QPS, burst=_BURST)
+    client = HttpClient(session, rng=np.random.default_rng(0))
+    cluster = StillCluster(loaded.config, client, clock, registry=loaded.registry, gates=gates)
+    try:
+        cluster.load(asyncio.run(_listed(client, pod_key, gates)))
+    except ApiError as error:
+        raise InputError(f"the cluster at {session.host} cannot be read: {error}") from error
+    return cluster
+
+
+def kept_explanation(server: ServerConfig, pod_key: tuple[str, str], clock: Clock) -> Explanation:
+    """What a running scheduler keeps of a pod; InputError if nothing, or if it does not answer."""
+    session = ApiSession(server, clock, user_agent=user_agent(), timeout_s=_ANSWER_S)
+    query = urlencode({"namespace": pod_key[0], "pod": pod_key[1]})
+
+    async def ask() -> bytes:
+        try:
+            return await session.request("GET", f"/explain?{query}")
+        finally:
+            session.close()
+
+    try:
+        return msgspec.json.decode(asyncio.run(ask()), type=Explanation)
+    except ApiError as error:
+        raise InputError(f"the scheduler at {session.host}: {error}") from error
+    except msgspec.DecodeError as error:
+        raise InputError(
+            f"the answer of {session.host} is not an explanation: {error}; is that a kubestow?"
+        ) from error
+
+
+async def _listed(
+    client: HttpClient, pod_key: tuple[str, str], gates: FeatureGates
+) -> list[ApiObject]:
+    kinds = [
+        cls
+        for cls in ClusterObjects().types()
+        if cls not in UNLISTED and (cls is not PodGroup or gates.enabled("GenericWorkload"))
+    ]
+    try:
+        lists = await asyncio.gather(*(_list(client, cls) for cls in kinds))
+        objects = [each for listed in lists for each in listed]
+        if not any(isinstance(each, Pod) and _key(each) == pod_key for each in objects):
+            objects += await _get_pod(client, pod_key)
+        return objects
+    finally:
+        client.close()
+
+
+async def _list(client: ClusterClient, cls: type[ApiObject]) -> Sequence[ApiObject]:
+    if not await client.is_served(cls):
+        return ()
+    try:
+        return await client.list(cls, field_selector=POD_FIELD_SELECTOR if cls is Pod else "")
+    except ApiError as error:
+        if error.code in (401, 403):
+            raise InputError(
+                f"no right to list {cls.__name__} objects: {error}; the ClusterRole "
+                '"kubestow-explain" has what is needed'
+            ) from error
+        raise
+
+
+async def _get_pod(client: ClusterClient, key: tuple[str, str]) -> Sequence[Pod]:
+    try:
+        return (await client.get(Pod, *key),)
+    except NotFoundError:
+        return ()
+
+
+def _key(pod: Pod) -> tuple[str, str]:
+    return pod.metadata.namespace, pod.metadata.name

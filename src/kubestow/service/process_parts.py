@@ -1,0 +1,58 @@
+"""What `kubestow run` needs to know of a version: its metrics, and how its process is built."""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from kubestow.clock import Clock
+from kubestow.service.connections import Connections
+from kubestow.service.control_loop import ControlLoop
+from kubestow.service.metrics.process_metrics import ComponentMetrics, ProcessMetrics
+from kubestow.service.options import SchedulerOptions
+from kubestow.service.run import SchedulerProcess, ServiceProcess
+
+
+class Build(Protocol):
+    """Makes the process once there are connections; raises ConfigError."""
+
+    def __call__(
+        self,
+        connections: Connections,
+        *,
+        hostname: str,
+        control: ControlLoop | None = None,
+        set_verbosity: Callable[[int], None] | None = None,
+        on_synced: Callable[[], None] | None = None,
+    ) -> Awaitable[ServiceProcess]: ...
+
+
+class ProcessParts(NamedTuple):
+    metrics: ComponentMetrics
+    build: Build
+
+
+def todays_parts(options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> ProcessParts:
+    metrics = ProcessMetrics(options, clock, rng)
+
+    async def build(
+        connections: Connections,
+        *,
+        hostname: str,
+        control: ControlLoop | None = None,
+        set_verbosity: Callable[[int], None] | None = None,
+        on_synced: Callable[[], None] | None = None,
+    ) -> ServiceProcess:
+        return SchedulerProcess(
+            options,
+            connections,
+            metrics,
+            clock,
+            rng,
+            hostname=hostname,
+            control=control,
+            set_verbosity=set_verbosity,
+            on_synced=on_synced,
+        )
+
+    return ProcessParts(metrics, build)

@@ -1,0 +1,103 @@
+"""A running scheduler keeps the last attempt of each pod that waits, within limits."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.engine.decision import Decision
+from kubestow.explain import history as limits
+from kubestow.explain.cluster import StillCluster
+from kubestow.explain.history import AttemptHistory
+from kubestow.queue import QueuedPod
+from kubestow.testing import ManualClock, make_node, make_pod
+
+MakeCluster = Callable[..., StillCluster]
+
+
+class TickingClock(ManualClock):
+    """Every reading of the monotonic clock takes a millisecond."""
+
+    def monotonic_s(self) -> float:
+        self.advance_s(0.001)
+        return super().monotonic_s()
+
+
+def queued(pod: Pod, attempts: int) -> QueuedPod:
+    queued_pod = QueuedPod(PodInfo(pod), timestamp_ns=0)
+    queued_pod.attempts = attempts
+    return queued_pod
+
+
+@pytest.fixture
+def cluster(make_cluster: MakeCluster) -> StillCluster:
+    pods = [make_pod(f"big{number}", cpu="9") for number in range(9)]
+    return make_cluster(make_node("a", cpu="2"), make_node("b", cpu="2"), *pods, SMALL)
+
+
+SMALL = make_pod("small", cpu="1")
+
+
+def decided(cluster: StillCluster, name: str) -> Decision:
+    pod = cluster.objects.pods.get("default", name)
+    assert pod is not None
+    return cluster.decide(pod)
+
+
+@pytest.mark.parametrize(
+    ("name", "attempts", "is_kept"),
+    [
+        pytest.param("big0", 1, True, id="failed"),
+        pytest.param("small", 1, False, id="fits-at-once"),
+        pytest.param("small", 2, True, id="fits-after-waiting"),
+    ],
+)
+def test_attempts_of_pods_that_waited_are_kept(
+    cluster: StillCluster, name: str, attempts: int, is_kept: bool
+) -> None:
+    history = AttemptHistory(ManualClock())
+    decision = decided(cluster, name)
+    history(decision, queued(decision.pod.pod, attempts))
+    kept = history.find("default", name)
+    assert (kept is not None) == is_kept
+    if kept is not None:
+        assert kept.attempts == attempts
+        assert kept.decision.node == decision.node_name
+
+
+def test_a_newer_attempt_replaces_the_last(cluster: StillCluster) -> None:
+    history = AttemptHistory(ManualClock())
+    for attempts in (1, 2):
+        decision = decided(cluster, "big0")
+        history(decision, queued(decision.pod.pod, attempts))
+    kept = history.find("default", "big0")
+    assert kept is not None
+    assert kept.attempts == 2
+    assert history.statistics().values == 2  # two nodes, once
+
+
+@pytest.mark.parametrize(("limit", "value"), [("PODS_MAX", 3), ("VALUES_MAX", 3 * 2)])
+def test_the_oldest_are_dropped_when_there_are_too_many(
+    cluster: StillCluster, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(limits, limit, value)
+    history = AttemptHistory(ManualClock())
+    for number in range(5):
+        decision = decided(cluster, f"big{number}")
+        history(decision, queued(decision.pod.pod, 1))
+    statistics = history.statistics()
+    assert (statistics.pods, statistics.values, statistics.dropped) == (3, 6, 2)
+    assert history.find("default", "big1") is None
+    assert history.find("default", "big4") is not None
+
+
+def test_copies_take_a_small_share_of_the_time(cluster: StillCluster) -> None:
+    clock = TickingClock()
+    history = AttemptHistory(clock)
+    decision = decided(cluster, "big0")
+    for _ in range(200):
+        history(decision, queued(decision.pod.pod, 1))
+    # A copy takes a millisecond here, so about one in fifty attempts is copied.
+    skipped = history.statistics().skipped
+    assert 190 <= skipped <= 197

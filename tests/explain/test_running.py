@@ -1,0 +1,89 @@
+"""What a running scheduler knows of a pod, and what is said of it."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from kubestow.api.pod import Pod
+from kubestow.explain.cluster import StillCluster
+from kubestow.explain.explanation import Explanation
+from kubestow.explain.history import AttemptHistory
+from kubestow.explain.running import explain_running, find_running
+from kubestow.testing import make_node, make_pod
+
+MakeCluster = Callable[..., StillCluster]
+
+
+def tried(cluster: StillCluster, history: AttemptHistory) -> None:
+    """Try all waiting pods once, as a scheduler does."""
+    scheduler = cluster.scheduler
+    scheduler.history = history
+
+    async def cycles() -> None:
+        while (queued_pod := scheduler.queue.pop_nowait()) is not None:
+            if queued_pod.attempts > 1:
+                return
+            scheduler.schedule_one(queued_pod)
+
+    asyncio.run(cycles())
+
+
+def explained(cluster: StillCluster, history: AttemptHistory, name: str) -> Explanation | None:
+    running = find_running(cluster.scheduler, history, "default", name)
+    return None if running is None else explain_running(running)
+
+
+def test_a_pod_that_failed_says_when_it_is_tried_again(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(make_node("a", cpu="1"), make_pod("big", cpu="9"))
+    history = AttemptHistory(cluster.clock)
+    tried(cluster, history)
+    found = explained(cluster, history, "big")
+    assert found is not None
+    assert found.outcome == "Unschedulable"
+    assert found.attempt.place == "unschedulable"
+    # Five minutes after the attempt, if no event comes before.
+    assert (found.attempt.at, found.attempt.next_try) == (
+        "1970-01-01T00:00:00Z",
+        "1970-01-01T00:05:00Z",
+    )
+    assert {plugin for event in found.waiting_for for plugin in event.plugins} == {
+        "NodeResourcesFit"
+    }
+
+
+def test_victims_have_their_priority(make_cluster: MakeCluster) -> None:
+    low = make_pod("low", cpu="1", node="a", priority=3)
+    cluster = make_cluster(make_node("a", cpu="1"), low, make_pod("big", cpu="1", priority=9))
+    history = AttemptHistory(cluster.clock)
+    tried(cluster, history)
+    found = explained(cluster, history, "big")
+    assert found is not None
+    assert [(victim.name, victim.priority) for victim in found.victims] == [("low", 3)]
+
+
+@pytest.mark.parametrize(
+    ("pod", "outcome"),
+    [
+        pytest.param(make_pod("p", gates=["wait"]), "Gated", id="gated"),
+        pytest.param(make_pod("p", scheduler_name="other"), None, id="another-scheduler"),
+        pytest.param(make_pod("other"), None, id="not-known"),
+        pytest.param(make_pod("p"), None, id="not-tried"),
+    ],
+)
+def test_pods_without_an_attempt(make_cluster: MakeCluster, pod: Pod, outcome: str | None) -> None:
+    cluster = make_cluster(make_node("a"), pod)
+    found = explained(cluster, AttemptHistory(cluster.clock), "p")
+    assert (None if found is None else found.outcome) == outcome
+
+
+def test_the_attempt_of_an_earlier_pod_of_that_name_is_not_shown(
+    make_cluster: MakeCluster,
+) -> None:
+    first, second = make_pod("p", cpu="9"), make_pod("p", cpu="9")
+    cluster = make_cluster(make_node("a", cpu="1"), first)
+    history = AttemptHistory(cluster.clock)
+    tried(cluster, history)
+    assert explained(cluster, history, "p") is not None
+    cluster.put(second)
+    assert explained(cluster, history, "p") is None

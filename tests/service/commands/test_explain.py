@@ -1,0 +1,294 @@
+"""`kubestow explain` on the command line: sources, formats, and what cannot be explained."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from kubestow.errors import KubestowError
+from kubestow.service.cli import app
+from kubestow.service.commands.explain_sources import Kubeconfig
+from kubestow.testing import ManualClock
+from kubestow.testing.https_cluster import HttpsCluster
+
+CLUSTER = """
+apiVersion: v1
+kind: Node
+metadata: {name: small}
+status: {allocatable: {cpu: "2", memory: 4Gi, pods: "110"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: large}
+spec: {taints: [{key: team, value: db, effect: NoSchedule}]}
+status: {allocatable: {cpu: "8", memory: 16Gi, pods: "110"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "4"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low, namespace: shop}
+spec:
+  nodeName: small
+  containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: fits}
+spec:
+  containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]
+  tolerations: [{operator: Exists}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: fits, namespace: shop}
+spec: {containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: foreign}
+spec: {schedulerName: other, containers: [{name: c, image: i}]}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(CLUSTER)
+    return str(file)
+
+
+def explain(*arguments: str) -> tuple[int, str]:
+    """The exit code and the output; an error that a user can correct is its text."""
+    result = CliRunner().invoke(app, ["explain", *arguments])
+    if isinstance(result.exception, KubestowError):
+        return 2, str(result.exception)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout
+
+
+# --- formats ---
+
+
+def test_a_pending_pod_in_words(path: str) -> None:
+    code, output = explain("web", "-f", path)
+    assert code == 0
+    assert output.startswith("Pod default/web: Unschedulable\n  fits none of 2 nodes\n")
+    for text in (
+        "Nodes that do not fit",
+        "      1   NodeResourcesFit   Insufficient cpu                   cannot     small",
+        "      1   TaintToleration    node(s) had untolerated taint(s)   cannot     large",
+        "Preemption\n  evicting pods cannot help on 2 nodes\n",
+        "Tried again after a change of\n  Node, Pod (TaintToleration)\n",
+        "What would make it fit\n  1. tolerate the taint team=db:NoSchedule",
+    ):
+        assert text in output
+    assert all(len(line) <= 100 for line in output.splitlines())
+    _, without = explain("web", "-f", path, "--no-suggestions")
+    assert "What would make it fit" not in without
+
+
+def test_a_pod_that_fits_in_words(path: str) -> None:
+    code, output = explain("default/fits", "-f", path)
+    assert code == 0
+    assert output.startswith("Pod default/fits: Scheduled on large\n")
+    assert "Ranking of 2 nodes that fit\n  NODE    TOTAL   " in output
+    assert "compared with small: NodeResourcesFit +" in output
+    _, wide = explain("default/fits", "-f", path, "-o", "wide")
+    assert " x 3 = 300" in wide
+
+
+def test_one_node_with_every_filter(path: str) -> None:
+    code, output = explain("web", "-f", path, "--node", "large")
+    assert code == 0
+    assert "Node large: Rejected\n  FILTER " in output
+    assert "  TaintToleration        Rejected   cannot " in output
+    assert "  NodeResourcesFit       Passed" in output
+
+
+def test_a_pod_that_is_not_tried_has_no_nodes(path: str) -> None:
+    code, output = explain("foreign", "-f", path, "--node", "large")
+    assert code == 1
+    assert output.startswith("Pod default/foreign: Excluded\n")
+
+
+@pytest.mark.parametrize("read", [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_data_has_the_fields_of_the_reference(path: str, read: tuple[str, object]) -> None:
+    form, load = read
+    _, output = explain("web", "-f", path, "-o", form)
+    found = load(output)  # type: ignore[operator]
+    assert found["pod"]["name"] == "web"
+    assert found["outcome"] == "Unschedulable"
+    assert [reason["reasonCode"] for reason in found["reasons"]] == [
+        "InsufficientCPU",
+        "TaintNotTolerated",
+    ]
+    first = found["suggestions"][0]
+    assert set(first) == {"kind", "text", "patches", "node", "verified"}
+    assert first["patches"][0]["kind"] == "Pod"
+
+
+def test_annotations_are_an_object_of_texts(path: str) -> None:
+    _, output = explain("web", "-f", path, "-o", "annotations")
+    found = json.loads(output)
+    assert "kube-scheduler-simulator.sigs.k8s.io/filter-result" in found
+    assert all(isinstance(value, str) for value in found.values())
+
+
+# --- what cannot be explained ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        pytest.param(["nothing"], 2, 'there is no pod "nothing"', id="no-such-pod"),
+        pytest.param(
+            ["fits"],
+            2,
+            '2 pods are named "fits", in the namespaces default, shop; choose one with -n',
+            id="several",
+        ),
+        pytest.param(
+            ["web", "-n", "shop"],
+            2,
+            'there is no pod "web" in namespace "shop"; there is one in default',
+            id="other-namespace",
+        ),
+        pytest.param(
+            ["we"], 2, 'there is no pod "we"; there is default/web', id="beginning-of-a-name"
+        ),
+        pytest.param(
+            ["web", "--node", "x"],
+            2,
+            'there is no node "x"; there is large, small',
+            id="no-such-node",
+        ),
+        pytest.param(
+            ["a/b/c"], 2, '"a/b/c" is not the name of a pod, nor NAMESPACE/NAME', id="odd-name"
+        ),
+        pytest.param(
+            ["shop/low", "-n", "default"],
+            2,
+            'pod "shop/low" names another namespace than --namespace default',
+            id="two-namespaces",
+        ),
+        pytest.param(
+            ["foreign"],
+            1,
+            "Pod default/foreign: Excluded\n"
+            '  no profile has the pod\'s schedulerName "other"; there is "default-scheduler"\n',
+            id="another-scheduler",
+        ),
+        pytest.param(
+            ["web", "--context", "x"],
+            2,
+            "-f is a cluster from files; leave out --kubeconfig and --context",
+            id="two-sources",
+        ),
+        pytest.param(["web", "--shape", "cpu"], 2, '"cpu" is not NAME=VALUE', id="odd-shape"),
+        pytest.param(
+            ["web", "--from", "https://x"],
+            2,
+            "--from is what a running scheduler has kept; leave out -f and --node",
+            id="from-and-files",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(
+    path: str, arguments: Sequence[str], code: int, text: str
+) -> None:
+    found_code, output = explain(*arguments, "-f", path)
+    assert found_code == code
+    assert text in output
+    assert output.count("\n") <= 2
+
+
+def test_a_misspelt_field_is_warned_of(path: str) -> None:
+    text = Path(path).read_text().replace("schedulerName: other", "nodeSelectr: {a: b}")
+    Path(path).write_text(text)
+    result = CliRunner().invoke(app, ["explain", "foreign", "-f", path])
+    assert 'unknown field "spec.nodeSelectr" (did you mean "nodeSelector"?)' in result.stderr
+    assert result.stdout.startswith("Pod default/foreign: Scheduled")
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "broken.yaml"
+    file.write_text("kind: [")
+    code, output = explain("web", "-f", str(file))
+    assert code == 2
+    assert "broken.yaml" in output
+
+
+def test_without_a_cluster_it_says_how_to_name_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    code, output = explain("web")
+    assert code == 2
+    assert output == "no cluster to explain: give files with -f, or a server with --kubeconfig"
+
+
+CONTEXTS = """\
+apiVersion: v1
+kind: Config
+clusters: [{name: CLUSTER, cluster: {server: "https://CLUSTER.invalid"}}]
+contexts: [{name: CLUSTER, context: {cluster: CLUSTER, namespace: of-CLUSTER}}]
+current-context: CLUSTER
+"""
+
+
+@pytest.mark.parametrize(
+    ("context", "namespace"), [("", "of-one"), ("one", "of-one"), ("two", "of-two")]
+)
+def test_the_file_that_has_the_context_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, context: str, namespace: str
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(CONTEXTS.replace("CLUSTER", name))
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/none:{tmp_path}/one:{tmp_path}/two")
+    found = Kubeconfig("", context)
+    assert found.namespace == namespace
+    assert found.server(ManualClock()).server == f"https://{namespace[3:]}.invalid"
+
+
+# --- a live cluster ---
+
+
+async def served(folder: Path, *arguments: str, token: str = "") -> tuple[int, str]:
+    """Explain on a cluster behind HTTPS; the command runs in a thread of its own."""
+    cluster = HttpsCluster(folder)
+    cluster.store.load(list(yaml.safe_load_all(CLUSTER)))
+    version = cluster.store.list(cluster.store.resources.named("pods")).version
+    async with cluster.serving():
+        if token:
+            text = cluster.kubeconfig.read_text()
+            cluster.kubeconfig.write_text(text.replace("let-me-in", token))
+        kubeconfig = str(cluster.kubeconfig)
+        found = await asyncio.to_thread(explain, *arguments, "--kubeconfig", kubeconfig)
+    assert cluster.store.list(cluster.store.resources.named("pods")).version == version
+    return found
+
+
+def test_a_live_cluster_is_read_and_not_written(tmp_path: Path) -> None:
+    code, output = asyncio.run(served(tmp_path, "web"))
+    assert code == 0
+    assert output.startswith("Pod default/web: Unschedulable\n")
+
+
+def test_the_namespace_is_that_of_the_context(tmp_path: Path) -> None:
+    code, output = asyncio.run(served(tmp_path, "low"))
+    assert code == 2
+    assert output == ('there is no pod "low" in namespace "default"; there is one in shop')
+
+
+def test_a_server_that_refuses_is_named(tmp_path: Path) -> None:
+    code, output = asyncio.run(served(tmp_path, "web", token="wrong"))
+    assert code == 2
+    assert "Unauthorized" in output
