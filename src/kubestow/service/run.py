@@ -159,9 +159,6 @@ class ServiceProcess(ABC):
     async def _drain(self, limit_s: float) -> bool:
         """Let bindings under way end; False if some were cancelled."""
 
-    def _close(self) -> None:
-        """Close what the subclass has opened; the last thing but the connections."""
-
     @property
     def _may_bind(self) -> BindPermission | None:
         return None if self.leadership is None else self.leadership.wait_valid
@@ -291,7 +288,6 @@ class ServiceProcess(ABC):
         except TimeoutError:
             unsent_count = self.recorder.statistics().waiting_count
             log.warning("%d event(s) could not be sent before the process ended", unsent_count)
-        self._close()
         self._connections.close_main()
         await self._control.run(self._connections.close_control())
 
@@ -426,7 +422,8 @@ class SchedulerProcess(ServiceProcess):
     def _scheduling(self) -> Sequence[Coroutine[Any, Any, None]]:
         return (self.scheduler.run(), self.scheduler.queue.run_timers())
 
-    def _close(self) -> None:
+    async def _end(self) -> None:
+        await super()._end()
         if self.recording is not None:
             self.recording.close()
 
