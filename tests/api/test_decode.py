@@ -140,6 +140,18 @@ def test_null_keeps_its_meaning_where_it_has_one() -> None:
             id="label-not-a-string",
         ),
         pytest.param(
+            {"metadata": META | {"labels": {"a": 1, "1b": "x"}}},
+            'cannot decode Pod "web/a-1": metadata.labels.a is 1: expected a string;'
+            " put it in quotes",
+            id="key-of-one-letter",
+        ),
+        pytest.param(
+            {"metadata": META | {"labels": {"1b": 1}}},
+            'cannot decode Pod "web/a-1": metadata.labels["1b"] is 1: expected a string;'
+            " put it in quotes",
+            id="key-that-begins-with-a-digit",
+        ),
+        pytest.param(
             {"metadata": META | {"labels": {1: "x"}}},
             'cannot decode Pod "web/a-1": keys of metadata.labels: expected a string;'
             " put it in quotes",

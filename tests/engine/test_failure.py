@@ -1,5 +1,6 @@
 """Handling of a failed attempt (spec 04 §14)."""
 
+import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -143,7 +144,10 @@ def test_the_newest_version_of_the_pod_goes_back() -> None:
 
 
 @pytest.mark.parametrize("fate", ["gone", "bound", "bound-under-another-uid"])
-def test_a_pod_that_is_gone_or_bound_is_not_requeued_but_the_failure_is_reported(fate: str) -> None:
+def test_a_pod_that_is_gone_or_bound_is_not_requeued_but_the_failure_is_reported(
+    fate: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     harness = Harness(make_pod("p", uid="u1", nominated_node="n9"))
     if fate == "gone":
         harness.objects.pods.remove("default", "p")
@@ -155,6 +159,8 @@ def test_a_pod_that_is_gone_or_bound_is_not_requeued_but_the_failure_is_reported
     assert len(harness.queue.nominator) == 0
     assert [event.note for event in harness.events.events] == ["boom"]
     assert len(harness.patches) == 1
+    why = "doesn't exist in informer cache" if fate == "gone" else "has been assigned to node"
+    assert f"Pod {why}" in caplog.text
 
 
 def test_a_pod_of_the_same_name_is_not_changed() -> None:
