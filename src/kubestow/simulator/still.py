@@ -22,7 +22,6 @@ from kubestow.explain.cluster import StillCluster
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.embedded import SETTLE_CHECK_S, run_part
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
-from kubestow.simulator.loaded_claims import relink_claims
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
 from kubestow.simulator.simulation import load_cluster
 from kubestow.simulator.still_origins import origins_of
@@ -58,7 +57,6 @@ def still_cluster(
 async def _settled_objects(documents: Sequence[Document], gates: FeatureGates) -> list[ApiObject]:
     store = MemoryCluster(VirtualClock(asyncio.get_running_loop()), gates=gates)
     load_cluster(store, documents)
-    relink_claims(store)
     controllers = (
         VolumeController(store),
         EphemeralVolumeController(store),

@@ -1,7 +1,7 @@
 """`kubestow bench`: the command line.
 
 Not here: measuring (`bench_measure`), how the results are printed (`bench_output`), gangs
-(`bench_gangs`) and the soak (`bench_soak`).
+(`bench_gangs`), explanations (`bench_explain`) and the soak (`bench_soak`).
 """
 
 from pathlib import Path
@@ -75,6 +75,14 @@ def bench(
             "that do not, 100 pods that do not. CPU time of the whole cycle and its parts.",
         ),
     ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Instead, time explanations in a cluster with ten pods on each node: of a pod "
+            "that fits, and of one that does not, with suggestions.",
+        ),
+    ] = False,
     compatibility: Annotated[
         Compatibility,
         typer.Option(
@@ -124,6 +132,13 @@ def bench(
         if output is BenchFormat.PERF_JSON:
             raise InputError("-o: times of gangs are printed as table or json")
         run_gangs(nodes=nodes, repeat=repeat, output=output)
+        return
+    if explain:
+        from kubestow.service.commands.bench_explain import run_explanations
+
+        if output is BenchFormat.PERF_JSON:
+            raise InputError("-o: times of explanations are printed as table or json")
+        run_explanations(nodes=nodes, output=output)
         return
     for flag, is_given in (("--http", http), ("--plot", plot is not None)):
         if is_given:
