@@ -22,6 +22,7 @@ from kubestow.explain.cluster import StillCluster
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.embedded import SETTLE_CHECK_S, run_part
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
+from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
 from kubestow.simulator.simulation import load_cluster
 from kubestow.simulator.still_origins import origins_of
@@ -45,7 +46,8 @@ def still_cluster(
             for number, document in enumerate(documents, start=1)
         ]
         expanded = expand_workloads(sourced)
-        objects = run_in_virtual_time(_settled_objects(expanded, gates))
+        definitions = definitions_for(config, [document.raw for document in sourced])
+        objects = run_in_virtual_time(_settled_objects([*definitions, *expanded], gates))
         # An empty cluster behind the client: nothing is sent to it.
         client = MemoryClient(MemoryCluster(clock))
         cluster = StillCluster(config, client, clock, registry=registry, gates=gates)
@@ -54,7 +56,9 @@ def still_cluster(
     return cluster
 
 
-async def _settled_objects(documents: Sequence[Document], gates: FeatureGates) -> list[ApiObject]:
+async def _settled_objects(
+    documents: Sequence[Document | JsonObject], gates: FeatureGates
+) -> list[ApiObject]:
     store = MemoryCluster(VirtualClock(asyncio.get_running_loop()), gates=gates)
     load_cluster(store, documents)
     controllers = (

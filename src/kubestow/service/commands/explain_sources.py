@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 import msgspec
 import numpy as np
 
-from kubestow.api.files import load_documents
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
@@ -33,9 +32,9 @@ from kubestow.errors import ApiError, ConfigError, InputError, NotFoundError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.plugins.loading import LoadedPlugins
-from kubestow.service.commands.cluster_input import report_unknown_fields
+from kubestow.service.commands.cluster_input import InputRequest, load_input
 from kubestow.service.connections import user_agent
-from kubestow.simulator.manifests import select_manifests
+from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.still import still_cluster
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -50,11 +49,9 @@ def cluster_from_files(
     files: Sequence[str], loaded: LoadedPlugins, gates: FeatureGates, clock: Clock
 ) -> StillCluster:
     """The cluster that the files describe; InputError names the place of what cannot be used."""
-    documents = load_documents(files)
-    if not documents:
-        raise InputError(f"no objects in {', '.join(files)}")
-    manifests = select_manifests(documents)
-    report_unknown_fields(manifests.documents, is_strict=False)
+    manifests = load_input(
+        InputRequest(files=files), command="explain", dialects=dialects_of(loaded.config)
+    )
     return still_cluster(
         manifests.documents, loaded.config, clock, registry=loaded.registry, gates=gates
     )
