@@ -25,7 +25,7 @@ COMMANDS: Final = {
     "simulate": "Place a workload on a cluster, from files or a server.",
     "explain": "Say why a pod is placed where it is, or why it waits.",
     "capacity": "Find out how much room a cluster has.",
-    "record": "Record what happens in a cluster, and what is decided there.",
+    "record": "Record what a cluster's scheduler sees and decides.",
     "replay": "Make the decisions of a recording again, and compare.",
     "conformance": "Compare with recorded decisions of kube-scheduler.",
     "plugin": "Check a plugin with generated pods and nodes.",

@@ -137,7 +137,7 @@ def test_a_pod_that_fits_on_no_node_calls_no_plugin_for_all_nodes_again() -> Non
     ("case", "most"),
     [
         pytest.param(GangCase("fits", 1, 200, "100m"), 200 * 410, id="a-gang-of-200-that-fits"),
-        pytest.param(GangCase("waits", 4, 64, "100", 3), 64 * 175, id="gangs-of-64-that-wait"),
+        pytest.param(GangCase("waits", 4, 64, "100", 3), 64 * 180, id="gangs-of-64-that-wait"),
         pytest.param(GangCase("pods", 4, 0, "100", 3), 405, id="pods-that-wait"),
     ],
 )

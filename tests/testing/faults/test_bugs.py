@@ -22,7 +22,6 @@ from kubestow.engine.handlers import EventHandlers
 from kubestow.errors import GoneError
 from kubestow.framework.events import Hint
 from kubestow.framework.waiting import WaitingPods
-from kubestow.plugins import gang_scheduling
 from kubestow.plugins.default_binder import DefaultBinder
 from kubestow.plugins.gang_scheduling import GangScheduling
 from kubestow.plugins.volume_binding.binding import VolumeBinder
@@ -132,7 +131,7 @@ def _never_waits(self: Any, state: Any, pod: Any, node_name: str) -> Any:
     return None, 0
 
 
-def _wakes_none(pod: Any, old: Any, new: Any) -> Hint:
+def _wakes_none(self: Any, pod: Any, old: Any, new: Any) -> Hint:
     return Hint.SKIP
 
 
@@ -158,9 +157,9 @@ BUGS = (
     Bug("parked pods are never flushed", SchedulingQueue, _FLUSH, _nothing, 0),
     Bug("events of ended attempts are kept", InFlight, "_drop_unneeded", _nothing, 0),
     Bug("a gang is placed in parts", GangScheduling, "permit", _never_waits, 0),
-    Bug("a trial of a gang is not undone", SnapshotTrial, "undo", _nothing, 0),
+    Bug("a trial of a gang is not undone", SnapshotTrial, "undo", _nothing, 19),
     Bug("members do not go back", Submitter, "_send_back", _nothing, 0),
-    Bug("a new group wakes no member", gang_scheduling, "_hint_for_group", _wakes_none, 21),
+    Bug("a new group wakes no member", GangScheduling, "_hint_for_group", _wakes_none, 21),
     Bug("conditions of groups are not written", ConditionWriter, "start_write", _nothing, 0),
 )
 

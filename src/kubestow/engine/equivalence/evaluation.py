@@ -131,11 +131,9 @@ class ReusingEvaluation:
         """The verdicts that are kept; of a slice, the kept arrays themselves where possible."""
         frame, record = self._fresh()
         if record is not None and record.rejected_count:
-            of_record = Verdicts(record.failed_by[rows], record.codes[rows])
-            if not frame.rejected_count:
-                return of_record
-            return merged(Verdicts(frame.failed_by[rows], frame.codes[rows]), of_record)
-        return Verdicts(frame.failed_by[rows], frame.codes[rows])
+            of_record = _shown(record, rows)
+            return merged(_shown(frame, rows), of_record) if frame.rejected_count else of_record
+        return _shown(frame, rows)
 
     def scores(self, rows: Rows) -> Scores:
         frame, record = self._fresh()
@@ -184,3 +182,11 @@ class ReusingEvaluation:
             return plain.scores(rows).by_plugin
         except (FilterError, ScoreError):
             return ()
+
+
+def _shown(kept: FrameRecord | Record, rows: Rows) -> Verdicts:
+    """What is kept of these rows, read-only: it is the kept arrays themselves for a slice."""
+    verdicts = Verdicts(kept.failed_by[rows], kept.codes[rows])
+    for array in verdicts:
+        array.flags.writeable = False
+    return verdicts

@@ -40,7 +40,7 @@ def record(
         ),
     ] = "",
 ) -> None:
-    """Record what happens in a cluster, and what is decided there.
+    """Record what a cluster's scheduler sees and decides.
 
     Nothing is written to the cluster. All kinds that decide where pods go are followed; secrets,
     environment variables and commands are left out. Afterwards kubestow replay decides on the same
