@@ -72,3 +72,12 @@ def test_a_placed_pod_can_be_tried_as_if_it_waited(make_cluster: MakeCluster) ->
     with cluster.changed(waiting):
         assert len(cluster.decide(waiting).feasible) == 2
     assert [info.key for info in cluster.refresh().get("a").pods] == ["default/p"]
+
+
+def test_the_snapshot_shows_no_change_that_was_only_tried(make_cluster: MakeCluster) -> None:
+    tainted = make_node("n", taints=["k=v:NoSchedule"])
+    cluster = make_cluster(tainted)
+    cluster.refresh()
+    with cluster.changed(make_node("n")):
+        cluster.decide(make_pod("p"))
+    assert [node.spec.taints for node in cluster.snapshot.nodes] == [tainted.spec.taints]

@@ -195,6 +195,8 @@ class StillCluster:
             cache.before_change = outer
             cache.node_tree = tree
             self._restore_order(entries)
+            # The snapshot must not go on showing what was only tried.
+            self.refresh()
 
     def _before(self, like: ApiObject) -> "_Before":
         stored = self.find(like)
