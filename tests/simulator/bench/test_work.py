@@ -72,7 +72,7 @@ CALLS = {
     "TopologySpreading": (295, 310, 500),
     "PreferredTopologySpreading": (280, 295, 515),
     "DefaultTopologySpreading": (305, 320, 320),
-    "SchedulingPodAntiAffinity": (375, 395, 605),
+    "SchedulingPodAntiAffinity": (380, 400, 605),
     "SchedulingPreferredPodAffinity": (355, 395, 590),
     "SchedulingCSIPVs": (420, 425, 620),
     "SchedulingWithExtendedResource": (450, 425, 450),

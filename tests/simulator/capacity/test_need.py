@@ -108,7 +108,7 @@ def cost(shapes: list[PricedShape], fleet: tuple[int, ...]) -> tuple[float, int]
     return sum(price * count for price, count in zip(prices, fleet, strict=True)), sum(fleet)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(1))
 @pytest.mark.parametrize("shapes", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("family", [mixed, spread, daemons], ids=lambda family: family.__name__)
 def test_no_smaller_fleet_suffices(
