@@ -147,3 +147,13 @@ def test_a_slow_disk_ends_the_recording_only(
     assert "is written too slowly" in caplog.text
     writer.close()
     assert list(RecordingReader(tmp_path / "r")) == []
+
+
+def test_what_comes_after_the_end_is_left_out(tmp_path: Path) -> None:
+    writer = RecordingWriter(tmp_path / "r", HEADER)
+    writer.write(record(0))
+    writer.close()
+    writer.write(record(1))
+    writer.flush()
+    writer.close()
+    assert list(RecordingReader(tmp_path / "r")) == [record(0)]

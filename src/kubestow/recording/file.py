@@ -91,11 +91,14 @@ class RecordingWriter:
         self._blocks.append(self._thread.submit(self._write_block, content))
 
     def close(self) -> None:
-        """Write the rest and wait for it."""
+        """Write the rest and wait for it. What comes later is not recorded."""
         self.flush()
-        self._thread.shutdown(wait=True)
         for block in self._blocks:
+            block.exception()  # Waits; what went wrong is logged below.
             self._has_ended(block)
+        self.is_ended = True
+        self._blocks = []
+        self._thread.shutdown(wait=True)
         self._file.close()
 
     def _has_ended(self, block: Future[None]) -> bool:

@@ -94,13 +94,16 @@ class RunRecording:
         while True:
             await asyncio.sleep(FLUSH_S)
             self._writer.flush()
-            if self._bytes_max is not None and self._writer.bytes_written > self._bytes_max / 2:
-                self._go_on_in_a_new_file(scheduler, self._bytes_max)
+            limit = self._bytes_max
+            if limit is not None and self._writer.bytes_written > limit / 2:
+                self._go_on_in_a_new_file(scheduler, limit)
 
     def close(self) -> None:
         self._writer.close()
 
     def _go_on_in_a_new_file(self, scheduler: Scheduler, bytes_max: int) -> None:
+        if self._writer.is_ended:
+            return
         # What plugins have reserved for a pod that is being bound is not in any object.
         if scheduler.binder.running_count or not scheduler.tasks.is_idle:
             if self._writer.bytes_written > bytes_max:
