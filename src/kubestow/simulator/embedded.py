@@ -81,7 +81,6 @@ class EmbeddedCluster:
         client: ClusterClient | None = None,
         gates: FeatureGates = DEFAULT_GATES,
         record: Path | None = None,
-        origin: str = "simulate",
     ) -> None:
         """`client` is that of the scheduler, if it is not to answer at once, or fails at times.
         `record` is a file for what the scheduler sees and decides."""
@@ -92,7 +91,7 @@ class EmbeddedCluster:
         self.recording: RunRecording | None = None
         observer = None
         if record is not None:
-            self.recording = RunRecording(record, clock, config, gates, origin=origin, rng=rng)
+            self.recording = RunRecording(record, clock, config, gates, origin="simulate", rng=rng)
             observer = self.recording.recorder.handler
             listeners = (*listeners, self.recording.recorder.decided)
             self.client = self.recording.client(self.client)

@@ -1,6 +1,8 @@
 """What was recorded is decided again in the same way."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,8 @@ import msgspec
 import pytest
 
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.cluster.resources import PODS
 from kubestow.config.decoding import decode_config
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
@@ -15,10 +19,11 @@ from kubestow.plugins.registry import REGISTRY
 from kubestow.recording.file import RecordingReader
 from kubestow.recording.format import RecordedAttempt
 from kubestow.recording.recording import RunRecording
+from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 from kubestow.simulator.replay.report import ReplayReport
 from kubestow.simulator.simulation import Simulation
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.faults import replica
 from kubestow.testing.faults.plan import make_plan
 from kubestow.testing.faults.simulation import run_plan
@@ -53,7 +58,7 @@ def pod(name: str, cpu: str = "500m", **spec: Any) -> JsonObject:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "namespace": "default"},
         "spec": {"containers": [container], **spec},
     }
 
@@ -146,3 +151,61 @@ def test_every_process_of_a_disturbed_cluster_is_replayed(
     reports = [replayed(path) for path in recordings]
     assert sum(report.attempts for report in reports) > 20
     assert [report.differences for report in reports if report.differing] == []
+
+
+@asynccontextmanager
+async def limited(cluster: EmbeddedCluster) -> AsyncIterator[None]:
+    """The file may have a byte, so another one begins every second."""
+    recording = cluster.recording
+    assert recording is not None
+    recording._bytes_max = 1
+    writing = asyncio.create_task(recording.run(cluster.scheduler))
+    yield
+    assert not writing.done()
+    writing.cancel()
+    await asyncio.gather(writing, return_exceptions=True)
+
+
+def test_a_recording_that_goes_on_in_a_second_file_is_replayed_in_two_parts(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+
+    async def run() -> None:
+        clock = VirtualClock(asyncio.get_running_loop())
+        store = MemoryCluster(clock)
+        store.load([node(f"n{i}", str(2 + i % 3), zone=f"z{i % 2}") for i in range(7)])
+        cluster = EmbeddedCluster(store, SchedulerConfig(), clock, record=path)
+        assert cluster.recording is not None
+        async with cluster.running():
+            for number in range(40):
+                if number == 20:
+                    cluster.recording._go_on_in_a_new_file(cluster.scheduler, 1)
+                store.create(PODS, pod(f"p{number}", f"{100 + number * 7 % 300}m"))
+                await asyncio.sleep(0.3)
+
+    run_in_virtual_time(run())
+    parts = [replayed(part) for part in (tmp_path / "r.1", path)]
+    assert [part.attempts for part in parts] == [20, 20]
+    assert [part.differences for part in parts] == [[], []]
+    # The second part begins with the nodes and pods that the first left.
+    assert parts[1].changes > 7 + 20
+
+
+def test_a_second_file_that_cannot_be_begun_ends_the_recording_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "r"
+    (tmp_path / "r.1" / "in-the-way").mkdir(parents=True)
+
+    async def run() -> int:
+        clock = VirtualClock(asyncio.get_running_loop())
+        store = MemoryCluster(clock)
+        store.load([node("n", "8")])
+        cluster = EmbeddedCluster(store, SchedulerConfig(), clock, record=path)
+        async with cluster.running(), limited(cluster):
+            for number in range(6):
+                store.create(PODS, pod(f"p{number}", "100m"))
+                await asyncio.sleep(2)
+        return sum(bool(each.document["spec"].get("nodeName")) for each in store.objects_of(PODS))
+
+    assert run_in_virtual_time(run()) == 6
+    assert "The recording has ended" in caplog.text
