@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from kubestow.api.decode import encode_json
 from kubestow.api.meta import ApiObject, Condition
@@ -11,20 +10,10 @@ from kubestow.api.pod import Pod, assign
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.plugins.registry import REGISTRY
-from kubestow.recording.format import Header, Put
+from kubestow.recording.format import Put
 from kubestow.simulator.replay import agreement
 from kubestow.simulator.replay.agreement import AgreementReplay, AgreementReport
-from kubestow.simulator.virtual_time import run_in_virtual_time
-from kubestow.testing import make_node, make_pod
-
-HEADER = Header(
-    program="test",
-    origin="record",
-    started_ns=0,
-    config="",
-    gates={},
-    chance=msgspec.json.encode(np.random.default_rng(0).bit_generator.state).decode(),
-)
+from kubestow.testing import ManualClock, make_node, make_pod
 
 
 def compared(*objects: ApiObject) -> AgreementReport:
@@ -33,12 +22,8 @@ def compared(*objects: ApiObject) -> AgreementReport:
         for number, each in enumerate(objects, start=1)
     ]
 
-    async def run() -> AgreementReport:
-        replay = AgreementReplay(HEADER, SchedulerConfig(), DEFAULT_GATES, REGISTRY)
-        await replay.run(records)
-        return replay.agreement
-
-    return run_in_virtual_time(run())
+    replay = AgreementReplay(SchedulerConfig(), DEFAULT_GATES, REGISTRY, ManualClock())
+    return replay.run(records)
 
 
 def versioned(each: Any, number: int) -> Any:

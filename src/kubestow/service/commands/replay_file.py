@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kubestow.clock import SystemClock
 from kubestow.config.decoding import decode_config
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
@@ -92,12 +93,8 @@ def _replay(reader: RecordingReader, setup: _Setup) -> ReplayReport:
 
 
 def _compare(reader: RecordingReader, setup: _Setup) -> AgreementReport:
-    async def run() -> AgreementReport:
-        replay = AgreementReplay(reader.header, setup.config, setup.gates, setup.registry)
-        await replay.run(reader)
-        return replay.agreement
-
-    report = run_in_virtual_time(run())
+    replay = AgreementReplay(setup.config, setup.gates, setup.registry, SystemClock())
+    report = replay.run(reader)
     report.cut_at = reader.cut_at
     return report
 

@@ -10,22 +10,25 @@ scores it chooses at random, and in a large cluster it looks at a part of the no
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from kubestow.api.decode import decode_json
+from kubestow.api.meta import ApiObject, ObjectMeta
 from kubestow.api.pod import Pod, first_condition
-from kubestow.api.pod_info import PodInfo
-from kubestow.clock import NANOSECONDS
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
+from kubestow.clock import NANOSECONDS, Clock
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
 from kubestow.engine.failure import POD_SCHEDULED, REASON_UNSCHEDULABLE
 from kubestow.engine.profiles import Registry
-from kubestow.recording.format import Header, Put, Record
-from kubestow.simulator.replay.replay import RecordedAnswers, Replay
+from kubestow.explain.cluster import StillCluster
+from kubestow.recording.format import Put, Record, Removed, kind_of
 
 # More are counted, but not kept.
 CASES_MAX: Final = 1000
@@ -101,43 +104,58 @@ def looking_at_all(config: SchedulerConfig) -> SchedulerConfig:
     )
 
 
-class AgreementReplay(Replay):
-    """A recording without attempts: they are found in the changes of pods."""
+class AgreementReplay:
+    """Follows a recording without attempts: they are found in the changes of pods."""
 
     def __init__(
-        self, header: Header, config: SchedulerConfig, gates: FeatureGates, registry: Registry
+        self,
+        config: SchedulerConfig,
+        gates: FeatureGates,
+        registry: Registry,
+        clock: Clock,
     ) -> None:
-        no_answers = RecordedAnswers((), ())
-        super().__init__(header, looking_at_all(config), gates, registry, no_answers, is_other=True)
-        self.agreement = AgreementReport()
+        # An empty cluster behind the client: nothing is sent to it.
+        client = MemoryClient(MemoryCluster(clock))
+        self._cluster = StillCluster(
+            looking_at_all(config), client, clock, registry=registry, gates=gates
+        )
+        self.report = AgreementReport()
 
-    def apply(self, record: Record) -> None:
-        if isinstance(record, Put) and record.kind == Pod.__name__:
-            self._compare_with(decode_json(Pod, record.text), record.at_ns)
-        super().apply(record)
-        self.agreement.changes = self.report.changes
-        self.agreement.duration_s = self.report.duration_s
+    def run(self, records: Iterable[Record]) -> AgreementReport:
+        for record in records:
+            cls = kind_of(record.kind) if isinstance(record, Put | Removed) else None
+            if cls is None or cls not in self._cluster.objects.types():
+                continue
+            self.report.changes += 1
+            self.report.duration_s = round(record.at_ns / NANOSECONDS, 3)
+            if isinstance(record, Put):
+                self._put(decode_json(cls, record.text), record.at_ns)
+            elif isinstance(record, Removed):
+                self._cluster.remove(
+                    cls(metadata=ObjectMeta(namespace=record.namespace, name=record.name))
+                )
+        return self.report
+
+    def _put(self, new: ApiObject, at_ns: int) -> None:
+        if isinstance(new, Pod):
+            self._compare_with(new, at_ns)
+        self._cluster.put(new)
 
     def _compare_with(self, new: Pod, at_ns: int) -> None:
-        scheduler = self.scheduler
-        if new.spec.scheduler_name not in scheduler.profiles:
+        if self._cluster.profile_of(new) is None:
             return
-        old = scheduler.objects.pods.get(new.metadata.namespace, new.metadata.name)
+        old = self._cluster.find(new)
         if old is None or old.metadata.uid != new.metadata.uid:
-            self.agreement.unseen += bool(new.spec.node_name)
+            self.report.unseen += bool(new.spec.node_name)
             return
         if old.spec.node_name:
             return
         message = _message_of(new)
         if new.spec.node_name or (message and message != _message_of(old)):
-            self.agreement.note(self._case(old, new.spec.node_name, message, at_ns))
+            self.report.note(self._case(old, new.spec.node_name, message, at_ns))
 
     def _case(self, pod: Pod, node: str, message: str, at_ns: int) -> AgreementCase:
-        scheduler = self.scheduler
-        scheduler.snapshot.refresh(scheduler.cache)
-        scheduler.decider.next_start_index = 0
-        profile = scheduler.profiles[pod.spec.scheduler_name]
-        decision = scheduler.decider.decide(profile, PodInfo(pod))
+        decision = self._cluster.decide(pod)
         agreement, behind = (
             _of_node(decision, node) if node else (_of_message(decision, message), 0)
         )

@@ -126,13 +126,9 @@ class Replay:
         answers: "RecordedAnswers",
         *,
         is_other: bool = False,
-        factory: type[SchedulerFactory] = SchedulerFactory,
-        on_difference: Callable[[ReplayDifference, Decision], None] | None = None,
     ) -> None:
-        """`is_other`: configuration or version are not the recorded ones. `on_difference` is called
-        within the cycle, while the decision is valid."""
+        """`is_other`: the configuration is not the recorded one."""
         self.report = ReplayReport(is_other=is_other)
-        self._on_difference = on_difference
         self._clock = RecordedClock(asyncio.get_running_loop(), header.started_ns)
         # The attempt that is being replayed, until its pod is decided on.
         self._recorded: RecordedAttempt | None = None
@@ -142,11 +138,7 @@ class Replay:
         self._client = ReplayClient(objects, answers.requests, answers_all=is_other)
         rng = np.random.default_rng(0)
         rng.bit_generator.state = json.loads(header.chance)
-
-        class ReplayFactory(factory):
-            scheduler_type = _FollowingScheduler
-
-        scheduler = ReplayFactory(
+        scheduler = _FollowingFactory(
             config=config,
             client=self._client,
             objects=objects,
@@ -160,7 +152,7 @@ class Replay:
             listeners=[self._decided],
         ).build()
         assert isinstance(scheduler, _FollowingScheduler)
-        self.scheduler = scheduler
+        self._scheduler = scheduler
         scheduler.follow = self._follow
         if scheduler.extenders is not None:
             replay_posts(scheduler.extenders, RecordedPosts(answers.posts))
@@ -171,17 +163,17 @@ class Replay:
         }
 
     async def run(self, records: Iterable[Record]) -> ReplayReport:
-        timers = asyncio.create_task(self.scheduler.queue.run_timers())
+        timers = asyncio.create_task(self._scheduler.queue.run_timers())
         try:
             for record in records:
                 await self._reach(record.at_ns)
-                self.apply(record)
+                self._apply(record)
             await asyncio.sleep(0)
         finally:
-            self.scheduler.queue.close()
+            self._scheduler.queue.close()
             timers.cancel()
             await asyncio.gather(timers, return_exceptions=True)
-            await self.scheduler.tasks.drain(0)
+            await self._scheduler.tasks.drain(0)
         return self.report
 
     async def _reach(self, at_ns: int) -> None:
@@ -190,7 +182,7 @@ class Replay:
         await asyncio.sleep(max(wait_s, 0))
         self.report.duration_s = round(at_ns / NANOSECONDS, 3)
 
-    def apply(self, record: Record) -> None:
+    def _apply(self, record: Record) -> None:
         match record:
             case Put():
                 self._deliver(record.kind, "MODIFIED", record.text)
@@ -242,7 +234,7 @@ class Replay:
             self._note(recorded, (NOT_WAITING,), "the pod was not waiting")
             return
         self._recorded = recorded
-        self.scheduler.schedule(queued_pod)
+        self._scheduler.schedule(queued_pod)
         if self._members:
             self._compare(recorded, self._members.popleft())
         elif self._is_unused():
@@ -254,17 +246,17 @@ class Replay:
         return self._recorded is not None
 
     def _pop(self, recorded: RecordedAttempt) -> QueuedPod | None:
-        pod, queue = self._pod(recorded), self.scheduler.queue
+        pod, queue = self._pod(recorded), self._scheduler.queue
         assert isinstance(queue, SchedulingQueue)
         return None if pod is None else queue.pop_member(pod)
 
     def _pod(self, recorded: RecordedAttempt) -> Pod | None:
         namespace, _, name = recorded.pod.partition("/")
-        pod = self.scheduler.objects.pods.get(namespace, name)
+        pod = self._scheduler.objects.pods.get(namespace, name)
         return pod if pod is not None and pod.metadata.uid == recorded.uid else None
 
     def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
-        groups = self.scheduler.groups
+        groups = self._scheduler.groups
         if groups is not None and groups.is_member(queued_pod):
             self._members.append(attempt_of(decision, 0))
 
@@ -272,29 +264,23 @@ class Replay:
         """Compare the decision on a single pod; the recorded one is what happens next."""
         recorded, self._recorded = self._recorded, None
         assert recorded is not None
-        difference = self._compare(recorded, attempt_of(decision, recorded.at_ns))
-        if difference is None:
-            return decision
-        if self._on_difference is not None:
-            self._on_difference(difference, decision)
-        return _as_recorded(decision, recorded)
+        is_same = self._compare(recorded, attempt_of(decision, recorded.at_ns))
+        return decision if is_same else _as_recorded(decision, recorded)
 
-    def _compare(
-        self, recorded: RecordedAttempt, replayed: RecordedAttempt
-    ) -> ReplayDifference | None:
+    def _compare(self, recorded: RecordedAttempt, replayed: RecordedAttempt) -> bool:
         what = differing_fields(recorded, replayed)
         if what and self._waits_for_extenders(recorded):
             what += (EXTENDER,)
-        return self._note(recorded, what, outcome_of(replayed)) if what else None
+        if what:
+            self._note(recorded, what, outcome_of(replayed))
+        return not what
 
     def _waits_for_extenders(self, recorded: RecordedAttempt) -> bool:
         """Bindings that ended while the cycle waited for an extender may be why it differs."""
-        extenders, pod = self.scheduler.extenders, self._pod(recorded)
+        extenders, pod = self._scheduler.extenders, self._pod(recorded)
         return extenders is not None and pod is not None and extenders.is_interested(pod)
 
-    def _note(
-        self, recorded: RecordedAttempt, what: tuple[str, ...], replayed: str
-    ) -> ReplayDifference:
+    def _note(self, recorded: RecordedAttempt, what: tuple[str, ...], replayed: str) -> None:
         difference = ReplayDifference(
             at_s=round(recorded.at_ns / NANOSECONDS, 3),
             pod=recorded.pod,
@@ -303,7 +289,6 @@ class Replay:
             replayed=replayed,
         )
         self.report.note(difference)
-        return difference
 
 
 def _as_recorded(decision: Decision, recorded: RecordedAttempt) -> Decision:
@@ -326,3 +311,7 @@ class _FollowingScheduler(Scheduler):
 
     def conclude(self, attempt: SchedulingAttempt, decision: Decision) -> Decision:
         return super().conclude(attempt, self.follow(decision))
+
+
+class _FollowingFactory(SchedulerFactory):
+    scheduler_type = _FollowingScheduler
