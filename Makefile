@@ -89,7 +89,7 @@ format: $(VENV)/.installed ## Format, and mend what the linter can mend
 
 lock: $(VENV)/.locked ## Write the lock anew, keeping versions that still fit pyproject.toml
 	$(call compile,requirements/runtime.txt,$(PROJECT))
-	$(call compile,$(LOCK),$(PROJECT) --group dev --constraint requirements/runtime.txt)
+	$(call compile,$(LOCK),$(PROJECT) --extra reports --extra dask --group dev --constraint requirements/runtime.txt)
 	$(call compile,requirements/build.txt,--group build --constraint $(LOCK))
 
 upgrade: ## Write the lock anew with the newest versions
