@@ -1,0 +1,114 @@
+"""The course and the end of a simulated run, as rows of tables.
+
+Runs of scenarios and traces produce it; reports, comparisons and data frames are made of it, so
+that each figure has one source. Everything in it is virtual: two runs of the same input have equal
+results, byte for byte. Amounts are integers: thousandths of a core for `cpu`, bytes for `memory`
+and `ephemeral-storage`, counts for all others. Times are seconds from the start of the run.
+
+Not here: how it is collected (`scenario`), what is derived from it (`figures`).
+"""
+
+from typing import Final
+
+import msgspec
+
+FORMAT: Final = "kubestow.dev/run/v1"
+
+# What became of a pod.
+RUNNING: Final = "Running"
+# Waits for a node at the end of the run.
+PENDING: Final = "Pending"
+GATED: Final = "Gated"
+OTHER_SCHEDULER: Final = "OtherScheduler"
+# Ran, and ended by itself or by the scenario.
+ENDED: Final = "Ended"
+PREEMPTED: Final = "Preempted"
+# Lost its node: drained, failed or tainted.
+EVICTED: Final = "Evicted"
+# Removed before it got a node.
+REMOVED: Final = "Removed"
+
+
+class PodRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    namespace: str
+    name: str
+    # What made it: "Deployment/web", the name of an entry of the scenario, or nothing.
+    owner: str = ""
+    priority: int = 0
+    requests: dict[str, int] = {}
+    outcome: str
+    # The last node it had.
+    node: str = ""
+    created_s: float
+    # The first time it got a node.
+    scheduled_s: float | None = None
+    ended_s: float | None = None
+    attempts: int = 0
+    # Why it waits, if it does: the condition's reason and message.
+    reason: str = ""
+    message: str = ""
+
+
+class NodeRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A node, as it was at the end of the run or when it left."""
+
+    name: str
+    zone: str = ""
+    # The value of a label of the user's choice, such as the pool.
+    pool: str = ""
+    joined_s: float = 0.0
+    left_s: float | None = None
+    pods: int
+    allowed_pods: int
+    allocatable: dict[str, int]
+    requested: dict[str, int]
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The cluster at one time."""
+
+    time_s: float
+    nodes: int
+    # Pods on nodes; pods in each place of the queue.
+    running: int
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    # Since the start.
+    arrived: int
+    placed: int
+    ended: int
+    preempted: int
+    evicted: int
+    allocatable: dict[str, int]
+    requested: dict[str, int]
+    # Free, but on nodes that none of the pods of this run would fit on (docs/guides/scenarios.md).
+    stranded: dict[str, int]
+    # The standard deviation, over nodes, of the used share of each resource.
+    imbalance: dict[str, float]
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Something that happened to the cluster: a preemption, a node that failed, a scaling."""
+
+    time_s: float
+    kind: str
+    subject: str
+    detail: str = ""
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    format: str = FORMAT
+    name: str
+    seed: int = 0
+    # The scheduler: "default", or what the variant is called in a comparison.
+    variant: str = ""
+    pods: list[PodRow]
+    nodes: list[NodeRow]
+    samples: list[Sample]
+    changes: list[Change]
+    virtual_duration_s: float
+    # Whether the run was ended before its time, by a person or a limit; rows are as of then.
+    is_partial: bool = False
+    failed_attempts: int = 0
