@@ -15,7 +15,7 @@ from kubestow.queue.moves import Place
 PLACES: Final = tuple(place.value for place in Place)
 NO_PLACE: Final = -1
 NO_NODE: Final = -1
-# The index of the empty text in `Words.reasons` and `Words.owners`.
+# The index of the empty text in `owners`, `reasons` and `rejectors` of `Words`.
 NO_WORD: Final = 0
 
 Mode = Literal["run", "demo", "recording"]
@@ -54,7 +54,8 @@ class PodRow(msgspec.Struct, frozen=True, array_like=True):
     place      the index of its place in the queue; -1 if it does not wait
     owner      the index of its controller in `Words.owners`
     requests   the index of its requests in `Words.requests`
-    reason     the index of the reason why it waits in `Words.reasons`
+    reason     the index of its PodScheduled condition's message in `Words.reasons`, while it waits
+    rejectors  the index of the plugins that rejected it, or hold it back, in `Words.rejectors`
     created    milliseconds since 1970
     """
 
@@ -65,6 +66,7 @@ class PodRow(msgspec.Struct, frozen=True, array_like=True):
     owner: int
     requests: int
     reason: int
+    rejectors: int
     terminating: bool
     created: int
 
@@ -122,6 +124,7 @@ class Words(_Sent, frozen=True, kw_only=True):
     owners: tuple[str, ...] = ()
     requests: tuple[tuple[int, ...], ...] = ()
     reasons: tuple[str, ...] = ()
+    rejectors: tuple[str, ...] = ()
 
 
 class ClockState(_Sent, frozen=True, kw_only=True):
@@ -137,11 +140,11 @@ class ClockState(_Sent, frozen=True, kw_only=True):
 
 
 class QueueState(_Sent, frozen=True, kw_only=True):
-    """`places` counts pods by place, `reasons` are the most frequent: index in the word list, and
-    how many pods wait for that reason."""
+    """`places` counts pods by place. `rejectors` are the most frequent: the index in the word list,
+    and how many waiting pods have it."""
 
     places: tuple[int, ...]
-    reasons: tuple[tuple[int, int], ...] = ()
+    rejectors: tuple[tuple[int, int], ...] = ()
 
 
 class PluginTime(msgspec.Struct, frozen=True, array_like=True):
@@ -217,6 +220,7 @@ class PodColumns(_Sent, frozen=True, kw_only=True):
     owner: list[int]
     requests: list[int]
     reason: list[int]
+    rejectors: list[int]
     terminating: list[bool]
     created: list[int]
 
