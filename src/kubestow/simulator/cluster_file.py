@@ -133,6 +133,21 @@ def require_savable(path: Path) -> None:
 
 def save_cluster(store: MemoryCluster, path: Path) -> SaveReport:
     """Write all objects as one JSON list, in one step; InputError if that fails."""
+    content, report = saved_content(store)
+    # The target of a link is replaced, not the link.
+    path = path.resolve()
+    aside = path.with_name(f".{path.name}.new")
+    try:
+        aside.write_bytes(content)
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise InputError(f'cannot save to "{path}": {error.strerror}') from error
+    return report
+
+
+def saved_content(store: MemoryCluster) -> tuple[bytes, SaveReport]:
+    """All objects as one JSON list."""
     secret_count = 0
     items: list[JsonObject] = []
     for resource in store.resources:
@@ -145,16 +160,8 @@ def save_cluster(store: MemoryCluster, path: Path) -> SaveReport:
                 document = _without_data(document)
             items.append(document)
     content: JsonObject = {"apiVersion": "v1", "kind": "List", "items": items}
-    # The target of a link is replaced, not the link.
-    path = path.resolve()
-    aside = path.with_name(f".{path.name}.new")
-    try:
-        aside.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
-        aside.replace(path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise InputError(f'cannot save to "{path}": {error.strerror}') from error
-    return SaveReport(len(items), secret_count)
+    text = msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+    return text, SaveReport(len(items), secret_count)
 
 
 def _without_data(secret: JsonObject) -> JsonObject:
