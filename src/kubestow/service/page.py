@@ -11,11 +11,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from kubestow import __version__
 from kubestow.clock import Clock, SystemClock
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.config.written import write_config
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.scheduler import Scheduler
 from kubestow.explain.history import AttemptHistory
@@ -23,13 +21,11 @@ from kubestow.service.control_loop import LoopThread
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
 from kubestow.service.metrics.recorders import SchedulerRecorder
 from kubestow.service.metrics.registry import MetricsRegistry
-from kubestow.service.versions import UPSTREAM_VERSION
+from kubestow.service.page_facts import page_facts
 from kubestow.web.assets import Assets
 from kubestow.web.feed import Feed
 from kubestow.web.follower import FollowedParts, Follower
 from kubestow.web.local import LocalPage
-from kubestow.web.picture import PageFacts
-from kubestow.web.profiles import profile_states
 from kubestow.web.protocol import ClockState, Mode
 from kubestow.web.routes import Actions, PageRoutes, Suggest
 
@@ -103,23 +99,6 @@ async def local_page(
         yield OpenPage(page.address, follower)
     finally:
         await thread.run(end())
-
-
-def page_facts(
-    mode: Mode,
-    scheduler: Scheduler,
-    config: SchedulerConfig,
-    gates: FeatureGates,
-    actions: Actions | None = None,
-) -> PageFacts:
-    return PageFacts(
-        mode=mode,
-        version=__version__,
-        upstream=UPSTREAM_VERSION,
-        profiles=profile_states(scheduler.profiles.values()),
-        config=write_config(config, gates),
-        actions=() if actions is None else actions.names,
-    )
 
 
 def page_metrics(gates: FeatureGates) -> SchedulerRecorder:

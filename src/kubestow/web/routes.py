@@ -76,7 +76,10 @@ class PageRoutes:
         history: AttemptHistory,
         suggest: Suggest,
         actions: Actions | None = None,
+        stream_s_max: float | None = None,
     ) -> None:
+        """A stream ends after `stream_s_max`; browsers then connect again by themselves."""
+        self._stream_s_max = stream_s_max
         self._feed = feed
         self._facts = facts
         self._assets = assets
@@ -148,10 +151,11 @@ class PageRoutes:
         try:
             # How long a browser waits before it connects again.
             await response.write(b"retry: 1000\n\n")
-            async for frame in frames:
-                await response.write(frame)
-        except ConnectionError:
-            pass  # The page was closed.
+            async with asyncio.timeout(self._stream_s_max):
+                async for frame in frames:
+                    await response.write(frame)
+        except (ConnectionError, TimeoutError):
+            pass  # The page was closed, or connects again.
         finally:
             await frames.aclose()
         return response

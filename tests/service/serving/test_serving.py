@@ -88,6 +88,9 @@ class Process:
             priorities={},
         )
 
+    def page_source(self) -> None:
+        return None
+
     def set_verbosity(self, verbosity: int) -> None:
         self.verbosity = verbosity
 
