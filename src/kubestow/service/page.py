@@ -26,6 +26,7 @@ from kubestow.web.assets import Assets
 from kubestow.web.feed import Feed
 from kubestow.web.follower import FollowedParts, Follower
 from kubestow.web.local import LocalPage
+from kubestow.web.past import ROWS_MAX
 from kubestow.web.protocol import ClockState, Mode
 from kubestow.web.routes import Actions, PageRoutes, Suggest
 
@@ -49,6 +50,7 @@ class PageParts(NamedTuple):
     suggest: Suggest
     time: Callable[[], ClockState] | None = None
     actions: Actions | None = None
+    past_rows: int = ROWS_MAX
 
 
 class OpenPage(NamedTuple):
@@ -69,6 +71,8 @@ async def local_page(
             real=SystemClock(),
             share=COPIES_SHARE,
             time=parts.time,
+            past_rows=parts.past_rows,
+            cut_after=1,
         )
     )
     facts = page_facts(parts.mode, parts.scheduler, parts.config, parts.gates, parts.actions)

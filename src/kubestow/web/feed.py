@@ -18,7 +18,7 @@ import msgspec
 
 from kubestow.web.follower import Follower
 from kubestow.web.hub import Hub
-from kubestow.web.picture import Picture, take_picture
+from kubestow.web.picture import NOW, Moment, Picture, take_picture
 from kubestow.web.protocol import Batch
 
 log = logging.getLogger(__name__)
@@ -74,11 +74,11 @@ class Feed:
                 await asyncio.gather(self._pump, return_exceptions=True)
                 self._pump = None
 
-    async def picture(self, at_ms: int | None = None) -> Picture | None:
-        """The cluster now, or at an earlier time; None if that is not kept."""
+    async def picture(self, moment: Moment = NOW) -> Picture | None:
+        """The cluster now, or at an earlier moment; None if that is not kept."""
         await self.start()
         async with self._publishing:
-            collected, picture = await self.bridge.run_on_scheduler(self._picture(at_ms))
+            collected, picture = await self.bridge.run_on_scheduler(self._picture(moment))
             self._send(collected)
         return picture
 
@@ -123,10 +123,10 @@ class Feed:
 
     # --- on the scheduler's loop ---
 
-    async def _picture(self, at_ms: int | None) -> tuple[Batch | int, Picture | None]:
+    async def _picture(self, moment: Moment) -> tuple[Batch | int, Picture | None]:
         """A batch, and the picture that it leads to: a later batch continues word lists exactly
         where the picture ends."""
-        return await self.follower.collect(), take_picture(self.follower, at_ms)
+        return await self.follower.collect(), take_picture(self.follower, moment)
 
     async def _stop(self) -> None:
         if self.follower.is_started:

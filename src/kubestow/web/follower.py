@@ -24,7 +24,7 @@ from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.status import Code
 from kubestow.queue import QueuedPod, SchedulingQueue
 from kubestow.web.attempts import AttemptLog
-from kubestow.web.past import Change, Past
+from kubestow.web.past import ROWS_MAX, Change, Past
 from kubestow.web.plugin_times import PluginTimes
 from kubestow.web.protocol import (
     AttemptRow,
@@ -45,14 +45,19 @@ from kubestow.web.words import WordLists
 
 # Rows that are made between two turns of the loop when a page is opened.
 ROWS_PER_TURN: Final = 256
+# Rows of each kind that are made in one cut, some milliseconds; what else is marked waits for the
+# next one.
+ROWS_PER_CUT: Final = 1_000
 # Attempts of one batch; others are only counted.
 BATCH_ATTEMPTS_MAX: Final = 1_000
 # Changes that wait to be sent; with more, everything is started again.
 UNSENT_MAX: Final = 200_000
 # Numbers of nodes, also of those that are gone; with more, everything is started again.
 NODE_IDS_MAX: Final = 100_000
-# After this many attempts a cut is made, so that the past can be looked at in small steps.
+# After this many attempts, or seconds of the loop's time, a cut is made: the past can be looked at
+# in small steps, also where an hour passes in a second.
 ATTEMPTS_PER_CUT: Final = 32
+CUT_S: Final = 1.0
 
 _MILLISECOND_NS: Final = NANOSECONDS // 1000
 
@@ -66,6 +71,8 @@ class FollowedParts(NamedTuple):
     share       how much of the time copies of decisions may take
     leader      whether this process leads
     time        how time passes
+    past_rows   how many replaced rows are kept
+    cut_after   after how many attempts a cut is made
     """
 
     scheduler: Scheduler
@@ -75,6 +82,8 @@ class FollowedParts(NamedTuple):
     share: float = 0.02
     leader: Callable[[], Leader] = Leader
     time: Callable[[], ClockState] | None = None
+    past_rows: int = ROWS_MAX
+    cut_after: int = ATTEMPTS_PER_CUT
 
 
 class Follower:
@@ -89,6 +98,7 @@ class Follower:
         self.resets = 0
         self._changed = asyncio.Event()
         self._unsubscribe: list[Callable[[], None]] = []
+        self._timer: asyncio.TimerHandle | None = None
         self._begin_again()
 
     # --- start and stop ---
@@ -115,6 +125,9 @@ class Follower:
         self._unsubscribe = []
         self._queue.on_moved = None
         self.parts.listeners.remove(self._decided)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._begin_again()
 
     def _begin_again(self) -> None:
@@ -123,7 +136,7 @@ class Follower:
         self.words = WordLists(groupings)
         self.rows = RowMaker(self.scheduler, self.words, excluded)
         self.table = Table()
-        self.past = Past(self.now_ms())
+        self.past = Past(self.now_ms(), self.parts.past_rows)
         self.series = Series()
         self.plugin_times = PluginTimes()
         self.attempts = AttemptLog(self.parts.real, share=self.parts.share)
@@ -136,19 +149,22 @@ class Follower:
         self._last_counts: Counts | None = None
 
     async def _make_all(self) -> None:
+        """Make the rows of all that is there now; what changes meanwhile stays marked."""
         objects = self.scheduler.objects
-        for name in [node.metadata.name for node in objects.nodes.list()]:
-            self._marked_nodes.add(name)
         keys = [object_ref(pod.metadata) for pod in objects.pods.list()]
-        self.cut()
         for begin in range(0, len(keys), ROWS_PER_TURN):
             self._marked_pods.update(keys[begin : begin + ROWS_PER_TURN])
-            self.cut()
+            self._cut_pods(ROWS_PER_TURN)
             await asyncio.sleep(0)
-            if not self.is_started:
-                return
+        # After the pods, each of which has marked its node.
+        self._marked_nodes.clear()
+        names = [node.metadata.name for node in objects.nodes.list()]
+        for begin in range(0, len(names), ROWS_PER_TURN):
+            self._marked_nodes.update(names[begin : begin + ROWS_PER_TURN])
+            self._cut_nodes(ROWS_PER_TURN)
+            await asyncio.sleep(0)
         # What was there at the beginning is no change.
-        self.past = Past(self.now_ms())
+        self.past = Past(self.now_ms(), self.parts.past_rows)
         self.table.take_new()
         self.words.take_new()
 
@@ -159,11 +175,20 @@ class Follower:
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         self._marked_nodes.add(_key(old, new))
-        self._changed.set()
+        self._marked()
 
     def _mark_pod(self, key: str) -> None:
         self._marked_pods.add(key)
+        self._marked()
+
+    def _marked(self) -> None:
         self._changed.set()
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(CUT_S, self._cut_in_time)
+
+    def _cut_in_time(self) -> None:
+        self._timer = None
+        self.cut()
 
     def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
         """Called within the cycle: takes what is valid only there."""
@@ -190,7 +215,7 @@ class Follower:
         )
         self.attempts.copy(attempt_id, decision, queued_pod, at_ns)
         self._changed.set()
-        if len(self._raw_attempts) >= ATTEMPTS_PER_CUT and not self._is_cut_due:
+        if len(self._raw_attempts) >= self.parts.cut_after and not self._is_cut_due:
             self._is_cut_due = True
             # After the cycle: the pod is on its node then, or back in the queue.
             asyncio.get_running_loop().call_soon(self.cut)
@@ -228,10 +253,12 @@ class Follower:
             return
         time_ms = self.now_ms()
         self._take_attempts()
-        pods_before = self._cut_pods()
-        nodes_before = self._cut_nodes()
+        pods_before = self._cut_pods(ROWS_PER_CUT)
+        nodes_before = self._cut_nodes(ROWS_PER_CUT)
+        if self._marked_pods or self._marked_nodes:
+            self._changed.set()
         if pods_before or nodes_before:
-            self.past.add(Change(time_ms, nodes_before, pods_before))
+            self.past.add(Change(time_ms, self.attempts.count, nodes_before, pods_before))
         self.series.depth(time_ms, self.table.places())
 
     async def collect(self) -> Batch | int:
@@ -286,11 +313,10 @@ class Follower:
             self.series.attempt(time_ms, each.result, duration_ms)
         del self._new_attempts[:-BATCH_ATTEMPTS_MAX]
 
-    def _cut_pods(self) -> dict[str, PodRow | None]:
-        """Rows of the marked pods; what was there before. Marks the nodes that they concern."""
-        marked, self._marked_pods = self._marked_pods, set()
+    def _cut_pods(self, limit: int) -> dict[str, PodRow | None]:
+        """Rows of marked pods; what was there before. Marks the nodes that they concern."""
         before: dict[str, PodRow | None] = {}
-        for key in marked:
+        for key in _take(self._marked_pods, limit):
             namespace, _, name = key.partition("/")
             pod = self.scheduler.objects.pods.get(namespace, name)
             row = None if pod is None else self.rows.pod_row(pod)
@@ -304,10 +330,9 @@ class Follower:
             self.table.set_pod(key, row)
         return before
 
-    def _cut_nodes(self) -> dict[int, NodeRow | None]:
-        marked, self._marked_nodes = self._marked_nodes, set()
+    def _cut_nodes(self, limit: int) -> dict[int, NodeRow | None]:
         before: dict[int, NodeRow | None] = {}
-        for name in marked:
+        for name in _take(self._marked_nodes, limit):
             node = self.scheduler.objects.nodes.get(name)
             row = None if node is None else self.rows.node_row(node)
             node_id = self.rows.node_id(name)
@@ -342,6 +367,15 @@ class _RawAttempt(NamedTuple):
     duration_s: float
     nominated: str
     victims: int
+
+
+def _take(marked: set[str], limit: int) -> list[str]:
+    """Take out all of them, or some."""
+    if len(marked) <= limit:
+        taken = list(marked)
+        marked.clear()
+        return taken
+    return [marked.pop() for _ in range(limit)]
 
 
 def _key(old: ApiObject | None, new: ApiObject | None) -> str:

@@ -5,7 +5,8 @@ oldest changes are dropped first; the span then begins later.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple, TypeVar
 
 from kubestow.web.protocol import NodeRow, PodRow, Span
@@ -13,14 +14,20 @@ from kubestow.web.protocol import NodeRow, PodRow, Span
 K = TypeVar("K")
 V = TypeVar("V")
 
-# Rows that are kept, of all changes together.
-ROWS_MAX: Final = 200_000
+# Rows that are kept, of all changes together; of a recording, which is looked at as a whole.
+ROWS_MAX: Final = 100_000
+RECORDED_ROWS_MAX: Final = 400_000
 
 
 class Change(NamedTuple):
-    """What was there before the changes up to a time; None where there was nothing."""
+    """What was there before some changes; None where there was nothing.
+
+    time_ms   when these were noticed
+    attempt   the last attempt before that
+    """
 
     time_ms: int
+    attempt: int
     nodes: Mapping[int, NodeRow | None]
     pods: Mapping[str, PodRow | None]
 
@@ -30,32 +37,40 @@ class Change(NamedTuple):
 
 
 class Past:
-    def __init__(self, begin_ms: int) -> None:
+    def __init__(self, begin_ms: int, rows_max: int = ROWS_MAX) -> None:
         self._begin_ms = begin_ms
+        # The last attempt that cannot be taken back.
+        self._begin_attempt = 0
+        self._rows_max = rows_max
         self._changes: deque[Change] = deque()
         self._row_count = 0
 
     def add(self, change: Change) -> None:
         self._changes.append(change)
         self._row_count += change.row_count
-        while self._row_count > ROWS_MAX:
+        while self._row_count > self._rows_max:
             dropped = self._changes.popleft()
             self._row_count -= dropped.row_count
             self._begin_ms = dropped.time_ms
+            self._begin_attempt = dropped.attempt
 
     def span(self, now_ms: int) -> Span:
         return Span(begin=self._begin_ms, end=max(now_ms, self._begin_ms))
 
-    def since(self, time_ms: int) -> Sequence[Change] | None:
+    def since_time(self, time_ms: int) -> Sequence[Change] | None:
         """The changes after that time, newest first; None if they are not kept any more."""
         if time_ms < self._begin_ms:
             return None
-        found: list[Change] = []
-        for change in reversed(self._changes):
-            if change.time_ms <= time_ms:
-                break
-            found.append(change)
-        return found
+        return self._newest(lambda change: change.time_ms > time_ms)
+
+    def since_attempt(self, attempt: int) -> Sequence[Change] | None:
+        """The changes after that attempt and what it led to at once; None if they are not kept."""
+        if attempt < self._begin_attempt:
+            return None
+        return self._newest(lambda change: change.attempt > attempt)
+
+    def _newest(self, is_wanted: Callable[[Change], bool]) -> Sequence[Change]:
+        return list(takewhile(is_wanted, reversed(self._changes)))
 
 
 def take_back(

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+import msgspec
+
 from kubestow.web.follower import Follower
 from kubestow.web.past import Change, take_back
 from kubestow.web.protocol import (
@@ -61,19 +63,35 @@ class Picture(NamedTuple):
     counts: Counts
 
 
-def take_picture(follower: Follower, at_ms: int | None = None) -> Picture | None:
-    """The cluster now, or at an earlier time; None if that is not kept."""
+class Moment(NamedTuple):
+    """An earlier time in milliseconds, or right after an attempt."""
+
+    time_ms: int | None = None
+    attempt: int | None = None
+
+
+NOW: Final = Moment()
+
+
+def take_picture(follower: Follower, moment: Moment = NOW) -> Picture | None:
+    """The cluster now, or at an earlier moment; None if that is not kept."""
     clock = follower.clock_state()
     changes: Sequence[Change] | None = ()
-    if at_ms is not None and at_ms < clock.time:
-        changes = follower.past.since(at_ms)
-        clock = ClockState(
-            time=at_ms, speed=clock.speed, paused=clock.paused, can_change=clock.can_change
-        )
+    last = follower.attempts.count
+    if moment.attempt is not None:
+        found = follower.attempts.find(moment.attempt)
+        if found is None:
+            return None
+        changes, last = follower.past.since_attempt(moment.attempt), moment.attempt
+        clock = msgspec.structs.replace(clock, time=found.row.time)
+    elif moment.time_ms is not None and moment.time_ms < clock.time:
+        changes = follower.past.since_time(moment.time_ms)
+        clock = msgspec.structs.replace(clock, time=moment.time_ms)
     if changes is None:
         return None
-    end_ms = clock.time if at_ms is None else at_ms
-    attempts = (row for row in follower.attempts.newest_first() if row.time <= end_ms)
+    attempts = (
+        row for row in follower.attempts.newest_first() if row.id <= last and row.time <= clock.time
+    )
     return Picture(
         seq=follower.seq,
         clock=clock,
@@ -83,7 +101,7 @@ def take_picture(follower: Follower, at_ms: int | None = None) -> Picture | None
         nodes=dict(follower.table.nodes),
         pods=dict(follower.table.pods),
         changes=changes,
-        series=[point for point in follower.series.points() if point.time <= end_ms],
+        series=[point for point in follower.series.points() if point.time <= clock.time],
         plugin_times=follower.plugin_times.all(),
         attempts=tuple(islice(attempts, ATTEMPTS_SHOWN))[::-1],
         counts=follower.counts(),

@@ -30,7 +30,7 @@ from kubestow.web.details import (
 from kubestow.web.feed import Feed
 from kubestow.web.follower import Follower
 from kubestow.web.hub import TooManyReadersError
-from kubestow.web.picture import PageFacts, Picture, state_of
+from kubestow.web.picture import NOW, Moment, PageFacts, Picture, state_of
 from kubestow.web.responses import (
     NOT_KEPT,
     accepts_gzip,
@@ -118,14 +118,12 @@ class PageRoutes:
     # --- state and stream ---
 
     async def _state(self, request: web.BaseRequest) -> web.StreamResponse:
-        at_ms = None
-        if (text := request.query.get("at")) is not None:
-            at_ms = _number(text)
-            if at_ms is None:
-                return error_answer(400, "a time is a number of milliseconds", where="at")
-        picture = await self._feed.picture(at_ms)
+        moment = _moment(request)
+        if moment is None:
+            return error_answer(400, "at is a time in milliseconds, attempt the id of one")
+        picture = await self._feed.picture(moment)
         if picture is None:
-            return error_answer(404, "that time is not kept; see span of the state", where="at")
+            return error_answer(404, "that moment is not kept; see span of the state")
         is_gzip = accepts_gzip(request)
         body = await asyncio.to_thread(_encoded_state, picture, self._facts, is_gzip)
         answer = encoded_answer(body)
@@ -247,6 +245,17 @@ def _number(text: str) -> int | None:
     if text.isascii() and text.isdecimal() and len(text) <= _NUMBER_DIGITS_MAX:
         return int(text)
     return None
+
+
+def _moment(request: web.BaseRequest) -> Moment | None:
+    """The moment that a request names, by default now; None if it is wrong."""
+    names = [name for name in ("at", "attempt") if name in request.query]
+    if not names:
+        return NOW
+    number = _number(request.query[names[0]])
+    if number is None or len(names) > 1:
+        return None
+    return Moment(time_ms=number) if names[0] == "at" else Moment(attempt=number)
 
 
 async def _json_body(request: web.BaseRequest) -> JsonObject | web.StreamResponse:

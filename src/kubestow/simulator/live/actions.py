@@ -7,7 +7,7 @@ goes through the API server in memory, as a client's requests would.
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Annotated, Final, Protocol, TypeVar
+from typing import Annotated, Final
 
 import msgspec
 
@@ -24,6 +24,7 @@ from kubestow.cluster.resources import NAMESPACES, NODES, PODS, ApiResource
 from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.simulator.cluster_file import load_cluster_files, saved_content
 from kubestow.simulator.kubelet_switch import KUBELET, STOPPED
+from kubestow.simulator.live.forms import EmptyForm, Form, done, form_of, wrong
 from kubestow.simulator.live.templates import (
     NAMESPACE,
     SHAPES,
@@ -32,12 +33,11 @@ from kubestow.simulator.live.templates import (
     PodTemplate,
     pod_document,
 )
+from kubestow.simulator.live.time_control import PacedTime, TimeActions
 from kubestow.simulator.node_shapes import node_document, parse_shape
 
 # Pods or nodes of one action.
 ADDED_MAX: Final = 1_000
-SPEED_MIN: Final = 0.1
-SPEED_MAX: Final = 1_000.0
 TEXT_NAME: Final = "text"
 _BURST: Final = 20
 
@@ -53,62 +53,39 @@ _REPLACED: Final = (
     "nodes",
 )
 
-T = TypeVar("T")
 Count = Annotated[int, msgspec.Meta(ge=1, le=ADDED_MAX)]
 
 
-class _Form(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Base of the forms: a field that is misspelt is an error."""
-
-
-class _Text(_Form, frozen=True, kw_only=True):
+class _Text(Form, frozen=True, kw_only=True):
     text: str
 
 
-class _Pods(_Form, frozen=True, kw_only=True):
+class _Pods(Form, frozen=True, kw_only=True):
     template: str
     count: Count = 1
     namespace: str = NAMESPACE
     name: str = ""
     cpu: str | None = None
     memory: str | None = None
-    resources: dict[str, str] = {}
+    resources: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     priority: str | None = None
-    node_selector: dict[str, str] = {}
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     run_seconds: Annotated[float, msgspec.Meta(ge=0, le=86_400)] | None = None
 
 
-class _Nodes(_Form, frozen=True, kw_only=True):
+class _Nodes(Form, frozen=True, kw_only=True):
     shape: str
     count: Count = 1
 
 
-class _Node(_Form, frozen=True, kw_only=True):
+class _Node(Form, frozen=True, kw_only=True):
     node: str
 
 
-class _Named(_Form, frozen=True, kw_only=True):
+class _Named(Form, frozen=True, kw_only=True):
     kind: str
     namespace: str = ""
     name: str
-
-
-class _Speed(_Form, frozen=True, kw_only=True):
-    factor: Annotated[float, msgspec.Meta(ge=SPEED_MIN, le=SPEED_MAX)]
-
-
-class _Empty(_Form, frozen=True, kw_only=True):
-    pass
-
-
-class TimeControl(Protocol):
-    """How time passes; None in its place where that cannot be changed."""
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-    def set_speed(self, factor: float) -> None: ...
 
 
 class ClusterActions:
@@ -119,13 +96,12 @@ class ClusterActions:
         store: MemoryCluster,
         clock: Clock,
         *,
-        time: TimeControl | None = None,
+        time: PacedTime | None = None,
         before_load: Callable[[], None] = lambda: None,
     ) -> None:
         """`before_load` is called when the cluster is about to be replaced."""
         self._store = store
         self._clock = clock
-        self._time = time
         self._before_load = before_load
         self._actions: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
             "create": self._create,
@@ -141,11 +117,7 @@ class ClusterActions:
             "save": self._save,
         }
         if time is not None:
-            self._actions |= {
-                "pause": self._pause,
-                "resume": self._resume,
-                "speed": self._set_speed,
-            }
+            self._actions |= TimeActions(time).by_name
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,21 +138,21 @@ class ClusterActions:
     # --- objects ---
 
     async def _create(self, body: JsonObject) -> JsonObject:
-        documents = _documents(_form(_Text, body).text)
+        documents = _documents(form_of(_Text, body).text)
         for index, document in enumerate(documents):
             try:
                 self._store.load([document.raw])
             except ApiError as error:
                 created = f"; {_count(index, 'object')} before it are created" if index else ""
                 raise _refused(f"{document.source}: {error}{created}", error) from error
-        return _done(f"created {_count(len(documents), 'object')}", len(documents))
+        return done(f"created {_count(len(documents), 'object')}", len(documents))
 
     async def _add_pods(self, body: JsonObject) -> JsonObject:
-        form = _form(_Pods, body)
+        form = form_of(_Pods, body)
         template = TEMPLATES.get(form.template)
         if template is None:
             known = ", ".join(TEMPLATES)
-            raise _wrong(f'there is no template "{form.template}", only {known}', "template")
+            raise wrong(f'there is no template "{form.template}", only {known}', "template")
         self._check_pods(form)
         if self._store.find(NAMESPACES, "", form.namespace) is None:
             self._store.create(NAMESPACES, {"metadata": {"name": form.namespace}})
@@ -188,7 +160,7 @@ class ClusterActions:
         for index in range(form.count):
             self._store.load([document])
             await _let_others_run(index)
-        return _done(f"added {_count(form.count, 'pod')}", form.count)
+        return done(f"added {_count(form.count, 'pod')}", form.count)
 
     def _check_pods(self, form: _Pods) -> None:
         for where, text, resource in (
@@ -196,21 +168,21 @@ class ClusterActions:
             ("name", form.name or form.template, PODS),
         ):
             if errors := [*name_errors(resource, text), *label_value_errors(text)]:
-                raise _wrong(f'"{text}": {errors[0]}', where)
+                raise wrong(f'"{text}": {errors[0]}', where)
         amounts = {"cpu": form.cpu, "memory": form.memory, **form.resources}
         for where, text in amounts.items():
             if text:
                 _check_quantity(text, where)
 
     async def _add_nodes(self, body: JsonObject) -> JsonObject:
-        form = _form(_Nodes, body)
+        form = form_of(_Nodes, body)
         try:
             shape = parse_shape(form.shape)
         except InputError as error:
-            raise _wrong(str(error), "shape") from error
+            raise wrong(str(error), "shape") from error
         count = form.count if shape.count is None else shape.count
         if count > ADDED_MAX:
-            raise _wrong(f"count is {count}, expected at most {ADDED_MAX}", "shape")
+            raise wrong(f"count is {count}, expected at most {ADDED_MAX}", "shape")
         taken = {stored.name for stored in self._store.objects_of(NODES)}
         index = 0
         for number in range(count):
@@ -220,36 +192,36 @@ class ClusterActions:
             taken.add(name)
             self._store.load([node_document(name, index, shape)])
             await _let_others_run(number)
-        return _done(f"added {_count(count, 'node')}", count)
+        return done(f"added {_count(count, 'node')}", count)
 
     async def _delete(self, body: JsonObject) -> JsonObject:
-        form = _form(_Named, body)
+        form = form_of(_Named, body)
         resource = self._resource(form.kind)
         namespace = form.namespace if resource.namespaced else ""
         self._store.delete(resource, namespace, form.name)
-        return _done(f'deleted {form.kind} "{form.name}"', 1)
+        return done(f'deleted {form.kind} "{form.name}"', 1)
 
     def _resource(self, kind: str) -> ApiResource:
         for resource in self._store.resources:
             if resource.kind == kind:
                 return resource
-        raise _wrong(f'there is no kind "{kind}"; kinds are written as in YAML: Pod', "kind")
+        raise wrong(f'there is no kind "{kind}"; kinds are written as in YAML: Pod', "kind")
 
     # --- nodes ---
 
     async def _cordon(self, body: JsonObject) -> JsonObject:
-        name = _form(_Node, body).node
+        name = form_of(_Node, body).node
         self._patch_node(name, {"spec": {"unschedulable": True}})
-        return _done(f'cordoned "{name}"', 1)
+        return done(f'cordoned "{name}"', 1)
 
     async def _uncordon(self, body: JsonObject) -> JsonObject:
-        name = _form(_Node, body).node
+        name = form_of(_Node, body).node
         self._patch_node(name, {"spec": {"unschedulable": None}})
-        return _done(f'uncordoned "{name}"', 1)
+        return done(f'uncordoned "{name}"', 1)
 
     async def _drain(self, body: JsonObject) -> JsonObject:
         """Cordon, then evict what is not pinned to the node. Budgets may keep some pods there."""
-        name = _form(_Node, body).node
+        name = form_of(_Node, body).node
         self._patch_node(name, {"spec": {"unschedulable": True}})
         evicted = 0
         kept: list[str] = []
@@ -264,46 +236,25 @@ class ClusterActions:
         message = f'drained "{name}": evicted {_count(evicted, "pod")}'
         if kept:
             message += f", {len(kept)} stay: {kept[0]}"
-        return _done(message, evicted)
+        return done(message, evicted)
 
     async def _fail(self, body: JsonObject) -> JsonObject:
-        name = _form(_Node, body).node
+        name = form_of(_Node, body).node
         self._patch_node(name, {"metadata": {"annotations": {KUBELET: STOPPED}}})
-        return _done(f'the kubelet of "{name}" is stopped; the node is lost after a while', 1)
+        return done(f'the kubelet of "{name}" is stopped; the node is lost after a while', 1)
 
     async def _repair(self, body: JsonObject) -> JsonObject:
-        name = _form(_Node, body).node
+        name = form_of(_Node, body).node
         self._patch_node(name, {"metadata": {"annotations": {KUBELET: None}}})
-        return _done(f'the kubelet of "{name}" runs again', 1)
+        return done(f'the kubelet of "{name}" runs again', 1)
 
     def _patch_node(self, name: str, patch: JsonObject) -> None:
         self._store.patch(NODES, "", name, patch, "merge")
 
-    # --- time ---
-
-    async def _pause(self, body: JsonObject) -> JsonObject:
-        _form(_Empty, body)
-        self._control().pause()
-        return _done("time stands still", 0)
-
-    async def _resume(self, body: JsonObject) -> JsonObject:
-        _form(_Empty, body)
-        self._control().resume()
-        return _done("time goes on", 0)
-
-    async def _set_speed(self, body: JsonObject) -> JsonObject:
-        factor = _form(_Speed, body).factor
-        self._control().set_speed(factor)
-        return _done(f"time passes {factor:g} times as fast", 0)
-
-    def _control(self) -> TimeControl:
-        assert self._time is not None
-        return self._time
-
     # --- the whole cluster ---
 
     async def _load(self, body: JsonObject) -> JsonObject:
-        documents = _documents(_form(_Text, body).text)
+        documents = _documents(form_of(_Text, body).text)
         # What cannot be loaded is found before anything is deleted.
         load_cluster_files(MemoryCluster(self._clock, namespace_lifecycle=True), documents)
         self._before_load()
@@ -313,7 +264,7 @@ class ClusterActions:
         message = f"loaded {_count(report.object_count, 'object')}"
         if report.ignored:
             message += f", left out {', '.join(sorted(report.ignored))}"
-        return _done(message, report.object_count)
+        return done(message, report.object_count)
 
     def _clear(self) -> None:
         for name in _REPLACED:
@@ -335,9 +286,9 @@ class ClusterActions:
         return self._store.find(served.stored, namespace, name) is not None
 
     async def _save(self, body: JsonObject) -> JsonObject:
-        _form(_Empty, body)
+        form_of(EmptyForm, body)
         content, report = saved_content(self._store)
-        answer = _done(f"saved {_count(report.object_count, 'object')}", report.object_count)
+        answer = done(f"saved {_count(report.object_count, 'object')}", report.object_count)
         return {**answer, "text": content.decode()}
 
 
@@ -347,19 +298,10 @@ async def _let_others_run(index: int) -> None:
         await asyncio.sleep(0)
 
 
-def _form(cls: type[T], body: JsonObject) -> T:
-    """The input of a form; InputError names the field."""
-    try:
-        return msgspec.convert(body, cls, strict=True)
-    except msgspec.ValidationError as error:
-        text, _, where = str(error).partition(" - at `$.")
-        raise _wrong(text, where.rstrip("`")) from error
-
-
 def _documents(text: str) -> list[Document]:
     documents = documents_in(text.encode(), name=TEXT_NAME)
     if not documents:
-        raise _wrong("there is no object in the text", "text")
+        raise wrong("there is no object in the text", "text")
     return documents
 
 
@@ -381,7 +323,7 @@ def _check_quantity(text: str, where: str) -> None:
     except ValueError:
         is_wrong = True
     if is_wrong:
-        raise _wrong(f'"{text}" is no amount, expected one such as 500m, 2 or 4Gi', where)
+        raise wrong(f'"{text}" is no amount, expected one such as 500m, 2 or 4Gi', where)
 
 
 def _is_pinned(pod: JsonObject) -> bool:
@@ -389,20 +331,10 @@ def _is_pinned(pod: JsonObject) -> bool:
     return any(owner.get("kind") == "DaemonSet" and owner.get("controller") for owner in owners)
 
 
-def _wrong(message: str, where: str) -> InputError:
-    error = InputError(message)
-    error.where = where
-    return error
-
-
 def _refused(message: str, error: ApiError) -> ApiError:
     refusal = ApiError(message, code=error.code, reason=error.reason)
     refusal.causes = error.causes
     return refusal
-
-
-def _done(message: str, objects: int) -> JsonObject:
-    return {"message": message, "objects": objects}
 
 
 def _count(count: int, noun: str) -> str:
