@@ -21,7 +21,9 @@ class Series:
         self._ended: deque[SeriesPoint] = deque(maxlen=POINTS_MAX)
         self._unsent: deque[SeriesPoint] = deque(maxlen=POINTS_MAX)
         self._begin_ms = 0
-        self._is_changed = False
+        # Whether anything happened in the current second, and since it was last sent.
+        self._has_begun = False
+        self._is_unsent = False
         self._places: tuple[int, ...] = ()
         self._counts: dict[Result, int] = {}
         self._durations_ms: list[float] = []
@@ -31,25 +33,25 @@ class Series:
         self._counts[result] = self._counts.get(result, 0) + 1
         if len(self._durations_ms) < DURATIONS_MAX:
             self._durations_ms.append(duration_ms)
-        self._is_changed = True
+        self._has_begun = self._is_unsent = True
 
     def depth(self, time_ms: int, places: tuple[int, ...]) -> None:
         """How many pods are at each place now."""
         self._reach(time_ms)
         if places != self._places:
             self._places = places
-            self._is_changed = True
+            self._has_begun = self._is_unsent = True
 
     def points(self) -> tuple[SeriesPoint, ...]:
         """All points, the current second as far as it is."""
-        return (*self._ended, self._point()) if self._begin_ms else ()
+        return (*self._ended, self._point()) if self._has_begun else tuple(self._ended)
 
     def take_new(self) -> Sequence[SeriesPoint]:
         """What changed since the last call: ended seconds, and the current one."""
         new = tuple(self._unsent)
         self._unsent.clear()
-        if self._is_changed:
-            self._is_changed = False
+        if self._is_unsent:
+            self._is_unsent = False
             return (*new, self._point())
         return new
 
@@ -57,12 +59,13 @@ class Series:
         begin_ms = time_ms - time_ms % _SECOND_MS
         if begin_ms == self._begin_ms:
             return
-        if self._counts or self._is_changed:
+        if self._has_begun:
             point = self._point()
             self._ended.append(point)
-            self._unsent.append(point)
+            if self._is_unsent:
+                self._unsent.append(point)
         self._begin_ms = begin_ms
-        self._is_changed = False
+        self._has_begun = self._is_unsent = False
         self._counts = {}
         self._durations_ms = []
 
