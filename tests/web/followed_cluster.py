@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.web.page_model import PageModel, as_json
+
 from kubestow.api.decode import to_document
 from kubestow.api.meta import ApiObject
 from kubestow.apiserver.memory import MemoryCluster
@@ -19,11 +21,10 @@ from kubestow.testing import ManualClock
 from kubestow.web.follower import FollowedParts, Follower
 from kubestow.web.picture import NOW, Moment, PageFacts, state_of, take_picture
 from kubestow.web.protocol import Batch
-from tests.web.page_model import PageModel, as_json
 
 
 class FollowedCluster:
-    def __init__(self, *objects: ApiObject, share: float = 1.0, cut_after: int = 1) -> None:
+    def __init__(self, *objects: ApiObject, share: float = 1.0) -> None:
         self.clock = VirtualClock(asyncio.get_running_loop())
         self.store = MemoryCluster(self.clock)
         self.add(*objects)
@@ -43,7 +44,7 @@ class FollowedCluster:
                 # Copies take no time on this clock, so that none is left out.
                 real=ManualClock(),
                 share=share,
-                cut_after=cut_after,
+                is_stepwise=True,
             )
         )
 

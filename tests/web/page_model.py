@@ -1,4 +1,4 @@
-"""What a page knows: a state, changed by batches. It follows docs/reference/page.md and nothing else."""
+"""What a page knows: a state, changed by batches. It follows docs/reference/page.md alone."""
 
 from typing import Any
 

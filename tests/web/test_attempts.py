@@ -71,4 +71,4 @@ def test_copies_take_a_share_of_the_time(share: float, copied: int):
     log, (decision, queued_pod) = AttemptLog(clock, share=share), decided(ManualClock())
     for number in range(1, 101):
         log.copy(number, decision, queued_pod, 0)
-    assert 100 - log.skipped == pytest.approx(copied, abs=1)
+    assert 100 - log.skipped == pytest.approx(copied, abs=3)

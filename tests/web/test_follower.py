@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.web.followed_cluster import FollowedCluster, followed_cluster
+from tests.web.page_model import PageModel
 
 from kubestow.api.labels import NAME_LENGTH_MAX
 from kubestow.cluster.resources import NODES, PODS
@@ -16,8 +18,6 @@ from kubestow.web import follower as follower_module
 from kubestow.web import words as words_module
 from kubestow.web.follower import Follower
 from kubestow.web.picture import Moment, take_picture
-from tests.web.followed_cluster import FollowedCluster, followed_cluster
-from tests.web.page_model import PageModel
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -253,9 +253,8 @@ def test_each_attempt_can_be_gone_back_to():
         pods = [make_pod(f"p{number}", cpu="1") for number in range(6)]
         async with followed_cluster(make_node("a", cpu="4")) as cluster:
             await cluster.follower.start()
-            for pod in pods:
-                cluster.add(pod)
-                await cluster.settle()
+            cluster.add(*pods)
+            await cluster.settle()
             for attempt in range(1, 7):
                 state = cluster.state(Moment(attempt=attempt))
                 shown = PageModel(state).shown()
@@ -270,7 +269,7 @@ def test_each_attempt_can_be_gone_back_to():
 
 def test_what_was_is_kept_up_to_a_limit():
     async def main() -> None:
-        async with followed_cluster(make_node("a", cpu="100"), cut_after=1) as cluster:
+        async with followed_cluster(make_node("a", cpu="100")) as cluster:
             parts = cluster.follower.parts._replace(past_rows=10)
             cluster.follower = Follower(parts)
             await cluster.follower.start()

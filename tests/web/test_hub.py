@@ -41,8 +41,7 @@ def test_readers_wait_for_the_next_batch_and_get_all_in_order():
         received: list[list[bytes]] = [[], []]
 
         async def read(into: list[bytes]) -> None:
-            async for frames in hub.frames(0):
-                into.append(frames)
+            into.extend([frames async for frames in hub.frames(0)])
 
         async with asyncio.TaskGroup() as group:
             for into in received:

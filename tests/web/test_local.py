@@ -9,6 +9,8 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.web.followed_cluster import FollowedCluster
+from tests.web.page_model import PageModel
 from yarl import URL
 
 from kubestow.api.meta import JsonObject
@@ -26,8 +28,6 @@ from kubestow.web.local import LocalPage
 from kubestow.web.responses import POLICY
 from kubestow.web.routes import PageRoutes
 from kubestow.web.suggest import no_suggestions
-from tests.web.followed_cluster import FollowedCluster
-from tests.web.page_model import PageModel
 
 HOSTILE = ["<script>", "..", "%2e%2e", "a%00b", "%0d%0aSet-Cookie: x=y", "x" * 5000]
 

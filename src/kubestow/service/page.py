@@ -72,7 +72,7 @@ async def local_page(
             share=COPIES_SHARE,
             time=parts.time,
             past_rows=parts.past_rows,
-            cut_after=1,
+            is_stepwise=True,
         )
     )
     facts = page_facts(parts.mode, parts.scheduler, parts.config, parts.gates, parts.actions)

@@ -72,7 +72,7 @@ class FollowedParts(NamedTuple):
     leader      whether this process leads
     time        how time passes
     past_rows   how many replaced rows are kept
-    cut_after   after how many attempts a cut is made
+    is_stepwise whether a cut is made after each attempt
     """
 
     scheduler: Scheduler
@@ -83,7 +83,7 @@ class FollowedParts(NamedTuple):
     leader: Callable[[], Leader] = Leader
     time: Callable[[], ClockState] | None = None
     past_rows: int = ROWS_MAX
-    cut_after: int = ATTEMPTS_PER_CUT
+    is_stepwise: bool = False
 
 
 class Follower:
@@ -145,6 +145,7 @@ class Follower:
         self._raw_attempts: list[_RawAttempt] = []
         self._new_attempts: list[AttemptRow] = []
         self._is_cut_due = False
+        self._failure: Exception | None = None
         self._last_leader: Leader | None = None
         self._last_counts: Counts | None = None
 
@@ -188,10 +189,31 @@ class Follower:
 
     def _cut_in_time(self) -> None:
         self._timer = None
-        self.cut()
+        self._cut_safely()
+
+    def _cut_safely(self) -> None:
+        """Within a cycle or a timer: an error ends the page at its next batch, nothing else."""
+        try:
+            self.cut()
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = error
+        self._changed.set()
 
     def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
-        """Called within the cycle: takes what is valid only there."""
+        """Called within the cycle, which must not fail because of the page."""
+        if self.parts.is_stepwise:
+            # The attempt before has ended, also where many are made in one turn of the loop.
+            self._cut_safely()
+        try:
+            self._note(decision, queued_pod)
+        except Exception as error:
+            self._fail(error)
+
+    def _note(self, decision: Decision, queued_pod: QueuedPod) -> None:
+        """Take what is valid only within the cycle."""
         at_ns = self.parts.clock.now_ns()
         attempt_id = self.attempts.next_id()
         timings = decision.state.meter.timings
@@ -214,11 +236,13 @@ class Follower:
             )
         )
         self.attempts.copy(attempt_id, decision, queued_pod, at_ns)
-        self._changed.set()
-        if len(self._raw_attempts) >= self.parts.cut_after and not self._is_cut_due:
+        # It is placed, or goes back to the queue, after this call.
+        self._mark_pod(queued_pod.key)
+        is_due = self.parts.is_stepwise or len(self._raw_attempts) >= ATTEMPTS_PER_CUT
+        if is_due and not self._is_cut_due:
             self._is_cut_due = True
             # After the cycle: the pod is on its node then, or back in the queue.
-            asyncio.get_running_loop().call_soon(self.cut)
+            asyncio.get_running_loop().call_soon(self._cut_safely)
 
     def touch(self) -> None:
         """Something changed that is no row: how time passes, or who leads."""
@@ -265,6 +289,8 @@ class Follower:
         """All that has changed since the last batch, or the number of a batch that is not sent:
         everything was started again, and the state has to be fetched."""
         self._changed.clear()
+        if self._failure is not None:
+            raise self._failure
         self.cut()
         self.seq += 1
         if self._is_too_much():
