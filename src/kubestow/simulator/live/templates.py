@@ -93,7 +93,7 @@ TEMPLATES: Final[Mapping[str, PodTemplate]] = {
         resources={GPU: "1"},
         spec={"tolerations": [{"key": GPU_TAINT, "operator": "Exists"}]},
     ),
-    "database": PodTemplate(title="database: too large for most nodes", cpu="6", memory="24Gi"),
+    "database": PodTemplate(title="database: needs a large node", cpu="12", memory="48Gi"),
     "scratch": PodTemplate(
         title="scratch: needs a node with an NVMe disk",
         cpu="500m",
