@@ -118,7 +118,11 @@ class FrameRecord(Follower):
     def is_valid(self, pod: PodInfo) -> bool:
         """Whether the answers still hold; `pod` is any pod of the frame."""
         # The number of nodes is part of some scores.
-        if len(self.snapshot.names) != self._node_count or self._has_many_statuses or self.has_failed:
+        if (
+            len(self.snapshot.names) != self._node_count
+            or self._has_many_statuses
+            or self.has_failed
+        ):
             return False
         versions = self.plan.versions()
         if versions != self._versions:
