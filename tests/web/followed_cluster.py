@@ -18,8 +18,8 @@ from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.virtual_time import VirtualClock
 from kubestow.testing import ManualClock
-from kubestow.web.follower import FollowedParts, Follower
-from kubestow.web.picture import NOW, Moment, PageFacts, state_of, take_picture
+from kubestow.web.follower import FollowedParts, PageFollower
+from kubestow.web.picture import NOW, PageFacts, PastMoment, state_of, take_picture
 from kubestow.web.protocol import Batch
 
 
@@ -36,7 +36,7 @@ class FollowedCluster:
             metrics=page_metrics(DEFAULT_GATES),
         )
         self.scheduler = self.embedded.scheduler
-        self.follower = Follower(
+        self.follower = PageFollower(
             FollowedParts(
                 self.scheduler,
                 self.embedded.listeners,
@@ -63,12 +63,14 @@ class FollowedCluster:
         assert isinstance(collected, Batch)
         return as_json(collected)
 
-    def state(self, moment: Moment = NOW, *, follower: Follower | None = None) -> dict[str, Any]:
+    def state(
+        self, moment: PastMoment = NOW, *, follower: PageFollower | None = None
+    ) -> dict[str, Any]:
         picture = take_picture(follower or self.follower, moment)
         assert picture is not None
         return as_json(state_of(picture, self.facts))
 
-    def model(self, moment: Moment = NOW) -> PageModel:
+    def model(self, moment: PastMoment = NOW) -> PageModel:
         return PageModel(self.state(moment))
 
 

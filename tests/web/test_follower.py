@@ -16,8 +16,8 @@ from kubestow.simulator.virtual_time import run_in_virtual_time
 from kubestow.testing import make_node, make_pod
 from kubestow.web import follower as follower_module
 from kubestow.web import words as words_module
-from kubestow.web.follower import Follower
-from kubestow.web.picture import Moment, take_picture
+from kubestow.web.follower import PageFollower
+from kubestow.web.picture import PastMoment, take_picture
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -146,7 +146,7 @@ async def anew(cluster: FollowedCluster) -> dict[str, Any]:
     """What a page shows whose follower begins now."""
     queue = cluster.scheduler.queue
     assert isinstance(queue, SchedulingQueue)
-    on_moved, other = queue.on_moved, Follower(cluster.follower.parts)
+    on_moved, other = queue.on_moved, PageFollower(cluster.follower.parts)
     await other.start()
     shown = PageModel(cluster.state(follower=other)).shown()
     other.stop()
@@ -239,7 +239,7 @@ def test_an_earlier_moment_is_shown_as_it_was():
                 seen.append((cluster.follower.now_ms(), cluster.model().shown()))
                 await asyncio.sleep(1)
             for time_ms, shown in seen:
-                then = cluster.state(Moment(time_ms=time_ms))
+                then = cluster.state(PastMoment(time_ms=time_ms))
                 assert PageModel(then).shown() == shown
                 assert then["clock"]["time"] == time_ms
                 assert all(row[1] <= time_ms for row in then["attempts"])
@@ -256,13 +256,13 @@ def test_each_attempt_can_be_gone_back_to():
             cluster.add(*pods)
             await cluster.settle()
             for attempt in range(1, 7):
-                state = cluster.state(Moment(attempt=attempt))
+                state = cluster.state(PastMoment(attempt=attempt))
                 shown = PageModel(state).shown()
                 assert len([pod for pod in shown["pods"].values() if pod["node"]]) == min(
                     attempt, 4
                 )
                 assert state["attempts"][-1][0] == attempt
-            assert take_picture(cluster.follower, Moment(attempt=99)) is None
+            assert take_picture(cluster.follower, PastMoment(attempt=99)) is None
 
     run(main())
 
@@ -271,7 +271,7 @@ def test_what_was_is_kept_up_to_a_limit():
     async def main() -> None:
         async with followed_cluster(make_node("a", cpu="100")) as cluster:
             parts = cluster.follower.parts._replace(past_rows=10)
-            cluster.follower = Follower(parts)
+            cluster.follower = PageFollower(parts)
             await cluster.follower.start()
             begin_ms = cluster.follower.past.span(0).begin
             for number in range(20):
@@ -279,9 +279,9 @@ def test_what_was_is_kept_up_to_a_limit():
                 await asyncio.sleep(2)
             span = cluster.follower.past.span(cluster.follower.now_ms())
             assert begin_ms < span.begin < span.end
-            assert take_picture(cluster.follower, Moment(time_ms=begin_ms)) is None
-            assert take_picture(cluster.follower, Moment(attempt=1)) is None
-            assert take_picture(cluster.follower, Moment(time_ms=span.begin)) is not None
+            assert take_picture(cluster.follower, PastMoment(time_ms=begin_ms)) is None
+            assert take_picture(cluster.follower, PastMoment(attempt=1)) is None
+            assert take_picture(cluster.follower, PastMoment(time_ms=span.begin)) is not None
 
     run(main())
 

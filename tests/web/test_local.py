@@ -71,7 +71,9 @@ class Site:
         self.feed = feed
         self.page = page
         self.base = f"http://127.0.0.1:{page.port}"
-        self.session = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True))
+        self.session = aiohttp.ClientSession(
+            cookie_jar=aiohttp.CookieJar(unsafe=True), timeout=aiohttp.ClientTimeout(total=None)
+        )
 
     async def ask(
         self,
@@ -124,9 +126,10 @@ async def site(
             await page.close()
 
 
-def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """On a loop whose timers do not wait: sockets are real, time is not."""
-    with asyncio.Runner(loop_factory=lambda: PacedLoop(UNLIMITED)) as runner:
+def run(work: Callable[[], Coroutine[Any, Any, None]], speed: float = 20) -> None:
+    """Timers of the cluster do not wait long. Sockets are real: limits on them still have to be
+    longer than they take."""
+    with asyncio.Runner(loop_factory=lambda: PacedLoop(speed)) as runner:
         runner.run(work())
 
 
@@ -323,7 +326,7 @@ def test_following_ends_some_time_after_the_last_page():
             await page.feed.start()
             assert page.cluster.follower.is_started
 
-    run(main)
+    run(main, UNLIMITED)
 
 
 def test_a_failure_ends_following_and_the_next_page_starts_it_again(

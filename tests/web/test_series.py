@@ -1,10 +1,10 @@
 """Points of throughput, latency and depth."""
 
-from kubestow.web.series import POINTS_MAX, Series
+from kubestow.web.series import POINTS_MAX, PageSeries
 
 
 def test_a_second_is_one_point():
-    series = Series()
+    series = PageSeries()
     series.depth(10_000, (2, 0))
     for duration_ms in (1.0, 2.0, 3.0, 4.0):
         series.attempt(10_500, "scheduled", duration_ms)
@@ -17,7 +17,7 @@ def test_a_second_is_one_point():
 
 
 def test_what_changed_is_sent_once():
-    series = Series()
+    series = PageSeries()
     series.attempt(1_000, "scheduled", 1.0)
     assert [point.time for point in series.take_new()] == [1_000]
     assert not series.take_new()
@@ -34,7 +34,7 @@ def test_what_changed_is_sent_once():
 
 
 def test_points_are_limited():
-    series = Series()
+    series = PageSeries()
     for second in range(2 * POINTS_MAX):
         series.attempt(second * 1000, "scheduled", 1.0)
     assert len(series.points()) == POINTS_MAX + 1

@@ -24,7 +24,7 @@ from kubestow.service.metrics.registry import MetricsRegistry
 from kubestow.service.page_facts import page_facts
 from kubestow.web.assets import Assets
 from kubestow.web.feed import Feed
-from kubestow.web.follower import FollowedParts, Follower
+from kubestow.web.follower import FollowedParts, PageFollower
 from kubestow.web.local import LocalPage
 from kubestow.web.past import ROWS_MAX
 from kubestow.web.protocol import ClockState, Mode
@@ -55,7 +55,7 @@ class PageParts(NamedTuple):
 
 class OpenPage(NamedTuple):
     address: str
-    follower: Follower
+    follower: PageFollower
 
 
 @asynccontextmanager
@@ -63,7 +63,7 @@ async def local_page(
     parts: PageParts, thread: LoopThread, *, port: int = 0
 ) -> AsyncGenerator[OpenPage, None]:
     """Serve the page while inside; InputError if the port cannot be used."""
-    follower = Follower(
+    follower = PageFollower(
         FollowedParts(
             scheduler=parts.scheduler,
             listeners=parts.listeners,

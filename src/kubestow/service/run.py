@@ -54,7 +54,7 @@ from kubestow.service.options import SchedulerOptions
 from kubestow.service.page_facts import page_facts
 from kubestow.service.serving.page_site import PageSource
 from kubestow.service.serving.serving import Serving
-from kubestow.web.follower import FollowedParts, Follower
+from kubestow.web.follower import FollowedParts, PageFollower
 from kubestow.web.protocol import Leader
 
 log = logging.getLogger(__name__)
@@ -411,10 +411,10 @@ class SchedulerProcess(ServiceProcess):
             observer=None if recording is None else recording.recorder.handler,
         )
         self.debugger = CacheDebugger(self.scheduler)
-        self._follower: Follower | None = None
+        self._follower: PageFollower | None = None
         if options.page:
             parts = FollowedParts(self.scheduler, listeners, clock, real=clock, leader=self._leader)
-            self._follower = Follower(parts)
+            self._follower = PageFollower(parts)
 
     @property
     def has_synced(self) -> bool:

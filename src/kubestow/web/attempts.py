@@ -65,14 +65,14 @@ class AttemptLog:
     def newest_first(self) -> Iterator[AttemptRow]:
         return reversed(self._rows)
 
-    def find(self, attempt_id: int) -> "FoundAttempt | None":
+    def find(self, attempt_id: int) -> "LoggedAttempt | None":
         if not self._rows or attempt_id < self._rows[0].id:
             return None
         # One row for each number, in order.
         position = attempt_id - self._rows[0].id
         if position >= len(self._rows):
             return None
-        return FoundAttempt(self._rows[position], self._copies.get(attempt_id))
+        return LoggedAttempt(self._rows[position], self._copies.get(attempt_id))
 
     def last_copy(self, uid: str) -> KeptAttempt | None:
         """The newest copy of an attempt for the pod with this UID."""
@@ -82,6 +82,6 @@ class AttemptLog:
         return None
 
 
-class FoundAttempt(NamedTuple):
+class LoggedAttempt(NamedTuple):
     row: AttemptRow
     kept: KeptAttempt | None

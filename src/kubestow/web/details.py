@@ -16,7 +16,7 @@ from kubestow.explain.attempt import explain_attempt
 from kubestow.explain.explanation import Explanation
 from kubestow.explain.history import AttemptHistory, KeptAttempt
 from kubestow.explain.running import RunningPod, explain_running, find_running
-from kubestow.web.follower import Follower
+from kubestow.web.follower import PageFollower
 from kubestow.web.protocol import NO_PLACE, PLACES, AttemptRow, NodeRow, PodRow, Result
 
 # Attempts in one answer; those of one pod.
@@ -115,7 +115,7 @@ class FoundPod(NamedTuple):
 
 
 def find_pod(
-    follower: Follower, history: AttemptHistory, namespace: str, name: str
+    follower: PageFollower, history: AttemptHistory, namespace: str, name: str
 ) -> FoundPod | None:
     follower.cut()
     scheduler = follower.scheduler
@@ -157,7 +157,7 @@ def pod_detail(found: FoundPod) -> PodDetail:
     )
 
 
-def find_node(follower: Follower, name: str) -> NodeDetail | None:
+def find_node(follower: PageFollower, name: str) -> NodeDetail | None:
     follower.cut()
     node = follower.scheduler.objects.nodes.get(name)
     if node is None:
@@ -172,7 +172,7 @@ def find_node(follower: Follower, name: str) -> NodeDetail | None:
     )
 
 
-def find_attempts(follower: Follower, before: int | None, limit: int) -> AttemptList:
+def find_attempts(follower: PageFollower, before: int | None, limit: int) -> AttemptList:
     """Attempts with a lower number, newest first."""
     follower.cut()
     rows = follower.attempts.newest_first()
@@ -191,7 +191,7 @@ class FoundAttempt(NamedTuple):
     priorities: dict[str, int]
 
 
-def find_attempt(follower: Follower, attempt_id: int) -> FoundAttempt | None:
+def find_attempt(follower: PageFollower, attempt_id: int) -> FoundAttempt | None:
     follower.cut()
     found = follower.attempts.find(attempt_id)
     if found is None:
@@ -213,7 +213,7 @@ def attempt_detail(found: FoundAttempt) -> OneAttempt:
     return OneAttempt(attempt=found.attempt, explanation=explanation)
 
 
-def _with_text(follower: Follower, rows: Iterable[AttemptRow]) -> Iterable[AttemptDetail]:
+def _with_text(follower: PageFollower, rows: Iterable[AttemptRow]) -> Iterable[AttemptDetail]:
     reasons = follower.words.reasons.words
     for row in rows:
         yield AttemptDetail(
@@ -229,7 +229,7 @@ def _with_text(follower: Follower, rows: Iterable[AttemptRow]) -> Iterable[Attem
         )
 
 
-def _pod_detail_row(follower: Follower, row: PodRow) -> PodDetailRow:
+def _pod_detail_row(follower: PageFollower, row: PodRow) -> PodDetailRow:
     words = follower.words
     return PodDetailRow(
         key=row.key,
@@ -245,7 +245,7 @@ def _pod_detail_row(follower: Follower, row: PodRow) -> PodDetailRow:
     )
 
 
-def _node_detail_row(follower: Follower, row: NodeRow) -> NodeDetailRow:
+def _node_detail_row(follower: PageFollower, row: NodeRow) -> NodeDetailRow:
     return NodeDetailRow(
         id=row.id,
         name=row.name,
@@ -262,6 +262,6 @@ def _node_detail_row(follower: Follower, row: NodeRow) -> NodeDetailRow:
     )
 
 
-def _by_resource(follower: Follower, amounts: tuple[int, ...]) -> dict[str, int]:
+def _by_resource(follower: PageFollower, amounts: tuple[int, ...]) -> dict[str, int]:
     names = follower.words.resource_names()
     return {name: amount for name, amount in zip(names, amounts, strict=False) if amount}

@@ -1,6 +1,6 @@
 """Between the scheduler's loop and the loop that serves pages: starts, paces and ends following.
 
-    scheduler's loop    Follower    marks, rows
+    scheduler's loop    PageFollower    marks, rows
     serving loop        Feed, Hub   a batch at most every PAUSE_S, readers
 
 The pace is real time, on the serving loop: the scheduler's loop may be in virtual time, or paused.
@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from kubestow.web.follower import Follower
+from kubestow.web.follower import PageFollower
 from kubestow.web.hub import Hub
-from kubestow.web.picture import NOW, Moment, Picture, take_picture
+from kubestow.web.picture import NOW, PastMoment, Picture, take_picture
 from kubestow.web.protocol import Batch
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Bridge(Protocol):
 class Feed:
     """Made on the serving loop."""
 
-    def __init__(self, follower: Follower, bridge: Bridge, *, is_always_on: bool) -> None:
+    def __init__(self, follower: PageFollower, bridge: Bridge, *, is_always_on: bool) -> None:
         """`is_always_on`: the scheduler is followed also when no page is open."""
         self.follower = follower
         self.bridge = bridge
@@ -74,7 +74,7 @@ class Feed:
                 await asyncio.gather(self._pump, return_exceptions=True)
                 self._pump = None
 
-    async def picture(self, moment: Moment = NOW) -> Picture | None:
+    async def picture(self, moment: PastMoment = NOW) -> Picture | None:
         """The cluster now, or at an earlier moment; None if that is not kept."""
         await self.start()
         async with self._publishing:
@@ -123,7 +123,7 @@ class Feed:
 
     # --- on the scheduler's loop ---
 
-    async def _picture(self, moment: Moment) -> tuple[Batch | int, Picture | None]:
+    async def _picture(self, moment: PastMoment) -> tuple[Batch | int, Picture | None]:
         """A batch, and the picture that it leads to: a later batch continues word lists exactly
         where the picture ends."""
         return await self.follower.collect(), take_picture(self.follower, moment)

@@ -24,7 +24,7 @@ from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.status import Code
 from kubestow.queue import QueuedPod, SchedulingQueue
 from kubestow.web.attempts import AttemptLog
-from kubestow.web.past import ROWS_MAX, Change, Past
+from kubestow.web.past import ROWS_MAX, Past, ReplacedRows
 from kubestow.web.plugin_times import PluginTimes
 from kubestow.web.protocol import (
     AttemptRow,
@@ -39,8 +39,8 @@ from kubestow.web.protocol import (
     Result,
 )
 from kubestow.web.rows import RowMaker, find_groupings
-from kubestow.web.series import Series
-from kubestow.web.table import Table
+from kubestow.web.series import PageSeries
+from kubestow.web.table import PageTable
 from kubestow.web.words import WordLists
 
 # Rows that are made between two turns of the loop when a page is opened.
@@ -86,7 +86,7 @@ class FollowedParts(NamedTuple):
     is_stepwise: bool = False
 
 
-class Follower:
+class PageFollower:
     def __init__(self, parts: FollowedParts) -> None:
         assert isinstance(parts.scheduler.queue, SchedulingQueue)
         self.parts = parts
@@ -135,9 +135,9 @@ class Follower:
         groupings, excluded = find_groupings(self.scheduler.objects.nodes)
         self.words = WordLists(groupings)
         self.rows = RowMaker(self.scheduler, self.words, excluded)
-        self.table = Table()
+        self.table = PageTable()
         self.past = Past(self.now_ms(), self.parts.past_rows)
-        self.series = Series()
+        self.series = PageSeries()
         self.plugin_times = PluginTimes()
         self.attempts = AttemptLog(self.parts.real, share=self.parts.share)
         self._marked_nodes: set[str] = set()
@@ -282,7 +282,7 @@ class Follower:
         if self._marked_pods or self._marked_nodes:
             self._changed.set()
         if pods_before or nodes_before:
-            self.past.add(Change(time_ms, self.attempts.count, nodes_before, pods_before))
+            self.past.add(ReplacedRows(time_ms, self.attempts.count, nodes_before, pods_before))
         self.series.depth(time_ms, self.table.places())
 
     async def collect(self) -> Batch | int:

@@ -29,7 +29,7 @@ class HubStatistics(msgspec.Struct, frozen=True, kw_only=True):
     dropped_batches: int
 
 
-class Frame(NamedTuple):
+class SentBatch(NamedTuple):
     """A batch as it is sent."""
 
     seq: int
@@ -42,7 +42,7 @@ class TooManyReadersError(Exception):
 
 class Hub:
     def __init__(self) -> None:
-        self._frames: deque[Frame] = deque()
+        self._frames: deque[SentBatch] = deque()
         self._kept_bytes = 0
         self._head = 0
         self._readers = 0
@@ -65,7 +65,7 @@ class Hub:
         )
 
     def publish(self, seq: int, data: bytes) -> None:
-        frame = Frame(seq, b"id: %d\ndata: %s\n\n" % (seq, data))
+        frame = SentBatch(seq, b"id: %d\ndata: %s\n\n" % (seq, data))
         if seq != self._head + 1:
             self._forget()
         self._frames.append(frame)
@@ -115,7 +115,7 @@ class Hub:
             else:
                 await news.wait()
 
-    def _after(self, position: int) -> list[Frame] | None:
+    def _after(self, position: int) -> list[SentBatch] | None:
         """The frames after a position; None if some of them are not kept."""
         if position == self._head:
             return []

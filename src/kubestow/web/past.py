@@ -19,7 +19,7 @@ ROWS_MAX: Final = 100_000
 RECORDED_ROWS_MAX: Final = 400_000
 
 
-class Change(NamedTuple):
+class ReplacedRows(NamedTuple):
     """What was there before some changes; None where there was nothing.
 
     time_ms   when these were noticed
@@ -42,10 +42,10 @@ class Past:
         # The last attempt that cannot be taken back.
         self._begin_attempt = 0
         self._rows_max = rows_max
-        self._changes: deque[Change] = deque()
+        self._changes: deque[ReplacedRows] = deque()
         self._row_count = 0
 
-    def add(self, change: Change) -> None:
+    def add(self, change: ReplacedRows) -> None:
         self._changes.append(change)
         self._row_count += change.row_count
         while self._row_count > self._rows_max:
@@ -57,24 +57,24 @@ class Past:
     def span(self, now_ms: int) -> Span:
         return Span(begin=self._begin_ms, end=max(now_ms, self._begin_ms))
 
-    def since_time(self, time_ms: int) -> Sequence[Change] | None:
+    def since_time(self, time_ms: int) -> Sequence[ReplacedRows] | None:
         """The changes after that time, newest first; None if they are not kept any more."""
         if time_ms < self._begin_ms:
             return None
         return self._newest(lambda change: change.time_ms > time_ms)
 
-    def since_attempt(self, attempt: int) -> Sequence[Change] | None:
+    def since_attempt(self, attempt: int) -> Sequence[ReplacedRows] | None:
         """The changes after that attempt and what it led to at once; None if they are not kept."""
         if attempt < self._begin_attempt:
             return None
         return self._newest(lambda change: change.attempt > attempt)
 
-    def _newest(self, is_wanted: Callable[[Change], bool]) -> Sequence[Change]:
+    def _newest(self, is_wanted: Callable[[ReplacedRows], bool]) -> Sequence[ReplacedRows]:
         return list(takewhile(is_wanted, reversed(self._changes)))
 
 
 def take_back(
-    changes: Sequence[Change], nodes: dict[int, NodeRow], pods: dict[str, PodRow]
+    changes: Sequence[ReplacedRows], nodes: dict[int, NodeRow], pods: dict[str, PodRow]
 ) -> None:
     """Make the rows what they were before these changes, which are newest first."""
     for change in changes:

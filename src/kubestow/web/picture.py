@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubestow.web.follower import Follower
-from kubestow.web.past import Change, take_back
+from kubestow.web.follower import PageFollower
+from kubestow.web.past import ReplacedRows, take_back
 from kubestow.web.protocol import (
     AttemptRow,
     ClockState,
@@ -56,27 +56,27 @@ class Picture(NamedTuple):
     words: Words
     nodes: dict[int, NodeRow]
     pods: dict[str, PodRow]
-    changes: Sequence[Change]
+    changes: Sequence[ReplacedRows]
     series: Sequence[SeriesPoint]
     plugin_times: tuple[PluginTime, ...]
     attempts: tuple[AttemptRow, ...]
     counts: Counts
 
 
-class Moment(NamedTuple):
+class PastMoment(NamedTuple):
     """An earlier time in milliseconds, or right after an attempt."""
 
     time_ms: int | None = None
     attempt: int | None = None
 
 
-NOW: Final = Moment()
+NOW: Final = PastMoment()
 
 
-def take_picture(follower: Follower, moment: Moment = NOW) -> Picture | None:
+def take_picture(follower: PageFollower, moment: PastMoment = NOW) -> Picture | None:
     """The cluster now, or at an earlier moment; None if that is not kept."""
     clock = follower.clock_state()
-    changes: Sequence[Change] | None = ()
+    changes: Sequence[ReplacedRows] | None = ()
     last = follower.attempts.count
     if moment.attempt is not None:
         found = follower.attempts.find(moment.attempt)

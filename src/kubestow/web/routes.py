@@ -28,9 +28,9 @@ from kubestow.web.details import (
     pod_detail,
 )
 from kubestow.web.feed import Feed
-from kubestow.web.follower import Follower
+from kubestow.web.follower import PageFollower
 from kubestow.web.hub import TooManyReadersError
-from kubestow.web.picture import NOW, Moment, PageFacts, Picture, state_of
+from kubestow.web.picture import NOW, PageFacts, PastMoment, Picture, state_of
 from kubestow.web.responses import (
     NOT_KEPT,
     accepts_gzip,
@@ -222,7 +222,7 @@ class PageRoutes:
     # --- the scheduler ---
 
     @property
-    def _follower(self) -> Follower:
+    def _follower(self) -> PageFollower:
         return self._feed.follower
 
     async def _ask(self, find: Callable[[], T]) -> T:
@@ -247,7 +247,7 @@ def _number(text: str) -> int | None:
     return None
 
 
-def _moment(request: web.BaseRequest) -> Moment | None:
+def _moment(request: web.BaseRequest) -> PastMoment | None:
     """The moment that a request names, by default now; None if it is wrong."""
     names = [name for name in ("at", "attempt") if name in request.query]
     if not names:
@@ -255,7 +255,7 @@ def _moment(request: web.BaseRequest) -> Moment | None:
     number = _number(request.query[names[0]])
     if number is None or len(names) > 1:
         return None
-    return Moment(time_ms=number) if names[0] == "at" else Moment(attempt=number)
+    return PastMoment(time_ms=number) if names[0] == "at" else PastMoment(attempt=number)
 
 
 async def _json_body(request: web.BaseRequest) -> JsonObject | web.StreamResponse:

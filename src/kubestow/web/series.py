@@ -16,7 +16,7 @@ DURATIONS_MAX: Final = 10_000
 _SECOND_MS: Final = 1000
 
 
-class Series:
+class PageSeries:
     def __init__(self) -> None:
         self._ended: deque[SeriesPoint] = deque(maxlen=POINTS_MAX)
         self._unsent: deque[SeriesPoint] = deque(maxlen=POINTS_MAX)

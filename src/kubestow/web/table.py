@@ -17,7 +17,7 @@ class NewRows(NamedTuple):
     queue: QueueState | None
 
 
-class Table:
+class PageTable:
     def __init__(self) -> None:
         self.nodes: dict[int, NodeRow] = {}
         self.pods: dict[str, PodRow] = {}

@@ -18,7 +18,7 @@ from kubestow.http_port import read_body
 from kubestow.service.serving.authentication import Headers
 from kubestow.web.assets import Assets
 from kubestow.web.feed import Bridge, Feed
-from kubestow.web.follower import Follower
+from kubestow.web.follower import PageFollower
 from kubestow.web.picture import PageFacts
 from kubestow.web.responses import NOT_KEPT, error_answer
 from kubestow.web.routes import PREFIX, PageRoutes
@@ -41,7 +41,7 @@ Accepts = Callable[[str], Awaitable[bool]]
 class PageSource(NamedTuple):
     """What a process shows. The follower is on the scheduler's loop."""
 
-    follower: Follower
+    follower: PageFollower
     facts: PageFacts
     history: AttemptHistory
 

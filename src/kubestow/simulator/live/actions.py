@@ -24,7 +24,7 @@ from kubestow.cluster.resources import NAMESPACES, NODES, PODS, ApiResource
 from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.simulator.cluster_file import load_cluster_files, saved_content
 from kubestow.simulator.kubelet_switch import KUBELET, STOPPED
-from kubestow.simulator.live.forms import EmptyForm, Form, done, form_of, wrong
+from kubestow.simulator.live.forms import EmptyForm, FormInput, done, form_of, wrong
 from kubestow.simulator.live.templates import (
     NAMESPACE,
     SHAPES,
@@ -56,11 +56,11 @@ _REPLACED: Final = (
 Count = Annotated[int, msgspec.Meta(ge=1, le=ADDED_MAX)]
 
 
-class _Text(Form, frozen=True, kw_only=True):
+class _Text(FormInput, frozen=True, kw_only=True):
     text: str
 
 
-class _Pods(Form, frozen=True, kw_only=True):
+class _Pods(FormInput, frozen=True, kw_only=True):
     template: str
     count: Count = 1
     namespace: str = NAMESPACE
@@ -73,16 +73,16 @@ class _Pods(Form, frozen=True, kw_only=True):
     run_seconds: Annotated[float, msgspec.Meta(ge=0, le=86_400)] | None = None
 
 
-class _Nodes(Form, frozen=True, kw_only=True):
+class _Nodes(FormInput, frozen=True, kw_only=True):
     shape: str
     count: Count = 1
 
 
-class _Node(Form, frozen=True, kw_only=True):
+class _Node(FormInput, frozen=True, kw_only=True):
     node: str
 
 
-class _Named(Form, frozen=True, kw_only=True):
+class _Named(FormInput, frozen=True, kw_only=True):
     kind: str
     namespace: str = ""
     name: str

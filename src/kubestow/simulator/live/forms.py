@@ -10,11 +10,13 @@ from kubestow.errors import InputError
 T = TypeVar("T")
 
 
-class Form(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class FormInput(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     """Base of the forms: a field that is misspelt is an error."""
 
 
-class EmptyForm(Form, frozen=True, kw_only=True):
+class EmptyForm(FormInput, frozen=True, kw_only=True):
     pass
 
 

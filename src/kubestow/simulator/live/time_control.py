@@ -6,14 +6,14 @@ from typing import Annotated, Final
 import msgspec
 
 from kubestow.api.meta import JsonObject
-from kubestow.simulator.live.forms import EmptyForm, Form, done, form_of
+from kubestow.simulator.live.forms import EmptyForm, FormInput, done, form_of
 from kubestow.simulator.paced_time import PAUSED, UNLIMITED, PacedLoop
 
 SPEED_MIN: Final = 0.1
 SPEED_MAX: Final = 1_000.0
 
 
-class _Speed(Form, frozen=True, kw_only=True):
+class _Speed(FormInput, frozen=True, kw_only=True):
     factor: Annotated[float, msgspec.Meta(ge=SPEED_MIN, le=SPEED_MAX)]
 
 
