@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
-from rich.table import PageTable
+from rich.table import Table
 from rich.text import Text
 
 from kubestow.api.pod import Pod, first_condition
@@ -137,7 +137,7 @@ class DemoView:
         sys.stdout.flush()
 
 
-def node_table(cluster: EmbeddedCluster, width: int) -> PageTable:
+def node_table(cluster: EmbeddedCluster, width: int) -> Table:
     """The nodes and their load. In a narrow terminal the bars go first, names stay whole."""
     scheduler = cluster.scheduler
     scheduler.snapshot.refresh(scheduler.cache)
@@ -146,7 +146,7 @@ def node_table(cluster: EmbeddedCluster, width: int) -> PageTable:
     name_width = max((len(info.name) for info in infos), default=0)
     bar_width = max(cells + len(" 100%"), len("MEMORY"))
     left = width - name_width - 2 * bar_width - 3 * _COLUMN_GAP
-    table = PageTable(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("NODE", "CPU", "MEMORY"):
         table.add_column(column, no_wrap=True)
     # The last column gets what is left; without a limit all columns would become narrower.
