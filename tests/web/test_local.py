@@ -170,6 +170,20 @@ def test_without_the_token_nothing_is_shown(token: str):
     run(main)
 
 
+@pytest.mark.parametrize("header", [b"Authorization: Bearer \xff\xfe", b"Cookie: a=\xff; =; ;,"])
+def test_headers_that_are_no_text_are_refused(header: bytes):
+    async def main() -> None:
+        async with site() as page:
+            reader, writer = await asyncio.open_connection("127.0.0.1", page.page.port)
+            host = page.base.removeprefix("http://").encode()
+            writer.write(b"GET /page/state HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n" % (host, header))
+            assert b" 401 " in await reader.readline()
+            writer.close()
+            await writer.wait_closed()
+
+    run(main)
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

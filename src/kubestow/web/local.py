@@ -103,7 +103,8 @@ class LocalPage:
         return cookie is not None and self._is_token(cookie.value)
 
     def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode(), self._token.encode())
+        # Bytes of a header that are no UTF-8 cannot be encoded as they are.
+        return hmac.compare_digest(text.encode(errors="replace"), self._token.encode())
 
 
 def _bound(port: int) -> socket.socket:
