@@ -319,6 +319,9 @@ def test_what_cannot_be_loaded_leaves_the_cluster_as_it_is():
             text = "apiVersion: v1\nkind: Node\nmetadata: {name: Not_A_Name}\n"
             error = await running.refusal("load", text=text)
             assert "text#1: cannot be loaded" in str(error)
+            other = "apiVersion: acme.example/v1\nkind: Widget\nmetadata: {name: w}\n"
+            error = await running.refusal("load", text=other)
+            assert str(error) == "no object in the text is of a kind that this cluster has"
             assert running.load_count == 0
             assert running.node("node-0")
 

@@ -255,6 +255,8 @@ class ClusterActions:
 
     async def _load(self, body: JsonObject) -> JsonObject:
         documents = _documents(form_of(_Text, body).text)
+        if all(self._stored_as(one.raw) is None for one in documents):
+            raise wrong("no object in the text is of a kind that this cluster has", "text")
         # What cannot be loaded is found before anything is deleted.
         load_cluster_files(MemoryCluster(self._clock, namespace_lifecycle=True), documents)
         self._before_load()
@@ -275,15 +277,18 @@ class ClusterActions:
 
     def _has(self, document: JsonObject) -> bool:
         """Whether an object of this name is there, such as a namespace."""
-        try:
-            served = self._store.served.of_kind(
-                document.get("apiVersion", ""), document.get("kind", "")
-            )
-        except NotFoundError:
-            return False
+        resource = self._stored_as(document)
         namespace: str = value_at(document, "metadata", "namespace") or ""
         name: str = value_at(document, "metadata", "name") or ""
-        return self._store.find(served.stored, namespace, name) is not None
+        return resource is not None and self._store.find(resource, namespace, name) is not None
+
+    def _stored_as(self, document: JsonObject) -> ApiResource | None:
+        """None for a kind that the server does not have."""
+        try:
+            kind = document.get("apiVersion", ""), document.get("kind", "")
+            return self._store.served.of_kind(*kind).stored
+        except NotFoundError:
+            return None
 
     async def _save(self, body: JsonObject) -> JsonObject:
         form_of(EmptyForm, body)
