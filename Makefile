@@ -51,10 +51,10 @@ audit: $(VENV)/.installed ## Compare the pinned versions with published advisori
 # --- Check --------------------------------------------------------------------------------------
 
 test: $(VENV)/.installed ## Run all tests (options: ARGS="...")
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 quick: $(VENV)/.installed ## Run the tests that are not marked slow (options: ARGS="...")
-	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
 conformance: $(VENV)/.installed ## Replay all recorded decisions and count differences (options: ARGS="...")
 	$(BIN)/kubestow conformance conformance $(ARGS)

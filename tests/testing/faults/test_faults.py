@@ -49,9 +49,9 @@ def test_more_seeds_break_nothing(first: int) -> None:
     assert run_seeds(range(first, min(first + CHUNK, SEEDS))).broken == {}
 
 
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [3, 27])
 def test_a_seed_always_gives_the_same_run(seed: int) -> None:
-    # Between them they have a plugin, an extender and HTTP.
+    # Between them they have a plugin, an extender, HTTP and groups.
     assert run_plan(make_plan(seed)) == run_plan(make_plan(seed))
 
 
