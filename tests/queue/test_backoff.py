@@ -1,5 +1,7 @@
 """How long pods wait and in which order they leave (spec 02 §3, §4)."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from kubestow.api.pod_info import PodInfo
@@ -74,6 +76,10 @@ def test_without_alignment_equal_still_waits_to_the_nanosecond() -> None:  # Q4-
     assert policy.expiry_ns(queued_pod) == ns(101.7)
     assert policy.is_backing_off(queued_pod, 101_700_000_000)
     assert not policy.is_backing_off(queued_pod, 101_700_000_001)
+
+
+def test_no_expiry_is_the_first_time_there_is() -> None:
+    assert ns(datetime(1, 1, 1, tzinfo=UTC).timestamp()) == ZERO_TIME_NS
 
 
 @pytest.mark.parametrize("now", [0, 0.5, 1_000])
