@@ -167,6 +167,14 @@ class TestHeaps:
         assert self.backoff.pop_rejected() is None  # failed pods are never popped early
         assert (len(self.backoff), self.count) == (1, 1)
 
+    def test_a_pod_that_changed_gets_the_place_of_what_it_is_now(self) -> None:
+        first, second = queued("a", timestamp=1, count=1), queued("b", timestamp=1.5, count=1)
+        self.backoff.add(first)
+        self.backoff.add(second)
+        first.timestamp_ns = ns(1.75)  # within the same window
+        self.backoff.update(first)
+        assert [self.backoff.pop_rejected(), self.backoff.pop_rejected()] == [second, first]
+
     def test_rejected_pods_are_released_before_failed_ones(self) -> None:
         failed = queued("f", timestamp=1, errors=1, rejectors=())
         rejected = queued("r", timestamp=2, count=1)
