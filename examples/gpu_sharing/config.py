@@ -45,7 +45,6 @@ def configuration(
         args = {"seed": seed}
     elif policy == "FGD":
         args = {"typicalPods": [_without_defaults(pod) for pod in typical]}
-    everything = [{"name": "*"}]
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -55,9 +54,10 @@ def configuration(
                 "schedulerName": "default-scheduler",
                 "plugins": {
                     "multiPoint": {"enabled": [{"name": "gpu_sharing.gpu_share:GpuShare"}]},
-                    "postFilter": {"disabled": everything},
-                    "preScore": {"disabled": everything},
-                    "score": {"disabled": everything, "enabled": scores},
+                    # The paper's pods are never evicted.
+                    "postFilter": {"disabled": [{"name": "*"}]},
+                    "preScore": {"disabled": [{"name": "*"}]},
+                    "score": {"disabled": [{"name": "*"}], "enabled": scores},
                 },
                 "pluginConfig": [{"name": policy, "args": args}] if args else [],
             }
@@ -82,7 +82,9 @@ def _without_defaults(pod: TypicalPod) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m gpu_sharing.config", description=__doc__)
     parser.add_argument("--trace", type=Path, required=True, help="the folder of the openb trace")
-    parser.add_argument("--pods", default="default", help="the pod list to count (default: default)")
+    parser.add_argument(
+        "--pods", default="default", help="the pod list to count (default: default)"
+    )
     parser.add_argument("--policy", choices=POLICIES, default="FGD")
     parser.add_argument("--ties", choices=TIES, default="name", help="which of equal nodes wins")
     options = parser.parse_args()

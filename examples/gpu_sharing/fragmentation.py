@@ -162,8 +162,7 @@ class Fragmentation:
     def access(self, models: Sequence[str | None]) -> npt.NDArray[np.bool_]:
         """bool[group, model]: whether the pods of a group may use GPUs of a model."""
         table = [
-            [not group.models or model in group.models for model in models]
-            for group in self.groups
+            [not group.models or model in group.models for model in models] for group in self.groups
         ]
         return np.array(table, bool).reshape(len(self.groups), len(models))
 

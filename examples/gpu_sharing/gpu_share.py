@@ -1,11 +1,12 @@
 """GpuShare: pods share GPUs; finds the nodes with enough left, and picks the GPUs of the pod.
 
-    PreFilter   refuses a pod whose annotations are wrong
-    Filter      the model, and enough GPUs with enough left on each
-    Reserve     picks the GPUs: the tightest fit, unless a plugin of the profile has `choose_gpu`
-    PreBind     writes them into the annotation of the pod
+PreFilter   refuses a pod whose annotations are wrong
+Filter      the model, and enough GPUs with enough left on each
+Reserve     picks the GPUs: the tightest fit, unless a plugin of the profile has `choose_gpu`
+PreBind     writes them into the annotation of the pod
 """
 
+from functools import cached_property
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -125,11 +126,15 @@ class GpuShare:
         """The GPUs of a pod that was reserved and not seen with its annotation yet."""
         return self._choices.reserved(uid)
 
+    @cached_property
+    def _chooser(self) -> ChoosesGpu | None:
+        # Found at first use: the other plugins of the profile are made after this one.
+        plugins = self._handle.profile.plugins.values()
+        return next((plugin for plugin in plugins if isinstance(plugin, ChoosesGpu)), None)
+
     def _choose(self, pod: PodInfo, request: GpuRequest, node: Nodes) -> tuple[int, ...]:
-        if request.is_share:
-            for plugin in self._handle.profile.plugins.values():
-                if isinstance(plugin, ChoosesGpu):
-                    return (plugin.choose_gpu(pod, request, node),)
+        if request.is_share and self._chooser is not None:
+            return (self._chooser.choose_gpu(pod, request, node),)
         count = int(gpu_counts(node)[0])
         return tightest(free_gpus(node)[:count, 0].tolist(), request)
 

@@ -67,9 +67,7 @@ class DotProd:
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         cpu, gpu = _free(nodes)
         product = cpu / CPU_MILLI_LARGEST * (cpu_milli(pod) / CPU_MILLI_LARGEST)
-        product += gpu / GPU_MILLI_LARGEST * (
-            gpu_request(pod.pod).total_milli / GPU_MILLI_LARGEST
-        )
+        product += gpu / GPU_MILLI_LARGEST * (gpu_request(pod.pod).total_milli / GPU_MILLI_LARGEST)
         return (100 * (1 - product / 2)).astype(np.int64)
 
 

@@ -1,11 +1,11 @@
 """What pods request of GPUs, and what nodes have: the annotations, label and resource of openb.
 
-    Pod    metadata.annotations   alibabacloud.com/gpu-milli       thousandths of each GPU
-                                  alibabacloud.com/gpu-count       how many GPUs, 1 if absent
-                                  alibabacloud.com/gpu-card-model  allowed models joined by "|"
-                                  alibabacloud.com/gpu-index       written by GpuShare, as "0-1"
-    Node   status.allocatable     alibabacloud.com/gpu-count
-           metadata.labels        alibabacloud.com/gpu-card-model
+Pod    metadata.annotations   alibabacloud.com/gpu-milli       thousandths of each GPU
+                              alibabacloud.com/gpu-count       how many GPUs, 1 if absent
+                              alibabacloud.com/gpu-card-model  allowed models joined by "|"
+                              alibabacloud.com/gpu-index       written by GpuShare, as "0-1"
+Node   status.allocatable     alibabacloud.com/gpu-count
+       metadata.labels        alibabacloud.com/gpu-card-model
 """
 
 from functools import lru_cache

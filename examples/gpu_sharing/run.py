@@ -39,9 +39,7 @@ class Run(NamedTuple):
     placed_count: int
 
 
-def run(
-    policy: str, seed: int, nodes: list[TraceNode], pods: list[TracePod], *, ties: str
-) -> Run:
+def run(policy: str, seed: int, nodes: list[TraceNode], pods: list[TracePod], *, ties: str) -> Run:
     """The seed fixes the order of the pods, which is the same for all policies."""
     typical = typical_pods(pod.request() for pod in pods)
     capacity = capacity_milli(nodes)

@@ -14,7 +14,16 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from kubestow.plugin import CycleState, Depends, Follower, Handle, IntArray, Nodes, PodInfo, Snapshot
+from kubestow.plugin import (
+    CycleState,
+    Depends,
+    Follower,
+    Handle,
+    IntArray,
+    Nodes,
+    PodInfo,
+    Snapshot,
+)
 
 DIGITS: Final = 101
 POLICY_WEIGHT: Final = DIGITS * DIGITS
