@@ -123,7 +123,7 @@ def test_the_same_seed_gives_the_same_run_in_another_process(
 
 
 def test_a_missing_trace_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="cannot read .*openb_node_list_gpu_node.csv"):
+    with pytest.raises(SystemExit, match=r"cannot read .*openb_node_list_gpu_node\.csv"):
         main(["--trace", str(tmp_path)])
 
 

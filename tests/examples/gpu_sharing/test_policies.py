@@ -4,11 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 import procedure
+import pytest
 from gpu_sharing.config import POLICIES
 from gpu_sharing.fgd import FGD, FGDArgs
 from gpu_sharing.fragmentation import Fragmentation, TypicalPod, typical_pods
@@ -22,9 +19,12 @@ from gpu_sharing.policies import (
     RandomArgs,
 )
 from gpu_sharing.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI, GPU_MODEL, gpu_request
+from hypothesis import given
+from hypothesis import strategies as st
+from procedure import SlowNode, SlowPod, Typical
+
 from kubestow.plugin import PodInfo, nodes_of
 from kubestow.testing import make_handle, make_node, make_pod, make_snapshot, run_filter, run_score
-from procedure import SlowNode, SlowPod, Typical
 
 MODELS = ("T4", "P100", "G2")
 MILLIS = st.sampled_from((100, 250, 333, 500, 700, 990))
