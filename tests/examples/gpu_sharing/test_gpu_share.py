@@ -113,12 +113,19 @@ def test_the_model_and_the_reasons() -> None:
     )
 
 
+def test_reserve_does_not_count_the_pod_itself() -> None:
+    # As in the scheduler: the pod is on its node before Reserve runs.
+    assumed = gpu_pod("a", 1000, node="n")
+    snapshot = make_snapshot([gpu_node(count=1)], [assumed])
+    plugin = GpuShare(None, make_handle(snapshot))
+    assert plugin.reserve(CycleState(), PodInfo(assumed), "n") is None
+    assert plugin.reserved(assumed.metadata.uid) == (0,)
+
+
 def test_unreserve_gives_the_gpus_back() -> None:
     snapshot = make_snapshot([gpu_node(count=1)])
-    handle = make_handle(snapshot)
-    plugin = GpuShare(None, handle)
-    plugin.__dict__["_chooser"] = None
-    pod = PodInfo(gpu_pod("a"))
+    plugin = GpuShare(None, make_handle(snapshot))
+    pod = PodInfo(gpu_pod("a", 1000))
     assert plugin.reserve(CycleState(), pod, "n") is None
     assert plugin.reserved(pod.uid) == (0,)
     plugin.unreserve(CycleState(), pod, "n")

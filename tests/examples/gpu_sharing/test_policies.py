@@ -32,7 +32,8 @@ MILLIS = st.sampled_from((100, 250, 333, 500, 700, 990))
 
 @st.composite
 def slow_pods(draw: st.DrawFn) -> SlowPod:
-    cpu = draw(st.sampled_from((100, 1000, 4000, 12_000, 31_700)))
+    # Some are as large as nodes, or as what is left of them.
+    cpu = draw(st.sampled_from((100, 4000, 16_000, 28_000, 32_000)))
     kind = draw(st.sampled_from(("cpu", "share", "whole")))
     if kind == "cpu":
         return SlowPod(cpu)
