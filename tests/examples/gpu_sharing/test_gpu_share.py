@@ -10,6 +10,7 @@ from gpu_sharing.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI, GPU_MODEL
 
 from kubestow.plugin import Action, CycleState, Hint, Pod, PodInfo, Resource, Status, nodes_of, on
 from kubestow.testing import (
+    ManualClock,
     make_handle,
     make_node,
     make_pod,
@@ -21,6 +22,7 @@ from kubestow.testing import (
     run_pre_filter,
     simulate,
 )
+from kubestow.testing.plugin_check import check_plugin
 
 
 def gpu_node(name: str = "n", count: int = 2, model: str = "T4") -> Any:
@@ -150,3 +152,20 @@ def test_a_waiting_pod_is_tried_when_a_pod_with_gpus_goes() -> None:
 def test_a_node_with_more_gpus_than_the_arrays_uses_the_first_ones() -> None:
     snapshot = make_snapshot([gpu_node(count=16)])
     assert np.count_nonzero(free_gpus(nodes_of(snapshot))) == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reference", "args"),
+    [
+        ("gpu_sharing.gpu_share:GpuShare", None),
+        ("gpu_sharing.policies:Random", {"seed": 1}),
+        (
+            "gpu_sharing.fgd:FGD",
+            {"typicalPods": [{"cpuMilli": 900, "gpuCount": 1, "gpuMilli": 60, "pods": 3}]},
+        ),
+    ],
+)
+def test_the_check_of_plugins_finds_nothing(reference: str, args: object) -> None:
+    report = check_plugin(reference, args, ManualClock())
+    assert not report.has_failed, report
