@@ -25,8 +25,9 @@ def with_figures(text: str, experiment: Experiment) -> str:
         f"{experiment.gpus} GPUs, pod list `{experiment.pods}`, seeds {seeds[0]} to {seeds[-1]}, "
         f"ties by {experiment.ties}; mean and standard deviation over the seeds:\n\n"
     )
+    chart = f"\n![Allocated and fragmented GPUs over the requested ones]({CHART.name})\n"
     pattern = re.compile(f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", re.DOTALL)
-    return pattern.sub(lambda _: heading + as_markdown(experiment), text)
+    return pattern.sub(lambda _: heading + as_markdown(experiment) + chart, text)
 
 
 def main() -> None:

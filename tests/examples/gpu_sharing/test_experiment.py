@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import procedure
 import pytest
-from gpu_sharing import results, run
+from gpu_sharing import readme, results, run
 from gpu_sharing.config import POLICIES, as_yaml, configuration
 from gpu_sharing.experiment import main
 from gpu_sharing.fragmentation import TypicalPod
@@ -109,6 +109,11 @@ def test_the_command_prints_means_and_deviations(
     assert "FGD" in chart.read_text()
     table = results.as_markdown(found)
     assert f"| FGD | {fgd.allocated.mean[100]:.2f} ± {fgd.allocated.deviation[100]:.2f} |" in table
+    page = readme.with_figures(readme.README.read_text(), found)
+    assert table in page
+    assert "seeds 42 to 43, ties by name" in page
+    assert page.startswith("# GPU sharing")
+    assert "In a cluster" in page
 
 
 @pytest.mark.slow
