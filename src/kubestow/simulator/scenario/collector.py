@@ -314,6 +314,4 @@ def amounts_of(resources: Resources) -> dict[str, int]:
 
 def _waits_for_another(row: PodRow, scheduler_name: str) -> PodRow:
     message = f'no profile for scheduler "{scheduler_name}"'
-    return msgspec.structs.replace(
-        row, outcome=results.OTHER_SCHEDULER, reason="", message=message
-    )
+    return msgspec.structs.replace(row, outcome=results.OTHER_SCHEDULER, reason="", message=message)
