@@ -124,7 +124,7 @@ class ScenarioRun:
             self._clock,
             registry=registry,
             listeners=[self._decided],
-            controllers=[self._collector, *parts],
+            controllers=parts,
             seed=seed,
             factory=factory,
             gates=gates,
