@@ -25,6 +25,7 @@ from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
 from kubestow.engine.watching import ClusterWatcher
+from kubestow.framework.handle import EventSink, NoEvents
 from kubestow.plugins.registry import REGISTRY
 from kubestow.recording.recording import RunRecording
 
@@ -81,12 +82,15 @@ class EmbeddedCluster:
         client: ClusterClient | None = None,
         gates: FeatureGates = DEFAULT_GATES,
         record: Path | None = None,
+        has_events: bool = True,
     ) -> None:
         """`client` is that of the scheduler, if it is not to answer at once, or fails at times.
-        `record` is a file for what the scheduler sees and decides."""
+        `record` is a file for what the scheduler sees and decides. Without `has_events` the
+        scheduler's events are not written."""
         rng, watch_rng = np.random.default_rng(seed), np.random.default_rng(seed)
         self.store = cluster
         self.clock = clock
+        self._has_events = has_events
         self.client = client or MemoryClient(cluster)
         self.recording: RunRecording | None = None
         observer = None
@@ -160,6 +164,10 @@ class EmbeddedCluster:
                 return True
         return False
 
+    def raise_failure(self) -> None:
+        """Raise the error of a part that has ended by one."""
+        _raise_first_failure(self._tasks)
+
     def _is_at_rest(self, repeating_count: int) -> bool:
         queue = self.scheduler.queue.statistics()
         retried = max(queue.backoff + queue.error_backoff - repeating_count, 0)
@@ -173,8 +181,8 @@ class EmbeddedCluster:
             for controller in self._controllers
         )
 
-    def _sink_of(self, profile_name: str) -> ProfileEvents:
-        return ProfileEvents(self.recorder, profile_name)
+    def _sink_of(self, profile_name: str) -> EventSink:
+        return ProfileEvents(self.recorder, profile_name) if self._has_events else NoEvents()
 
 
 async def _wait_unless_failed(
