@@ -2,18 +2,15 @@
 
 import csv
 import math
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from kubestow.api.quantity import parse_quantity
+from kubestow.apiserver.writes.names import subdomain_problem
 from kubestow.errors import InputError
 from kubestow.simulator.scenario.source import near, parse_seconds
 
-# What Kubernetes takes as the name of a pod or a node.
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_NAME_LENGTH_MAX: Final = 253
 _TIME_S_MAX: Final = 1e9
 _INTEGER_MAX: Final = 2**53
 
@@ -40,12 +37,8 @@ class CsvRow(NamedTuple):
     def name(self, column: str) -> str:
         """A name that an object can have."""
         text = self.required(column)
-        if len(text) > _NAME_LENGTH_MAX or not _NAME.fullmatch(text):
-            raise self.error(
-                column,
-                f'is "{_cut(text)}", expected small letters, digits, "-" and ".", as in names of '
-                "Kubernetes",
-            )
+        if (problem := subdomain_problem(text)) is not None:
+            raise self.error(column, f'is "{_cut(text)}": {problem}')
         return text
 
     def integer(
