@@ -11,7 +11,7 @@ import typer
 
 from kubestow.service.commands import input_options as options
 from kubestow.service.compatibility import AlgorithmOptions, Compatibility
-from kubestow.service.formats import OutputFormat
+from kubestow.service.formats import OutputFormat, TraceFormat
 from kubestow.simulator.defaults import LIMIT_S
 
 SETTINGS: Final[dict[str, object]] = {
@@ -21,6 +21,7 @@ SETTINGS: Final[dict[str, object]] = {
     "kubestow simulate --from-cluster --drain node-1 --save cluster.json"
 }
 _OLDER: Final = "Older schedulers"
+_TRACE: Final = "A trace"
 
 
 def simulate(
@@ -32,15 +33,23 @@ def simulate(
         bool,
         typer.Option("--no-headers", help="Print the rows of tables only, without a summary."),
     ] = False,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write a report: a page (.html), data (.json, .csv, .parquet), a picture "
+            "(.svg, .png), or a folder with all of them (no suffix). May be repeated.",
+        ),
+    ] = None,
     limit: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="SECONDS",
             min=0,
-            show_default=f"{LIMIT_S:g}",
+            show_default=f"{LIMIT_S:g}; of a trace, all of it",
             help="Stop after this much virtual time.",
         ),
-    ] = LIMIT_S,
+    ] = None,
     strict: options.Strict = False,
     from_cluster: options.FromCluster = False,
     kubeconfig: options.Kubeconfig = "",
@@ -52,6 +61,26 @@ def simulate(
     add_nodes: options.AddNodes = None,
     like: options.Like = None,
     remove_pods: options.RemovePods = None,
+    trace: Annotated[
+        TraceFormat | None,
+        typer.Option(
+            help="Play a trace, in which pods arrive and end: openb (Alibaba's GPU cluster trace "
+            "of 2023), or csv with the columns of the guide.",
+            rich_help_panel=_TRACE,
+        ),
+    ] = None,
+    nodes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --trace: the file of its nodes.", rich_help_panel=_TRACE
+        ),
+    ] = None,
+    pods: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --trace: the file of its pods.", rich_help_panel=_TRACE
+        ),
+    ] = None,
     config_file: Annotated[
         Path | None,
         typer.Option(
@@ -162,7 +191,7 @@ def simulate(
     Example: kubestow simulate -f cluster.yaml -f workload/ -o wide
     """
     from kubestow.service.commands.cluster_input import InputRequest, changes_of
-    from kubestow.service.commands.simulate_files import SimulateRequest, simulate_files
+    from kubestow.service.commands.simulate_request import SimulateRequest
 
     request = SimulateRequest(
         cluster=InputRequest(
@@ -181,8 +210,12 @@ def simulate(
             ),
             save=save,
         ),
+        trace=trace,
+        nodes=nodes,
+        pods=pods,
         output=output,
         has_headers=not no_headers,
+        reports=report or (),
         record=record,
         limit_s=limit,
         config_file=config_file,
@@ -200,4 +233,10 @@ def simulate(
             hard_pod_affinity_symmetric_weight=hard_pod_affinity_symmetric_weight,
         ),
     )
+    if trace is not None:
+        from kubestow.service.commands.simulate_trace import simulate_trace
+
+        raise typer.Exit(simulate_trace(request))
+    from kubestow.service.commands.simulate_files import simulate_files
+
     raise typer.Exit(simulate_files(request))
