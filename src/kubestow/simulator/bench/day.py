@@ -1,7 +1,7 @@
 """A virtual day of a large cluster: pods arrive, run and end all the time.
 
-The pods would use about four fifths of the cluster, whatever its size: arrivals are Poisson, and
-pods run for four hours on average, most of them shorter.
+Arrivals are Poisson, and pods run so long, four hours on average if there are 100,000 on 5,000
+nodes, that they use about four fifths of the cluster.
 """
 
 from collections.abc import Callable
@@ -20,30 +20,30 @@ from kubestow.simulator.scenario.scenario import Progress, Scenario
 DAY_S: Final = 86_400.0
 NODES: Final = 5_000
 PODS: Final = 100_000
-_RUN_S: Final = 4 * 3_600.0
+_NODE: Final = NodeShape(capacity={"cpu": "4", "memory": "16Gi"})
 # cpu and memory of the pods, each equally frequent.
 _REQUESTS: Final = (("250m", "512Mi"), ("500m", "2Gi"), ("1", "2Gi"), ("2", "8Gi"))
 # Of the cores; a pod requests 937.5 thousandths of one on average.
 _SHARE: Final = 0.8
 _CPU_MILLI: Final = 937.5
+_NODE_CPU_MILLI: Final = 4_000
 
 
 def day_scenario(*, nodes: int, pods: int) -> Scenario:
     """A day with about this many arrivals."""
-    running = pods * _RUN_S / DAY_S
-    cpu_milli = round(running * _CPU_MILLI / nodes / _SHARE)
-    shape = NodeShape(capacity={"cpu": f"{cpu_milli}m", "memory": f"{cpu_milli * 4}Mi"})
+    running = nodes * _NODE_CPU_MILLI * _SHARE / _CPU_MILLI
+    run_s = min(running / pods * DAY_S, DAY_S / 4)
     rate = pods / DAY_S / len(_REQUESTS)
     return Scenario(
         name="day",
         until_s=DAY_S,
-        documents=[Document(node, "bench") for node in node_documents([shape], nodes)],
+        documents=[Document(node, "bench") for node in node_documents([_NODE], nodes)],
         arrivals=[
             generated(
                 f"batch-{number}",
                 _pod(number, *requests),
                 When(rate=rate),
-                duration=exponential(_RUN_S),
+                duration=exponential(run_s),
             )
             for number, requests in enumerate(_REQUESTS)
         ],
