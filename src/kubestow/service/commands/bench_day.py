@@ -3,15 +3,16 @@
 The shares are of samples of the stack: the outermost part of the program that a sample is in.
 """
 
+import signal
 import sys
 from collections import Counter
+from types import FrameType
 from typing import Final
 
 import msgspec
 
 from kubestow.clock import SystemClock, process_cpu_s
 from kubestow.service.output import Table, duration_text, run_bar
-from kubestow.service.sampling_profiler import SamplingProfiler
 from kubestow.service.soak.gauges import rss_mib
 from kubestow.simulator.bench.day import NODES, PODS, run_day
 from kubestow.simulator.bench.measure import peak_memory_mib
@@ -32,6 +33,7 @@ _PARTS: Final = (
     ("kubestow.simulator.scenario.run._load", "setting up"),
 )
 _OTHER: Final = "event loop and others"
+_SAMPLE_S: Final = 0.005
 
 
 class DayTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +79,7 @@ def _measure(nodes: int, pods: int) -> DayTimes:
     clock = SystemClock()
     started_s, started_cpu_s = clock.monotonic_s(), process_cpu_s()
     halfway: list[float] = []
-    with run_bar() as progress, SamplingProfiler() as profiler:
+    with run_bar() as progress, _CpuShares() as sampled:
         task = progress.add_task("Playing", total=1.0, rate="")
 
         def note(each: Progress) -> None:
@@ -96,22 +98,36 @@ def _measure(nodes: int, pods: int) -> DayTimes:
         pods_per_s=round(len(result.pods) / wall_s, 1),
         resident_mib_half=halfway[0],
         peak_memory_mib=peak_memory_mib(),
-        parts=_shares(profiler.folded()),
+        parts=sampled.shares(),
     )
 
 
-def _shares(folded: str) -> dict[str, float]:
-    counts: Counter[str] = Counter()
-    for line in folded.splitlines():
-        stack, _, count = line.rpartition(" ")
-        counts[_part_of(stack.split(";"))] += int(count)
-    total = max(counts.total(), 1)
-    return {part: round(count / total, 3) for part, count in counts.most_common()}
+class _CpuShares:
+    """Samples the stack of the main thread each few milliseconds of CPU time.
 
+    By a signal: a thread would see the main thread mostly where it lets other threads run.
+    """
 
-def _part_of(stack: list[str]) -> str:
-    for name in stack:
-        for prefix, part in _PARTS:
-            if name.startswith(prefix):
-                return part
-    return _OTHER
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def __enter__(self) -> "_CpuShares":
+        self._before = signal.signal(signal.SIGPROF, self._sample)
+        signal.setitimer(signal.ITIMER_PROF, _SAMPLE_S, _SAMPLE_S)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, self._before)
+
+    def shares(self) -> dict[str, float]:
+        total = max(self._counts.total(), 1)
+        return {part: round(count / total, 3) for part, count in self._counts.most_common()}
+
+    def _sample(self, number: int, frame: FrameType | None) -> None:
+        part = _OTHER
+        while frame is not None:
+            name = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_qualname}"
+            part = next((part for prefix, part in _PARTS if name.startswith(prefix)), part)
+            frame = frame.f_back
+        self._counts[part] += 1
