@@ -85,7 +85,7 @@ def load_documents(
 def _objects_of(value: object, source: str) -> list[Document]:
     documents = list(_flatten(value, source))
     for document in documents:
-        _check(document)
+        check_document(document)
     return documents
 
 
@@ -300,7 +300,8 @@ def _list_type(value: JsonObject) -> JsonObject:
     return api_version | {"kind": value["kind"].removesuffix("List")}
 
 
-def _check(document: Document) -> None:
+def check_document(document: Document) -> None:
+    """Raise DecodeError for a document that is no valid object of its kind."""
     cls = class_of(document.raw)
     try:
         # Of other kinds the metadata must be valid; some, as configuration files, have none.

@@ -75,7 +75,8 @@ class FakeKubelets:
         return bool(self._next or self._ending)
 
     async def run(self) -> None:
-        group = WatchGroup((self._cluster.watch(NODES), self._cluster.watch(PODS)))
+        pods = self._cluster.watch(PODS, wakes=self._concerns)
+        group = WatchGroup((self._cluster.watch(NODES), pods))
         try:
             while not group.is_closed:
                 await group.wait()

@@ -26,6 +26,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
+from kubestow.errors import ApiError, InputError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
 from kubestow.simulator.cluster_file import load_cluster_files
@@ -148,11 +149,10 @@ class ScenarioRun:
         parts = parts_of(
             store, self._clock, start_delay_s=scenario.start_delay_s, stop_s=scenario.stop_s
         )
-        controllers = [self._collector, *parts]
         self._cluster: RunCluster
         if make_cluster is not None:
             self._cluster = make_cluster(
-                store, self._clock, controllers=controllers, collector=self._collector, seed=seed
+                store, self._clock, controllers=parts, collector=self._collector, seed=seed
             )
             return
         self._cluster = EmbeddedCluster(
@@ -161,7 +161,7 @@ class ScenarioRun:
             self._clock,
             registry=registry,
             listeners=[self._decided],
-            controllers=controllers,
+            controllers=parts,
             seed=seed,
             factory=factory,
             gates=gates,
@@ -213,7 +213,11 @@ class ScenarioRun:
                 burst = 0
             elif burst % _BURST == 0:
                 await asyncio.sleep(0)
-            due.work()
+            try:
+                due.work()
+            except (ApiError, InputError) as error:
+                place = f"{due.place}: " if due.place else ""
+                raise InputError(f"{place}after {due.time_s:g} s: {error}") from error
 
     def _plan(self) -> Iterator["_Due"]:
         """Arrivals and steps of all entries in the order of time; at one time as they are given."""
@@ -221,11 +225,12 @@ class ScenarioRun:
 
         def arriving(arrivals: Iterator[Arrival], order: int) -> Iterator[_Due]:
             for arrival in arrivals:
-                yield _Due(arrival.time_s, order, partial(world.arrive, arrival))
+                place = scenario.places.get(arrival.owner, arrival.owner)
+                yield _Due(arrival.time_s, order, partial(world.arrive, arrival), place)
 
         def stepping(steps: Iterator[Step], order: int) -> Iterator[_Due]:
             for step in steps:
-                yield _Due(step.time_s, order, partial(step.action, world))
+                yield _Due(step.time_s, order, partial(step.action, world), step.place)
 
         streams = [stepping(source(seed), order) for order, source in enumerate(scenario.steps)]
         streams += [
@@ -300,6 +305,7 @@ class _Due(NamedTuple):
     # Of two at one time the lower comes first.
     order: int
     work: Callable[[], None]
+    place: str
 
 
 def _load(store: MemoryCluster, scenario: Scenario, config: SchedulerConfig) -> None:

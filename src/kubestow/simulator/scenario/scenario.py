@@ -6,7 +6,7 @@ needs no list of them. Each is a function of the run's seed: the same seed gives
 Not here: the YAML form (`document`, `reading`), what a step does (`actions`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -53,6 +53,8 @@ class Action(Protocol):
 class Step(NamedTuple):
     time_s: float
     action: Action
+    # Where it is written, for errors.
+    place: str = ""
 
 
 StepSource = Callable[[int], Iterator[Step]]
@@ -66,6 +68,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     documents: Sequence[Document] = ()
     arrivals: Sequence[ArrivalSource] = ()
     steps: Sequence[StepSource] = ()
+    # Where the entries of arrivals are written, by name, for errors.
+    places: Mapping[str, str] = {}
     # Used unless a run gets another.
     seed: int = 0
     # The date at the start, which matters for CronJobs.
