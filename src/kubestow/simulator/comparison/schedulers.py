@@ -1,0 +1,81 @@
+"""The scheduler of a variant, from the texts that its task has.
+
+Not here: versions before today's (`older`, imported only if one is to run), reading files.
+"""
+
+import textwrap
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubestow.config.decoding import decode_config
+from kubestow.config.defaults import complete_config
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.config.profile import PluginRef, Plugins
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.config.validation import check_config
+from kubestow.engine.edition import TODAY as TODAYS_EDITION
+from kubestow.engine.edition import Edition
+from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.profiles import Registry
+from kubestow.errors import ConfigError
+from kubestow.plugins.loading import load_plugins
+from kubestow.simulator.comparison.task import Variant
+
+_ERROR_LENGTH_MAX: Final = 1_000
+
+
+class PluginScheduler(NamedTuple):
+    """What a scheduler with plugins is built of."""
+
+    config: SchedulerConfig
+    registry: Registry
+    factory: type[SchedulerFactory]
+    gates: FeatureGates = DEFAULT_GATES
+
+
+def todays_scheduler(variant: Variant, gates: FeatureGates) -> PluginScheduler:
+    """Raises ConfigError that names the file."""
+    return scheduler_with_plugins(variant, TODAYS_EDITION, gates=gates)
+
+
+def scheduler_with_plugins(
+    variant: Variant,
+    edition: Edition,
+    *,
+    default: SchedulerConfig | None = None,
+    plugins: Plugins | None = None,
+    gates: FeatureGates = DEFAULT_GATES,
+) -> PluginScheduler:
+    """`default` and `plugins` are what an older version has without a configuration."""
+    try:
+        config = complete_config(default or SchedulerConfig(), gates)
+        if variant.config:
+            config = decode_config(variant.config.encode(), gates, plugins)
+            check_config(config, gates, is_older=plugins is not None)
+        loaded = load_plugins(_with_plugins(config, variant.plugins), edition.registry)
+    except ConfigError as error:
+        # Upstream's text for duplicate keys has line breaks, and one contains the whole file.
+        text = textwrap.shorten(str(error), _ERROR_LENGTH_MAX, placeholder=" …")
+        place = f'configuration "{variant.config_name}": ' if variant.config_name else ""
+        raise ConfigError(f"{place}{text}") from error
+    config = without_binders(loaded.config)
+    return PluginScheduler(config, loaded.registry, edition.factory, gates)
+
+
+def _with_plugins(config: SchedulerConfig, names: tuple[str, ...]) -> SchedulerConfig:
+    """The same with further plugins at all their extension points, in every profile."""
+    refs = tuple(map(PluginRef, names))
+    profiles = list(config.profiles)
+    for index, profile in enumerate(profiles):
+        points = profile.plugins.multi_point
+        points = msgspec.structs.replace(points, enabled=(*points.enabled, *refs))
+        plugins = msgspec.structs.replace(profile.plugins, multi_point=points)
+        profiles[index] = msgspec.structs.replace(profile, plugins=plugins)
+    return msgspec.structs.replace(config, profiles=tuple(profiles))
+
+
+def without_binders(config: SchedulerConfig) -> SchedulerConfig:
+    """Extenders filter and score, but do not bind: they would do so in a real cluster."""
+    extenders = tuple(msgspec.structs.replace(one, bind_verb="") for one in config.extenders)
+    return msgspec.structs.replace(config, extenders=extenders)
