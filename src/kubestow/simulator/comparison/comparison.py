@@ -72,10 +72,10 @@ class VariantResult(_Part, frozen=True, kw_only=True):
 
 
 class VariantFailure(_Part, frozen=True, kw_only=True):
-    """What went wrong with a variant; `seed` is missing if no run was begun."""
+    """What went wrong with a variant, in the runs of these seeds; none if it was not begun."""
 
     variant: str
-    seed: int | None = None
+    seeds: list[int]
     failure: Failure
 
 
@@ -111,10 +111,7 @@ def compare(
             _variant_result(variant, sweep, first if index else None)
             for index, variant in enumerate(variants)
         ],
-        failures=[
-            VariantFailure(variant=variant, seed=seed, failure=failure)
-            for variant, seed, failure in sweep.failures
-        ],
+        failures=_failures(sweep),
         is_partial=sweep.is_partial,
     )
 
@@ -136,6 +133,17 @@ def _variant_result(
         figures=_estimates({run.seed: run.values for run in runs}, base),
         moved=None if first is None else _moved(variant.name, sweep, runs, first),
     )
+
+
+def _failures(sweep: SweepResult) -> list[VariantFailure]:
+    """Those of one variant that are the same are one."""
+    seeds: dict[tuple[str, Failure], list[int]] = {}
+    for variant, seed, failure in sweep.failures:
+        seeds.setdefault((variant, failure), []).extend(() if seed is None else (seed,))
+    return [
+        VariantFailure(variant=variant, seeds=each, failure=failure)
+        for (variant, failure), each in seeds.items()
+    ]
 
 
 def _estimates(runs: dict[int, Values], first: dict[int, Values] | None) -> list[MeasureEstimate]:

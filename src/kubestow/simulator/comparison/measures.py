@@ -68,15 +68,13 @@ _WHOLE: Final = (
 _PER_RESOURCE: Final = (
     _PerResource("used", "used", lambda each: each.mean_used_share),
     _PerResource("usedPeak", "used, most", lambda each: each.peak_used_share),
-    _PerResource("usedEnd", "used at the end", lambda each: each.used_share),
     _PerResource("stranded", "stranded", lambda each: each.mean_stranded_share),
     _PerResource("fragmentation", "stranded of what is free", lambda each: _fragmentation(each)),
     _PerResource("imbalance", "imbalance", lambda each: each.mean_imbalance),
-    _PerResource("imbalanceEnd", "imbalance at the end", lambda each: each.imbalance),
 )
 
 
-def values_of(figures: Figures) -> Values:
+def measures_of(figures: Figures) -> Values:
     """What was measured in a run; what was not is left out."""
     found: Values = {}
     for each in _WHOLE:

@@ -20,20 +20,21 @@ from kubestow.simulator.scenario.scenario import Scenario
 from kubestow.simulator.scenario.source import SourceText
 
 
-def pack_scenario(path: Path) -> PackedFiles:
+def pack_scenario(path: Path) -> tuple[PackedFiles, Scenario]:
     """Read the scenario, to find mistakes here, and pack it; InputError names file, line, field."""
-    read_scenario(path)
+    scenario = read_scenario(path)
     document = SourceText(path).read(ScenarioDocument)
     named = [*document.cluster, *(entry.csv for entry in document.arrivals if entry.csv)]
     relative = [path.parent / name for name in named if not os.path.isabs(name)]
     files = [path, *(file for one in relative for file in _files_at(one))]
     # Paths may go up: then the folder above is the one that is packed.
     folder = os.path.commonpath([os.path.abspath(file.parent) for file in files])
-    return PackedFiles(
+    packed = PackedFiles(
         folder=folder,
         main=os.path.relpath(path, folder),
         files={os.path.relpath(file, folder): _content(file) for file in files},
     )
+    return packed, scenario
 
 
 def _files_at(path: Path) -> Iterator[Path]:

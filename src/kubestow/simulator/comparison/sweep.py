@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from kubestow.simulator.comparison.measures import Values, values_of
+from kubestow.simulator.comparison.measures import Values, measures_of
 from kubestow.simulator.comparison.moved import (
     MovedPod,
     Placement,
@@ -62,11 +62,11 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SweepResult(msgspec.Struct, kw_only=True):
-    """`failures` are variant, seed and what went wrong; `moved_counts` and `moved` are pods that
-    went elsewhere than in the first variant, in runs whose seed also ran with that one."""
+    """`failures` are variant, seed, if it was begun, and what went wrong. `moved_counts` and
+    `moved` are pods that went elsewhere than in the first variant, in runs whose seed ran with it, too."""
 
     runs: dict[RunKey, RunSummary] = {}
-    failures: list[tuple[str, int, Failure]] = []
+    failures: list[tuple[str, int | None, Failure]] = []
     moved_counts: dict[RunKey, int] = {}
     moved: dict[RunKey, list[MovedPod]] = {}
     is_partial: bool = False
@@ -211,7 +211,7 @@ def _summary(outcome: Outcome, run: RunResult, *, keeps_rows: bool) -> RunSummar
     return RunSummary(
         seed=outcome.seed,
         figures=figures,
-        values=values_of(figures),
+        values=measures_of(figures),
         placements=placements_of(run.pods),
         is_partial=run.is_partial,
         rows=run if keeps_rows else None,
