@@ -22,6 +22,7 @@ from kubestow.simulator.comparison.comparison import (
 )
 from kubestow.simulator.comparison.dask_cluster import DaskRunner
 from kubestow.simulator.comparison.pool import Runner, WorkerPool
+from kubestow.simulator.comparison.recorded import read_recording
 from kubestow.simulator.comparison.scenario_files import pack_scenario
 from kubestow.simulator.comparison.sweep import Sweep, SweepResult
 from kubestow.simulator.comparison.task import Failure, Material, Variant
@@ -95,7 +96,9 @@ def _material(request: CompareRequest) -> "_Read":
     gates = tuple(request.feature_gates)
     checked_gates(gates)
     if request.recording is not None:
-        raise InputError("not yet")
+        recorded = read_recording(request.recording)
+        name = request.recording.name
+        return _Read(Material(name=name, recorded=recorded, gates=gates), 0)
     documents = []
     if has_cluster or request.scenario is None:
         documents = load_input(request.cluster, command="compare").documents

@@ -24,13 +24,12 @@ from kubestow.engine.legacy.policy_plugins import profile_of_policy
 from kubestow.errors import ConfigError
 from kubestow.plugins.legacy.reasons import FITS
 from kubestow.simulator.comparison.plain import OnAttempt, run_plain
-from kubestow.simulator.comparison.scenario_files import unpacked
+from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.schedulers import PluginScheduler, scheduler_with_plugins
 from kubestow.simulator.comparison.task import (
     Choice,
     Material,
     NodeView,
-    PackedFiles,
     Task,
     Variant,
 )
@@ -40,6 +39,7 @@ from kubestow.simulator.legacy.simulation import LegacySimulation
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.collector import Collector
 from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.scenario.scenario import Scenario
 
 
 def v1_9_algorithm(variant: Variant) -> Algorithm:
@@ -87,8 +87,9 @@ def _policy(variant: Variant) -> Policy:
 def run_v1_9(material: Material, task: Task, choices: dict[str, Choice]) -> RunResult:
     """A task with the rules of v1.9; `choices` gets those of watched pods."""
     algorithm = v1_9_algorithm(task.variant)
-    if material.scenario is not None:
-        return _run_scenario(material, material.scenario, task, algorithm, choices)
+    with scenario_of(material) as scenario:
+        if scenario is not None:
+            return _play(scenario, task, algorithm, choices)
 
     def make(on_attempt: OnAttempt) -> LegacySimulation:
         return LegacySimulation(
@@ -101,12 +102,8 @@ def run_v1_9(material: Material, task: Task, choices: dict[str, Choice]) -> RunR
     return run_plain(make, name=material.name, seed=task.seed, limit_s=material.limit_s)
 
 
-def _run_scenario(
-    material: Material,
-    packed: PackedFiles,
-    task: Task,
-    algorithm: Algorithm,
-    choices: dict[str, Choice],
+def _play(
+    scenario: Scenario, task: Task, algorithm: Algorithm, choices: dict[str, Choice]
 ) -> RunResult:
     def make_cluster(
         store: MemoryCluster,
@@ -126,9 +123,8 @@ def _run_scenario(
             has_events=False,
         )
 
-    with unpacked(packed, material.documents) as scenario:
-        # The configuration is that of another scheduler, which is not built.
-        return run_scenario(scenario, SchedulerConfig(), seed=task.seed, make_cluster=make_cluster)
+    # The configuration is that of a scheduler which is not built.
+    return run_scenario(scenario, SchedulerConfig(), seed=task.seed, make_cluster=make_cluster)
 
 
 def _follower(

@@ -63,7 +63,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 class SweepResult(msgspec.Struct, kw_only=True):
     """`failures` are variant, seed, if it was begun, and what went wrong. `moved_counts` and
-    `moved` are pods that went elsewhere than in the first variant, in runs whose seed ran with it, too."""
+    `moved` are pods that went elsewhere than in the first variant, in runs whose seed ran with
+    that one, too."""
 
     runs: dict[RunKey, RunSummary] = {}
     failures: list[tuple[str, int | None, Failure]] = []

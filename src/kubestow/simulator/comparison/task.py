@@ -13,6 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from kubestow.api.files import Document
+from kubestow.api.meta import JsonObject
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.results import RunResult
 
@@ -51,12 +52,31 @@ class PackedFiles(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     files: dict[str, bytes]
 
 
+class RecordedChange(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """An object that appears, changes or goes at a time of a recording."""
+
+    time_s: float
+    document: JsonObject
+    is_removed: bool = False
+
+
+class RecordedRun(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The cluster at the start of a recording, and what changed; `start` is a date."""
+
+    start: str
+    until_s: float
+    documents: list[Document]
+    changes: list[RecordedChange]
+
+
 class Material(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The input of all tasks: documents that are placed as `simulate` does, or a scenario."""
+    """The input of all tasks: documents that are placed as `simulate` does, a scenario with
+    further documents, or a recording."""
 
     name: str
     documents: list[Document] = []
     scenario: PackedFiles | None = None
+    recorded: RecordedRun | None = None
     limit_s: float = LIMIT_S
     gates: tuple[str, ...] = ()
 

@@ -23,8 +23,8 @@ from kubestow.framework.faults import describe, place_of
 from kubestow.queue import QueuedPod
 from kubestow.simulator.comparison.choices import WatchedChoices
 from kubestow.simulator.comparison.plain import OnAttempt, run_plain
+from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.plugin_times import PluginTimes
-from kubestow.simulator.comparison.scenario_files import unpacked
 from kubestow.simulator.comparison.schedulers import PluginScheduler, todays_scheduler
 from kubestow.simulator.comparison.task import TODAY, Failure, Material, Outcome, Task
 from kubestow.simulator.results import RunResult
@@ -98,9 +98,9 @@ class _Observed:
         return msgspec.structs.replace(run, variant=task.variant.name)
 
     def _run_with_plugins(self, material: Material, scheduler: PluginScheduler) -> RunResult:
-        if material.scenario is None:
-            return self._run_plain(material, scheduler)
-        with unpacked(material.scenario, material.documents) as scenario:
+        with scenario_of(material) as scenario:
+            if scenario is None:
+                return self._run_plain(material, scheduler)
             return run_scenario(
                 scenario,
                 scheduler.config,

@@ -147,7 +147,11 @@ class ScenarioRun:
         self._collector = Collector(store, self._clock, pool_label=scenario.pool_label)
         self._world = World(store, self._clock, self._collector)
         parts = parts_of(
-            store, self._clock, start_delay_s=scenario.start_delay_s, stop_s=scenario.stop_s
+            store,
+            self._clock,
+            start_delay_s=scenario.start_delay_s,
+            stop_s=scenario.stop_s,
+            has_controllers=scenario.has_controllers,
         )
         self._cluster: RunCluster
         if make_cluster is not None:
