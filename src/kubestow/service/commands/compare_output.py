@@ -13,21 +13,23 @@ import msgspec
 from rich.markup import escape
 
 from kubestow.service.formats import CompareFormat, DataFormat
-from kubestow.service.output import Table, duration_text, print_data, stderr, stdout
+from kubestow.service.output import Table, print_data, stderr, stdout
 from kubestow.simulator.comparison.comparison import (
     Comparison,
-    MeasureEstimate,
     MovedPods,
-    VariantFailure,
     VariantResult,
     VariantTimes,
 )
-from kubestow.simulator.comparison.intervals import Estimate
-from kubestow.simulator.comparison.measures import Measure, measures_of
+from kubestow.simulator.comparison.measures import measures_of
+from kubestow.simulator.comparison.texts import (
+    count_text,
+    estimate_text,
+    failure_text,
+    figure_rows,
+)
 from kubestow.simulator.reports.tables import Kind
 
 _PLUGINS_SHOWN: Final = 12
-_NOTHING: Final = ("0", "0s", "0.0%", "-0.0%", "-0")
 _CSV_COLUMNS: Final = ("variant", "seed", "figure", "resource", "value")
 
 
@@ -63,15 +65,6 @@ def _with_times(comparison: Comparison, times: Sequence[VariantTimes] | None) ->
     return _WithTimes(**msgspec.structs.asdict(comparison), times=list(times))
 
 
-def failure_text(failure: VariantFailure) -> str:
-    """A line for people."""
-    seeds = failure.seeds
-    where = ""
-    if seeds:
-        where = f" (seed {seeds[0]})" if len(seeds) == 1 else f" ({len(seeds)} seeds)"
-    return f'variant "{failure.variant}"{where}: {failure.failure.message}'
-
-
 # --- CSV ---
 
 
@@ -95,7 +88,7 @@ def _print_tables(comparison: Comparison, show: int) -> None:
     seeds = len(comparison.seeds)
     if seeds > 1:
         _say(f"{seeds} seeds; ± is the 95 % interval of the mean (Student's t)\n")
-    figures_table(ran).print(is_cut=False)
+    _figures_table(ran).print(is_cut=False)
     for variant in ran:
         if variant.moved is not None:
             _print_moved(variant.name, variant.moved, comparison.variants[0].name, show)
@@ -103,64 +96,21 @@ def _print_tables(comparison: Comparison, show: int) -> None:
         _say("\nInterrupted: the runs that had ended are shown.")
 
 
-def figures_table(variants: Sequence[VariantResult]) -> Table:
-    """A row for each figure that is not nothing in all variants, with the difference to the first
-    variant in brackets where there is one."""
+def _figures_table(variants: Sequence[VariantResult]) -> Table:
     names = [variant.name.upper() for variant in variants]
     table = Table("FIGURE", *names, right=names)
-    by_variant = [{_key(each): each for each in variant.figures} for variant in variants]
-    for measure in _measures(variants):
-        found = [figures.get((measure.name, measure.resource)) for figures in by_variant]
-        means = [_number(each.value.mean, measure.kind) for each in found if each is not None]
-        if any(mean not in _NOTHING for mean in means):
-            table.add(measure.title, *(_cell(each, measure.kind) for each in found))
+    for row in figure_rows(variants):
+        table.add(row.title, *row.cells)
     return table
 
 
-def _cell(each: MeasureEstimate | None, kind: Kind) -> str:
-    if each is None:
-        return "-"
-    text = estimate_text(each.value, kind)
-    difference = each.difference
-    if difference is None or _number(difference.mean, kind) in _NOTHING:
-        return text
-    return f"{text} ({estimate_text(difference, kind, is_signed=True)})"
-
-
-def _key(each: MeasureEstimate) -> tuple[str, str]:
-    return each.name, each.resource
-
-
-def _measures(variants: Sequence[VariantResult]) -> list[Measure]:
-    found: dict[Measure, None] = {}
-    for variant in variants:
-        for run in variant.runs:
-            found.update(dict.fromkeys(measures_of(run.figures)))
-    return list(found)
-
-
-def estimate_text(value: Estimate, kind: Kind, *, is_signed: bool = False) -> str:
-    """A mean, with its interval if it has one."""
-    sign = "+" if is_signed and value.mean > 0 else ""
-    text = f"{sign}{_number(value.mean, kind)}"
-    return text if value.plus_minus is None else f"{text} ±{_number(value.plus_minus, kind)}"
-
-
-def _number(value: float, kind: Kind) -> str:
-    if kind is Kind.SHARE:
-        return f"{100 * value:.1f}%"
-    if kind is Kind.SECONDS:
-        return f"-{duration_text(-value)}" if value < 0 else duration_text(value)
-    return f"{value:.1f}".removesuffix(".0")
-
-
 def _print_moved(name: str, moved: MovedPods, first: str, show: int) -> None:
-    count = _number(moved.count.mean, Kind.COUNT)
+    count = count_text(moved.count.mean)
     each = " per seed" if moved.count.count > 1 else ""
     _say(f"\n{name}: {count} pods{each} went elsewhere than in {first}")
     for only, where in ((moved.only_first, first), (moved.only_here, name)):
         if only.mean:
-            _say(f"  {_number(only.mean, Kind.COUNT)} more pods{each} exist in {where} only")
+            _say(f"  {count_text(only.mean)} more pods{each} exist in {where} only")
     if moved.reasons:
         _say("")
         table = Table("PODS", "REASON", "PLUGIN", right=("PODS",))

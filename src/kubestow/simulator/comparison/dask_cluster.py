@@ -52,7 +52,7 @@ class DaskRunner:
         ]
         indices = {future.key: index for index, future in enumerate(futures)}
         try:
-            for future in as_completed(futures, raise_errors=False):
+            for future in as_completed(futures, loop=self._client.loop, raise_errors=False):
                 index = indices[future.key]
                 error = future.exception()
                 yield (

@@ -4,13 +4,13 @@ Needs the optional extra `reports`: import this module after `extra.require_extr
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import altair as alt
 
 from kubestow.simulator.comparison.comparison import Comparison, VariantResult, VariantTimes
-from kubestow.simulator.comparison.measures import Measure, measures_of
 from kubestow.simulator.comparison.sweep import SweepResult
+from kubestow.simulator.comparison.texts import count_text, failure_text, figure_rows
 from kubestow.simulator.reports.charts import COLORS, HEIGHT, AnyChart, Drawing, lines_chart
 from kubestow.simulator.reports.figures import waiting_count
 from kubestow.simulator.reports.html import Card, Page, ShownTable
@@ -74,7 +74,7 @@ def page_of(
 
 
 def _warning(comparison: Comparison) -> str:
-    texts = [f'variant "{each.variant}": {each.failure.message}' for each in comparison.failures]
+    texts = [failure_text(each) for each in comparison.failures]
     if comparison.is_partial:
         texts.insert(0, "The comparison was interrupted: what had ended is shown.")
     return " · ".join(texts)
@@ -85,9 +85,9 @@ def _cards(variants: Sequence[VariantResult]) -> list[Card]:
     for variant in variants:
         placed = next((each for each in variant.figures if each.name == "placed"), None)
         if placed is not None:
-            cards.append(Card(f"{placed.value.mean:,.10g}", f"placed, {variant.name}"))
+            cards.append(Card(count_text(placed.value.mean), f"placed, {variant.name}"))
         if variant.moved is not None:
-            cards.append(Card(f"{variant.moved.count.mean:,.10g}", f"moved, {variant.name}"))
+            cards.append(Card(count_text(variant.moved.count.mean), f"moved, {variant.name}"))
     return cards
 
 
@@ -214,28 +214,15 @@ def _color(variants: Sequence[VariantResult]) -> alt.Color:
 
 
 def _figures_table(variants: Sequence[VariantResult]) -> Table:
-    measures: dict[tuple[str, str], Measure] = {}
-    for variant in variants:
-        for run in variant.runs:
-            for measure in measures_of(run.figures):
-                measures.setdefault((measure.name, measure.resource), measure)
-    rows = [(variant, each) for variant in variants for each in variant.figures]
-
-    def estimates(name: str, part: Callable[[Any], Any]) -> Column:
-        return Column(name, Kind.COUNT, [part(each) for _, each in rows])
-
+    rows = figure_rows(variants)
     return Table(
         "figures",
         "Figures",
         [
-            _text("figure", [measures[each.name, each.resource].title for _, each in rows]),
-            _text("variant", [variant.name for variant, _ in rows]),
-            estimates("mean", lambda each: each.value.mean),
-            estimates("plus_minus", lambda each: each.value.plus_minus),
-            estimates("difference", lambda each: each.difference and each.difference.mean),
-            estimates(
-                "difference_plus_minus",
-                lambda each: each.difference and each.difference.plus_minus,
+            _text("figure", [row.title for row in rows]),
+            *(
+                _text(variant.name, [row.cells[index] for row in rows])
+                for index, variant in enumerate(variants)
             ),
         ],
     )
