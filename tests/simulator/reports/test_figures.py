@@ -31,9 +31,7 @@ def test_counts_agree_with_the_rows() -> None:
 
 def test_waiting_times_agree_with_a_plain_count() -> None:
     waits = sorted(
-        round(pod.scheduled_s - pod.created_s, 3)
-        for pod in RUN.pods
-        if pod.scheduled_s is not None
+        round(pod.scheduled_s - pod.created_s, 3) for pod in RUN.pods if pod.scheduled_s is not None
     )
     waiting = figures_of(RUN).waiting
     assert waiting is not None

@@ -15,7 +15,7 @@ from kubestow.simulator.comparison.pool import Finished
 from kubestow.simulator.comparison.work import run_task
 
 SCHEME: Final = "dask://"
-_CONNECT_S: Final = 10
+CONNECT_S: Final = 10
 
 
 class DaskRunner:
@@ -84,7 +84,7 @@ def _connect(address: str) -> Any:
         raise InputError(f'--on is "{address}", expected {SCHEME}HOST:PORT')
     try:
         return Client(
-            f"tcp://{address.removeprefix(SCHEME)}", timeout=_CONNECT_S, set_as_default=False
+            f"tcp://{address.removeprefix(SCHEME)}", timeout=CONNECT_S, set_as_default=False
         )
     except (OSError, ValueError) as error:
         raise InputError(

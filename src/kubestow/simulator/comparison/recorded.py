@@ -5,10 +5,10 @@ conditions, evictions of victims, volumes that were provisioned, devices that we
 came from outside is kept:
 
     objects of the first lists     the cluster at the start, with the pods that had a node
-    new pods                       arrive at their recorded time, without a node
+    all other pods                 arrive at their recorded time, without a node
     pods of Jobs, and those        run for as long as they did, from when they get a node
     without a controller
-    other pods                     are deleted when they were
+    pods of other controllers      are deleted when they were
     nodes and all other objects    change and go when they did
 
 Times are those of the recording, from its start.
@@ -144,7 +144,9 @@ class _PodLife:
         """When it goes, if that is not because it ended or was evicted for another pod."""
         if self.removed_s is None or self.is_victim or self._duration_s() is not None:
             return None
-        return RecordedChange(time_s=self.removed_s, document=self.document, is_removed=True)
+        return RecordedChange(
+            time_s=self.removed_s, document=_name_only(self.document), is_removed=True
+        )
 
 
 class _Reading:
@@ -244,7 +246,9 @@ class _Reading:
         return sorted(found, key=lambda change: change.time_s)
 
     def _is_first(self, life: _PodLife) -> bool:
-        return life.created_s <= self._lists_end_s
+        """Whether it ran at the start. One that waited arrives, so that the order is kept."""
+        has_node = value_at(life.document, "spec", "nodeName")
+        return bool(has_node) and life.created_s <= self._lists_end_s
 
 
 def _document(kind: str, text: bytes) -> JsonObject | None:

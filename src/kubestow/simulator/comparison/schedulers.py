@@ -3,11 +3,15 @@
 Not here: versions before today's (`older`, imported only if one is to run), reading files.
 """
 
+import re
 import textwrap
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
+import yaml
 
+from kubestow.api.yaml_text import yaml_nodes
 from kubestow.config.decoding import decode_config
 from kubestow.config.defaults import complete_config
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
@@ -23,6 +27,7 @@ from kubestow.plugins.loading import load_plugins
 from kubestow.simulator.comparison.task import Variant
 
 _ERROR_LENGTH_MAX: Final = 1_000
+_UNKNOWN: Final = re.compile(r'unknown field "(?:[^"]*\.)?(?P<name>[^"]+)"')
 
 
 class PluginScheduler(NamedTuple):
@@ -57,10 +62,35 @@ def scheduler_with_plugins(
     except ConfigError as error:
         # Upstream's text for duplicate keys has line breaks, and one contains the whole file.
         text = textwrap.shorten(str(error), _ERROR_LENGTH_MAX, placeholder=" …")
-        place = f'configuration "{variant.config_name}": ' if variant.config_name else ""
-        raise ConfigError(f"{place}{text}") from error
+        raise ConfigError(f"{_place(variant, text)}{text}") from error
     config = without_binders(loaded.config)
     return PluginScheduler(config, loaded.registry, edition.factory, gates)
+
+
+def _place(variant: Variant, problem: str) -> str:
+    """The file and, for an unknown field, the line."""
+    if not variant.config_name:
+        return ""
+    place = f'configuration "{variant.config_name}": '
+    unknown = _UNKNOWN.search(problem)
+    if unknown is None:
+        return place
+    # A name that is not known stands there once, whatever it is inside of.
+    for root, _ in yaml_nodes(variant.config):
+        for key in _keys(root):
+            if key.value == unknown["name"]:
+                return f"{place}line {key.start_mark.line + 1}: "
+    return place
+
+
+def _keys(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield key
+            yield from _keys(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for each in node.value:
+            yield from _keys(each)
 
 
 def _with_plugins(config: SchedulerConfig, names: tuple[str, ...]) -> SchedulerConfig:

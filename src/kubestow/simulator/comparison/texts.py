@@ -18,7 +18,7 @@ _NOTHING: Final = ("0", "0 s", "0.0%", "-0", "-0.0%")
 
 
 class FigureRow(NamedTuple):
-    """One figure of all variants. A cell has the mean over seeds, its interval if there are several,
+    """One figure of all variants. A cell has the mean over seeds, with several seeds its interval,
     and the difference to the first variant in brackets, if there is one."""
 
     title: str

@@ -32,6 +32,7 @@ from kubestow.simulator.scenario.collector import error_of
 from kubestow.simulator.scenario.run import run_scenario
 from kubestow.simulator.simulation import Simulation
 
+_INITIALIZING: Final = "initializing plugin"
 # A Dask worker may have several threads. Runs in one process do not get faster side by side, and
 # each of them sets the garbage collector of the process.
 _ONE_AT_A_TIME: Final = threading.Lock()
@@ -55,7 +56,7 @@ def outcome_of(material: Material, task: Task) -> Outcome:
         if run.failures:
             failure = Failure(kind="plugin", message=_failures_text(run))
     except KubestowError as error:
-        failure = Failure(kind="input", message=str(error))
+        failure = Failure(kind="input", message=_with_place(error))
     except Exception as error:  # A plugin of a user may raise anything when it is made.
         failure = Failure(kind="plugin", message=describe(error, place_of(error)))
     return Outcome(
@@ -67,6 +68,16 @@ def outcome_of(material: Material, task: Task) -> Outcome:
         times=observed.times.rows(),
         duration_s=round(SystemClock.monotonic_s() - started_s, 3),
     )
+
+
+def _with_place(error: KubestowError) -> str:
+    """The text; with the place in its file where a plugin could not be made."""
+    cause = error.__cause__
+    while cause is not None and cause.__cause__ is not None:
+        cause = cause.__cause__
+    if cause is None or isinstance(cause, KubestowError) or _INITIALIZING not in str(error):
+        return str(error)
+    return f"{error} ({place_of(cause)})"
 
 
 def _failures_text(run: RunResult) -> str:
