@@ -11,7 +11,7 @@ from kubestow import collector
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.simulator.comparison.pool import Finished
-from kubestow.simulator.comparison.task import Material, Variant
+from kubestow.simulator.comparison.task import Material, SchedulerVariant
 from kubestow.simulator.comparison.work import run_task
 
 PACKED = """
@@ -92,13 +92,13 @@ def material(documents: list[Document]) -> Material:
 
 
 @pytest.fixture
-def base() -> Variant:
-    return Variant(name="base")
+def base() -> SchedulerVariant:
+    return SchedulerVariant(name="base")
 
 
 @pytest.fixture
-def packed() -> Variant:
-    return Variant(name="packed", config=PACKED, config_name="packed.yaml")
+def packed() -> SchedulerVariant:
+    return SchedulerVariant(name="packed", config=PACKED, config_name="packed.yaml")
 
 
 @pytest.fixture

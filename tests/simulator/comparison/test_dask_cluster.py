@@ -14,7 +14,7 @@ from kubestow.simulator.comparison.comparison import compare
 from kubestow.simulator.comparison.dask_cluster import DaskRunner
 from kubestow.simulator.comparison.pool import Runner, WorkerPool
 from kubestow.simulator.comparison.sweep import Sweep
-from kubestow.simulator.comparison.task import Material, Variant
+from kubestow.simulator.comparison.task import Material, SchedulerVariant
 
 distributed: Any = pytest.importorskip("distributed")
 SEEDS = (0, 1)
@@ -38,9 +38,9 @@ def address() -> Iterator[str]:
 
 
 def test_the_bytes_are_those_of_local_processes(
-    address: str, material: Material, base: Variant, packed: Variant
+    address: str, material: Material, base: SchedulerVariant, packed: SchedulerVariant
 ) -> None:
-    variants = [base, packed, Variant(name="no", plugins=("no_such_module:X",))]
+    variants = [base, packed, SchedulerVariant(name="no", plugins=("no_such_module:X",))]
 
     def result_of(runner: Runner) -> bytes:
         sweep = Sweep(runner, variants, SEEDS).run()

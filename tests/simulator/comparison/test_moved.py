@@ -4,25 +4,25 @@ import pytest
 
 from kubestow.simulator.comparison.moved import (
     MovedPod,
-    Placement,
+    PodPlacement,
     ReasonCount,
     different,
     moved_pod,
     reason_counts,
 )
-from kubestow.simulator.comparison.task import Choice, NodeView
+from kubestow.simulator.comparison.task import NodeView, PodChoice
 
 
-def placed(node: str, message: str = "") -> Placement:
-    return Placement(node=node, message=message)
+def placed(node: str, message: str = "") -> PodPlacement:
+    return PodPlacement(node=node, message=message)
 
 
 def feasible(**scores: int) -> NodeView:
     return NodeView(verdict="Feasible", scores=scores, total=sum(scores.values()))
 
 
-def choice(node: str, **views: NodeView) -> Choice:
-    return Choice(node=node, views=views)
+def choice(node: str, **views: NodeView) -> PodChoice:
+    return PodChoice(node=node, views=views)
 
 
 # In the first variant the pod is on a, here on b.
@@ -98,7 +98,7 @@ HERE = choice("b", a=feasible(Fit=20, Spread=10), b=feasible(Fit=70, Spread=11))
     ],
 )
 def test_the_reason(
-    there: Choice | None, here: Choice | None, reason: str, plugin: str, text: str
+    there: PodChoice | None, here: PodChoice | None, reason: str, plugin: str, text: str
 ) -> None:
     pods = placed("a"), placed("b")
     found = moved_pod("ns/p", 3, pods, there, here, first_name="base")
@@ -122,7 +122,7 @@ def test_leads_name_every_plugin_that_differs_the_decisive_one_first() -> None:
     ],
 )
 def test_a_pod_that_is_placed_in_one_of_both(
-    first: Placement, other: Placement, reason: str, text: str
+    first: PodPlacement, other: PodPlacement, reason: str, text: str
 ) -> None:
     found = moved_pod("p", 0, (first, other), None, None, first_name="base")
     assert (found.reason, found.text) == (reason, text)

@@ -6,18 +6,18 @@ import pytest
 from kubestow.simulator.comparison.comparison import Comparison, compare
 from kubestow.simulator.comparison.pool import Runner, WorkerPool
 from kubestow.simulator.comparison.sweep import Sweep
-from kubestow.simulator.comparison.task import Material, Variant
+from kubestow.simulator.comparison.task import Material, SchedulerVariant
 
 
-def compared(runner: Runner, *variants: Variant) -> Comparison:
+def compared(runner: Runner, *variants: SchedulerVariant) -> Comparison:
     return compare("test", variants, [0], Sweep(runner, variants, [0]).run())
 
 
 @pytest.mark.usefixtures("plugins")
 def test_a_worker_that_dies_names_its_variant_and_the_others_are_kept(
-    material: Material, base: Variant, packed: Variant, in_process: type
+    material: Material, base: SchedulerVariant, packed: SchedulerVariant, in_process: type
 ) -> None:
-    dies = Variant(name="dies", plugins=("failing_plugins:Dies",))
+    dies = SchedulerVariant(name="dies", plugins=("failing_plugins:Dies",))
     with WorkerPool(msgspec.json.encode(material), jobs=1) as pool:
         found = compared(pool, base, dies, packed)
     (failure,) = found.failures

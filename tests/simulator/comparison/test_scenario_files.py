@@ -7,7 +7,7 @@ import pytest
 
 from kubestow.errors import InputError
 from kubestow.simulator.comparison.scenario_files import pack_scenario, unpacked
-from kubestow.simulator.comparison.task import Material, PackedFiles, Task, Variant
+from kubestow.simulator.comparison.task import Material, PackedFiles, SchedulerVariant, Task
 from kubestow.simulator.comparison.work import outcome_of
 
 SCENARIO = """
@@ -71,7 +71,7 @@ def test_errors_of_a_run_name_the_original_file(scenario: Path) -> None:
     scenario.write_text(SCENARIO + step)
     packed, _ = pack_scenario(scenario)
     material = Material(name="short", scenario=packed)
-    failure = outcome_of(material, Task(variant=Variant(name="base"), seed=0)).failure
+    failure = outcome_of(material, Task(variant=SchedulerVariant(name="base"), seed=0)).failure
     assert failure is not None
     assert failure.kind == "input"
     assert failure.message.startswith(f"{scenario}, line 17")
@@ -80,7 +80,7 @@ def test_errors_of_a_run_name_the_original_file(scenario: Path) -> None:
 @pytest.mark.parametrize("version", ["v1.36", "v1.20", "v1.9"])
 def test_every_version_plays_a_scenario(scenario: Path, version: str) -> None:
     packed, _ = pack_scenario(scenario)
-    task = Task(variant=Variant(name="each", version=version), seed=0)
+    task = Task(variant=SchedulerVariant(name="each", version=version), seed=0)
     outcome = outcome_of(Material(name="short", scenario=packed), task)
     assert outcome.failure is None
     assert outcome.run is not None

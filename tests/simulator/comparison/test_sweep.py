@@ -7,17 +7,17 @@ import pytest
 
 from kubestow.simulator.comparison.comparison import Comparison, compare
 from kubestow.simulator.comparison.sweep import Sweep
-from kubestow.simulator.comparison.task import Material, Variant
+from kubestow.simulator.comparison.task import Material, SchedulerVariant
 
 SEEDS = (4, 5)
 
 
-def compared(runner: Any, variants: list[Variant]) -> Comparison:
+def compared(runner: Any, variants: list[SchedulerVariant]) -> Comparison:
     return compare("test", variants, SEEDS, Sweep(runner, variants, SEEDS).run())
 
 
 def test_results_are_in_the_order_of_variants_and_seeds(
-    material: Material, in_process: Any, base: Variant, packed: Variant
+    material: Material, in_process: Any, base: SchedulerVariant, packed: SchedulerVariant
 ) -> None:
     found = compared(in_process(material), [base, packed])
     assert [variant.name for variant in found.variants] == ["base", "packed"]
@@ -26,7 +26,7 @@ def test_results_are_in_the_order_of_variants_and_seeds(
 
 
 def test_moved_pods_have_the_plugin_that_made_the_difference(
-    material: Material, in_process: Any, base: Variant, packed: Variant
+    material: Material, in_process: Any, base: SchedulerVariant, packed: SchedulerVariant
 ) -> None:
     runner = in_process(material)
     first, other = compared(runner, [base, packed]).variants
@@ -43,7 +43,7 @@ def test_moved_pods_have_the_plugin_that_made_the_difference(
 
 
 def test_nothing_runs_twice_if_no_pod_moved(
-    material: Material, in_process: Any, base: Variant
+    material: Material, in_process: Any, base: SchedulerVariant
 ) -> None:
     runner = in_process(material)
     same = msgspec.structs.replace(base, name="same")
@@ -53,7 +53,7 @@ def test_nothing_runs_twice_if_no_pod_moved(
 
 
 def test_figures_have_intervals_and_differences(
-    material: Material, in_process: Any, base: Variant, packed: Variant
+    material: Material, in_process: Any, base: SchedulerVariant, packed: SchedulerVariant
 ) -> None:
     first, other = compared(in_process(material), [base, packed]).variants
     used = {each.name: each for each in other.figures}["nodesUsed"]
@@ -65,9 +65,9 @@ def test_figures_have_intervals_and_differences(
 
 @pytest.mark.usefixtures("plugins")
 def test_a_variant_that_fails_leaves_the_others(
-    material: Material, in_process: Any, base: Variant, packed: Variant
+    material: Material, in_process: Any, base: SchedulerVariant, packed: SchedulerVariant
 ) -> None:
-    broken = Variant(name="broken", plugins=("failing_plugins:Missing",))
+    broken = SchedulerVariant(name="broken", plugins=("failing_plugins:Missing",))
     found = compared(in_process(material), [base, broken, packed])
     assert [len(variant.runs) for variant in found.variants] == [2, 0, 2]
     (failure,) = found.failures
@@ -76,7 +76,7 @@ def test_a_variant_that_fails_leaves_the_others(
 
 
 def test_an_interrupted_sweep_has_what_is_done(
-    material: Material, in_process: Any, base: Variant, packed: Variant
+    material: Material, in_process: Any, base: SchedulerVariant, packed: SchedulerVariant
 ) -> None:
     found = compared(in_process(material, interrupted_after=3), [base, packed])
     assert found.is_partial
@@ -86,7 +86,7 @@ def test_an_interrupted_sweep_has_what_is_done(
 
 
 def test_an_interrupt_while_reasons_are_looked_for_keeps_all_figures(
-    material: Material, in_process: Any, base: Variant, packed: Variant
+    material: Material, in_process: Any, base: SchedulerVariant, packed: SchedulerVariant
 ) -> None:
     found = compared(in_process(material, interrupted_after=5), [base, packed])
     assert found.is_partial

@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.simulator.comparison.task import Material, Task, Variant
+from kubestow.simulator.comparison.task import Material, SchedulerVariant, Task
 from kubestow.simulator.comparison.work import outcome_of, run_task
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.simulation import Simulation, SimulationResult
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 
-def run_of(material: Material, variant: Variant) -> RunResult:
+def run_of(material: Material, variant: SchedulerVariant) -> RunResult:
     outcome = outcome_of(material, Task(variant=variant, seed=0))
     assert outcome.failure is None
     assert outcome.run is not None
@@ -25,7 +25,7 @@ def nodes_of(run: RunResult) -> dict[str, str]:
     return {pod.name: pod.node for pod in run.pods}
 
 
-def test_pods_are_placed_as_by_simulate(material: Material, base: Variant) -> None:
+def test_pods_are_placed_as_by_simulate(material: Material, base: SchedulerVariant) -> None:
     async def simulated() -> SimulationResult:
         return await Simulation(material.documents, SchedulerConfig()).run()
 
@@ -38,14 +38,16 @@ def test_pods_are_placed_as_by_simulate(material: Material, base: Variant) -> No
     assert (pending.name, pending.message) == ("large", expected.pending[0].message)
 
 
-def test_a_configuration_decides(material: Material, base: Variant, packed: Variant) -> None:
+def test_a_configuration_decides(
+    material: Material, base: SchedulerVariant, packed: SchedulerVariant
+) -> None:
     assert set(nodes_of(run_of(material, base)).values()) == {"a", "b", ""}
     assert len(set(nodes_of(run_of(material, packed)).values())) == 2
 
 
 @pytest.mark.parametrize("version", ["v1.9", "v1.17", "v1.20"])
 def test_older_versions_run(material: Material, version: str) -> None:
-    run = run_of(material, Variant(name="old", version=version))
+    run = run_of(material, SchedulerVariant(name="old", version=version))
     assert sum(bool(pod.node) for pod in run.pods) == 4
     assert run.samples[-1].placed == 4
     (pending,) = [pod for pod in run.pods if not pod.node]
@@ -56,12 +58,14 @@ def test_older_versions_run(material: Material, version: str) -> None:
 def test_a_policy_configures_an_older_version(material: Material) -> None:
     policy = '{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "HostName"}]}'
     for version in ("v1.9", "v1.17"):
-        variant = Variant(name="old", version=version, config=policy, config_name="policy.json")
+        variant = SchedulerVariant(
+            name="old", version=version, config=policy, config_name="policy.json"
+        )
         # Without a rule about resources every pod fits.
         assert all(nodes_of(run_of(material, variant)).values())
 
 
-def test_the_same_task_gives_the_same_bytes(material: Material, base: Variant) -> None:
+def test_the_same_task_gives_the_same_bytes(material: Material, base: SchedulerVariant) -> None:
     task = msgspec.json.encode(Task(variant=base, seed=0))
     encoded = msgspec.json.encode(material)
 
@@ -75,7 +79,7 @@ def test_the_same_task_gives_the_same_bytes(material: Material, base: Variant) -
 
 @pytest.mark.parametrize("version", ["v1.36", "v1.9"])
 def test_watched_nodes_are_seen_as_the_attempt_saw_them(material: Material, version: str) -> None:
-    variant = Variant(name="each", version=version)
+    variant = SchedulerVariant(name="each", version=version)
     placed = nodes_of(run_of(material, variant))["p-0"]
     watched = {"default/p-0": ["a", "b", "gone"], "default/large": ["a"]}
     outcome = outcome_of(material, Task(variant=variant, seed=0, watched=watched))
@@ -90,7 +94,9 @@ def test_watched_nodes_are_seen_as_the_attempt_saw_them(material: Material, vers
         assert sum(choice.views["a"].scores.values()) == totals["a"]
 
 
-def test_a_rejected_node_has_the_plugin_and_its_reason(material: Material, base: Variant) -> None:
+def test_a_rejected_node_has_the_plugin_and_its_reason(
+    material: Material, base: SchedulerVariant
+) -> None:
     full = [*material.documents[:1], *material.documents[2:6]]
     tainted = msgspec.json.decode(msgspec.json.encode(material.documents[1]))["raw"]
     tainted["spec"] = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
@@ -101,7 +107,7 @@ def test_a_rejected_node_has_the_plugin_and_its_reason(material: Material, base:
     assert "untolerated taint" in view.reason
 
 
-def test_times_are_measured_only_if_asked_for(material: Material, base: Variant) -> None:
+def test_times_are_measured_only_if_asked_for(material: Material, base: SchedulerVariant) -> None:
     assert outcome_of(material, Task(variant=base, seed=0)).times == []
     times = outcome_of(material, Task(variant=base, seed=0, has_times=True)).times
     assert "NodeResourcesFit" in {row.plugin for row in times}
@@ -115,28 +121,28 @@ def test_times_are_measured_only_if_asked_for(material: Material, base: Variant)
     ("variant", "kind", "message", "has_run"),
     [
         pytest.param(
-            Variant(name="v", plugins=("failing_plugins:Fails",)),
+            SchedulerVariant(name="v", plugins=("failing_plugins:Fails",)),
             "plugin",
             r"\d+ attempts failed: .*ValueError: broken \(failing_plugins.py:11\)",
             True,
             id="plugin that fails",
         ),
         pytest.param(
-            Variant(name="v", plugins=("failing_plugins:CannotBeMade",)),
+            SchedulerVariant(name="v", plugins=("failing_plugins:CannotBeMade",)),
             "input",
             r".*CannotBeMade.*KeyError: 'zone'.*failing_plugins.py:25",
             False,
             id="plugin that cannot be made",
         ),
         pytest.param(
-            Variant(name="v", plugins=("failing_plugins:Missing",)),
+            SchedulerVariant(name="v", plugins=("failing_plugins:Missing",)),
             "input",
             r'cannot load plugin .* has no "Missing"',
             False,
             id="plugin that is not there",
         ),
         pytest.param(
-            Variant(
+            SchedulerVariant(
                 name="v",
                 config="apiVersion: kubescheduler.config.k8s.io/v1\n"
                 "kind: KubeSchedulerConfiguration\nprofile: []\n",
@@ -148,7 +154,7 @@ def test_times_are_measured_only_if_asked_for(material: Material, base: Variant)
             id="unknown field",
         ),
         pytest.param(
-            Variant(name="v", version="v1.9", plugins=("failing_plugins:Fails",)),
+            SchedulerVariant(name="v", version="v1.9", plugins=("failing_plugins:Fails",)),
             "input",
             "v1.9 has no plugins",
             False,
@@ -158,7 +164,7 @@ def test_times_are_measured_only_if_asked_for(material: Material, base: Variant)
 )
 @pytest.mark.usefixtures("plugins")
 def test_failures_name_what_and_where(
-    material: Material, variant: Variant, kind: str, message: str, has_run: bool
+    material: Material, variant: SchedulerVariant, kind: str, message: str, has_run: bool
 ) -> None:
     outcome = outcome_of(material, Task(variant=variant, seed=0))
     assert outcome.failure is not None

@@ -25,7 +25,7 @@ from kubestow.simulator.comparison.pool import Runner, WorkerPool
 from kubestow.simulator.comparison.recorded import read_recording
 from kubestow.simulator.comparison.scenario_files import pack_scenario
 from kubestow.simulator.comparison.sweep import Sweep, SweepResult
-from kubestow.simulator.comparison.task import Failure, Material, Variant
+from kubestow.simulator.comparison.task import Material, SchedulerVariant, TaskFailure
 
 _INTERRUPTED: Final = 130
 _WRONG_INPUT: Final = 2
@@ -73,7 +73,7 @@ def compare_and_print(request: CompareRequest) -> int:
     )
     for each in read:
         if each.problem:
-            failure = Failure(kind="input", message=each.problem)
+            failure = TaskFailure(kind="input", message=each.problem)
             sweep.failures.append((each.variant.name, None, failure))
     variants = [each.variant for each in read]
     comparison = compare(material.name, variants, seeds, sweep)
@@ -124,7 +124,7 @@ class _Read(NamedTuple):
 def _run(
     request: CompareRequest,
     material: Material,
-    variants: Sequence[Variant],
+    variants: Sequence[SchedulerVariant],
     seeds: Sequence[int],
     *,
     finds_reasons: bool,

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubestow.errors import InputError
-from kubestow.simulator.comparison.task import VERSIONS, Variant
+from kubestow.simulator.comparison.task import VERSIONS, SchedulerVariant
 
 DEFAULT_NAME: Final = "default"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -16,7 +16,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 class ReadVariant(NamedTuple):
     """`problem` says why it cannot be used; empty if it can."""
 
-    variant: Variant
+    variant: SchedulerVariant
     problem: str = ""
 
 
@@ -29,7 +29,7 @@ def read_variants(texts: Sequence[str]) -> list[ReadVariant]:
         )
     found = [_read_variant(text) for text in texts]
     if len(found) == 1:
-        found.insert(0, ReadVariant(Variant(name=DEFAULT_NAME)))
+        found.insert(0, ReadVariant(SchedulerVariant(name=DEFAULT_NAME)))
     names = [each.variant.name for each in found]
     for name in names:
         if names.count(name) > 1:
@@ -45,7 +45,7 @@ def _read_variant(text: str) -> ReadVariant:
         name = Path(text).stem if what and _is_file(text) else text
     if not name.strip():
         raise InputError(f'--variant is "{text}", expected NAME or NAME=WHAT')
-    variant = Variant(name=name.strip())
+    variant = SchedulerVariant(name=name.strip())
     for part in filter(None, (part.strip() for part in what.split(","))):
         try:
             variant = _with_part(variant, part)
@@ -54,7 +54,7 @@ def _read_variant(text: str) -> ReadVariant:
     return ReadVariant(variant)
 
 
-def _with_part(variant: Variant, part: str) -> Variant:
+def _with_part(variant: SchedulerVariant, part: str) -> SchedulerVariant:
     replace = msgspec.structs.replace
     if _is_version(part):
         if part not in VERSIONS:

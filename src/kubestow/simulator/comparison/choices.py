@@ -10,7 +10,7 @@ from kubestow.engine.decision import Decision
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.explain.verdicts import search_end
 from kubestow.queue import QueuedPod
-from kubestow.simulator.comparison.task import Choice, NodeView
+from kubestow.simulator.comparison.task import NodeView, PodChoice
 
 
 class WatchedChoices:
@@ -19,7 +19,7 @@ class WatchedChoices:
     def __init__(self, watched: Mapping[str, Sequence[str]]) -> None:
         """`watched` are names of nodes by pod (NAMESPACE/NAME)."""
         self._watched = watched
-        self.choices: dict[str, Choice] = {}
+        self.choices: dict[str, PodChoice] = {}
 
     def __call__(self, decision: Decision, queued_pod: QueuedPod) -> None:
         names = self._watched.get(decision.pod.key)
@@ -27,7 +27,7 @@ class WatchedChoices:
             return
         attempt = decision.freeze()
         views = {name: view_of(attempt, name) for name in dict.fromkeys((attempt.node, *names))}
-        self.choices[decision.pod.key] = Choice(node=attempt.node, views=views)
+        self.choices[decision.pod.key] = PodChoice(node=attempt.node, views=views)
 
 
 def view_of(attempt: FrozenDecision, name: str) -> NodeView:

@@ -10,10 +10,10 @@ from typing import Final
 import msgspec
 
 from kubestow.simulator.comparison.intervals import Estimate, estimate
-from kubestow.simulator.comparison.measures import Measure, Values
+from kubestow.simulator.comparison.measures import ComparedFigure, Values
 from kubestow.simulator.comparison.moved import MovedPod, ReasonCount, reason_counts
 from kubestow.simulator.comparison.sweep import RunSummary, SweepResult
-from kubestow.simulator.comparison.task import Failure, PluginTime, Variant
+from kubestow.simulator.comparison.task import PluginTime, SchedulerVariant, TaskFailure
 from kubestow.simulator.reports.figures import Figures
 
 FORMAT: Final = "kubestow.dev/comparison/v1"
@@ -76,7 +76,7 @@ class VariantFailure(_Part, frozen=True, kw_only=True):
 
     variant: str
     seeds: list[int]
-    failure: Failure
+    failure: TaskFailure
 
 
 class Comparison(_Part, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class VariantTimes(_Part, frozen=True, kw_only=True):
 
 
 def compare(
-    name: str, variants: Sequence[Variant], seeds: Sequence[int], sweep: SweepResult
+    name: str, variants: Sequence[SchedulerVariant], seeds: Sequence[int], sweep: SweepResult
 ) -> Comparison:
     """What the runs of a sweep say about the variants."""
     first = {run.seed: run for run in sweep.runs_of(variants[0].name)}
@@ -117,7 +117,7 @@ def compare(
 
 
 def _variant_result(
-    variant: Variant, sweep: SweepResult, first: dict[int, RunSummary] | None
+    variant: SchedulerVariant, sweep: SweepResult, first: dict[int, RunSummary] | None
 ) -> VariantResult:
     runs = sweep.runs_of(variant.name)
     base = None if first is None else {seed: run.values for seed, run in first.items()}
@@ -137,7 +137,7 @@ def _variant_result(
 
 def _failures(sweep: SweepResult) -> list[VariantFailure]:
     """Those of one variant that are the same are one."""
-    seeds: dict[tuple[str, Failure], list[int]] = {}
+    seeds: dict[tuple[str, TaskFailure], list[int]] = {}
     for variant, seed, failure in sweep.failures:
         seeds.setdefault((variant, failure), []).extend(() if seed is None else (seed,))
     return [
@@ -147,7 +147,7 @@ def _failures(sweep: SweepResult) -> list[VariantFailure]:
 
 
 def _estimates(runs: dict[int, Values], first: dict[int, Values] | None) -> list[MeasureEstimate]:
-    measures: dict[Measure, None] = {}
+    measures: dict[ComparedFigure, None] = {}
     for values in runs.values():
         measures.update(dict.fromkeys(values))
     return [
@@ -162,7 +162,7 @@ def _estimates(runs: dict[int, Values], first: dict[int, Values] | None) -> list
 
 
 def _difference(
-    measure: Measure, runs: dict[int, Values], first: dict[int, Values]
+    measure: ComparedFigure, runs: dict[int, Values], first: dict[int, Values]
 ) -> Estimate | None:
     differences = [
         values[measure] - first[seed][measure]
@@ -199,7 +199,7 @@ def rounded(values: Sequence[float]) -> Estimate:
     )
 
 
-def times_of(variants: Sequence[Variant], sweep: SweepResult) -> list[VariantTimes]:
+def times_of(variants: Sequence[SchedulerVariant], sweep: SweepResult) -> list[VariantTimes]:
     """Real times, which differ from run to run."""
     found: list[VariantTimes] = []
     for variant in variants:

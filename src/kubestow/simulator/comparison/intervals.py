@@ -8,7 +8,6 @@ own and much less noise than the difference of two means.
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import Final
 
 import msgspec
@@ -37,7 +36,6 @@ def estimate(values: Sequence[float]) -> Estimate:
     )
 
 
-@cache
 def t_quantile(degrees: int) -> float:
     """The t for which a value of Student's distribution is within ±t with 95 % probability."""
     low, high = 0.0, 16.0

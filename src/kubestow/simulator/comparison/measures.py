@@ -14,7 +14,7 @@ from kubestow.simulator.results import EVICTED, PREEMPTED
 _SECONDS_PER_HOUR: Final = 3600.0
 
 
-class Measure(NamedTuple):
+class ComparedFigure(NamedTuple):
     """`name` is that of JSON and CSV, `title` that of tables; of one resource, or of the run."""
 
     name: str
@@ -23,8 +23,8 @@ class Measure(NamedTuple):
     kind: Kind
 
 
-# Measure → its value in a run.
-Values = dict[Measure, float]
+# ComparedFigure → its value in a run.
+Values = dict[ComparedFigure, float]
 
 
 class _Whole(NamedTuple):
@@ -80,13 +80,13 @@ def measures_of(figures: Figures) -> Values:
     for each in _WHOLE:
         value = each.value(figures)
         if value is not None:
-            found[Measure(each.name, "", each.title, each.kind)] = float(value)
+            found[ComparedFigure(each.name, "", each.title, each.kind)] = float(value)
     for resource in figures.resources:
         for each in _PER_RESOURCE:
             value = each.value(resource)
             if value is not None:
                 title = f"{resource.resource} {each.title}"
-                found[Measure(each.name, resource.resource, title, Kind.SHARE)] = value
+                found[ComparedFigure(each.name, resource.resource, title, Kind.SHARE)] = value
     return found
 
 

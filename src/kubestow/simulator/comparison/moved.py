@@ -23,7 +23,7 @@ from typing import Literal
 
 import msgspec
 
-from kubestow.simulator.comparison.task import Choice, NodeView
+from kubestow.simulator.comparison.task import NodeView, PodChoice
 from kubestow.simulator.results import PodRow
 
 Reason = Literal["Filter", "Node", "Search", "Score", "Tie", "Pending", "Placed", "Unknown"]
@@ -64,25 +64,27 @@ class ReasonCount(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pods: int
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True):
+class PodPlacement(msgspec.Struct, frozen=True, kw_only=True):
     """Where a pod of a run went, and why it waits if it does."""
 
     node: str
     message: str
 
 
-def placements_of(pods: Iterable[PodRow]) -> dict[str, Placement]:
+def placements_of(pods: Iterable[PodRow]) -> dict[str, PodPlacement]:
     """By NAMESPACE/NAME, in the order in which they were created. Of pods of one name, one after
     the other, the last counts."""
     return {
-        f"{pod.namespace}/{pod.name}": Placement(node=pod.node, message=pod.message or pod.reason)
+        f"{pod.namespace}/{pod.name}": PodPlacement(
+            node=pod.node, message=pod.message or pod.reason
+        )
         for pod in pods
     }
 
 
 def different(
-    first: Mapping[str, Placement], other: Mapping[str, Placement]
-) -> list[tuple[str, Placement, Placement]]:
+    first: Mapping[str, PodPlacement], other: Mapping[str, PodPlacement]
+) -> list[tuple[str, PodPlacement, PodPlacement]]:
     """The pods that both runs have, and that went elsewhere."""
     return [
         (pod, placement, other[pod])
@@ -105,9 +107,9 @@ def reason_counts(moved: Iterable[MovedPod]) -> list[ReasonCount]:
 def moved_pod(
     pod: str,
     seed: int,
-    placements: Sequence[Placement],
-    there: Choice | None,
-    here: Choice | None,
+    placements: Sequence[PodPlacement],
+    there: PodChoice | None,
+    here: PodChoice | None,
     *,
     first_name: str,
 ) -> MovedPod:
@@ -126,7 +128,7 @@ def moved_pod(
     return _explained(moved, there, here, first_name)
 
 
-def _explained(moved: MovedPod, there: Choice, here: Choice, first_name: str) -> MovedPod:
+def _explained(moved: MovedPod, there: PodChoice, here: PodChoice, first_name: str) -> MovedPod:
     first_node_here = here.views[moved.first_node]
     node_there = there.views[moved.node]
     replace = msgspec.structs.replace

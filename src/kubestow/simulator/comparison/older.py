@@ -27,11 +27,11 @@ from kubestow.simulator.comparison.plain import OnAttempt, run_plain
 from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.schedulers import PluginScheduler, scheduler_with_plugins
 from kubestow.simulator.comparison.task import (
-    Choice,
     Material,
     NodeView,
+    PodChoice,
+    SchedulerVariant,
     Task,
-    Variant,
 )
 from kubestow.simulator.embedded import Controller
 from kubestow.simulator.legacy.embedded import EmbeddedV19
@@ -42,7 +42,7 @@ from kubestow.simulator.scenario.run import run_scenario
 from kubestow.simulator.scenario.scenario import Scenario
 
 
-def v1_9_algorithm(variant: Variant) -> Algorithm:
+def v1_9_algorithm(variant: SchedulerVariant) -> Algorithm:
     """The rules of v1.9; raises ConfigError that names the file."""
     if variant.plugins:
         raise ConfigError("v1.9 has no plugins: leave them out, or take a newer version")
@@ -53,7 +53,7 @@ def v1_9_algorithm(variant: Variant) -> Algorithm:
     return algorithm._replace(extenders=extenders)
 
 
-def older_scheduler(variant: Variant) -> PluginScheduler:
+def older_scheduler(variant: SchedulerVariant) -> PluginScheduler:
     """The scheduler of v1.17 or v1.20; raises ConfigError that names the file."""
     version = variant.version
     profile = older_profile(version, parse_older_gates(version, ()))
@@ -70,21 +70,21 @@ def older_scheduler(variant: Variant) -> PluginScheduler:
     return scheduler_with_plugins(alone, edition, default=default)
 
 
-def _has_policy(variant: Variant) -> bool:
+def _has_policy(variant: SchedulerVariant) -> bool:
     if not variant.config:
         return False
     document = read_document(variant.config.encode()).value
     return is_map(document) and document.get("kind", "Policy") == "Policy"
 
 
-def _policy(variant: Variant) -> Policy:
+def _policy(variant: SchedulerVariant) -> Policy:
     try:
         return decode_policy(variant.config.encode())
     except ConfigError as error:
         raise ConfigError(f'policy "{variant.config_name}": {error}') from error
 
 
-def run_v1_9(material: Material, task: Task, choices: dict[str, Choice]) -> RunResult:
+def run_v1_9(material: Material, task: Task, choices: dict[str, PodChoice]) -> RunResult:
     """A task with the rules of v1.9; `choices` gets those of watched pods."""
     algorithm = v1_9_algorithm(task.variant)
     with scenario_of(material) as scenario:
@@ -103,7 +103,7 @@ def run_v1_9(material: Material, task: Task, choices: dict[str, Choice]) -> RunR
 
 
 def _play(
-    scenario: Scenario, task: Task, algorithm: Algorithm, choices: dict[str, Choice]
+    scenario: Scenario, task: Task, algorithm: Algorithm, choices: dict[str, PodChoice]
 ) -> RunResult:
     def make_cluster(
         store: MemoryCluster,
@@ -128,7 +128,7 @@ def _play(
 
 
 def _follower(
-    task: Task, choices: dict[str, Choice], on_attempt: OnAttempt
+    task: Task, choices: dict[str, PodChoice], on_attempt: OnAttempt
 ) -> Callable[[LegacyDecision], None]:
     attempts: Counter[str] = Counter()
 
@@ -143,7 +143,7 @@ def _follower(
         if names is not None and decision.is_scheduled:
             nodes = dict.fromkeys((decision.node_name, *names))
             views = {name: _view(decision, name) for name in nodes}
-            choices[pod.key] = Choice(node=decision.node_name, views=views)
+            choices[pod.key] = PodChoice(node=decision.node_name, views=views)
 
     return decided
 

@@ -22,7 +22,7 @@ _CONTEXT: Final = multiprocessing.get_context("spawn")
 
 
 class Finished(NamedTuple):
-    """`content` is an `Outcome` as JSON; without it `problem` says why there is none."""
+    """`content` is an `TaskOutcome` as JSON; without it `problem` says why there is none."""
 
     task_index: int
     content: bytes

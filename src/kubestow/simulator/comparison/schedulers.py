@@ -24,7 +24,7 @@ from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ConfigError
 from kubestow.plugins.loading import load_plugins
-from kubestow.simulator.comparison.task import Variant
+from kubestow.simulator.comparison.task import SchedulerVariant
 
 _ERROR_LENGTH_MAX: Final = 1_000
 _UNKNOWN: Final = re.compile(r'unknown field "(?:[^"]*\.)?(?P<name>[^"]+)"')
@@ -39,13 +39,13 @@ class PluginScheduler(NamedTuple):
     gates: FeatureGates = DEFAULT_GATES
 
 
-def todays_scheduler(variant: Variant, gates: FeatureGates) -> PluginScheduler:
+def todays_scheduler(variant: SchedulerVariant, gates: FeatureGates) -> PluginScheduler:
     """Raises ConfigError that names the file."""
     return scheduler_with_plugins(variant, TODAYS_EDITION, gates=gates)
 
 
 def scheduler_with_plugins(
-    variant: Variant,
+    variant: SchedulerVariant,
     edition: Edition,
     *,
     default: SchedulerConfig | None = None,
@@ -67,7 +67,7 @@ def scheduler_with_plugins(
     return PluginScheduler(config, loaded.registry, edition.factory, gates)
 
 
-def _place(variant: Variant, problem: str) -> str:
+def _place(variant: SchedulerVariant, problem: str) -> str:
     """The file and, for an unknown field, the line."""
     if not variant.config_name:
         return ""

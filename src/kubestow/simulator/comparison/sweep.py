@@ -20,19 +20,19 @@ import msgspec
 from kubestow.simulator.comparison.measures import Values, measures_of
 from kubestow.simulator.comparison.moved import (
     MovedPod,
-    Placement,
+    PodPlacement,
     different,
     moved_pod,
     placements_of,
 )
 from kubestow.simulator.comparison.pool import Finished, Runner
 from kubestow.simulator.comparison.task import (
-    Choice,
-    Failure,
-    Outcome,
     PluginTime,
+    PodChoice,
+    SchedulerVariant,
     Task,
-    Variant,
+    TaskFailure,
+    TaskOutcome,
 )
 from kubestow.simulator.reports.figures import Figures, figures_of
 from kubestow.simulator.results import RunResult
@@ -42,10 +42,10 @@ from kubestow.simulator.results import RunResult
 LISTED_MAX: Final = 10_000
 _STOPPED: Final = "stopped before it had ended"
 
-# Variant and seed.
+# SchedulerVariant and seed.
 RunKey = tuple[str, int]
 # Pod, its placement in the first variant, and the other one.
-_Difference = tuple[str, Placement, Placement]
+_Difference = tuple[str, PodPlacement, PodPlacement]
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     figures: Figures
     values: Values
-    placements: dict[str, Placement]
+    placements: dict[str, PodPlacement]
     is_partial: bool
     rows: RunResult | None = None
     duration_s: float = 0.0
@@ -67,7 +67,7 @@ class SweepResult(msgspec.Struct, kw_only=True):
     that one, too."""
 
     runs: dict[RunKey, RunSummary] = {}
-    failures: list[tuple[str, int | None, Failure]] = []
+    failures: list[tuple[str, int | None, TaskFailure]] = []
     moved_counts: dict[RunKey, int] = {}
     moved: dict[RunKey, list[MovedPod]] = {}
     is_partial: bool = False
@@ -83,7 +83,7 @@ class Sweep:
     def __init__(
         self,
         runner: Runner,
-        variants: Sequence[Variant],
+        variants: Sequence[SchedulerVariant],
         seeds: Sequence[int],
         *,
         has_times: bool = False,
@@ -109,7 +109,7 @@ class Sweep:
         ]
         runs: dict[int, RunSummary] = {}
 
-        def keep(index: int, outcome: Outcome) -> None:
+        def keep(index: int, outcome: TaskOutcome) -> None:
             if outcome.run is not None:
                 is_first = outcome.seed == self._seeds[0]
                 runs[index] = _summary(outcome, outcome.run, keeps_rows=is_first)
@@ -121,10 +121,10 @@ class Sweep:
         self._note_moved(finds_reasons and not self.result.is_partial)
         return self.result
 
-    def _run_tasks(self, tasks: Sequence[Task], keep: Callable[[int, Outcome], None]) -> None:
+    def _run_tasks(self, tasks: Sequence[Task], keep: Callable[[int, TaskOutcome], None]) -> None:
         """Run tasks, and note what fails, in their order."""
         self._on_tasks(len(tasks))
-        failures: dict[int, Failure] = {}
+        failures: dict[int, TaskFailure] = {}
         unfinished = set(range(len(tasks)))
         try:
             with closing(self._runner.run([msgspec.json.encode(task) for task in tasks])) as done:
@@ -138,7 +138,7 @@ class Sweep:
         except KeyboardInterrupt:
             self.result.is_partial = True
         for index in unfinished:
-            failures[index] = Failure(kind="stopped", message=_STOPPED)
+            failures[index] = TaskFailure(kind="stopped", message=_STOPPED)
         for index, failure in sorted(failures.items()):
             self.result.failures.append((tasks[index].variant.name, tasks[index].seed, failure))
 
@@ -166,7 +166,9 @@ class Sweep:
                 for pod, *placements in pods
             ]
 
-    def _choices(self, found: dict[RunKey, list[_Difference]]) -> dict[RunKey, dict[str, Choice]]:
+    def _choices(
+        self, found: dict[RunKey, list[_Difference]]
+    ) -> dict[RunKey, dict[str, PodChoice]]:
         """Run again what has pods on another node, and follow these pods."""
         first = self._variants[0].name
         watched: dict[RunKey, dict[str, list[str]]] = {}
@@ -182,9 +184,9 @@ class Sweep:
             for seed in self._seeds
             if (variant.name, seed) in watched
         ]
-        choices: dict[RunKey, dict[str, Choice]] = {}
+        choices: dict[RunKey, dict[str, PodChoice]] = {}
 
-        def keep(index: int, outcome: Outcome) -> None:
+        def keep(index: int, outcome: TaskOutcome) -> None:
             choices[outcome.variant, outcome.seed] = outcome.choices
 
         if tasks:
@@ -200,14 +202,14 @@ class Sweep:
         failures[known:] = [each for each in failures[known:] if each not in before]
 
 
-def _outcome_of(task: Task, finished: Finished) -> Outcome:
+def _outcome_of(task: Task, finished: Finished) -> TaskOutcome:
     if finished.content:
-        return msgspec.json.decode(finished.content, type=Outcome)
-    failure = Failure(kind="worker", message=finished.problem)
-    return Outcome(variant=task.variant.name, seed=task.seed, failure=failure)
+        return msgspec.json.decode(finished.content, type=TaskOutcome)
+    failure = TaskFailure(kind="worker", message=finished.problem)
+    return TaskOutcome(variant=task.variant.name, seed=task.seed, failure=failure)
 
 
-def _summary(outcome: Outcome, run: RunResult, *, keeps_rows: bool) -> RunSummary:
+def _summary(outcome: TaskOutcome, run: RunResult, *, keeps_rows: bool) -> RunSummary:
     figures = figures_of(run)
     return RunSummary(
         seed=outcome.seed,

@@ -3,9 +3,9 @@
 Everything is JSON text: a worker on another machine needs the same version of kubestow and the
 modules of plugins, but none of the files of the command line.
 
-    Material   the input, the same for all tasks; sent once
-    Task       one variant with one seed
-    Outcome    the result of a task, or why there is none
+    Material      the input, the same for all tasks; sent once
+    Task          one variant with one seed
+    TaskOutcome   the result of a task, or why there is none
 """
 
 from typing import Final, Literal
@@ -25,7 +25,7 @@ VERSIONS: Final = ("v1.9", "v1.17", "v1.20", TODAY)
 FailureKind = Literal["input", "plugin", "worker", "stopped"]
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class SchedulerVariant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A scheduler to compare.
 
     config        text of a KubeSchedulerConfiguration, or of a Policy for an older version
@@ -83,9 +83,9 @@ class Material(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`watched` are nodes of interest by pod: what the scheduler found of them when it placed the
-    pod comes back as `Outcome.choices`."""
+    pod comes back as `TaskOutcome.choices`."""
 
-    variant: Variant
+    variant: SchedulerVariant
     seed: int
     watched: dict[str, list[str]] = {}
     has_times: bool = False
@@ -106,7 +106,7 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
     total: int | None = None
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class PodChoice(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The attempt that placed a pod: the node, and the views of it and of the watched ones."""
 
     node: str
@@ -122,21 +122,21 @@ class PluginTime(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     seconds: float
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class TaskFailure(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`message` names the file and line where they are known."""
 
     kind: FailureKind
     message: str
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`run` is missing if nothing came of the task. `duration_s` and `times` are real time and not
     part of what two runs have in common."""
 
     variant: str
     seed: int
     run: RunResult | None = None
-    failure: Failure | None = None
-    choices: dict[str, Choice] = {}
+    failure: TaskFailure | None = None
+    choices: dict[str, PodChoice] = {}
     times: list[PluginTime] = []
     duration_s: float = 0.0

@@ -9,7 +9,7 @@ from kubestow.simulator.comparison.comparison import (
     VariantResult,
 )
 from kubestow.simulator.comparison.intervals import Estimate
-from kubestow.simulator.comparison.measures import Measure, measures_of
+from kubestow.simulator.comparison.measures import ComparedFigure, measures_of
 from kubestow.simulator.reports.tables import Kind
 from kubestow.simulator.reports.units import seconds_text
 
@@ -39,8 +39,8 @@ def figure_rows(variants: Sequence[VariantResult]) -> list[FigureRow]:
     return rows
 
 
-def _measures(variants: Sequence[VariantResult]) -> list[Measure]:
-    found: dict[Measure, None] = {}
+def _measures(variants: Sequence[VariantResult]) -> list[ComparedFigure]:
+    found: dict[ComparedFigure, None] = {}
     for variant in variants:
         for run in variant.runs:
             found.update(dict.fromkeys(measures_of(run.figures)))

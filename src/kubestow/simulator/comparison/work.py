@@ -26,7 +26,7 @@ from kubestow.simulator.comparison.plain import OnAttempt, run_plain
 from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.plugin_times import PluginTimes
 from kubestow.simulator.comparison.schedulers import PluginScheduler, todays_scheduler
-from kubestow.simulator.comparison.task import TODAY, Failure, Material, Outcome, Task
+from kubestow.simulator.comparison.task import TODAY, Material, Task, TaskFailure, TaskOutcome
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.collector import error_of
 from kubestow.simulator.scenario.run import run_scenario
@@ -39,14 +39,14 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 def run_task(material: bytes, task: bytes) -> bytes:
-    """An `Outcome` for a `Task`, all as JSON."""
+    """An `TaskOutcome` for a `Task`, all as JSON."""
     with _ONE_AT_A_TIME, _without_logs():
         given = msgspec.json.decode(material, type=Material)
         outcome = outcome_of(given, msgspec.json.decode(task, type=Task))
         return msgspec.json.encode(outcome)
 
 
-def outcome_of(material: Material, task: Task) -> Outcome:
+def outcome_of(material: Material, task: Task) -> TaskOutcome:
     """Run it; what goes wrong is part of the outcome."""
     started_s = SystemClock.monotonic_s()
     observed = _Observed(task)
@@ -54,12 +54,12 @@ def outcome_of(material: Material, task: Task) -> Outcome:
     try:
         run = observed.run(material)
         if run.failures:
-            failure = Failure(kind="plugin", message=_failures_text(run))
+            failure = TaskFailure(kind="plugin", message=_failures_text(run))
     except KubestowError as error:
-        failure = Failure(kind="input", message=_with_place(error))
+        failure = TaskFailure(kind="input", message=_with_place(error))
     except Exception as error:  # A plugin of a user may raise anything when it is made.
-        failure = Failure(kind="plugin", message=describe(error, place_of(error)))
-    return Outcome(
+        failure = TaskFailure(kind="plugin", message=describe(error, place_of(error)))
+    return TaskOutcome(
         variant=task.variant.name,
         seed=task.seed,
         run=run,
