@@ -53,3 +53,10 @@ class VariantChoice(StrEnum):
     UNLIKE = "unlike"
     ALL_UNLIKE = "all-unlike"
     ALL = "all"
+
+
+class TraceFormat(StrEnum):
+    """The formats of `simulate --trace`."""
+
+    OPENB = "openb"
+    CSV = "csv"

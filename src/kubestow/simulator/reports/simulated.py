@@ -5,7 +5,6 @@ which a running pod was preempted is not recorded.
 """
 
 from kubestow.simulator.results import (
-    PREEMPTED,
     RUNNING,
     Change,
     NodeRow,
@@ -25,7 +24,7 @@ def run_of_simulation(result: SimulationResult, *, name: str = "simulation") -> 
         changes=[
             Change(
                 time_s=result.virtual_duration_s,
-                kind=PREEMPTED,
+                kind="preemption",
                 subject=pod,
                 detail="ran before the simulation; at this time at the latest",
             )
