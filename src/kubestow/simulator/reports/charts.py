@@ -7,9 +7,11 @@ gives the same bytes.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import altair as alt
+import vl_convert
 
 from kubestow.simulator.reports.series import (
     BUCKETS,
@@ -41,6 +43,7 @@ COLORS: Final = (
 )  # fmt: skip
 WIDTH: Final = 640
 HEIGHT: Final = 220
+_PNG_SCALE: Final = 2.0
 _PLACES: Final = ("active", "backoff", "unschedulable", "gated")
 _FLOWS: Final = ("arrived", "placed", "ended")
 
@@ -86,6 +89,14 @@ def picture(drawings: Sequence[Drawing], title: str, note: str) -> Specification
     head = alt.TitleParams(title, subtitle=note, anchor="start", fontSize=18)
     spec = alt.vconcat(*parts, title=head).to_dict()
     return {**spec, "resolve": {"scale": {"color": "independent"}}, "config": CONFIG}
+
+
+def draw(spec: Specification, path: Path) -> None:
+    """Write a specification as a picture: SVG or PNG."""
+    if path.suffix == ".svg":
+        path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+    else:
+        path.write_bytes(vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE))
 
 
 CONFIG: Final[dict[str, Any]] = {
