@@ -33,7 +33,7 @@ from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.selectors import EVERYTHING, Selection
 from kubestow.apiserver.served import ServedTable
 from kubestow.apiserver.store import Change, Collection, Key, StoredObject
-from kubestow.apiserver.watch import Observer, Wakes, Watch, WatchEvent
+from kubestow.apiserver.watch import EventTest, Observer, Watch, WatchEvent
 from kubestow.apiserver.writes import namespaces
 from kubestow.apiserver.writes.admission import Admitted, admit_change, admit_new, decoded
 from kubestow.apiserver.writes.binding import bound
@@ -208,13 +208,14 @@ class MemoryCluster:
         from_version: int = 0,
         bookmarks: bool = False,
         initial_events: bool = False,
-        wakes: Wakes | None = None,
+        concerns: EventTest | None = None,
+        wakes: EventTest | None = None,
     ) -> Watch:
         """All changes after a version; GoneError if it is too old.
 
         From version 0 the watch begins with an ADDED event for every existing object; with
-        `initial_events` too, followed by a bookmark that marks their end. `wakes` says which
-        events have to be read at once; the others may wait for these.
+        `initial_events` too, followed by a bookmark that marks their end. Events that
+        `concerns` refuses are left out; those that `wakes` refuses may be read later.
         """
         if from_version > self._version:
             raise too_large_version(from_version, self._version)
@@ -223,6 +224,7 @@ class MemoryCluster:
             selection,
             bookmarks=bookmarks,
             on_close=lambda closed: self._unsubscribe(resource, closed),
+            concerns=concerns,
             wakes=wakes,
         )
         if initial_events or from_version == 0:

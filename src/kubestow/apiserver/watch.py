@@ -53,9 +53,9 @@ class WatchEvent:
         return f"WatchEvent({self.type}, {self.stored!r})"
 
 
-# Whether an event has to be read at once. The others are read with the next one that has to, or
-# when there are many: a reader that only keeps a record of most objects need not run for each.
-Wakes = Callable[[WatchEvent], bool]
+# A reader can say which events it needs, and which of these at once: the others are read with the
+# next one that it needs at once, or when there are many.
+EventTest = Callable[[WatchEvent], bool]
 
 
 class _Inbox:
@@ -117,13 +117,15 @@ class Watch:
         bookmarks: bool = False,
         on_close: "Callable[[Watch], None] | None" = None,
         pending_max: int = PENDING_MAX,
-        wakes: Wakes | None = None,
+        concerns: EventTest | None = None,
+        wakes: EventTest | None = None,
     ) -> None:
         self.selection: Final = selection
         self.is_closed = False
         self._bookmarks = bookmarks
         self._on_close = on_close
         self._pending_max = pending_max
+        self._concerns = concerns
         self._wakes = wakes
         self._inbox = _Inbox()
 
@@ -170,6 +172,8 @@ class Watch:
 
     def push(self, event: WatchEvent) -> None:
         """For the store: append an event and wake the reader, unless the event can wait."""
+        if self._concerns is not None and not self._concerns(event):
+            return
         inbox = self._inbox
         pending = inbox.pending
         if len(pending) >= self._pending_max:

@@ -21,14 +21,13 @@ class EphemeralVolumeController:
 
     async def run(self) -> None:
         """Follow the pods until cancelled."""
-        watch = self._cluster.watch(PODS, wakes=_has_volumes)
+        watch = self._cluster.watch(PODS, concerns=_has_volumes)
         try:
             while batch := await watch.next_batch():
                 for event in batch:
                     pod = event.object
                     assert isinstance(pod, Pod), pod
-                    if _has_volumes(event):
-                        self._guard.run(event.stored, partial(self._handle, pod, event.type))
+                    self._guard.run(event.stored, partial(self._handle, pod, event.type))
         finally:
             watch.close()
             self._guard.close()

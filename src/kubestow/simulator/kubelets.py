@@ -75,7 +75,7 @@ class FakeKubelets:
         return bool(self._next or self._ending)
 
     async def run(self) -> None:
-        pods = self._cluster.watch(PODS, wakes=self._concerns)
+        pods = self._cluster.watch(PODS, concerns=self._concerns)
         group = WatchGroup((self._cluster.watch(NODES), pods))
         try:
             while not group.is_closed:
@@ -83,7 +83,7 @@ class FakeKubelets:
                 for event in group.events_nowait():
                     if event.stored.resource is NODES:
                         self._guard.run(event.stored, partial(self._after_node, event))
-                    elif self._concerns(event):
+                    else:
                         self._guard.run(event.stored, partial(self._after_pod, event))
         finally:
             group.close()

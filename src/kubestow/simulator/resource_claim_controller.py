@@ -57,12 +57,13 @@ class ResourceClaimController:
         followed = [PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES]
         if self._has_groups:
             followed.append(POD_GROUPS)
-        group = WatchGroup(self._cluster.watch(resource, wakes=_concerns) for resource in followed)
+        group = WatchGroup(
+            self._cluster.watch(resource, concerns=_concerns) for resource in followed
+        )
         try:
             while not group.is_closed:
                 for event in group.events_nowait():
-                    if _concerns(event):
-                        self._guard.run(event.stored, partial(self._handle, event))
+                    self._guard.run(event.stored, partial(self._handle, event))
                 await group.wait()
         finally:
             group.close()

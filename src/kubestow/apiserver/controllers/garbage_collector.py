@@ -80,13 +80,13 @@ class GarbageCollector:
             if name in _NEVER_OWNED:
                 continue
             if name not in watches or watches[name].is_closed:
-                watches[name] = self._cluster.watch(resource, wakes=self._concerns)
+                watches[name] = self._cluster.watch(resource, concerns=self._concerns)
                 group.add(watches[name])
 
     def _concerns(self, event: WatchEvent) -> bool:
         """Whether the object has owners or dependents, or is being deleted with conditions.
 
-        What it has by events that are not handled yet, is handled with these.
+        A dependent of which the event is not handled yet finds out itself that its owner is gone.
         """
         metadata, uid = event.stored.metadata, event.stored.uid
         return (

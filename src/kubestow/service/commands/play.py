@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from kubestow.clock import SystemClock
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
 from kubestow.service.logging import warnings_on_stderr
-from kubestow.service.output import progress_bar, stderr
+from kubestow.service.output import duration_text, run_bar, stderr
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.run import run_scenario
 from kubestow.simulator.scenario.scenario import Progress, Scenario
@@ -24,15 +26,24 @@ def play(
     *,
     seed: int | None = None,
     record: Path | None = None,
+    factory: type[SchedulerFactory] = SchedulerFactory,
 ) -> RunResult:
-    """The result; after Ctrl-C as far as the run had come, after a second one KeyboardInterrupt."""
-    with warnings_on_stderr(), progress_bar("Playing") as progress, _interrupted() as stop:
-        task = progress.add_task("", total=round(scenario.until_s))
+    """The result; after Ctrl-C as far as the run had come, after a second one KeyboardInterrupt.
+
+    How long it took is printed on standard error: it differs from run to run.
+    """
+    clock = SystemClock()
+    started_s = clock.monotonic_s()
+    with warnings_on_stderr(), run_bar() as progress, _interrupted() as stop:
+        task = progress.add_task("Playing", total=scenario.until_s, rate="")
 
         def note(each: Progress) -> None:
-            progress.update(task, completed=round(each.time_s))
+            elapsed_s = clock.monotonic_s() - started_s
+            rate = f"{each.placed / elapsed_s:,.0f} pods/s" if elapsed_s > 0 else ""
+            text = f"Playing {duration_text(each.time_s)} of {duration_text(each.until_s)}"
+            progress.update(task, completed=each.time_s, description=text, rate=rate)
 
-        return run_scenario(
+        result = run_scenario(
             scenario,
             config,
             registry,
@@ -41,7 +52,12 @@ def play(
             on_progress=note,
             stop=stop,
             record=record,
+            factory=factory,
         )
+    took_s = clock.monotonic_s() - started_s
+    played = duration_text(result.virtual_duration_s)
+    stderr().print(f"{played} of virtual time played in {duration_text(took_s)}")
+    return result
 
 
 @contextmanager

@@ -22,6 +22,7 @@ SETTINGS: Final[dict[str, object]] = {
 }
 _OLDER: Final = "Older schedulers"
 _TRACE: Final = "A trace"
+_SCENARIO: Final = "A scenario"
 
 
 def simulate(
@@ -61,6 +62,40 @@ def simulate(
     add_nodes: options.AddNodes = None,
     like: options.Like = None,
     remove_pods: options.RemovePods = None,
+    scenario: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Play a scenario in virtual time, in which pods arrive and end, workloads are "
+            "scaled, nodes fail and are repaired. Files given with -f are added to its cluster.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = None,
+    until: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="With --scenario: end after this much virtual time, such as 90m or 24h.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = "",
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="With --scenario or --trace: where random numbers begin; equal seeds give equal "
+            "results.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = None,
+    save_template: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a scenario to begin with, and end.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = None,
     trace: Annotated[
         TraceFormat | None,
         typer.Option(
@@ -186,10 +221,15 @@ def simulate(
     would create. Kinds that no scheduler reads are ignored.
 
     Exit codes: 0 done, 1 pods stay pending (with --fail-on-pending), 2 the input cannot be used,
-    3 a plugin failed.
+    3 a plugin failed, 130 a scenario or trace was ended with Ctrl-C: what there was is printed.
 
     Example: kubestow simulate -f cluster.yaml -f workload/ -o wide
     """
+    if save_template is not None:
+        from kubestow.service.commands.simulate_scenario import write_template
+
+        write_template(save_template)
+        return
     from kubestow.service.commands.cluster_input import InputRequest, changes_of
     from kubestow.service.commands.simulate_request import SimulateRequest
 
@@ -210,6 +250,9 @@ def simulate(
             ),
             save=save,
         ),
+        scenario=scenario,
+        until=until,
+        seed=seed,
         trace=trace,
         nodes=nodes,
         pods=pods,
@@ -233,6 +276,10 @@ def simulate(
             hard_pod_affinity_symmetric_weight=hard_pod_affinity_symmetric_weight,
         ),
     )
+    if scenario is not None:
+        from kubestow.service.commands.simulate_scenario import simulate_scenario
+
+        raise typer.Exit(simulate_scenario(request))
     if trace is not None:
         from kubestow.service.commands.simulate_trace import simulate_trace
 

@@ -35,6 +35,8 @@ from kubestow.simulator.virtual_time import run_in_virtual_time
 
 def simulate_files(request: SimulateRequest) -> int:
     """Simulate and print the result; the exit code."""
+    if request.until or request.seed is not None:
+        raise InputError("--until and --seed need --scenario")
     if request.nodes is not None or request.pods is not None:
         raise InputError("--nodes and --pods are files of a trace: give its format with --trace")
     check_reports(request.reports)

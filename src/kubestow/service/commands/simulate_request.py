@@ -11,15 +11,21 @@ from kubestow.service.commands.cluster_input import InputRequest
 from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat, TraceFormat
 from kubestow.service.output import stderr
-from kubestow.simulator.reports.files import write_report
-from kubestow.simulator.results import RunResult
+from kubestow.simulator.reports.files import Report, write_report
+from kubestow.simulator.results import GATED, PENDING, RunResult
 
-PLUGIN_FAILED: Final = 3  # the exit code
+# Exit codes.
+PLUGIN_FAILED: Final = 3
+INTERRUPTED: Final = 130
 _FILES_SHOWN: Final = 3
 
 
 class SimulateRequest(msgspec.Struct, frozen=True, kw_only=True):
     cluster: InputRequest
+    # A scenario, or None.
+    scenario: Path | None = None
+    until: str = ""
+    seed: int | None = None
     # A trace with its files, or None: place the pods of the cluster.
     trace: TraceFormat | None = None
     nodes: Path | None = None
@@ -42,6 +48,17 @@ def with_percentage(config: SchedulerConfig, request: SimulateRequest) -> Schedu
     if request.percentage is None:
         return config
     return msgspec.structs.replace(config, percentage_of_nodes_to_score=request.percentage)
+
+
+def exit_code_of(report: Report, request: SimulateRequest) -> int:
+    """Of a run of a scenario or trace."""
+    if report.is_partial:
+        return INTERRUPTED
+    if report.failed_attempts:
+        return PLUGIN_FAILED
+    outcomes = report.figures.outcomes
+    waiting = outcomes.get(PENDING, 0) + outcomes.get(GATED, 0)
+    return 1 if request.is_failing_on_pending and waiting else 0
 
 
 def written(result: RunResult, paths: Sequence[Path]) -> None:

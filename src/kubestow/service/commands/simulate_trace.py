@@ -10,8 +10,8 @@ from kubestow.service.commands.play import play
 from kubestow.service.commands.run_output import print_run
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.commands.simulate_request import (
-    PLUGIN_FAILED,
     SimulateRequest,
+    exit_code_of,
     with_percentage,
     written,
 )
@@ -19,7 +19,6 @@ from kubestow.service.compatibility import Compatibility
 from kubestow.service.formats import TraceFormat
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.reports.files import check_reports, report_of
-from kubestow.simulator.results import GATED, PENDING
 from kubestow.simulator.scenario.scenario import Scenario
 from kubestow.simulator.traces.openb import openb_scenario
 from kubestow.simulator.traces.plain import plain_scenario
@@ -36,14 +35,13 @@ def simulate_trace(request: SimulateRequest) -> int:
     scenario = _scenario(request, dialects_of(config))
     if request.limit_s is not None:
         scenario = msgspec.structs.replace(scenario, until_s=request.limit_s)
-    result = play(scenario, config, loaded.registry, gates, record=request.record)
+    result = play(
+        scenario, config, loaded.registry, gates, seed=request.seed, record=request.record
+    )
     report = report_of(result)
     print_run(report, request.output, has_headers=request.has_headers)
     written(report, request.reports)
-    if report.failed_attempts:
-        return PLUGIN_FAILED
-    waiting = report.figures.outcomes.get(PENDING, 0) + report.figures.outcomes.get(GATED, 0)
-    return 1 if request.is_failing_on_pending and waiting else 0
+    return exit_code_of(report, request)
 
 
 def _scenario(request: SimulateRequest, dialects: frozenset[str]) -> Scenario:

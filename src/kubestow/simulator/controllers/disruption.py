@@ -40,7 +40,7 @@ class DisruptionController:
 
     async def run(self) -> None:
         """Keep the budgets up to date until cancelled."""
-        pods = self._cluster.watch(PODS, wakes=lambda event: bool(self._selectors))
+        pods = self._cluster.watch(PODS, concerns=lambda event: bool(self._selectors))
         group = WatchGroup((self._cluster.watch(self._resource), pods))
         try:
             while not group.is_closed:

@@ -51,7 +51,7 @@ class TaintEviction:
 
     async def run(self) -> None:
         """Follow nodes and pods until cancelled."""
-        pods = self._cluster.watch(PODS, wakes=self._concerns)
+        pods = self._cluster.watch(PODS, concerns=self._concerns)
         group = WatchGroup((self._cluster.watch(NODES), pods))
         try:
             while not group.is_closed:

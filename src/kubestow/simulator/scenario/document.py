@@ -1,7 +1,7 @@
 """The YAML form of a scenario, as structs; `scenario.schema.json` is made of them.
 
-Field names and what they mean are described in docs/guides/scenarios.md. A field that is not here is
-refused.
+Field names and what they mean are described in docs/guides/scenarios.md. Fields that are not here
+are refused.
 
 Not here: reading files, checks between fields (`reading`), what is done with it (`arrivals`,
 `actions`).

@@ -1,4 +1,4 @@
-"""The text of a scenario, and where each field of it is written: errors name file, line and field."""
+"""The text of a scenario, and where each field is written: errors name file, line and field."""
 
 import difflib
 import re
