@@ -11,7 +11,6 @@ from kubestow.clock import NANOSECONDS
 from kubestow.queue.timers import Occupancy, flush_after_each_pause, flush_each_second
 from kubestow.testing.clock import nanoseconds as ns
 
-
 OCCUPIED = Occupancy(["a pod"])
 
 

@@ -81,6 +81,7 @@ def write_plot(report: SoakReport, path: Path) -> None:
             name=f"part{number}",
             unit=minutes,
             y_title=title.rpartition(", ")[2],
+            y_format="~g",
             is_interactive=False,
         )
         drawings.append(Drawing(f"part{number}", title, "", chart))
