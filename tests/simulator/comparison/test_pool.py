@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from kubestow.simulator.comparison.comparison import Comparison, compare
+from kubestow.simulator.comparison.comparison import SchedulerComparison, compare
 from kubestow.simulator.comparison.pool import Runner, WorkerPool
 from kubestow.simulator.comparison.sweep import Sweep
 from kubestow.simulator.comparison.task import Material, SchedulerVariant
 
 
-def compared(runner: Runner, *variants: SchedulerVariant) -> Comparison:
+def compared(runner: Runner, *variants: SchedulerVariant) -> SchedulerComparison:
     return compare("test", variants, [0], Sweep(runner, variants, [0]).run())
 
 

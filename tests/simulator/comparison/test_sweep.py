@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubestow.simulator.comparison.comparison import Comparison, compare
+from kubestow.simulator.comparison.comparison import SchedulerComparison, compare
 from kubestow.simulator.comparison.sweep import Sweep
 from kubestow.simulator.comparison.task import Material, SchedulerVariant
 
 SEEDS = (4, 5)
 
 
-def compared(runner: Any, variants: list[SchedulerVariant]) -> Comparison:
+def compared(runner: Any, variants: list[SchedulerVariant]) -> SchedulerComparison:
     return compare("test", variants, SEEDS, Sweep(runner, variants, SEEDS).run())
 
 

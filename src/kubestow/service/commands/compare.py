@@ -16,10 +16,10 @@ from kubestow.simulator.defaults import LIMIT_S
 SETTINGS: Final[dict[str, object]] = {
     "epilog": "Examples:\n\n"
     "\b\nkubestow compare -f cluster.yaml -f workload/ --variant packed=config.yaml\n"
-    "kubestow compare --scenario day.yaml --variant base --variant old=v1.9 --seeds 10\n"
-    "kubestow compare run.rec --variant base --variant rack=acme.rack:RackSpread\n"
-    "kubestow compare --scenario day.yaml --variant base --variant packed=config.yaml "
-    "--seeds 100 --on dask://scheduler:8786"
+    "kubestow compare --scenario day.yaml --variant v1.9 --seeds 10\n"
+    "kubestow compare run.rec --variant rack=acme.rack:RackSpread\n"
+    "kubestow compare --scenario day.yaml --variant packed=config.yaml --seeds 99 \\\n"
+    "  --on dask://scheduler:8786"
 }
 
 

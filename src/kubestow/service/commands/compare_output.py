@@ -15,8 +15,8 @@ from rich.markup import escape
 from kubestow.service.formats import CompareFormat, DataFormat
 from kubestow.service.output import Table, print_data, stderr, stdout
 from kubestow.simulator.comparison.comparison import (
-    Comparison,
     MovedPods,
+    SchedulerComparison,
     VariantResult,
     VariantTimes,
 )
@@ -33,14 +33,14 @@ _PLUGINS_SHOWN: Final = 12
 _CSV_COLUMNS: Final = ("variant", "seed", "figure", "resource", "value")
 
 
-class _WithTimes(Comparison, frozen=True, kw_only=True, rename="camel"):
+class _WithTimes(SchedulerComparison, frozen=True, kw_only=True, rename="camel"):
     """The comparison with real times, which differ from run to run."""
 
     times: list[VariantTimes]
 
 
 def print_comparison(
-    comparison: Comparison,
+    comparison: SchedulerComparison,
     times: Sequence[VariantTimes] | None,
     output: CompareFormat,
     *,
@@ -59,7 +59,9 @@ def print_comparison(
         stderr().print(escape(failure_text(failure)))
 
 
-def _with_times(comparison: Comparison, times: Sequence[VariantTimes] | None) -> Comparison:
+def _with_times(
+    comparison: SchedulerComparison, times: Sequence[VariantTimes] | None
+) -> SchedulerComparison:
     if times is None:
         return comparison
     return _WithTimes(**msgspec.structs.asdict(comparison), times=list(times))
@@ -68,7 +70,7 @@ def _with_times(comparison: Comparison, times: Sequence[VariantTimes] | None) ->
 # --- CSV ---
 
 
-def _print_csv(comparison: Comparison) -> None:
+def _print_csv(comparison: SchedulerComparison) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(_CSV_COLUMNS)
     for variant in comparison.variants:
@@ -81,7 +83,7 @@ def _print_csv(comparison: Comparison) -> None:
 # --- tables ---
 
 
-def _print_tables(comparison: Comparison, show: int) -> None:
+def _print_tables(comparison: SchedulerComparison, show: int) -> None:
     ran = [variant for variant in comparison.variants if variant.runs]
     if not ran:
         return

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kubestow.errors import InputError
-from kubestow.simulator.comparison.comparison import Comparison, VariantTimes
+from kubestow.simulator.comparison.comparison import SchedulerComparison, VariantTimes
 from kubestow.simulator.comparison.sweep import SweepResult
 from kubestow.simulator.reports.extra import require_extra
 
@@ -20,7 +20,7 @@ def require_report(path: Path) -> None:
 
 
 def write_report(
-    comparison: Comparison,
+    comparison: SchedulerComparison,
     times: Sequence[VariantTimes] | None,
     sweep: SweepResult,
     path: Path,

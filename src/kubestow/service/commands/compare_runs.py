@@ -16,7 +16,7 @@ from kubestow.service.commands.scheduler_config import checked_gates
 from kubestow.service.formats import CompareFormat
 from kubestow.service.output import progress_bar
 from kubestow.simulator.comparison.comparison import (
-    Comparison,
+    SchedulerComparison,
     compare,
     times_of,
 )
@@ -159,7 +159,7 @@ def _runner(
     return WorkerPool(encoded, min(request.jobs or os.cpu_count() or 1, task_count))
 
 
-def _exit_code(comparison: Comparison) -> int:
+def _exit_code(comparison: SchedulerComparison) -> int:
     kinds = {each.failure.kind for each in comparison.failures}
     if comparison.is_partial:
         return _INTERRUPTED

@@ -79,7 +79,7 @@ class VariantFailure(_Part, frozen=True, kw_only=True):
     failure: TaskFailure
 
 
-class Comparison(_Part, frozen=True, kw_only=True):
+class SchedulerComparison(_Part, frozen=True, kw_only=True):
     """`is_partial`: it was stopped before all runs had ended."""
 
     format: str = FORMAT
@@ -101,10 +101,10 @@ class VariantTimes(_Part, frozen=True, kw_only=True):
 
 def compare(
     name: str, variants: Sequence[SchedulerVariant], seeds: Sequence[int], sweep: SweepResult
-) -> Comparison:
+) -> SchedulerComparison:
     """What the runs of a sweep say about the variants."""
     first = {run.seed: run for run in sweep.runs_of(variants[0].name)}
-    return Comparison(
+    return SchedulerComparison(
         name=name,
         seeds=list(seeds),
         variants=[

@@ -95,7 +95,7 @@ def different(
 
 def reason_counts(moved: Iterable[MovedPod]) -> list[ReasonCount]:
     """The most frequent first."""
-    counts = Counter((each.reason, each.plugin) for each in moved)
+    counts: Counter[tuple[Reason, str]] = Counter((each.reason, each.plugin) for each in moved)
     return [
         ReasonCount(reason=reason, plugin=plugin, pods=count)
         for (reason, plugin), count in sorted(

@@ -8,7 +8,11 @@ from typing import Final
 
 import altair as alt
 
-from kubestow.simulator.comparison.comparison import Comparison, VariantResult, VariantTimes
+from kubestow.simulator.comparison.comparison import (
+    SchedulerComparison,
+    VariantResult,
+    VariantTimes,
+)
 from kubestow.simulator.comparison.sweep import SweepResult
 from kubestow.simulator.comparison.texts import count_text, failure_text, figure_rows
 from kubestow.simulator.reports.charts import COLORS, HEIGHT, AnyChart, Drawing, lines_chart
@@ -45,7 +49,7 @@ _OWN_DEFINITIONS: Final = (
 
 
 def page_of(
-    comparison: Comparison, times: Sequence[VariantTimes] | None, sweep: SweepResult
+    comparison: SchedulerComparison, times: Sequence[VariantTimes] | None, sweep: SweepResult
 ) -> Page:
     """What the page shows. Charts over time are of the first seed."""
     first_seed = comparison.seeds[0]
@@ -73,7 +77,7 @@ def page_of(
     )
 
 
-def _warning(comparison: Comparison) -> str:
+def _warning(comparison: SchedulerComparison) -> str:
     texts = [failure_text(each) for each in comparison.failures]
     if comparison.is_partial:
         texts.insert(0, "The comparison was interrupted: what had ended is shown.")

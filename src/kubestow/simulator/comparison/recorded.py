@@ -16,6 +16,7 @@ Times are those of the recording, from its start.
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,7 +69,7 @@ def recorded_scenario(name: str, recorded: RecordedRun) -> Scenario:
 
     def steps(seed: int) -> Iterator[Step]:
         for change in recorded.changes:
-            yield Step(change.time_s, lambda world, change=change: _apply(world, change))
+            yield Step(change.time_s, partial(_apply, change))
 
     return Scenario(
         name=name,
@@ -82,7 +83,7 @@ def recorded_scenario(name: str, recorded: RecordedRun) -> Scenario:
     )
 
 
-def _apply(world: World, change: RecordedChange) -> None:
+def _apply(change: RecordedChange, world: World) -> None:
     document, store = change.document, world.store
     metadata = as_object(document["metadata"])
     resource = store.served.of_kind(document["apiVersion"], document["kind"]).stored
