@@ -58,7 +58,7 @@ from kubestow.queue.nominator import Nominator, PodLister
 from kubestow.queue.parked import ParkedPod, ParkedPods
 from kubestow.queue.protocol import PreCheck, QueueStatistics
 from kubestow.queue.queued_pod import QueuedPod, key_of
-from kubestow.queue.timers import flush_after_each_pause, flush_each_second
+from kubestow.queue.timers import Occupancy, flush_after_each_pause, flush_each_second
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -134,6 +134,7 @@ class SchedulingQueue:
             self._policy, sort_key=sort_key, count_changed=_pending_gauge(metrics, BACKOFF)
         )
         self._parked = ParkedPods(self._interest, metrics=metrics, shared_gates=shared_gates)
+        self._backing_off, self._left_over = Occupancy(self._backoff), Occupancy(self._parked)
         self._in_flight = InFlight(metrics=metrics)
         self.nominator = Nominator(find=self._find_pod_info, pod_lister=pod_lister)
         self._is_closed = False
@@ -322,11 +323,14 @@ class SchedulingQueue:
                 group.create_task(
                     flush_each_second(
                         self.flush_backoff_completed,
+                        self._backing_off,
                         first_ns=self._policy.first_flush_ns(self._clock.now_ns()),
                         clock=self._clock,
                     )
                 ),
-                group.create_task(flush_after_each_pause(self.flush_unschedulable_leftover)),
+                group.create_task(
+                    flush_after_each_pause(self.flush_unschedulable_leftover, self._left_over)
+                ),
             ]
 
     def close(self) -> None:
@@ -554,6 +558,7 @@ class SchedulingQueue:
             is_moved = self._move_to_backoff(queued_pod, label)
         else:
             self._parked.put(queued_pod, label)
+            self._left_over.added()
             return place
         return place if is_moved else Place.UNSCHEDULABLE
 
@@ -587,11 +592,13 @@ class SchedulingQueue:
         self._parked.discard(queued_pod.key)
         if self._backoff.add(queued_pod):
             self._metrics.incoming(BACKOFF, label)
+        self._backing_off.added()
         return True
 
     def _park_gated(self, queued_pod: QueuedPod, label: str) -> None:
         queued_pod.was_flushed_from_unschedulable = False
         self._parked.put(queued_pod, label)
+        self._left_over.added()
 
     def _activate(self, pod: Pod) -> bool:
         key = key_of(pod)

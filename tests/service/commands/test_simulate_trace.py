@@ -31,9 +31,10 @@ def trace(tmp_path: Path) -> list[str]:
 
 
 def simulate(*args: str) -> int:
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["kubestow", "simulate", *args])
-        main()
+        with pytest.raises(SystemExit) as ended:
+            main()
     assert isinstance(ended.value.code, int)
     return ended.value.code
 

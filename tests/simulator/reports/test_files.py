@@ -6,14 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.simulator.reports.report_run import GPU, make_run
 
 from kubestow.errors import InputError
-from kubestow.simulator.reports.files import Report, check_reports, report_of, write_report
 from kubestow.simulator.reports.figures import figures_of
+from kubestow.simulator.reports.files import Report, check_reports, report_of, write_report
 from kubestow.simulator.reports.simulated import run_of_simulation
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.simulation import NodeOutcome, PodOutcome, SimulationResult
-from tests.simulator.reports.report_run import GPU, make_run
 
 RUN = make_run()
 TABLES = ("pods", "nodes", "samples", "changes", "owners", "reasons", "resources")

@@ -6,16 +6,19 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.simulator.reports.report_run import make_run
 
 from kubestow.simulator.reports.files import write_report
 from kubestow.simulator.reports.html import ROWS_MAX
 from kubestow.simulator.results import Change
-from tests.simulator.reports.report_run import make_run
 
 # Vega is put together once, and a browser started.
 pytestmark = pytest.mark.slow
 CHROMIUM = Path("/usr/bin/chromium")
-HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
+HOSTILE = (
+    "</script><script>document.title='broken'</script>"
+    "<img src=x onerror=\"document.title='broken'\">"
+)
 RUN = make_run(pods=ROWS_MAX + 200, nodes=12, samples=50, name=f"a day {HOSTILE}")
 
 

@@ -15,6 +15,7 @@ only nodes that changed, and those of stopped kubelets, are looked at.
 """
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -99,6 +100,7 @@ class NodeLifecycle:
         # Without leases: the nodes to look at in the next check; when kubelets were stopped.
         self._suspects: dict[str, None] = {}
         self._stopped_s: dict[str, float] = {}
+        self._is_changed = asyncio.Event()
         self._guard = Guard(NAME)
         self._health: dict[str, _Health] = {}
         self._zones: dict[str, _Zone] = {}
@@ -120,6 +122,7 @@ class NodeLifecycle:
     def _after_node(self, event: WatchEvent) -> None:
         node = event.stored
         self._suspects[node.name] = None
+        self._is_changed.set()
         if event.type != "DELETED" and is_stopped(node.document):
             self._stopped_s.setdefault(node.name, self._clock.monotonic_s())
         else:
@@ -139,6 +142,12 @@ class NodeLifecycle:
                 self.check()
                 next_check_s = now_s + CHECK_S
             wait_s = self._taint_waiting()
+            if not (self._has_leases or self._suspects) and wait_s is None:
+                # There is nothing to look at until a node changes; then at the time of a check.
+                self._is_changed.clear()
+                await self._is_changed.wait()
+                now_s = self._clock.monotonic_s()
+                next_check_s += max(math.ceil((now_s - next_check_s) / CHECK_S), 0) * CHECK_S
             await asyncio.sleep(min(next_check_s - now_s, CHECK_S if wait_s is None else wait_s))
 
     def check(self) -> None:

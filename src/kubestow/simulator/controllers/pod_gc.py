@@ -63,12 +63,26 @@ class PodGC:
     async def run(self) -> None:
         """Check the pods until cancelled."""
         try:
+            start_s = self._clock.monotonic_s()
             while not self._group.is_closed:
                 self.check()
-                await asyncio.sleep(CHECK_S)
+                if not self._has_work:
+                    await self._group.wait()
+                passed_s = self._clock.monotonic_s() - start_s
+                await asyncio.sleep(CHECK_S - passed_s % CHECK_S)
         finally:
             self._group.close()
             self._guard.close()
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether a later check may find something, also if nothing changes until then."""
+        return bool(
+            self._suspects
+            or self._missing_since_s
+            or self._terminating
+            or len(self._finished) > self._threshold
+        )
 
     def check(self) -> None:
         """Delete the pods that should not be there now."""

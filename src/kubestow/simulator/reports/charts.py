@@ -7,9 +7,11 @@ gives the same bytes.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import altair as alt
+import vl_convert
 
 from kubestow.simulator.reports.series import (
     BUCKETS,
@@ -39,8 +41,11 @@ Specification = dict[str, Any]
 COLORS: Final = (
     "#3b82c4", "#e07b39", "#3a9d6e", "#c2527a", "#8b6fc9", "#4fa3ad", "#b08d2e", "#8a919c",
 )  # fmt: skip
+# How whole numbers are written on an axis.
+COUNTS: Final = "~s"
 WIDTH: Final = 640
 HEIGHT: Final = 220
+_PNG_SCALE: Final = 2.0
 _PLACES: Final = ("active", "backoff", "unschedulable", "gated")
 _FLOWS: Final = ("arrived", "placed", "ended")
 
@@ -88,6 +93,14 @@ def picture(drawings: Sequence[Drawing], title: str, note: str) -> Specification
     return {**spec, "resolve": {"scale": {"color": "independent"}}, "config": CONFIG}
 
 
+def draw(spec: Specification, path: Path) -> None:
+    """Write a specification as a picture: SVG or PNG."""
+    if path.suffix == ".svg":
+        path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+    else:
+        path.write_bytes(vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE))
+
+
 CONFIG: Final[dict[str, Any]] = {
     "background": "white",
     "font": "sans-serif",
@@ -106,13 +119,19 @@ def lines_chart(
     name: str,
     unit: TimeUnit,
     y_title: str,
-    y_format: str = "~s",
+    y_format: str = COUNTS,
     is_interactive: bool,
 ) -> AnyChart:
     """Steps over time, a line for each name in `order`."""
     data = alt.InlineData(values=list(points))
-    x = alt.X("time:Q", title=f"{unit.name} from the start", axis=alt.Axis(format="~g"))
-    y = alt.Y("value:Q", title=y_title, axis=alt.Axis(format=y_format), scale=alt.Scale(zero=True))
+    x = _time("time", unit)
+    step = 1 if y_format == COUNTS else alt.Undefined
+    y = alt.Y(
+        "value:Q",
+        title=y_title,
+        axis=alt.Axis(format=y_format, tickMinStep=step),
+        scale=alt.Scale(zero=True),
+    )
     color = _color(order)
     lines = alt.Chart(data, name=f"{name}_lines").mark_line(interpolate="step-after", strokeWidth=2)
     if not is_interactive:
@@ -159,16 +178,16 @@ def _over_time(result: RunResult, *, is_interactive: bool) -> list[Drawing]:
             "Waiting pods",
             "to be tried, backing off, waiting for an event, and gated",
             "pods",
-            "~s",
+            COUNTS,
             [_count_line(place) for place in _PLACES],
         ),
-        ("running", "Pods on nodes", "", "pods", "~s", [_count_line("running")]),
+        ("running", "Pods on nodes", "", "pods", COUNTS, [_count_line("running")]),
         (
             "flow",
             "Pods since the start",
             "",
             "pods",
-            "~s",
+            COUNTS,
             [_count_line(name) for name in _FLOWS],
         ),
         (
@@ -182,7 +201,7 @@ def _over_time(result: RunResult, *, is_interactive: bool) -> list[Drawing]:
         (
             "stranded",
             "Stranded share",
-            "free, but on nodes that no pod of this run fits on",
+            "free, but too little on its node for any pod of this run",
             "share",
             "~%",
             [stranded_line(resource) for resource in resources],
@@ -195,14 +214,15 @@ def _over_time(result: RunResult, *, is_interactive: bool) -> list[Drawing]:
             "~%",
             [imbalance_line(resource) for resource in resources],
         ),
-        ("nodes", "Nodes", "", "nodes", "~s", [_count_line("nodes")]),
+        ("nodes", "Nodes", "", "nodes", COUNTS, [_count_line("nodes")]),
     )
     drawings: list[Drawing] = []
-    for name, title, note, y_title, y_format, lines in parts:
+    for name, title, note, y_title, y_format, every in parts:
+        lines = [line for line in every if any(line[1](sample) for sample in result.samples)]
         points = line_points(result.samples, lines, unit)
         values = {point["value"] for point in points}
-        # A line of zeros, and a number of nodes that never changes, are no charts.
-        if not any(values) or (name == "nodes" and len(values) == 1):
+        # Lines of zeros, and a number of nodes that never changes, are not drawn.
+        if not values or (name == "nodes" and len(values) == 1):
             continue
         chart = lines_chart(
             points,
@@ -295,7 +315,7 @@ def _changes(result: RunResult) -> Drawing:
         alt.Chart(alt.InlineData(values=points), name="changes_bars")
         .mark_bar(orient="vertical")
         .encode(
-            x=alt.X("time:Q", title=f"{unit.name} from the start", axis=alt.Axis(format="~g")),
+            x=_time("time", unit),
             x2="end:Q",
             y=alt.Y(
                 "changes:Q",
@@ -313,6 +333,15 @@ def _changes(result: RunResult) -> Drawing:
         .properties(height=HEIGHT)
     )
     return Drawing("changes", "Changes of the cluster", "by kind", chart)
+
+
+def _time(field: str, unit: TimeUnit) -> alt.X:
+    return alt.X(
+        f"{field}:Q",
+        title=f"{unit.name} from the start",
+        axis=alt.Axis(format="~g"),
+        scale=alt.Scale(nice=False),
+    )
 
 
 def _color(order: Sequence[str]) -> alt.Color:

@@ -13,7 +13,7 @@ import csv
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -35,7 +35,6 @@ SUFFIXES: Final[dict[str, tuple[str, ...]]] = {
 _PICTURES: Final = (".svg", ".png")
 _TABLES: Final = (".csv", ".parquet")
 _ALL_PACKAGES: Final = ("altair", "vl_convert", "polars")
-_PNG_SCALE: Final = 2.0
 
 
 class Report(RunResult, frozen=True, kw_only=True, rename="camel"):
@@ -128,26 +127,17 @@ def _write_parquet(table: Table, path: Path) -> Path:
 
 
 def _write_picture(report: Report, path: Path) -> Path:
-    from kubestow.simulator.reports.charts import drawings_of, picture, thinning_note
+    from kubestow.simulator.reports.charts import draw, drawings_of, picture, thinning_note
 
     drawings = drawings_of(report, is_interactive=False)
     if not drawings:
         raise InputError(f'cannot draw "{path}": the run has no pod on a node and no samples')
-    return _draw(picture(drawings, report.name, thinning_note(report)), path)
-
-
-def _draw(spec: dict[str, Any], path: Path) -> Path:
-    import vl_convert
-
-    if path.suffix == ".svg":
-        path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
-    else:
-        path.write_bytes(vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE))
+    draw(picture(drawings, report.name, thinning_note(report)), path)
     return path
 
 
 def _write_folder(report: Report, path: Path) -> list[Path]:
-    from kubestow.simulator.reports.charts import drawings_of, picture, thinning_note
+    from kubestow.simulator.reports.charts import draw, drawings_of, picture, thinning_note
 
     path.mkdir(exist_ok=True)
     tables = tables_of(report, report.figures)
@@ -159,5 +149,7 @@ def _write_folder(report: Report, path: Path) -> list[Path]:
     for drawing in drawings_of(report, is_interactive=False):
         for suffix in _PICTURES:
             spec = picture([drawing], report.name, note)
-            written.append(_draw(spec, path / f"{drawing.name}{suffix}"))
+            file = path / f"{drawing.name}{suffix}"
+            draw(spec, file)
+            written.append(file)
     return written

@@ -41,7 +41,8 @@ DEFINITIONS: Final = (
     ),
     (
         "stranded",
-        "free, but on nodes that no pod of this run fits on; as a share of allocatable",
+        "free, but on nodes on which no pod of this run that asks for the resource would fit; as a "
+        "share of allocatable",
     ),
     (
         "imbalance",

@@ -78,6 +78,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     sample_s: float = SAMPLE_S
     # The label of nodes that `NodeRow.pool` shows.
     pool_label: str = ""
+    # Whether controllers act; without them the pods are those that arrive, as in a recording.
+    has_controllers: bool = True
     # How long pods take to start, and at most to stop.
     start_delay_s: float = START_DELAY_S
     stop_s: float = STOP_S
