@@ -190,7 +190,10 @@ ALIAS_BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
             "a.json", b'{"kind": "\xff"}', 'cannot read "{path}": not JSON: ', id="json-not-utf-8"
         ),
         pytest.param(
-            "a.json", "[" * 100_000, 'cannot read "{path}": it is nested more than 150', id="deep"
+            "a.json",
+            "[" * 100_000,
+            'cannot read "{path}": the text ends in the middle of the document, in line 1',
+            id="json-deep-and-cut",
         ),
         pytest.param(
             "a.yaml",
@@ -261,9 +264,9 @@ ALIAS_BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ),
         pytest.param(
             "a.json",
-            '{"kind": "Pod", "x": ' + "[" * 150 + "]" * 150 + "}",
-            'cannot read "{path}": it is nested more than 150 levels deep',
-            id="json-deep",
+            '{"kind": "Pod",\n"x": ' + "[" * 5000 + "\n" + "]" * 5000 + ', "x": 1}',
+            'cannot read "{path}": line 3, column 5003: the key "x" is given twice',
+            id="json-deep-with-a-key-twice",
         ),
         pytest.param(
             "a.yaml",

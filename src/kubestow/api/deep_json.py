@@ -32,6 +32,16 @@ def read_json(raw: bytes) -> object:
         return DeepJson(as_utf8(raw)).document()
 
 
+def readable_json(value: object) -> bytes:
+    """A value as indented lines; what is nested deeply stays on one line."""
+    text = msgspec.json.encode(value)
+    try:
+        return msgspec.json.format(text, indent=2) + b"\n"
+    except RecursionError:
+        deep = DeepJson(text)
+        return deep.restored(msgspec.json.format(deep.text, indent=2)) + b"\n"
+
+
 def as_utf8(raw: bytes) -> bytes:
     """The text with U+FFFD for all bytes that are not UTF-8."""
     return raw.decode(errors="replace").encode()

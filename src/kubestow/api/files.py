@@ -22,7 +22,8 @@ import yaml
 from kubestow import collector
 from kubestow.api.check import OWNERS_OF_PODS, check_counts, check_object
 from kubestow.api.decode import class_of, convert, is_list, is_map, quoted
-from kubestow.api.json_text import duplicate_key, extent_of
+from kubestow.api.deep_json import DeepJson
+from kubestow.api.json_text import Extent, duplicate_key, extent_of
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.yaml_text import LEVELS_MAX, TAG, plain_values, value_of, yaml_nodes
 from kubestow.errors import DecodeError
@@ -177,17 +178,30 @@ def _parse(name: str, raw: bytes, repeated: list[str] | None = None) -> list[obj
 
 
 def _parse_json(name: str, raw: bytes, *, accepts_repeated: bool) -> object:
-    value: object = msgspec.json.decode(raw)
-    extent = extent_of(value)
+    """Its value; what is nested too deeply for any rule to read it stays text (`deep_json`)."""
+    deep: DeepJson | None = None
+    value, extent = _decoded(raw)
+    if extent.levels > LEVELS_MAX:
+        deep = DeepJson(raw)
+        raw = deep.text
+        value, extent = _decoded(raw)
     duplicate = None if accepts_repeated else duplicate_key(raw, extent.key_count)
     if duplicate is not None:
+        before = raw[: duplicate.offset]
+        place = _place_after(before if deep is None else deep.restored(before))
         raise DecodeError(
-            f'cannot read "{name}": {_place(raw, duplicate.offset)}: the key '
-            f"{quoted(duplicate.key)} is given twice; remove one of them"
+            f'cannot read "{name}": {place}: the key {quoted(duplicate.key)} is given twice; '
+            "remove one of them"
         )
-    if extent.levels > LEVELS_MAX:
-        raise DecodeError(f'cannot read "{name}": it is nested more than {LEVELS_MAX} levels deep')
-    return value
+    return value if deep is None else deep.document()
+
+
+def _decoded(raw: bytes) -> tuple[object, Extent]:
+    try:
+        value: object = msgspec.json.decode(raw)
+    except RecursionError:
+        return None, Extent(0, LEVELS_MAX + 1)
+    return value, extent_of(value)
 
 
 def _json_problem(raw: bytes, error: Exception) -> str:
@@ -203,7 +217,10 @@ def _json_problem(raw: bytes, error: Exception) -> str:
 
 
 def _place(raw: bytes, offset: int) -> str:
-    before = raw[:offset]
+    return _place_after(raw[:offset])
+
+
+def _place_after(before: bytes) -> str:
     line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
     return f"line {line}, column {column}"
 

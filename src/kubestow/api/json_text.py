@@ -1,7 +1,7 @@
 """What decoding a JSON text does not report: keys given twice, and how deeply it is nested.
 
-Both are checked where JSON is written by hand, or by a client of the embedded server. What comes
-from a real API server is read at any depth (`deep_json`).
+Both are checked where JSON is in a file, or comes from a client of the embedded server. What comes
+from a real API server, or was saved from there, is read at any depth (`deep_json`).
 """
 
 import re

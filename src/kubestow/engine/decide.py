@@ -120,7 +120,7 @@ class Decider:
 
     def _decide_by_records(self, profile: Profile, pod: PodInfo, meter: CycleMeter) -> Decision:
         start_index = self.next_start_index
-        if self._records is not None and len(self._snapshot):
+        if self._records is not None and self._snapshot.names:
             try:
                 evaluation = self._records.evaluation(profile, pod)
                 decision = self._decide(profile, pod, evaluation, meter)
@@ -142,7 +142,7 @@ class Decider:
         decision.start_index = self.next_start_index
         if self.group_cycle is not None:
             _join(decision, self.group_cycle)
-        if len(snapshot) == 0:
+        if not snapshot.names:
             status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=PluginError(NO_NODES_TEXT))
             return decision.fail(status, CLEAR_NOMINATION)
         error = self._find_feasible(profile, decision, evaluation)
@@ -205,7 +205,7 @@ class Decider:
             error = error or undecodable
             decision.state.meter.point_ended(FILTER, error)
             self.next_start_index = (self.next_start_index + decision.evaluated_count) % (
-                len(self._snapshot) if placement is None else len(placement)
+                len(self._snapshot.names) if placement is None else len(placement)
             )
         if error is None and self._extenders is not None:
             found_count = decision.feasible_count
@@ -219,7 +219,7 @@ class Decider:
 
     def _take_in_turn(self, profile: Profile, decision: Decision) -> None:
         """All nodes fit: take `nodes_to_find` of them, from where the last search ended."""
-        count = len(self._snapshot)
+        count = len(self._snapshot.names)
         first = self.next_start_index % count
         decision.nodes_to_find = self._nodes_to_find(profile, count)
         found = min(decision.nodes_to_find, count)
@@ -291,7 +291,7 @@ class Decider:
         names = decision.pre_filter.node_names
         placement = None if self.group_cycle is None else self._placement()
         if names is None:
-            return range(len(self._snapshot)) if placement is None else placement
+            return range(len(self._snapshot.names)) if placement is None else placement
         # Spec 04 §6.1, recorded: all plugins that rejected so far are printed, so a filter that
         # rejected the nominated node just before is named as well.
         restricting = " ".join(sorted(decision.diagnosis.unschedulable_plugins))
@@ -422,6 +422,8 @@ class _Search:
         decision, diagnosis = self._decision, self._decision.diagnosis
         decision.feasible_rows = _joined(self._found)
         decision.evaluated_count = self._found_count + diagnosis.failed_count
+        if decision.evaluated_count:
+            self._evaluation.note_share(self._found_count / decision.evaluated_count)
         return None if self._found_count else diagnosis.note_rejecting_plugins()
 
     def run(self, candidates: range | npt.NDArray[np.intp], start: int) -> Status | None:

@@ -29,6 +29,10 @@ class Evaluation(Protocol):
         """An estimate of the share of nodes that fit; decides how many are filtered at once."""
         ...
 
+    def note_share(self, share: float) -> None:
+        """Take the share of nodes that fitted in this search, for the next estimate."""
+        ...
+
     def passes_everywhere(self) -> bool:
         """Whether every node is known to pass the filters. Call `pre_filter` first."""
         ...
@@ -57,6 +61,9 @@ class PlainEvaluation:
 
     def passing_share(self) -> float:
         return 1.0
+
+    def note_share(self, share: float) -> None:
+        """The next attempt knows nothing of this one."""
 
     def passes_everywhere(self) -> bool:
         return False

@@ -22,9 +22,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
 from kubestow.api.decode import UNREADABLE
+from kubestow.api.deep_json import read_json, readable_json
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
@@ -122,7 +121,7 @@ def require_savable(path: Path) -> None:
     except OSError as error:
         raise InputError(f'cannot save to "{path}": {error.strerror}; name another') from error
     try:
-        kind = as_object(msgspec.json.decode(content)).get("kind") if content else "List"
+        kind = as_object(read_json(content)).get("kind") if content else "List"
     except UNREADABLE:
         kind = None
     if kind != "List":
@@ -149,7 +148,7 @@ def save_cluster(store: MemoryCluster, path: Path) -> SaveReport:
     path = path.resolve()
     aside = path.with_name(f".{path.name}.new")
     try:
-        aside.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+        aside.write_bytes(readable_json(content))
         aside.replace(path)
     except OSError as error:
         aside.unlink(missing_ok=True)

@@ -1,11 +1,14 @@
 """What is saved loads again."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 
+from kubestow.api.deep_json import read_json
 from kubestow.api.files import Document, load_documents
+from kubestow.api.meta import JsonObject
 from kubestow.errors import InputError
 from kubestow.simulator.input.saving import require_place, save_input
 
@@ -41,6 +44,26 @@ def test_objects_load_again_in_order(name: str, files: list[str], tmp_path: Path
     loaded = load_documents([path])
     assert [one.raw for one in loaded] == [one.raw for one in documents()]
     assert "&id" not in (tmp_path / files[0]).read_text()
+
+
+def deep_document() -> Document:
+    """As an API server accepts it, in parameters that it only passes on."""
+    parameters = '{"a":' * 5_000 + "1" + "}" * 5_000
+    text = f'{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p"}},"x":{parameters}}}'
+    return Document(cast(JsonObject, read_json(text.encode())), "here")
+
+
+def test_an_object_that_is_nested_deeply_loads_again(tmp_path: Path) -> None:
+    saved = deep_document()
+    save_input([saved], tmp_path / "all.json")
+    (loaded,) = load_documents([tmp_path / "all.json"])
+    assert msgspec.json.encode(loaded.raw) == msgspec.json.encode(saved.raw)
+
+
+def test_yaml_cannot_have_an_object_that_is_nested_deeply(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nested too deeply for YAML; name a file with \.json"):
+        save_input([deep_document()], tmp_path / "all.yaml")
+    assert not (tmp_path / "all.yaml").exists()
 
 
 @pytest.mark.parametrize(

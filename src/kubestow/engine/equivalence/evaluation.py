@@ -51,7 +51,10 @@ class ReusingEvaluation:
         frame, record = self._fresh()
         rejected_count = frame.rejected_count + (0 if record is None else record.rejected_count)
         share = 1 - min(rejected_count / max(len(frame.failed_by), 1), 1.0)
-        return share if record is not None else min(share, frame.seen_share)
+        return min(share, frame.seen_share) if self._filters else share
+
+    def note_share(self, share: float) -> None:
+        self._frame.seen_share = share
 
     def passes_everywhere(self) -> bool:
         if self._filters:
@@ -123,8 +126,6 @@ class ReusingEvaluation:
                 raise FallBackToPlain from error
             if found is not None:
                 override(failed_by, codes, found, step.filter_index, positions)
-        if self._record is None and len(failed_by):
-            self._frame.seen_share = np.count_nonzero(failed_by == PASSED) / len(failed_by)
         return Verdicts(failed_by, codes)
 
     def _kept_verdicts(self, rows: Rows) -> Verdicts:

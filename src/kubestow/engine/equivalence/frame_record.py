@@ -50,7 +50,7 @@ class FrameRecord(Follower):
     has_scores       whether `score` differs from 0 anywhere
     constant         what normalised scores that are the same for all nodes add to each
     has_failed       whether a plugin failed while it was brought up to date
-    seen_share       the share of nodes that fitted when the other filters were last asked
+    seen_share       the share of nodes that fitted in the last search
     """
 
     def __init__(
@@ -118,7 +118,11 @@ class FrameRecord(Follower):
     def is_valid(self, pod: PodInfo) -> bool:
         """Whether the answers still hold; `pod` is any pod of the frame."""
         # The number of nodes is part of some scores.
-        if len(self.snapshot) != self._node_count or self._has_many_statuses or self.has_failed:
+        if (
+            len(self.snapshot.names) != self._node_count
+            or self._has_many_statuses
+            or self.has_failed
+        ):
             return False
         versions = self.plan.versions()
         if versions != self._versions:

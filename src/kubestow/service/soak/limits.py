@@ -29,10 +29,14 @@ from kubestow.plugins.pod_topology_spread.default_selectors import NAMESPACES_MA
 def limits(*, nodes: int, history: int) -> Mapping[str, int]:
     """For one container each, in a cluster of so many nodes; `history` is that of its server."""
     numbered = numbered_max(nodes)
+    frames, records = kept_max(nodes, FRAME_NODE_BYTES), kept_max(nodes, RECORD_NODE_BYTES)
     spread = "plugins.pod_topology_spread.default_selectors"
     return {
         f"{spread}.DefaultSelectors._namespaces": NAMESPACES_MAX,
         "api.disruption.BudgetTable._covering": COVERED_MAX,
+        # Those that frames and records refer to; a waiting pod has at most one more.
+        "api.pod_shape._FRAMES": frames,
+        "api.pod_shape._SHAPES": records,
         "apiserver.http.streaming.EventEncoder._lines": LINES_MAX,
         "apiserver.store.Collection._history": history,
         "cache.change_log.ChangeLog._reorders": REORDERS_KEPT,
@@ -43,8 +47,8 @@ def limits(*, nodes: int, history: int) -> Mapping[str, int]:
         "cluster.http.pool.ConnectionPool._busy": CONNECTIONS_MAX,
         "cluster.http.pool.ConnectionPool._idle": CONNECTIONS_MAX,
         "cluster.http.undecodable.UndecodableObjects._logged": LOGGED_MAX,
-        "engine.equivalence.records.Records._frames": kept_max(nodes, FRAME_NODE_BYTES),
-        "engine.equivalence.records.Records._records": kept_max(nodes, RECORD_NODE_BYTES),
+        "engine.equivalence.records.Records._frames": frames,
+        "engine.equivalence.records.Records._records": records,
         "framework.faults.FaultLog._logged": LOGGED_FAULTS_MAX,
         "index.devices.inventory.PublishedDevice.matches": MATCHES_MAX,
         "index.devices.per_node.NodeSlots._by_name": numbered,
@@ -53,6 +57,8 @@ def limits(*, nodes: int, history: int) -> Mapping[str, int]:
         "index.topology.domains.TopologyKey._variants": VARIANTS_MAX,
         "index.topology.ledger.PodLedger._tallies": TALLIES_MAX,
         "index.topology.ledger.TermLedger._tallies": TALLIES_MAX,
+        "index.tracked.LabelColumn._numbers": numbered,
+        "index.tracked.LabelColumn.values": numbered,
         "index.tracked.LabelColumns._columns": LABEL_COLUMNS_MAX,
         "index.tracked.TrackedArrays._arrays": TRACKED_MAX,
         "plugins.dynamic_resources.answers.AnswerBook._answers": CLAIM_SETS_MAX,

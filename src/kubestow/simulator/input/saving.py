@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import yaml
 
+from kubestow.api.deep_json import readable_json
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.errors import InputError
@@ -67,10 +67,16 @@ def _write(path: Path, items: list[JsonObject]) -> None:
     content: JsonObject = {"apiVersion": "v1", "kind": "List", "items": items}
     if path.suffix in _YAML:
         # Without references, which other programs may not read.
-        with path.open("w", encoding="utf-8") as file:
-            yaml.dump(content, file, Dumper=_Plain, sort_keys=False, allow_unicode=True)
+        try:
+            text = yaml.dump(content, Dumper=_Plain, sort_keys=False, allow_unicode=True)
+        except (RecursionError, yaml.representer.RepresenterError) as error:
+            raise InputError(
+                f'cannot save to "{path}": an object is nested too deeply for YAML; '
+                f"name a file with {_JSON}"
+            ) from error
+        path.write_text(text, encoding="utf-8")
         return
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    path.write_bytes(readable_json(content))
 
 
 class _Plain(yaml.CSafeDumper):

@@ -227,9 +227,15 @@ class Place:
 
 
 class Load:
-    """Two replicas, nodes that are nearly full in the end, and the witnesses."""
+    """Two replicas, nodes that are nearly full in the end, and the witnesses.
 
-    def __init__(self, bench: Any, audit: Audit, pod_count: int, flags: Iterable[str]) -> None:
+    network   what is between the replicas and the API server; None if nothing is
+    """
+
+    def __init__(
+        self, bench: Any, audit: Audit, pod_count: int, flags: Iterable[str], network: Any
+    ) -> None:
+        self.network = network
         self.bench = bench
         self.audit = audit
         self.pod_count = pod_count
@@ -343,14 +349,25 @@ def pod(name: str) -> JsonObject:
 def run_load(run_alone: Any, tmp_path: Path) -> Callable[..., None]:
     """Runs a test with a `Load`, which is checked afterwards."""
 
-    def run(test: Any, *, pod_count: int = POD_COUNT, qps: int = QPS, limit_s: float) -> None:
+    def run(
+        test: Any,
+        *,
+        pod_count: int = POD_COUNT,
+        qps: int = QPS,
+        limit_s: float,
+        between: Callable[[str], Any] = lambda url: contextlib.nullcontext(),
+    ) -> None:
+        """`between` opens a network in front of the API server with this address."""
         audit = Audit(tmp_path)
 
         async def main(bench: Any) -> None:
-            flags = (f"--kube-api-qps={qps}", f"--kube-api-burst={qps}")
-            load = Load(bench, audit, pod_count, flags)
-            async with load.running():
-                await test(load)
+            flags = [f"--kube-api-qps={qps}", f"--kube-api-burst={qps}"]
+            async with between(bench.plane.url) as network:
+                if network is not None:
+                    flags.append(f"--master={network.url}")
+                load = Load(bench, audit, pod_count, flags, network)
+                async with load.running():
+                    await test(load)
             await load.check()
 
         run_alone(main, *audit.flags, limit_s=limit_s)
