@@ -229,7 +229,7 @@ def simulate(
         from kubestow.service.commands.simulate_scenario import write_template
 
         write_template(save_template)
-        return
+        raise typer.Exit(0)
     from kubestow.service.commands.cluster_input import InputRequest, changes_of
     from kubestow.service.commands.simulate_request import SimulateRequest
 

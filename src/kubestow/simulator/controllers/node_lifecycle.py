@@ -10,8 +10,8 @@ As upstream, a heartbeat counts from when it was noticed here, so clocks need no
 conditions of a node (memory, disk, processes, network) and `spec.unschedulable` become NoSchedule
 taints too.
 
-Without leases (`has_leases`) a kubelet counts as silent from when it was stopped (`kubelet_switch`).
-Then only nodes that changed, and those of stopped kubelets, are looked at.
+Without leases (`has_leases`) a kubelet is silent from when it was stopped (`kubelet_switch`). Then
+only nodes that changed, and those of stopped kubelets, are looked at.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ class NodeLifecycle:
         self._log = log
         self._grace_s = grace_s
         self._has_leases = has_leases
-        # Without leases: the nodes to look at in the next check, and since when kubelets are silent.
+        # Without leases: the nodes to look at in the next check; when kubelets were stopped.
         self._suspects: dict[str, None] = {}
         self._stopped_s: dict[str, float] = {}
         self._is_changed = asyncio.Event()
