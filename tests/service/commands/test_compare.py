@@ -157,6 +157,11 @@ def test_times_are_a_part_of_their_own(run: Run) -> None:
     assert [times["variant"] for times in json.loads(output)["times"]] == ["default", "packed"]
 
 
+def test_a_run_that_the_limit_ended_is_marked(run: Run, folder: Path) -> None:
+    _, output, _ = run(*PLAIN, "--variant", "packed.yaml", "--limit", "0")
+    assert "default: the time limit ended 1 run while pods were retried (--limit)" in output
+
+
 def test_intervals_need_several_seeds(run: Run) -> None:
     assert "±" not in run(*PLAIN, "--variant", "packed.yaml")[1]
     _, output, _ = run(*PLAIN, "--variant", "packed.yaml", "--seeds", "2")
