@@ -1,7 +1,7 @@
 """Plays a scenario for a command: with a progress bar, until its end or until Ctrl-C."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -61,7 +61,7 @@ def play(
 
 
 @contextmanager
-def _interrupted() -> Iterator[Callable[[], bool]]:
+def _interrupted() -> Generator[Callable[[], bool]]:
     """A function that says whether Ctrl-C was pressed."""
     is_stopped = False
 

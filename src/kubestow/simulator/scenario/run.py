@@ -1,7 +1,7 @@
 """Plays a scenario: an embedded cluster on a virtual clock, with all controllers and kubelets.
 
     arrivals ─┐
-    steps ────┼─ in the order of time ──► World ──► store ──► scheduler, kubelets, controllers
+    steps ────┼─ in the order of time ──► world ──► store ──► scheduler, kubelets, controllers
               │                                        └────► Collector ──► RunResult
     samples ──┘
 
@@ -37,7 +37,7 @@ from kubestow.simulator.scenario.collector import Collector
 from kubestow.simulator.scenario.parts import parts_of
 from kubestow.simulator.scenario.samples import SampledCluster, sample_of
 from kubestow.simulator.scenario.scenario import Arrival, Progress, Scenario, Step
-from kubestow.simulator.scenario.world import World
+from kubestow.simulator.scenario.world import ScenarioWorld
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
 # Samples of a run; with more they are taken less often.
@@ -145,7 +145,7 @@ class ScenarioRun:
         store = MemoryCluster(self._clock, seed=seed, gates=gates, history_max=HISTORY_MAX)
         _load(store, scenario, config)
         self._collector = Collector(store, self._clock, pool_label=scenario.pool_label)
-        self._world = World(store, self._clock, self._collector)
+        self._world = ScenarioWorld(store, self._clock, self._collector)
         parts = parts_of(
             store,
             self._clock,
