@@ -8,13 +8,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kubestow import collector
 from kubestow.service.cli import main
 from kubestow.simulator.comparison import pool
 
@@ -92,8 +90,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Exit code, output and errors of a run without processes."""
     monkeypatch.setattr("kubestow.service.commands.compare_runs.WorkerPool", _Here)
-    # Each of many small runs would collect the garbage of the whole test process first.
-    monkeypatch.setattr(collector, "settled", nullcontext)
 
     def run_command(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["kubestow", "compare", *arguments])
