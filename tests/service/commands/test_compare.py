@@ -8,13 +8,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kubestow import collector
 from kubestow.service.cli import main
 from kubestow.simulator.comparison import pool
 
@@ -92,8 +90,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Exit code, output and errors of a run without processes."""
     monkeypatch.setattr("kubestow.service.commands.compare_runs.WorkerPool", _Here)
-    # Each of many small runs would collect the garbage of the whole test process first.
-    monkeypatch.setattr(collector, "settled", nullcontext)
 
     def run_command(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["kubestow", "compare", *arguments])
@@ -155,6 +151,11 @@ def test_times_are_a_part_of_their_own(run: Run) -> None:
     assert before == run(*PLAIN, "--variant", "packed.yaml")[1]
     _, output, _ = run(*PLAIN, "--variant", "packed.yaml", "--times", "-o", "json")
     assert [times["variant"] for times in json.loads(output)["times"]] == ["default", "packed"]
+
+
+def test_a_run_that_the_limit_ended_is_marked(run: Run, folder: Path) -> None:
+    _, output, _ = run(*PLAIN, "--variant", "packed.yaml", "--limit", "0")
+    assert "default: the time limit ended 1 run while pods were retried (--limit)" in output
 
 
 def test_intervals_need_several_seeds(run: Run) -> None:

@@ -1,13 +1,11 @@
 """A small cluster, schedulers that differ on it, and a runner without processes."""
 
 from collections.abc import Generator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from kubestow import collector
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.simulator.comparison.pool import Finished
@@ -71,12 +69,6 @@ def pod(name: str, cpu: str) -> JsonObject:
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"containers": [container]},
     }
-
-
-@pytest.fixture(autouse=True)
-def without_collections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of many small runs would collect the garbage of the whole test process first."""
-    monkeypatch.setattr(collector, "settled", nullcontext)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubestow.api.files import Document
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.simulator.comparison.task import Material, SchedulerVariant, Task
 from kubestow.simulator.comparison.work import outcome_of, run_task
@@ -63,6 +64,19 @@ def test_a_policy_configures_an_older_version(material: Material) -> None:
         )
         # Without a rule about resources every pod fits.
         assert all(nodes_of(run_of(material, variant)).values())
+
+
+@pytest.mark.parametrize("version", ["v1.36", "v1.9"])
+def test_groups_that_a_variant_does_not_read_are_left_out(material: Material, version: str) -> None:
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"minMember": 2},
+    }
+    documents = [*material.documents, Document(group, "test")]
+    with_group = msgspec.structs.replace(material, documents=documents)
+    assert run_of(with_group, SchedulerVariant(name="each", version=version)).pods
 
 
 def test_the_same_task_gives_the_same_bytes(material: Material, base: SchedulerVariant) -> None:

@@ -94,6 +94,11 @@ def _print_tables(comparison: SchedulerComparison, show: int) -> None:
     for variant in ran:
         if variant.moved is not None:
             _print_moved(variant.name, variant.moved, comparison.variants[0].name, show)
+    for variant in ran:
+        count = sum(run.is_partial for run in variant.runs)
+        if count:
+            runs = "1 run" if count == 1 else f"{count} runs"
+            _say(f"\n{variant.name}: the time limit ended {runs} while pods were retried (--limit)")
     if comparison.is_partial:
         _say("\nInterrupted: the runs that had ended are shown.")
 

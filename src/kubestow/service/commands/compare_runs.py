@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from kubestow.api.gang_dialects import DIALECTS
 from kubestow.errors import InputError
 from kubestow.service.commands.cluster_input import InputRequest, load_input
 from kubestow.service.commands.compare_output import print_comparison
@@ -101,7 +102,8 @@ def _material(request: CompareRequest) -> "_Read":
         return _Read(Material(name=name, recorded=recorded, gates=gates), 0)
     documents = []
     if has_cluster or request.scenario is None:
-        documents = load_input(request.cluster, command="compare").documents
+        # Each variant reads those of its own configuration.
+        documents = load_input(request.cluster, command="compare", dialects=DIALECTS).documents
     if request.scenario is None:
         name = ", ".join(request.cluster.files) or "cluster"
         return _Read(

@@ -52,20 +52,24 @@ class DaskRunner:
         ]
         indices = {future.key: index for index, future in enumerate(futures)}
         try:
-            for future in as_completed(futures, loop=self._client.loop, raise_errors=False):
+            completed: Any = as_completed(futures, loop=self._client.loop, raise_errors=False)
+            for future in completed:
                 index = indices[future.key]
-                error = future.exception()
-                yield (
-                    Finished(index, future.result())
-                    if error is None
-                    else Finished(
-                        index, b"", f"on {self._address}: {type(error).__name__}: {error}"
-                    )
-                )
+                if future.status == "finished":
+                    yield Finished(index, future.result())
+                else:
+                    yield Finished(index, b"", f"on {self._address}: {_problem(future)}")
         finally:
             # A connection that is lost cannot cancel anything, and there is nothing to cancel.
             with suppress(Exception):
                 self._client.cancel(futures)
+
+
+def _problem(future: Any) -> str:
+    if future.status != "error":
+        return f"the task is {future.status}"
+    error = future.exception()
+    return f"{type(error).__name__}: {error}"
 
 
 def worker_version() -> str:

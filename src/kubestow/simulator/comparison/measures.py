@@ -4,7 +4,7 @@ Not here: how a figure is defined (`reports.figures`). Fragmentation is derived 
 what is free, the share that is stranded, both over time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from kubestow.simulator.reports.figures import Figures, ResourceFigures
@@ -23,70 +23,56 @@ class ComparedFigure(NamedTuple):
     kind: Kind
 
 
-# ComparedFigure → its value in a run.
 Values = dict[ComparedFigure, float]
 
 
-class _Whole(NamedTuple):
-    name: str
-    title: str
-    kind: Kind
-    value: Callable[[Figures], float | None]
+# Name, title, kind and value of each figure; those of a resource are shares.
+_Whole = tuple[str, str, Kind, Callable[[Figures], float | None]]
+_PerResource = tuple[str, str, Callable[[ResourceFigures], float | None]]
 
-
-class _PerResource(NamedTuple):
-    name: str
-    title: str
-    value: Callable[[ResourceFigures], float | None]
-
-
-_WHOLE: Final = (
-    _Whole("pods", "pods", Kind.COUNT, lambda run: run.pods),
-    _Whole("placed", "placed", Kind.COUNT, lambda run: run.placed),
-    _Whole("unplaced", "never placed", Kind.COUNT, lambda run: run.unplaced),
-    _Whole(
-        "waitedP50", "waited, median", Kind.SECONDS, lambda run: run.waiting and run.waiting.p50_s
-    ),
-    _Whole("waitedP90", "waited, p90", Kind.SECONDS, lambda run: run.waiting and run.waiting.p90_s),
-    _Whole("waitedP99", "waited, p99", Kind.SECONDS, lambda run: run.waiting and run.waiting.p99_s),
-    _Whole(
-        "waitedMax", "waited, longest", Kind.SECONDS, lambda run: run.waiting and run.waiting.max_s
-    ),
-    _Whole("waitingPeak", "waiting at once, most", Kind.COUNT, lambda run: run.waiting_peak),
-    _Whole("preempted", "preempted", Kind.COUNT, lambda run: run.outcomes.get(PREEMPTED, 0)),
-    _Whole("evicted", "evicted", Kind.COUNT, lambda run: run.outcomes.get(EVICTED, 0)),
-    _Whole("attempts", "attempts", Kind.COUNT, lambda run: run.attempts),
-    _Whole("failedAttempts", "attempts with an error", Kind.COUNT, lambda run: run.failed_attempts),
-    _Whole("nodesUsed", "nodes with pods at the end", Kind.COUNT, lambda run: run.nodes_used),
-    _Whole(
+_WHOLE: Final[Sequence[_Whole]] = (
+    ("pods", "pods", Kind.COUNT, lambda run: run.pods),
+    ("placed", "placed", Kind.COUNT, lambda run: run.placed),
+    ("unplaced", "never placed", Kind.COUNT, lambda run: run.unplaced),
+    ("waitedP50", "waited, median", Kind.SECONDS, lambda run: run.waiting and run.waiting.p50_s),
+    ("waitedP90", "waited, p90", Kind.SECONDS, lambda run: run.waiting and run.waiting.p90_s),
+    ("waitedP99", "waited, p99", Kind.SECONDS, lambda run: run.waiting and run.waiting.p99_s),
+    ("waitedMax", "waited, longest", Kind.SECONDS, lambda run: run.waiting and run.waiting.max_s),
+    ("waitingPeak", "waiting at once, most", Kind.COUNT, lambda run: run.waiting_peak),
+    ("preempted", "preempted", Kind.COUNT, lambda run: run.outcomes.get(PREEMPTED, 0)),
+    ("evicted", "evicted", Kind.COUNT, lambda run: run.outcomes.get(EVICTED, 0)),
+    ("attempts", "attempts", Kind.COUNT, lambda run: run.attempts),
+    ("failedAttempts", "attempts with an error", Kind.COUNT, lambda run: run.failed_attempts),
+    ("nodesUsed", "nodes with pods at the end", Kind.COUNT, lambda run: run.nodes_used),
+    (
         "nodeHours",
         "node hours",
         Kind.COUNT,
         lambda run: None if run.node_seconds is None else run.node_seconds / _SECONDS_PER_HOUR,
     ),
 )
-_PER_RESOURCE: Final = (
-    _PerResource("used", "used", lambda each: each.mean_used_share),
-    _PerResource("usedPeak", "used, most", lambda each: each.peak_used_share),
-    _PerResource("stranded", "stranded", lambda each: each.mean_stranded_share),
-    _PerResource("fragmentation", "stranded of what is free", lambda each: _fragmentation(each)),
-    _PerResource("imbalance", "imbalance", lambda each: each.mean_imbalance),
+_PER_RESOURCE: Final[Sequence[_PerResource]] = (
+    ("used", "used", lambda each: each.mean_used_share),
+    ("usedPeak", "used, most", lambda each: each.peak_used_share),
+    ("stranded", "stranded", lambda each: each.mean_stranded_share),
+    ("fragmentation", "stranded of what is free", lambda each: _fragmentation(each)),
+    ("imbalance", "imbalance", lambda each: each.mean_imbalance),
 )
 
 
 def measures_of(figures: Figures) -> Values:
     """What was measured in a run; what was not is left out."""
     found: Values = {}
-    for each in _WHOLE:
-        value = each.value(figures)
+    for name, title, kind, value_of in _WHOLE:
+        value = value_of(figures)
         if value is not None:
-            found[ComparedFigure(each.name, "", each.title, each.kind)] = float(value)
-    for resource in figures.resources:
-        for each in _PER_RESOURCE:
-            value = each.value(resource)
-            if value is not None:
-                title = f"{resource.resource} {each.title}"
-                found[ComparedFigure(each.name, resource.resource, title, Kind.SHARE)] = value
+            found[ComparedFigure(name, "", title, kind)] = float(value)
+    for each in figures.resources:
+        for name, title, share_of in _PER_RESOURCE:
+            share = share_of(each)
+            if share is not None:
+                titled = f"{each.resource} {title}"
+                found[ComparedFigure(name, each.resource, titled, Kind.SHARE)] = share
     return found
 
 

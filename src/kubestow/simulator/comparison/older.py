@@ -36,6 +36,7 @@ from kubestow.simulator.comparison.task import (
 from kubestow.simulator.embedded import Controller
 from kubestow.simulator.legacy.embedded import EmbeddedV19
 from kubestow.simulator.legacy.simulation import LegacySimulation
+from kubestow.simulator.manifests import select_manifests
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.collector import Collector
 from kubestow.simulator.scenario.run import run_scenario
@@ -90,10 +91,11 @@ def run_v1_9(material: Material, task: Task, choices: dict[str, PodChoice]) -> R
     with scenario_of(material) as scenario:
         if scenario is not None:
             return _play(scenario, task, algorithm, choices)
+    read = select_manifests(material.documents)
 
     def make(on_attempt: OnAttempt) -> LegacySimulation:
         return LegacySimulation(
-            material.documents,
+            read.documents,
             algorithm,
             on_decision=_follower(task, choices, on_attempt),
             seed=task.seed,

@@ -83,7 +83,13 @@ class _Worker:
     def __init__(self, material: bytes) -> None:
         self.connection, theirs = _CONTEXT.Pipe()
         self._process = _CONTEXT.Process(target=_serve, args=(theirs, material), daemon=True)
-        self._process.start()
+        # Ctrl-C reaches all processes of a terminal. What is blocked here stays so in the process,
+        # which this one ends.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         # The only other end is that of the process, so its death ends what is read here.
         theirs.close()
         self._index = -1
@@ -112,8 +118,6 @@ class _Worker:
 
 def _serve(connection: Connection, material: bytes) -> None:
     """What a worker process does until its pipe is closed."""
-    # Ctrl-C reaches all processes of a terminal; the parent ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What plugins print must not get between the results on standard output.
     sys.stdout = sys.stderr
     with suppress(EOFError, OSError):

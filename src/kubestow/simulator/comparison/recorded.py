@@ -32,7 +32,7 @@ from kubestow.recording.format import Put, Record, RecordedAttempt, Removed, kin
 from kubestow.simulator.comparison.task import RecordedChange, RecordedRun
 from kubestow.simulator.pretended_process import RUN_SECONDS
 from kubestow.simulator.scenario.scenario import Scenario, Step
-from kubestow.simulator.scenario.world import World
+from kubestow.simulator.scenario.world import ScenarioWorld
 
 # The first lists are complete before the first attempt; without attempts, after this time.
 _LISTS_S: Final = 10.0
@@ -83,7 +83,7 @@ def recorded_scenario(name: str, recorded: RecordedRun) -> Scenario:
     )
 
 
-def _apply(change: RecordedChange, world: World) -> None:
+def _apply(change: RecordedChange, world: ScenarioWorld) -> None:
     document, store = change.document, world.store
     metadata = as_object(document["metadata"])
     resource = store.served.of_kind(document["apiVersion"], document["kind"]).stored

@@ -27,6 +27,8 @@ from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.plugin_times import PluginTimes
 from kubestow.simulator.comparison.schedulers import PluginScheduler, todays_scheduler
 from kubestow.simulator.comparison.task import TODAY, Material, Task, TaskFailure, TaskOutcome
+from kubestow.simulator.gang_definitions import dialects_of
+from kubestow.simulator.manifests import select_manifests
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.collector import error_of
 from kubestow.simulator.scenario.run import run_scenario
@@ -122,12 +124,15 @@ class _Observed:
             )
 
     def _run_plain(self, material: Material, scheduler: PluginScheduler) -> RunResult:
+        # Which groups of pods are read depends on the configuration.
+        read = select_manifests(material.documents, dialects=dialects_of(scheduler.config))
+
         def make(on_attempt: OnAttempt) -> Simulation:
             def decided(decision: Decision, queued_pod: QueuedPod) -> None:
                 on_attempt(queued_pod.pod, queued_pod.attempts, error=error_of(decision))
 
             return Simulation(
-                material.documents,
+                read.documents,
                 scheduler.config,
                 registry=scheduler.registry,
                 seed=self._task.seed,
