@@ -37,6 +37,7 @@ performance: $(VENV)/.installed ## Measure anew what docs/performance.md says (A
 
 docs: $(VENV)/.installed ## Run the commands that pages show, and write their outputs
 	$(BIN)/python docs/scripts/schema.py
+	$(BIN)/python docs/scripts/report_picture.py
 	$(BIN)/python docs/scripts/outputs.py
 
 release: $(VENV)/.installed ## Build everything that is published, into dist (VERSION=x.y.z BASE_DIGEST=sha256:...)

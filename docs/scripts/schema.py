@@ -1,5 +1,7 @@
-"""Writes the JSON Schema of explanations; a test compares it with the structs."""
+"""Writes the JSON Schemas of explanations and scenarios; tests compare them with the structs."""
 
-from kubestow.explain.schema import SCHEMA_FILE, schema_text
+from kubestow.explain import schema as explanation
+from kubestow.simulator.scenario import schema as scenario
 
-SCHEMA_FILE.write_text(f"{schema_text()}\n")
+for each in (explanation, scenario):
+    each.SCHEMA_FILE.write_text(f"{each.schema_text()}\n")

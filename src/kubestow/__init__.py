@@ -14,9 +14,15 @@ _LIBRARY = (
     "Explanation",
     "FrozenDecision",
     "InputError",
+    "RunResult",
     "SimulationResult",
+    "attempts_frame",
+    "frames",
     "load_cluster",
+    "scores_frame",
     "simulate",
+    "simulate_trace",
+    "write_report",
 )
 
 

@@ -3,9 +3,15 @@ from kubestow.library import (
     FrozenDecision,
     InputError,
     LoadedCluster,
+    RunResult,
     SimulationResult,
+    attempts_frame,
+    frames,
     load_cluster,
+    scores_frame,
     simulate,
+    simulate_trace,
+    write_report,
 )
 
 __all__ = [
@@ -13,9 +19,15 @@ __all__ = [
     "FrozenDecision",
     "InputError",
     "LoadedCluster",
+    "RunResult",
     "SimulationResult",
+    "attempts_frame",
+    "frames",
     "load_cluster",
+    "scores_frame",
     "simulate",
+    "simulate_trace",
+    "write_report",
 ]
 
 __version__: str

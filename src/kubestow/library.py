@@ -6,6 +6,7 @@ import; both follow the version of the package. docs/reference/python.md describ
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -33,18 +34,36 @@ from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.input.pods import without_placements
 from kubestow.simulator.manifests import select_manifests
+from kubestow.simulator.reports import files
+from kubestow.simulator.reports.extra import require_extra
+from kubestow.simulator.reports.simulated import run_of_simulation
+from kubestow.simulator.results import RunResult
+from kubestow.simulator.scenario.run import run_scenario
 from kubestow.simulator.simulation import Simulation, SimulationResult
 from kubestow.simulator.still import still_cluster
+from kubestow.simulator.traces.openb import openb_scenario
+from kubestow.simulator.traces.plain import plain_scenario
 from kubestow.simulator.virtual_time import run_in_virtual_time
+
+if TYPE_CHECKING:
+    import polars
+
+    from kubestow.simulator.reports.frames import Frames
 
 __all__ = [
     "Explanation",
     "FrozenDecision",
     "InputError",
     "LoadedCluster",
+    "RunResult",
     "SimulationResult",
+    "attempts_frame",
+    "frames",
     "load_cluster",
+    "scores_frame",
     "simulate",
+    "simulate_trace",
+    "write_report",
 ]
 
 # A file, a directory, or an object as it would be written in a file.
@@ -193,6 +212,69 @@ def simulate(
         return await simulation.run(limit_s=limit_s)
 
     return run_in_virtual_time(run())
+
+
+def simulate_trace(
+    pods: str | Path,
+    *sources: Source,
+    nodes: str | Path | None = None,
+    trace: Literal["csv", "openb"] = "csv",
+    config: str | Path | None = None,
+    feature_gates: Iterable[str] = (),
+) -> RunResult:
+    """Play a trace in virtual time, as `kubestow simulate --trace` does.
+
+    `pods` and `nodes` are its files; of a CSV trace, nodes may also be among the sources. Raises
+    InputError.
+    """
+    loaded, gates = _scheduler(config, feature_gates)
+    if trace == "openb":
+        if nodes is None or sources:
+            raise InputError("a trace of the format openb has its nodes in a file: nodes=")
+        scenario = openb_scenario(Path(nodes), Path(pods))
+    else:
+        scenario = plain_scenario(
+            Path(pods),
+            nodes=None if nodes is None else Path(nodes),
+            documents=_documents(sources),
+        )
+    return run_scenario(scenario, loaded.config, loaded.registry, gates)
+
+
+def write_report(result: RunResult | SimulationResult, path: str | Path) -> list[Path]:
+    """Write a report, by the suffix of the name (docs/guides/reports.md); returns the files.
+
+    Raises InputError, also if the extra `reports` is missing.
+    """
+    return files.write_report(_run(result), Path(path))
+
+
+def frames(result: RunResult | SimulationResult) -> "Frames":
+    """The rows of a result as data frames: `pods`, `nodes`, `samples` and `changes`."""
+    require_extra("data frames", "polars")
+    from kubestow.simulator.reports.frames import frames_of
+
+    return frames_of(_run(result))
+
+
+def attempts_frame(decisions: Iterable[FrozenDecision]) -> "polars.DataFrame":
+    """A row for each attempt."""
+    require_extra("data frames", "polars")
+    from kubestow.simulator.reports import frames as made
+
+    return made.attempts_frame(decisions)
+
+
+def scores_frame(decisions: Iterable[FrozenDecision]) -> "polars.DataFrame":
+    """A row for each attempt, feasible node and plugin; `attempt` counts from 0."""
+    require_extra("data frames", "polars")
+    from kubestow.simulator.reports import frames as made
+
+    return made.scores_frame(decisions)
+
+
+def _run(result: RunResult | SimulationResult) -> RunResult:
+    return result if isinstance(result, RunResult) else run_of_simulation(result)
 
 
 def _scheduler(

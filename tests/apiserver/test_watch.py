@@ -9,7 +9,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.selectors import EVERYTHING
 from kubestow.apiserver.store import Change, StoredObject
-from kubestow.apiserver.watch import Watch, WatchGroup
+from kubestow.apiserver.watch import UNREAD_MAX, Watch, WatchGroup
 from kubestow.cluster.resources import PODS
 
 Build = Callable[..., JsonObject]
@@ -87,6 +87,61 @@ def test_a_reader_too_far_behind_loses_its_watch():
     assert closed == [watch]
     # All unread events are dropped: a gap in the middle could not be detected.
     assert watch.events_nowait() == []
+
+
+# --- Events that can wait, and events that are left out ----------------------------------------
+
+
+def test_events_that_can_wait_are_read_with_the_next_that_cannot():
+    async def run() -> list[list[str]]:
+        watch = Watch(EVERYTHING, wakes=lambda event: event.stored.name == "urgent")
+        batches: list[list[str]] = []
+
+        async def read() -> None:
+            while batch := await watch.next_batch():
+                batches.append([event.stored.name for event in batch])
+
+        reader = asyncio.create_task(read())
+        await asyncio.sleep(0)
+        for version, name in enumerate(("a", "b", "urgent", "c"), start=1):
+            watch.offer(added(name, version))
+            await asyncio.sleep(0)
+        watch.close()
+        await reader
+        return batches
+
+    assert asyncio.run(run()) == [["a", "b", "urgent"], ["c"]]
+
+
+def test_many_events_that_can_wait_are_read_at_last():
+    async def run() -> int:
+        watch = Watch(EVERYTHING, wakes=lambda event: False)
+        reader = asyncio.create_task(watch.next_batch())
+        for version in range(1, UNREAD_MAX + 1):
+            await asyncio.sleep(0)
+            assert not reader.done()
+            watch.offer(added(f"p{version}", version))
+        return len(await reader)
+
+    assert asyncio.run(run()) == UNREAD_MAX
+
+
+def test_events_of_no_concern_are_left_out():
+    watch = Watch(EVERYTHING, concerns=lambda event: event.stored.name != "b")
+    group = WatchGroup([watch])
+    for version, name in enumerate(("a", "b", "c"), start=1):
+        watch.offer(added(name, version))
+    assert [event.stored.name for event in group.events_nowait()] == ["a", "c"]
+
+
+def test_an_observer_is_called_with_each_write(cluster: MemoryCluster, pod_document: Build):
+    cluster.create(PODS, pod_document("first"))
+    seen: list[tuple[str, str]] = []
+    cluster.observe(PODS, lambda event: seen.append((event.type, event.stored.name)))
+    cluster.create(PODS, pod_document("second"))
+    assert seen == [("ADDED", "first"), ("ADDED", "second")]
+    cluster.delete(PODS, "default", "first", grace_period_s=0)
+    assert seen[-1] == ("DELETED", "first")
 
 
 # --- Groups -----------------------------------------------------------------------------------

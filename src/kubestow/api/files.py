@@ -99,7 +99,7 @@ def documents_in(raw: bytes, *, name: str) -> list[Document]:
 def _objects_of(value: object, source: str) -> list[Document]:
     documents = list(_flatten(value, source))
     for document in documents:
-        _check(document)
+        check_document(document)
     return documents
 
 
@@ -330,7 +330,8 @@ def _list_type(value: JsonObject) -> JsonObject:
     return api_version | {"kind": value["kind"].removesuffix("List")}
 
 
-def _check(document: Document) -> None:
+def check_document(document: Document) -> None:
+    """Raise DecodeError for a document that is no valid object of its kind."""
     cls = class_of(document.raw)
     try:
         # Of other kinds the metadata must be valid; some, as configuration files, have none.

@@ -1,4 +1,7 @@
-"""Eviction: a deletion of a pod that its disruption budget has to allow."""
+"""Evicting a pod: a deletion that the budgets of the pod's application have to allow.
+
+`kubectl drain` evicts over HTTP; simulated drains call `evict` directly.
+"""
 
 from typing import Final
 
@@ -7,32 +10,53 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.workload import PodDisruptionBudget
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
-from kubestow.clock import Clock
-from kubestow.cluster.documents import as_object, value_at, whole_seconds
+from kubestow.cluster.documents import as_object, objects_in, replaced_at, value_at
 from kubestow.cluster.resources import PODS
 from kubestow.errors import ApiError
 
+TOO_MANY_REQUESTS: Final = 429
 _BUDGETS: Final = "poddisruptionbudgets.policy"
+_CONDITION: Final[JsonObject] = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
 
 
 def evict(
     cluster: MemoryCluster,
-    clock: Clock,
-    namespace: str,
-    name: str,
+    pod: StoredObject,
     *,
+    now: str,
     uid: str = "",
     grace_period_s: int | None = None,
 ) -> None:
-    """Delete the pod; ApiError with code 429 if its budget allows no disruption."""
-    pod = cluster.get(PODS, namespace, name)
+    """Delete the pod; ApiError with code 429 if its budget allows no disruption now."""
     if value_at(pod.document, "status", "phase") == "Running":
-        _spend_budget(cluster, clock, pod)
-    cluster.delete(PODS, namespace, name, uid=uid, grace_period_s=grace_period_s)
+        _spend_budget(cluster, pod, now)
+    if "deletionTimestamp" not in pod.metadata:
+        condition = {**_CONDITION, "lastTransitionTime": now}
+        cluster.change(
+            PODS,
+            *pod.key,
+            lambda document: _with_condition(document, condition),
+            subresource="status",
+        )
+    cluster.delete(PODS, *pod.key, uid=uid, grace_period_s=grace_period_s)
 
 
-def _spend_budget(cluster: MemoryCluster, clock: Clock, pod: StoredObject) -> None:
-    """Take one disruption from the pod's budget."""
+def _with_condition(pod: JsonObject, condition: JsonObject) -> JsonObject:
+    others = [
+        one
+        for one in objects_in(value_at(pod, "status", "conditions"))
+        if one.get("type") != condition["type"]
+    ]
+    return replaced_at(pod, ("status", "conditions"), [*others, condition])
+
+
+def _spend_budget(cluster: MemoryCluster, pod: StoredObject, now: str) -> None:
+    """Take one disruption from the pod's budget; 429 if it has none left."""
     budgets = _budgets_of(cluster, pod)
     if not budgets:
         return
@@ -46,11 +70,10 @@ def _spend_budget(cluster: MemoryCluster, clock: Clock, pod: StoredObject) -> No
     if allowed <= 0:
         raise ApiError(
             "Cannot evict pod as it would violate the pod's disruption budget.",
-            code=429,
+            code=TOO_MANY_REQUESTS,
             reason="TooManyRequests",
         )
-    disrupted = {pod.name: whole_seconds(clock.now_ns())}
-    status: JsonObject = {"disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
+    status: JsonObject = {"disruptionsAllowed": allowed - 1, "disruptedPods": {pod.name: now}}
     cluster.patch(budget.resource, *budget.key, {"status": status}, "merge", subresource="status")
 
 

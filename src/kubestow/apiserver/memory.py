@@ -33,7 +33,7 @@ from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.selectors import EVERYTHING, Selection
 from kubestow.apiserver.served import ServedTable
 from kubestow.apiserver.store import Change, Collection, Key, StoredObject
-from kubestow.apiserver.watch import Watch, WatchEvent
+from kubestow.apiserver.watch import EventTest, Observer, Watch, WatchEvent
 from kubestow.apiserver.writes import namespaces
 from kubestow.apiserver.writes.admission import Admitted, admit_change, admit_new, decoded
 from kubestow.apiserver.writes.binding import bound
@@ -124,6 +124,7 @@ class MemoryCluster:
         self._version = 0
         self._collections: dict[str, Collection] = {}
         self._watches: dict[str, tuple[Watch, ...]] = {}
+        self._observers: dict[str, tuple[Observer, ...]] = {}
 
     @property
     def version(self) -> int:
@@ -207,11 +208,14 @@ class MemoryCluster:
         from_version: int = 0,
         bookmarks: bool = False,
         initial_events: bool = False,
+        concerns: EventTest | None = None,
+        wakes: EventTest | None = None,
     ) -> Watch:
         """All changes after a version; GoneError if it is too old.
 
         From version 0 the watch begins with an ADDED event for every existing object; with
-        `initial_events` too, followed by a bookmark that marks their end.
+        `initial_events` too, followed by a bookmark that marks their end. Events that
+        `concerns` refuses are left out; those that `wakes` refuses may be read later.
         """
         if from_version > self._version:
             raise too_large_version(from_version, self._version)
@@ -220,6 +224,8 @@ class MemoryCluster:
             selection,
             bookmarks=bookmarks,
             on_close=lambda closed: self._unsubscribe(resource, closed),
+            concerns=concerns,
+            wakes=wakes,
         )
         if initial_events or from_version == 0:
             for stored in self.list(resource, selection).items:
@@ -233,6 +239,13 @@ class MemoryCluster:
         name = resource.qualified_name
         self._watches[name] = (*self._watches.get(name, ()), watch)
         return watch
+
+    def observe(self, resource: ApiResource, on_event: Callable[[WatchEvent], None]) -> None:
+        """Call a function with every existing object, and with every change as it is written."""
+        for stored in self.list(resource).items:
+            on_event(WatchEvent("ADDED", stored))
+        name = resource.qualified_name
+        self._observers[name] = (*self._observers.get(name, ()), Observer(EVERYTHING, on_event))
 
     def send_bookmarks(self) -> None:
         """Send a bookmark with the current version to every watch that requested bookmarks."""
@@ -538,7 +551,10 @@ class MemoryCluster:
         collection.apply(change)
         if collection.resource is CUSTOM_RESOURCE_DEFINITIONS:
             self._follow_definition(change)
-        for watch in self._watches.get(collection.resource.qualified_name, ()):
+        name = collection.resource.qualified_name
+        for observer in self._observers.get(name, ()):
+            observer.offer(change)
+        for watch in self._watches.get(name, ()):
             watch.offer(change)
 
     def _follow_definition(self, change: Change) -> None:

@@ -23,6 +23,8 @@ from kubestow.cluster.client import EventType
 
 # A reader this far behind has stopped reading; it loses its watch and has to start again.
 PENDING_MAX: Final = 1_000_000
+# So many events that can wait are left to the next that cannot.
+UNREAD_MAX: Final = 1_024
 
 
 class WatchEvent:
@@ -51,6 +53,60 @@ class WatchEvent:
         return f"WatchEvent({self.type}, {self.stored!r})"
 
 
+# A reader can say which events it needs, and which of these at once: the others are read with the
+# next one that it needs at once, or when there are many.
+EventTest = Callable[[WatchEvent], bool]
+
+
+class _Inbox:
+    """The events that a reader has not read yet, of one watch or of several."""
+
+    __slots__ = ("has_ended", "is_ordered", "is_woken", "pending", "waiter")
+
+    def __init__(self) -> None:
+        self.pending: list[WatchEvent] = []
+        # Whether the events are in the order of the writes.
+        self.is_ordered = True
+        self.has_ended = False
+        self.is_woken = False
+        self.waiter: asyncio.Future[None] | None = None
+
+    def add(self, event: WatchEvent) -> None:
+        pending = self.pending
+        if pending and event.stored.version < pending[-1].stored.version:
+            self.is_ordered = False
+        pending.append(event)
+
+    def take(self) -> list[WatchEvent]:
+        events, self.pending = self.pending, []
+        self.is_woken = False
+        return events
+
+    def take_in_order(self) -> list[WatchEvent]:
+        """All events in the order of the writes; the first ones of a watch are by name."""
+        events = self.take()
+        if not self.is_ordered:
+            events.sort(key=lambda event: event.stored.version)
+            self.is_ordered = True
+        return events
+
+    async def wait(self) -> None:
+        """Return when there is something to read; at most one task may wait at a time."""
+        if self.is_woken or self.has_ended:
+            return
+        assert self.waiter is None, "two tasks wait for the same watch"
+        self.waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self.waiter
+        finally:
+            self.waiter = None
+
+    def wake(self) -> None:
+        self.is_woken = True
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+
 class Watch:
     """A subscription to the changes of one resource."""
 
@@ -61,43 +117,37 @@ class Watch:
         bookmarks: bool = False,
         on_close: "Callable[[Watch], None] | None" = None,
         pending_max: int = PENDING_MAX,
+        concerns: EventTest | None = None,
+        wakes: EventTest | None = None,
     ) -> None:
         self.selection: Final = selection
         self.is_closed = False
         self._bookmarks = bookmarks
         self._on_close = on_close
         self._pending_max = pending_max
-        self._pending: list[WatchEvent] = []
-        self._waiter: asyncio.Future[None] | None = None
+        self._concerns = concerns
+        self._wakes = wakes
+        self._inbox = _Inbox()
 
     def events_nowait(self) -> list[WatchEvent]:
         """The events since the last call, oldest first; never waits."""
-        events, self._pending = self._pending, []
-        return events
+        return self._inbox.take()
 
     async def next_batch(self) -> list[WatchEvent]:
         """All events since the last call, waiting for the first; empty once the watch has ended.
 
         At most one task may wait at a time.
         """
-        if not self._pending and not self.is_closed:
-            assert self._waiter is None, "two tasks wait for the same watch"
-            self._waiter = asyncio.get_running_loop().create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        return self.events_nowait()
+        await self._inbox.wait()
+        return self._inbox.take()
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether a reader would not have to wait."""
-        return bool(self._pending) or self.is_closed
-
-    def wake_through(self, waiter: asyncio.Future[None] | None) -> None:
-        """For `WatchGroup`: complete this future at the next event, instead of waiting here."""
-        assert waiter is None or self._waiter is None, "two tasks wait for the same watch"
-        self._waiter = waiter
+    def move_to(self, inbox: _Inbox) -> None:
+        """For `WatchGroup`: events go there from now on."""
+        for event in self._inbox.take():
+            inbox.add(event)
+            inbox.wake()
+        inbox.has_ended = inbox.has_ended or self.is_closed
+        self._inbox = inbox
 
     def close(self) -> None:
         """End the watch; what is pending can still be read."""
@@ -106,7 +156,8 @@ class Watch:
         self.is_closed = True
         if self._on_close is not None:
             self._on_close(self)
-        self._wake()
+        self._inbox.has_ended = True
+        self._inbox.wake()
 
     def offer(self, change: Change) -> None:
         """For the store: add the event of a change, if the selection matches it."""
@@ -120,19 +171,34 @@ class Watch:
             self.push(WatchEvent("BOOKMARK", bookmark))
 
     def push(self, event: WatchEvent) -> None:
-        """For the store: append an event and wake the reader."""
-        pending = self._pending
+        """For the store: append an event and wake the reader, unless the event can wait."""
+        if self._concerns is not None and not self._concerns(event):
+            return
+        inbox = self._inbox
+        pending = inbox.pending
         if len(pending) >= self._pending_max:
             pending.clear()
             self.close()
             return
-        pending.append(event)
-        if self._waiter is not None:
-            self._wake()
+        inbox.add(event)
+        if inbox.is_woken:
+            return
+        if self._wakes is None or self._wakes(event) or len(pending) >= UNREAD_MAX:
+            inbox.wake()
 
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+
+class Observer:
+    """Called with every event at the time of the write. It must not write to the store."""
+
+    def __init__(self, selection: Selection, on_event: Callable[[WatchEvent], None]) -> None:
+        self.selection: Final = selection
+        self._on_event = on_event
+
+    def offer(self, change: Change) -> None:
+        """For the store: pass on the event of a change."""
+        event = event_for(self.selection, change)
+        if event is not None:
+            self._on_event(event)
 
 
 class WatchGroup:
@@ -143,17 +209,19 @@ class WatchGroup:
     """
 
     def __init__(self, watches: Iterable[Watch]) -> None:
-        self._watches = list(watches)
-        self._waiter: asyncio.Future[None] | None = None
-        self._is_woken = False
+        self._watches: list[Watch] = []
+        self._inbox = _Inbox()
+        for watch in watches:
+            self.add(watch)
 
     @property
     def is_closed(self) -> bool:
         """Whether one of the watches has ended: later events would have gaps."""
-        return any(watch.is_closed for watch in self._watches)
+        return self._inbox.has_ended
 
     def add(self, watch: Watch) -> None:
-        """Read one more watch. Not while `wait` waits."""
+        """Read one more watch; it must not be read in another way."""
+        watch.move_to(self._inbox)
         self._watches.append(watch)
 
     @property
@@ -163,35 +231,23 @@ class WatchGroup:
 
     def drop_closed(self) -> None:
         """Read ended watches no longer, of which every event was read: `wait` would not wait."""
-        self._watches = [watch for watch in self._watches if not watch.is_closed]
+        if self._inbox.has_ended:
+            self._watches = [watch for watch in self._watches if not watch.is_closed]
+            self._inbox.has_ended = False
 
     def events_nowait(self) -> list[WatchEvent]:
         """The events since the last call, of all watches; never waits."""
-        events = [event for watch in self._watches for event in watch.events_nowait()]
-        events.sort(key=lambda event: event.stored.version)
-        return events
+        return self._inbox.take_in_order()
 
     async def wait(self) -> None:
         """Return when there are events, a watch has ended, or `wake` was called."""
-        if self._is_woken or any(watch.is_ready for watch in self._watches):
-            self._is_woken = False
-            return
-        waiter = self._waiter = asyncio.get_running_loop().create_future()
-        for watch in self._watches:
-            watch.wake_through(waiter)
-        try:
-            await waiter
-        finally:
-            self._waiter = None
-            self._is_woken = False
-            for watch in self._watches:
-                watch.wake_through(None)
+        await self._inbox.wait()
+        # A timer wakes once; events do until they are read.
+        self._inbox.is_woken = bool(self._inbox.pending)
 
     def wake(self) -> None:
         """Make `wait` return once, as a timer does."""
-        self._is_woken = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._inbox.wake()
 
     def close(self) -> None:
         for watch in self._watches:

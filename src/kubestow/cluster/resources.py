@@ -107,6 +107,9 @@ class ResourceTable:
         """Find a resource by its type that is not served here, such as one of another server."""
         self._by_type_name[cls.__name__] = resource
 
+    def __len__(self) -> int:
+        return len(self._by_name)
+
     def __iter__(self) -> Iterator[ApiResource]:
         return iter(self._by_name.values())
 

@@ -58,7 +58,7 @@ from kubestow.queue.nominator import Nominator, PodLister
 from kubestow.queue.parked import ParkedPod, ParkedPods
 from kubestow.queue.protocol import PreCheck, QueueStatistics
 from kubestow.queue.queued_pod import QueuedPod, key_of
-from kubestow.queue.timers import flush_after_each_pause, flush_each_second
+from kubestow.queue.timers import Occupancy, flush_after_each_pause, flush_each_second
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -134,6 +134,7 @@ class SchedulingQueue:
             self._policy, sort_key=sort_key, count_changed=_pending_gauge(metrics, BACKOFF)
         )
         self._parked = ParkedPods(self._interest, metrics=metrics, shared_gates=shared_gates)
+        self._backing_off, self._left_over = Occupancy(self._backoff), Occupancy(self._parked)
         self._in_flight = InFlight(metrics=metrics)
         self.nominator = Nominator(find=self._find_pod_info, pod_lister=pod_lister)
         # Called with the key of each pod that was put somewhere else; must not call back.
@@ -324,11 +325,14 @@ class SchedulingQueue:
                 group.create_task(
                     flush_each_second(
                         self.flush_backoff_completed,
+                        self._backing_off,
                         first_ns=self._policy.first_flush_ns(self._clock.now_ns()),
                         clock=self._clock,
                     )
                 ),
-                group.create_task(flush_after_each_pause(self.flush_unschedulable_leftover)),
+                group.create_task(
+                    flush_after_each_pause(self.flush_unschedulable_leftover, self._left_over)
+                ),
             ]
 
     def close(self) -> None:
@@ -593,6 +597,7 @@ class SchedulingQueue:
         self._parked.discard(queued_pod.key)
         if self._backoff.add(queued_pod):
             self._metrics.incoming(BACKOFF, label)
+        self._backing_off.added()
         if self.on_moved is not None:
             self.on_moved(queued_pod.key)
         return True
@@ -603,6 +608,7 @@ class SchedulingQueue:
 
     def _park(self, queued_pod: QueuedPod, label: str) -> None:
         self._parked.put(queued_pod, label)
+        self._left_over.added()
         if self.on_moved is not None:
             self.on_moved(queued_pod.key)
 

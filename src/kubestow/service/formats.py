@@ -22,6 +22,14 @@ class DataFormat(StrEnum):
     YAML = "yaml"
 
 
+class CompareFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    # A row for each variant, seed and figure.
+    CSV = "csv"
+
+
 class ExplainFormat(StrEnum):
     TEXT = "text"
     WIDE = "wide"
@@ -45,3 +53,10 @@ class VariantChoice(StrEnum):
     UNLIKE = "unlike"
     ALL_UNLIKE = "all-unlike"
     ALL = "all"
+
+
+class TraceFormat(StrEnum):
+    """The formats of `simulate --trace`."""
+
+    OPENB = "openb"
+    CSV = "csv"

@@ -13,7 +13,15 @@ import msgspec
 import yaml
 from msgspec import UNSET
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from kubestow.service.formats import DataFormat, OutputFormat
 
@@ -82,6 +90,22 @@ def progress_bar(description: str) -> Progress:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        console=stderr(),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+
+
+def run_bar() -> Progress:
+    """A bar for a run in virtual time, with the field `rate`; on standard error, as the other."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
         console=stderr(),
         transient=True,
         disable=not sys.stderr.isatty(),

@@ -15,6 +15,7 @@ import numpy as np
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.events import EventRecorder
@@ -26,7 +27,9 @@ from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
 from kubestow.engine.watching import ClusterWatcher
+from kubestow.framework.handle import EventSink, NoEvents
 from kubestow.plugins.registry import REGISTRY
+from kubestow.queue import QueueStatistics
 from kubestow.recording.recording import RunRecording
 
 logger = logging.getLogger(__name__)
@@ -83,12 +86,15 @@ class EmbeddedCluster:
         gates: FeatureGates = DEFAULT_GATES,
         record: Path | None = None,
         metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
+        has_events: bool = True,
     ) -> None:
         """`client` is that of the scheduler, if it is not to answer at once, or fails at times.
-        `record` is a file for what the scheduler sees and decides."""
+        `record` is a file for what the scheduler sees and decides. Without `has_events` the
+        scheduler's events are not written."""
         rng, watch_rng = np.random.default_rng(seed), np.random.default_rng(seed)
         self.store = cluster
         self.clock = clock
+        self._has_events = has_events
         self.client = client or MemoryClient(cluster)
         self.recording: RunRecording | None = None
         # The scheduler's own list: what is added is called with the next decision.
@@ -155,7 +161,7 @@ class EmbeddedCluster:
         deadline_s = self.clock.monotonic_s() + limit_s
         while self.clock.monotonic_s() < deadline_s:
             await asyncio.sleep(SETTLE_CHECK_S)
-            _raise_first_failure(self._tasks)
+            raise_first_failure(self._tasks)
             if not self._is_at_rest(count_repeating()):
                 continue
             # Other timers may end at the same instant, such as that of a pod's deletion. Time only
@@ -164,6 +170,23 @@ class EmbeddedCluster:
             if self._is_at_rest(count_repeating()):
                 return True
         return False
+
+    def raise_failure(self) -> None:
+        """Raise the error of a part that has ended by one."""
+        raise_first_failure(self._tasks)
+
+    @property
+    def scheduler_names(self) -> frozenset[str]:
+        """The values of spec.schedulerName of the pods that are placed."""
+        return frozenset(self.scheduler.profiles)
+
+    def refreshed(self) -> Snapshot:
+        """The nodes as the scheduler knows them now."""
+        self.scheduler.snapshot.refresh(self.scheduler.cache)
+        return self.scheduler.snapshot
+
+    def queue_statistics(self) -> QueueStatistics:
+        return self.scheduler.queue.statistics()
 
     def _is_at_rest(self, repeating_count: int) -> bool:
         queue = self.scheduler.queue.statistics()
@@ -178,8 +201,8 @@ class EmbeddedCluster:
             for controller in self._controllers
         )
 
-    def _sink_of(self, profile_name: str) -> ProfileEvents:
-        return ProfileEvents(self.recorder, profile_name)
+    def _sink_of(self, profile_name: str) -> EventSink:
+        return ProfileEvents(self.recorder, profile_name) if self._has_events else NoEvents()
 
 
 async def _wait_unless_failed(
@@ -190,10 +213,11 @@ async def _wait_unless_failed(
     await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
     if not waiting.done():
         waiting.cancel()
-        _raise_first_failure(tasks)
+        raise_first_failure(tasks)
 
 
-def _raise_first_failure(tasks: Iterable[asyncio.Task[None]]) -> None:
+def raise_first_failure(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Raise the error of the first task that has ended by one."""
     for task in tasks:
         if task.done() and not task.cancelled() and (error := task.exception()) is not None:
             raise error

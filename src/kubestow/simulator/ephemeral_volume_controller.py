@@ -7,6 +7,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.watch import WatchEvent
 from kubestow.cluster.client import EventType
 from kubestow.cluster.documents import as_object
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
@@ -20,14 +21,13 @@ class EphemeralVolumeController:
 
     async def run(self) -> None:
         """Follow the pods until cancelled."""
-        watch = self._cluster.watch(PODS)
+        watch = self._cluster.watch(PODS, concerns=_has_volumes)
         try:
             while batch := await watch.next_batch():
                 for event in batch:
                     pod = event.object
                     assert isinstance(pod, Pod), pod
-                    if pod.spec.volumes:
-                        self._guard.run(event.stored, partial(self._handle, pod, event.type))
+                    self._guard.run(event.stored, partial(self._handle, pod, event.type))
         finally:
             watch.close()
             self._guard.close()
@@ -52,6 +52,11 @@ class EphemeralVolumeController:
             if any(owner.uid == pod.metadata.uid for owner in owners):
                 with suppress(NotFoundError):
                     self._cluster.delete(PERSISTENT_VOLUME_CLAIMS, *found.key)
+
+
+def _has_volumes(event: WatchEvent) -> bool:
+    pod = event.object
+    return isinstance(pod, Pod) and bool(pod.spec.volumes)
 
 
 def _templates(pod: Pod) -> list[tuple[str, JsonObject]]:

@@ -32,7 +32,9 @@ class _EventKey(NamedTuple):
 
 
 class EventLog:
-    def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:
+    def __init__(self, cluster: MemoryCluster, clock: Clock, *, is_silent: bool = False) -> None:
+        """A silent log writes nothing: where no client reads events, they only take memory."""
+        self._is_silent = is_silent
         self._cluster = cluster
         self._clock = clock
         self._number = 0
@@ -49,6 +51,8 @@ class EventLog:
         type: EventKind = "Normal",
     ) -> None:
         """Write an event about an object, or increment its count."""
+        if self._is_silent:
+            return
         key = _EventKey(regarding.uid, reporter, reason, note)
         namespace = regarding.key[0] or "default"
         now = whole_seconds(self._clock.now_ns())

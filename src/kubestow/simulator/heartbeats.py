@@ -7,6 +7,9 @@ hundred small writes per second instead of a burst.
                        │ ▲
            stopped ────┘ └──── started again: renewed at once, and the node reported as ready
 
+Without leases (`has_leases`) nothing is renewed, and only nodes that come back are reported: in a
+virtual day thousands of nodes would renew tens of millions of times, without any effect.
+
 Not here: what happens to a node without heartbeats (`controllers.node_lifecycle`).
 """
 
@@ -35,9 +38,10 @@ _BURST: Final = 100
 
 
 class Heartbeats:
-    def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:
+    def __init__(self, cluster: MemoryCluster, clock: Clock, *, has_leases: bool = True) -> None:
         self._cluster = cluster
         self._clock = clock
+        self._has_leases = has_leases
         self._guard = Guard("kubelet heartbeats")
         # Nodes by name, in groups that are renewed in the same second.
         self._running: list[dict[str, StoredObject]] = [{} for _ in range(RENEW_S)]
@@ -47,13 +51,14 @@ class Heartbeats:
     async def run(self) -> None:
         """Follow the nodes and renew their leases until cancelled."""
         watch = self._cluster.watch(NODES)
-        renewing = asyncio.create_task(self._renew_in_turns())
+        renewing = asyncio.create_task(self._renew_in_turns()) if self._has_leases else None
         try:
             while batch := await watch.next_batch():
                 for event in batch:
                     self._guard.run(event.stored, partial(self._handle, event))
         finally:
-            renewing.cancel()
+            if renewing is not None:
+                renewing.cancel()
             watch.close()
             self._guard.close()
 
@@ -110,6 +115,8 @@ class Heartbeats:
     # --- Leases -------------------------------------------------------------------------------
 
     def _renew(self, node: StoredObject) -> None:
+        if not self._has_leases:
+            return
         renewed = microseconds_at(self._clock.now_ns()).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec: JsonObject = {
             "holderIdentity": node.name,

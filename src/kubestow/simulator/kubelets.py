@@ -75,14 +75,15 @@ class FakeKubelets:
         return bool(self._next or self._ending)
 
     async def run(self) -> None:
-        group = WatchGroup((self._cluster.watch(NODES), self._cluster.watch(PODS)))
+        pods = self._cluster.watch(PODS, concerns=self._concerns)
+        group = WatchGroup((self._cluster.watch(NODES), pods))
         try:
             while not group.is_closed:
                 await group.wait()
                 for event in group.events_nowait():
                     if event.stored.resource is NODES:
                         self._guard.run(event.stored, partial(self._after_node, event))
-                    elif self._concerns(event):
+                    else:
                         self._guard.run(event.stored, partial(self._after_pod, event))
         finally:
             group.close()

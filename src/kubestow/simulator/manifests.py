@@ -64,17 +64,18 @@ def select_manifests(
     *,
     reads_config_maps: bool = False,
     dialects: Container[str] = (),
+    also_read: Container[str] = (),
 ) -> Manifests:
     """Leave out the kinds that neither a scheduler nor the creation of pods reads.
 
-    `dialects` are further API versions whose pod groups are read.
+    `dialects` are further API versions whose pod groups are read, `also_read` further kinds.
     """
     kept: list[Document] = []
     ignored: Counter[str] = Counter()
     config_maps: list[Document] = []
     notes: list[str] = []
     for document in documents:
-        if _is_read(document.raw, dialects):
+        if _is_read(document.raw, dialects) or document.raw["kind"] in also_read:
             kept.append(document)
         elif reads_config_maps and document.raw["kind"] == "ConfigMap":
             config_maps.append(document)

@@ -5,7 +5,7 @@ label.KEY=VALUE     a label
 count=N             how many such nodes there are
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -68,13 +68,16 @@ def node_documents(shapes: Iterable[NodeShape], default_count: int) -> list[Json
     return [node_document(f"node-{index}", index, shape) for index, shape in enumerate(wanted)]
 
 
-def node_document(name: str, index: int, shape: NodeShape) -> JsonObject:
-    """One node of a shape; `index` decides on its zone."""
+def node_document(
+    name: str, index: int, shape: NodeShape, *, zones: Sequence[str] | None = None
+) -> JsonObject:
+    """One node of a shape; `index` decides on its zone, without zones it has none."""
+    zones = ZONES if zones is None else zones
     labels = {
         HOSTNAME_LABEL: name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
-        ZONE_LABEL: ZONES[index % len(ZONES)],
+        **({ZONE_LABEL: zones[index % len(zones)]} if zones else {}),
         **shape.labels,
     }
     return {

@@ -57,13 +57,13 @@ class ResourceClaimController:
         followed = [PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES]
         if self._has_groups:
             followed.append(POD_GROUPS)
-        group = WatchGroup(self._cluster.watch(resource) for resource in followed)
+        group = WatchGroup(
+            self._cluster.watch(resource, concerns=_concerns) for resource in followed
+        )
         try:
             while not group.is_closed:
                 for event in group.events_nowait():
-                    typed = event.object
-                    if not isinstance(typed, Pod) or _uses_claims(typed):
-                        self._guard.run(event.stored, partial(self._handle, event))
+                    self._guard.run(event.stored, partial(self._handle, event))
                 await group.wait()
         finally:
             group.close()
@@ -351,6 +351,12 @@ def _uids_of(claim: ResourceClaim) -> set[str]:
     owner = controller_of(claim)
     uids = {consumer.uid for consumer in claim.status.reserved_for}
     return uids if owner is None else uids | {owner.uid}
+
+
+def _concerns(event: WatchEvent) -> bool:
+    """Whether there is something to do. Most pods have no claims."""
+    typed = event.object
+    return not isinstance(typed, Pod) or _uses_claims(typed)
 
 
 def _uses_claims(pod: Pod) -> bool:

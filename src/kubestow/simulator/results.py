@@ -83,7 +83,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     evicted: int
     allocatable: dict[str, int]
     requested: dict[str, int]
-    # Free, but on nodes that none of the pods of this run would fit on (docs/guides/scenarios.md).
+    # Free, but on nodes on which no pod of this run that asks for the resource would fit
+    # (docs/guides/scenarios.md).
     stranded: dict[str, int]
     # The standard deviation, over nodes, of the used share of each resource.
     imbalance: dict[str, float]
@@ -96,6 +97,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str
     subject: str
     detail: str = ""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Attempts that ended with the same error, as of a plugin or an extender."""
+
+    # As `PodRow.owner`; of a pod without one, its namespace and name.
+    owner: str
+    message: str
+    attempts: int
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -111,4 +121,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     virtual_duration_s: float
     # Whether the run was ended before its time, by a person or a limit; rows are as of then.
     is_partial: bool = False
+    # Changes beyond the limit of the list.
+    dropped_changes: int = 0
     failed_attempts: int = 0
+    # The first of them.
+    failures: list[Failure] = []

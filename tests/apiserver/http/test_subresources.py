@@ -153,7 +153,15 @@ def test_an_eviction_uses_the_budget(serve: Serve, pod_document: Build, cluster:
     first, second = serve(work)
     assert first.status == 201
     assert (second.status, second.body["reason"]) == (429, "TooManyRequests")
-    assert "deletionTimestamp" in cluster.get(PODS, "default", "a").metadata
+    evicted = cluster.get(PODS, "default", "a")
+    assert "deletionTimestamp" in evicted.metadata
+    (condition,) = [
+        one for one in evicted.document["status"]["conditions"] if one["type"] == "DisruptionTarget"
+    ]
+    assert (condition["reason"], condition["message"]) == (
+        "EvictionByEvictionAPI",
+        "Eviction API: evicting",
+    )
     assert "deletionTimestamp" not in cluster.get(PODS, "default", "b").metadata
     status = cluster.get(spent.resource, "default", "budget").document["status"]
     assert status["disruptionsAllowed"] == 0

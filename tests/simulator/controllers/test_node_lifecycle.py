@@ -184,7 +184,8 @@ def test_nodes_of_one_zone_are_emptied_one_after_the_other(serve: Play):
         zone: JsonObject = {"metadata": {"labels": {"topology.kubernetes.io/zone": "same"}}}
         for name in ("n1", "n2"):
             world.cluster.patch(NODES, "", name, zone, "merge")
-        await asyncio.sleep(5)
+        # Not at the time of a check: then it would be open which of the two comes first.
+        await asyncio.sleep(6)
         for name in ("n1", "n2"):
             world.stop_kubelet(name)
         await asyncio.sleep(NODE_GRACE_S + 5)

@@ -59,9 +59,13 @@ class GarbageCollector:
         """Collect until cancelled."""
         group = WatchGroup(())
         watches: dict[str, Watch] = {}
+        followed_count = 0
         try:
             while True:
-                self._follow_resources(group, watches)
+                # A resource that is deleted ends its watch.
+                if group.is_closed or len(self._cluster.resources) != followed_count:
+                    self._follow_resources(group, watches)
+                    followed_count = len(self._cluster.resources)
                 await group.wait()
                 self.handle(group.events_nowait())
         finally:
@@ -76,8 +80,21 @@ class GarbageCollector:
             if name in _NEVER_OWNED:
                 continue
             if name not in watches or watches[name].is_closed:
-                watches[name] = self._cluster.watch(resource)
+                watches[name] = self._cluster.watch(resource, concerns=self._concerns)
                 group.add(watches[name])
+
+    def _concerns(self, event: WatchEvent) -> bool:
+        """Whether the object has owners or dependents, or is being deleted with conditions.
+
+        A dependent of which the event is not handled yet finds out itself that its owner is gone.
+        """
+        metadata, uid = event.stored.metadata, event.stored.uid
+        return (
+            "ownerReferences" in metadata
+            or "finalizers" in metadata
+            or uid in self._references
+            or (event.type == "DELETED" and (uid in self._dependents or uid in self._waiting))
+        )
 
     def handle(self, events: list[WatchEvent]) -> None:
         """Record all events first, then act: a dependent may come after its owner's deletion."""

@@ -21,7 +21,8 @@ class GroupProtection:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        group = WatchGroup([self._cluster.watch(POD_GROUPS), self._cluster.watch(PODS)])
+        pods = self._cluster.watch(PODS, concerns=lambda event: bool(self._deleted))
+        group = WatchGroup([self._cluster.watch(POD_GROUPS), pods])
         guard = Guard("podgroup-protection-controller")
         try:
             while True:

@@ -164,12 +164,13 @@ class Subresources:
     def _evict(self, request: ObjectRequest) -> ApiResponse:
         eviction = _sent(request, "policy", "Eviction")
         options = as_object(eviction.get("deleteOptions"))
+        pod = self._cluster.get(PODS, *request.key)
         uid = value_at(options, "preconditions", "uid") or ""
         with self._verbs.maybe_dry_run(request, options):
             evict(
                 self._cluster,
-                self._clock,
-                *request.key,
+                pod,
+                now=whole_seconds(self._clock.now_ns()),
                 uid=uid,
                 grace_period_s=options.get("gracePeriodSeconds"),
             )

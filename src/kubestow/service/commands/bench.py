@@ -1,7 +1,8 @@
 """`kubestow bench`: the command line.
 
 Not here: measuring (`bench_measure`), how the results are printed (`bench_output`), gangs
-(`bench_gangs`), explanations (`bench_explain`) and the soak (`bench_soak`).
+(`bench_gangs`), a virtual day (`bench_day`), explanations (`bench_explain`) and the soak
+(`bench_soak`).
 """
 
 from pathlib import Path
@@ -75,6 +76,14 @@ def bench(
             "that do not, 100 pods that do not. CPU time of the whole cycle and its parts.",
         ),
     ] = False,
+    day: Annotated[
+        bool,
+        typer.Option(
+            "--day",
+            help="Instead, play a virtual day in which 100,000 pods arrive, run and end on 5,000 "
+            "nodes: time, memory, and what takes the time. --nodes and --pods change its size.",
+        ),
+    ] = False,
     explain: Annotated[
         bool,
         typer.Option(
@@ -132,6 +141,13 @@ def bench(
         if output is BenchFormat.PERF_JSON:
             raise InputError("-o: times of gangs are printed as table or json")
         run_gangs(nodes=nodes, repeat=repeat, output=output)
+        return
+    if day:
+        from kubestow.service.commands.bench_day import run_day_bench
+
+        if output is BenchFormat.PERF_JSON:
+            raise InputError("-o: times of a day are printed as table or json")
+        run_day_bench(nodes=nodes, pods=pods, output=output)
         return
     if explain:
         from kubestow.service.commands.bench_explain import run_explanations

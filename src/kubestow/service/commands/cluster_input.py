@@ -73,10 +73,11 @@ def load_input(
     command: str,
     reads_config_maps: bool = False,
     dialects: Container[str] = (),
+    also_read: Container[str] = (),
 ) -> Manifests:
     """The cluster with its changes; InputError says what cannot be used.
 
-    `dialects` are the other API versions of pod groups that are read.
+    `dialects` are the other API versions of pod groups that are read, `also_read` other kinds.
     """
     _check(request, command)
     live = _read_live(request) if request.is_live else []
@@ -85,7 +86,9 @@ def load_input(
     _report_others(others)
     if not loaded:
         raise InputError(f"no objects in {', '.join(request.files)}")
-    manifests = select_manifests(loaded, reads_config_maps=reads_config_maps, dialects=dialects)
+    manifests = select_manifests(
+        loaded, reads_config_maps=reads_config_maps, dialects=dialects, also_read=also_read
+    )
     for text in (manifests.ignored_text(), *manifests.notes):
         _report(text)
     report_unknown_fields(manifests.documents[len(live) :], is_strict=request.is_strict)

@@ -11,7 +11,7 @@ import typer
 
 from kubestow.service.commands import input_options as options
 from kubestow.service.compatibility import AlgorithmOptions, Compatibility
-from kubestow.service.formats import OutputFormat
+from kubestow.service.formats import OutputFormat, TraceFormat
 from kubestow.simulator.defaults import LIMIT_S
 
 SETTINGS: Final[dict[str, object]] = {
@@ -21,6 +21,8 @@ SETTINGS: Final[dict[str, object]] = {
     "kubestow simulate --from-cluster --drain node-1 --save cluster.json"
 }
 _OLDER: Final = "Older schedulers"
+_TRACE: Final = "A trace"
+_SCENARIO: Final = "A scenario"
 
 
 def simulate(
@@ -32,15 +34,23 @@ def simulate(
         bool,
         typer.Option("--no-headers", help="Print the rows of tables only, without a summary."),
     ] = False,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write a report: a page (.html), data (.json, .csv, .parquet), a picture "
+            "(.svg, .png), or a folder with all of them (no suffix). May be repeated.",
+        ),
+    ] = None,
     limit: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="SECONDS",
             min=0,
-            show_default=f"{LIMIT_S:g}",
+            show_default=f"{LIMIT_S:g}; of a trace, all of it",
             help="Stop after this much virtual time.",
         ),
-    ] = LIMIT_S,
+    ] = None,
     strict: options.Strict = False,
     from_cluster: options.FromCluster = False,
     kubeconfig: options.Kubeconfig = "",
@@ -52,6 +62,60 @@ def simulate(
     add_nodes: options.AddNodes = None,
     like: options.Like = None,
     remove_pods: options.RemovePods = None,
+    scenario: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Play a scenario in virtual time, in which pods arrive and end, workloads are "
+            "scaled, nodes fail and are repaired. Files given with -f are added to its cluster.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = None,
+    until: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="With --scenario: end after this much virtual time, such as 90m or 24h.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = "",
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="With --scenario or --trace: where random numbers begin; equal seeds give equal "
+            "results.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = None,
+    save_template: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a scenario to begin with, and end.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = None,
+    trace: Annotated[
+        TraceFormat | None,
+        typer.Option(
+            help="Play a trace, in which pods arrive and end: openb (Alibaba's GPU cluster trace "
+            "of 2023), or csv with the columns of the guide.",
+            rich_help_panel=_TRACE,
+        ),
+    ] = None,
+    nodes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --trace: the file of its nodes.", rich_help_panel=_TRACE
+        ),
+    ] = None,
+    pods: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --trace: the file of its pods.", rich_help_panel=_TRACE
+        ),
+    ] = None,
     config_file: Annotated[
         Path | None,
         typer.Option(
@@ -157,12 +221,17 @@ def simulate(
     would create. Kinds that no scheduler reads are ignored.
 
     Exit codes: 0 done, 1 pods stay pending (with --fail-on-pending), 2 the input cannot be used,
-    3 a plugin failed.
+    3 a plugin failed, 130 a scenario or trace was ended with Ctrl-C: what there was is printed.
 
     Example: kubestow simulate -f cluster.yaml -f workload/ -o wide
     """
+    if save_template is not None:
+        from kubestow.service.commands.simulate_scenario import write_template
+
+        write_template(save_template)
+        raise typer.Exit(0)
     from kubestow.service.commands.cluster_input import InputRequest, changes_of
-    from kubestow.service.commands.simulate_files import SimulateRequest, simulate_files
+    from kubestow.service.commands.simulate_request import SimulateRequest
 
     request = SimulateRequest(
         cluster=InputRequest(
@@ -181,8 +250,15 @@ def simulate(
             ),
             save=save,
         ),
+        scenario=scenario,
+        until=until,
+        seed=seed,
+        trace=trace,
+        nodes=nodes,
+        pods=pods,
         output=output,
         has_headers=not no_headers,
+        reports=report or (),
         record=record,
         limit_s=limit,
         config_file=config_file,
@@ -200,4 +276,14 @@ def simulate(
             hard_pod_affinity_symmetric_weight=hard_pod_affinity_symmetric_weight,
         ),
     )
+    if scenario is not None:
+        from kubestow.service.commands.simulate_scenario import simulate_scenario
+
+        raise typer.Exit(simulate_scenario(request))
+    if trace is not None:
+        from kubestow.service.commands.simulate_trace import simulate_trace
+
+        raise typer.Exit(simulate_trace(request))
+    from kubestow.service.commands.simulate_files import simulate_files
+
     raise typer.Exit(simulate_files(request))

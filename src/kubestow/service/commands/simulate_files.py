@@ -5,50 +5,41 @@ of the result (`simulate_output`).
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Final, Protocol
-
-import msgspec
+from typing import Protocol
 
 from kubestow.api.files import Document
 from kubestow.config.older_gates import parse_older_gates
-from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
-from kubestow.service.commands.cluster_input import InputRequest, load_input
+from kubestow.service.commands.cluster_input import load_input
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.commands.simulate_output import print_result
+from kubestow.service.commands.simulate_request import (
+    PLUGIN_FAILED,
+    SimulateRequest,
+    with_percentage,
+    written,
+)
 from kubestow.service.compatibility import AlgorithmOptions, Compatibility
-from kubestow.service.formats import OutputFormat
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.older_options import OlderOptions
 from kubestow.service.output import progress_bar
+from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.manifests import Manifests
+from kubestow.simulator.reports.files import check_reports
+from kubestow.simulator.reports.simulated import run_of_simulation
 from kubestow.simulator.simulation import Simulation, SimulationResult
 from kubestow.simulator.virtual_time import run_in_virtual_time
-
-_PLUGIN_FAILED: Final = 3  # the exit code
-
-
-class SimulateRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for."""
-
-    cluster: InputRequest
-    output: OutputFormat
-    has_headers: bool
-    record: Path | None
-    limit_s: float
-    config_file: Path | None
-    percentage: int | None
-    feature_gates: Sequence[str]
-    is_failing_on_pending: bool
-    compatibility: Compatibility
-    algorithm: AlgorithmOptions
 
 
 def simulate_files(request: SimulateRequest) -> int:
     """Simulate and print the result; the exit code."""
+    if request.until or request.seed is not None:
+        raise InputError("--until and --seed need --scenario")
+    if request.nodes is not None or request.pods is not None:
+        raise InputError("--nodes and --pods are files of a trace: give its format with --trace")
+    check_reports(request.reports)
     # An older version has plugins of its own, which its configuration may name.
     is_older = request.compatibility is not Compatibility.TODAY
     loaded = load_scheduler_config(None if is_older else request.config_file)
@@ -70,12 +61,15 @@ def simulate_files(request: SimulateRequest) -> int:
         async def run() -> SimulationResult:
             simulation = make(note)
             progress.update(task, total=simulation.waiting_count)
-            return await simulation.run(limit_s=request.limit_s)
+            return await simulation.run(
+                limit_s=LIMIT_S if request.limit_s is None else request.limit_s
+            )
 
         result = run_in_virtual_time(run())
     print_result(result, request.output, has_headers=request.has_headers)
+    written(run_of_simulation(result), request.reports)
     if result.has_failed:
-        return _PLUGIN_FAILED
+        return PLUGIN_FAILED
     return 1 if request.is_failing_on_pending and result.pending else 0
 
 
@@ -118,7 +112,7 @@ def _with_plugins(
 ) -> _MakeSimulation:
     gates = checked_gates(request.feature_gates)
     config, registry = loaded
-    config = _with_percentage(config, request)
+    config = with_percentage(config, request)
     return lambda note: Simulation(
         documents,
         config,
@@ -129,12 +123,6 @@ def _with_plugins(
     )
 
 
-def _with_percentage(config: SchedulerConfig, request: SimulateRequest) -> SchedulerConfig:
-    if request.percentage is None:
-        return config
-    return msgspec.structs.replace(config, percentage_of_nodes_to_score=request.percentage)
-
-
 def _older_with_plugins(
     documents: Sequence[Document], config_maps: Sequence[Document], request: SimulateRequest
 ) -> _MakeSimulation:
@@ -143,7 +131,7 @@ def _older_with_plugins(
 
     edition, older = older_edition(request.compatibility), _older_options(request)
     config, registry = older_plugins_config(request.config_file, older, edition, config_maps)
-    config = _with_percentage(config, request)
+    config = with_percentage(config, request)
     return lambda note: Simulation(
         documents, config, registry=registry, on_decision=note, factory=edition.factory
     )

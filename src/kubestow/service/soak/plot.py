@@ -1,15 +1,15 @@
-"""A soak as a picture, drawn by Matplotlib, which is an optional extra."""
+"""A soak as a picture; the library that draws it is in the optional extra `reports`."""
 
-import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kubestow.errors import InputError
 from kubestow.service.soak.report import Sample, SoakReport
+from kubestow.simulator.reports.extra import require_extra
 
 FORMATS: Final = (".svg", ".png")
-_LIBRARY: Final = "matplotlib.figure"
+_POINTS_MAX: Final = 2_000  # of a line; of more samples the largest value of several is drawn
 
 # Title and unit of each part, and its lines.
 _PARTS: Final[Sequence[tuple[str, Sequence[tuple[str, Callable[[Sample], float]]]]]] = (
@@ -45,12 +45,7 @@ def require_plotting(path: Path) -> None:
     """InputError if a picture cannot be drawn, or not into this file."""
     if path.suffix not in FORMATS:
         raise InputError(f'--plot: "{path}" ends neither in .svg nor in .png')
-    try:
-        importlib.import_module(_LIBRARY)
-    except ImportError as error:
-        raise InputError(
-            "--plot: needs Matplotlib, which is not installed; pip install 'kubestow[charts]'"
-        ) from error
+    require_extra("--plot", "altair", "vl_convert")
     try:
         path.open("ab").close()
     except OSError as error:
@@ -59,17 +54,35 @@ def require_plotting(path: Path) -> None:
 
 def write_plot(report: SoakReport, path: Path) -> None:
     """Draw all measurements of the report over time."""
-    # Any: Matplotlib need not be installed where types are checked.
-    figure: Any = importlib.import_module(_LIBRARY).Figure(figsize=(9, 12), layout="constrained")
-    minutes = [sample.second / 60 for sample in report.samples]
-    parts: Any = figure.subplots(len(_PARTS), sharex=True)
-    for axes, (title, lines) in zip(parts, _PARTS, strict=True):
-        axes.set_title(title, loc="left", fontsize="medium")
-        for label, value in lines:
-            axes.plot(minutes, [value(sample) for sample in report.samples], label=label, lw=1)
-        axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.3)
-        if len(lines) > 1:
-            axes.legend(loc="upper right", fontsize="small")
-    parts[-1].set_xlabel(f"minutes; {report.created} pods on {report.nodes} nodes")
-    figure.savefig(path, format=path.suffix.removeprefix("."))
+    # Imported where it is used: it may be missing.
+    from kubestow.simulator.reports.charts import Drawing, draw, lines_chart, picture
+    from kubestow.simulator.reports.series import TimeUnit, line_key
+
+    minutes = TimeUnit("minutes", 60.0)
+    length = max(-(-len(report.samples) // _POINTS_MAX), 1)
+    stretches = [
+        report.samples[start : start + length] for start in range(0, len(report.samples), length)
+    ]
+    drawings: list[Drawing] = []
+    for number, (title, lines) in enumerate(_PARTS):
+        points = [
+            {
+                "time": stretch[0].second / minutes.seconds,
+                "key": line_key(index),
+                "line": name,
+                "value": max(map(value, stretch)),
+            }
+            for stretch in stretches
+            for index, (name, value) in enumerate(lines)
+        ]
+        chart = lines_chart(
+            points,
+            [name for name, _ in lines],
+            name=f"part{number}",
+            unit=minutes,
+            y_title=title.rpartition(", ")[2],
+            y_format="~g",
+            is_interactive=False,
+        )
+        drawings.append(Drawing(f"part{number}", title, "", chart))
+    draw(picture(drawings, "Soak", f"{report.created} pods on {report.nodes} nodes"), path)

@@ -40,8 +40,8 @@ class DisruptionController:
 
     async def run(self) -> None:
         """Keep the budgets up to date until cancelled."""
-        watches = (self._cluster.watch(self._resource), self._cluster.watch(PODS))
-        group = WatchGroup(watches)
+        pods = self._cluster.watch(PODS, concerns=lambda event: bool(self._selectors))
+        group = WatchGroup((self._cluster.watch(self._resource), pods))
         try:
             while not group.is_closed:
                 await group.wait()

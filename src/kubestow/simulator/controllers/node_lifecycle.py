@@ -9,9 +9,13 @@
 As upstream, a heartbeat counts from when it was noticed here, so clocks need not agree. Other
 conditions of a node (memory, disk, processes, network) and `spec.unschedulable` become NoSchedule
 taints too.
+
+Without leases (`has_leases`) a kubelet is silent from when it was stopped (`kubelet_switch`). Then
+only nodes that changed, and those of stopped kubelets, are looked at.
 """
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -49,6 +53,7 @@ from kubestow.simulator.controllers.zone_disruption import (
 from kubestow.simulator.defaults import NODE_GRACE_S
 from kubestow.simulator.event_log import EventLog
 from kubestow.simulator.heartbeats import NAMESPACE as LEASE_NAMESPACE
+from kubestow.simulator.kubelet_switch import is_stopped
 
 NAME: Final = "node-controller"
 CHECK_S: Final = 5.0
@@ -79,12 +84,23 @@ class _Zone:
 
 class NodeLifecycle:
     def __init__(
-        self, cluster: MemoryCluster, clock: Clock, log: EventLog, *, grace_s: float = NODE_GRACE_S
+        self,
+        cluster: MemoryCluster,
+        clock: Clock,
+        log: EventLog,
+        *,
+        grace_s: float = NODE_GRACE_S,
+        has_leases: bool = True,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._log = log
         self._grace_s = grace_s
+        self._has_leases = has_leases
+        # Without leases: the nodes to look at in the next check; when kubelets were stopped.
+        self._suspects: dict[str, None] = {}
+        self._stopped_s: dict[str, float] = {}
+        self._is_changed = asyncio.Event()
         self._guard = Guard(NAME)
         self._health: dict[str, _Health] = {}
         self._zones: dict[str, _Zone] = {}
@@ -104,10 +120,17 @@ class NodeLifecycle:
             self._guard.close()
 
     def _after_node(self, event: WatchEvent) -> None:
+        node = event.stored
+        self._suspects[node.name] = None
+        self._is_changed.set()
+        if event.type != "DELETED" and is_stopped(node.document):
+            self._stopped_s.setdefault(node.name, self._clock.monotonic_s())
+        else:
+            self._stopped_s.pop(node.name, None)
         if event.type == "DELETED":
-            self._health.pop(event.stored.name, None)
+            self._health.pop(node.name, None)
             return
-        self._change(event.stored, partial(with_scheduling_taints, now=self._now()))
+        self._change(node, partial(with_scheduling_taints, now=self._now()))
 
     # --- Health -------------------------------------------------------------------------------
 
@@ -119,13 +142,27 @@ class NodeLifecycle:
                 self.check()
                 next_check_s = now_s + CHECK_S
             wait_s = self._taint_waiting()
+            if not (self._has_leases or self._suspects) and wait_s is None:
+                # There is nothing to look at until a node changes; then at the time of a check.
+                self._is_changed.clear()
+                await self._is_changed.wait()
+                now_s = self._clock.monotonic_s()
+                next_check_s += max(math.ceil((now_s - next_check_s) / CHECK_S), 0) * CHECK_S
             await asyncio.sleep(min(next_check_s - now_s, CHECK_S if wait_s is None else wait_s))
 
     def check(self) -> None:
-        """Look at all nodes once."""
-        for node in list(self._cluster.objects_of(NODES)):
+        """Look once at the nodes of which something may have changed."""
+        suspects, self._suspects = self._suspects, {}
+        if self._has_leases:
+            nodes = list(self._cluster.objects_of(NODES))
+        else:
+            found = (self._cluster.find(NODES, "", name) for name in suspects)
+            nodes = [node for node in found if node is not None]
+            self._suspects = {node.name: None for node in nodes if is_stopped(node.document)}
+        for node in nodes:
             self._guard.run(node, partial(self._check_node, node), "health")
-        self._set_rates()
+        if suspects or self._has_leases:
+            self._set_rates()
 
     def _check_node(self, node: StoredObject) -> None:
         before = ready_status(node.document)
@@ -142,6 +179,8 @@ class NodeLifecycle:
     def _is_silent(self, node: StoredObject) -> bool:
         """Whether the last heartbeat is longer ago than the grace period."""
         now_s = self._clock.monotonic_s()
+        if not self._has_leases:
+            return now_s - self._stopped_s.get(node.name, now_s) > self._grace_s
         health = self._health.setdefault(node.name, _Health(now_s))
         ready = condition_of(node.document, "Ready")
         reported: str = ready.get("lastHeartbeatTime") or ""
@@ -258,6 +297,7 @@ class NodeLifecycle:
             # While no node answered, the time of the last heartbeats said nothing about the nodes.
             for health in self._health.values():
                 health.noticed_s = now_s
+            self._stopped_s = dict.fromkeys(self._stopped_s, now_s)
         for name, state in states.items():
             zone = self._zones.setdefault(name, _Zone())
             zone.limiter.set_rate(zone_rate(state, ready[name] + not_ready[name]), now_s)

@@ -83,8 +83,11 @@ class OwnerController(ABC):
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        followed = (self.owners, self.dependents, *self._others)
-        group = self._group = WatchGroup(self.cluster.watch(one) for one in followed)
+        dependents = self.cluster.watch(self.dependents, wakes=self._is_urgent)
+        followed = (self.owners, *self._others)
+        group = self._group = WatchGroup(
+            (*(self.cluster.watch(one) for one in followed), dependents)
+        )
         try:
             while not group.is_closed:
                 await group.wait()
@@ -98,6 +101,14 @@ class OwnerController(ABC):
             group.close()
             for timer in self._timers.values():
                 timer.cancel()
+
+    def _is_urgent(self, event: WatchEvent) -> bool:
+        """Whether the event of a dependent may make an owner dirty."""
+        reference = controller_reference(event.document)
+        if reference is not None:
+            return reference.get("kind") == self.owners.kind
+        # One without a controller may be adopted, if there is an owner.
+        return any(True for _ in self.cluster.objects_of(self.owners))
 
     def _reconcile_one(self, key: Key, group: WatchGroup) -> None:
         self._handle_events(group.events_nowait())

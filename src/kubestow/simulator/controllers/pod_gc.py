@@ -6,6 +6,9 @@ Every CHECK_S seconds:
     terminating pods without a node                          deleted at once
     terminating pods of a node that is out of service        deleted at once
     finished pods, beyond TERMINATED_POD_THRESHOLD           the oldest are deleted
+
+Between two checks only events are collected: a check costs what changed, and the pods that may have
+to go. All pods are looked at only while a node is missing.
 """
 
 import asyncio
@@ -17,7 +20,8 @@ from typing import Final
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.store import Key, StoredObject
+from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.clock import Clock
 from kubestow.cluster.documents import objects_in, replaced_at, value_at, whole_seconds
 from kubestow.cluster.resources import NODES, PODS
@@ -48,36 +52,76 @@ class PodGC:
         self._clock = clock
         self._threshold = threshold
         self._guard = Guard("pod-garbage-collector")
-        # When each node was first found missing that pods are bound to.
+        self._group = WatchGroup((cluster.watch(NODES), cluster.watch(PODS)))
+        # The newest state of pods that have ended, and of those that are ending.
+        self._finished: dict[Key, StoredObject] = {}
+        self._terminating: dict[Key, StoredObject] = {}
+        # Names of nodes that may be missing; when each was first found missing that pods are on.
+        self._suspects: set[str] = set()
         self._missing_since_s: dict[str, float] = {}
 
     async def run(self) -> None:
         """Check the pods until cancelled."""
         try:
-            while True:
+            start_s = self._clock.monotonic_s()
+            while not self._group.is_closed:
                 self.check()
-                await asyncio.sleep(CHECK_S)
+                if not self._has_work:
+                    await self._group.wait()
+                passed_s = self._clock.monotonic_s() - start_s
+                await asyncio.sleep(CHECK_S - passed_s % CHECK_S)
         finally:
+            self._group.close()
             self._guard.close()
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether a later check may find something, also if nothing changes until then."""
+        return bool(
+            self._suspects
+            or self._missing_since_s
+            or self._terminating
+            or len(self._finished) > self._threshold
+        )
 
     def check(self) -> None:
         """Delete the pods that should not be there now."""
-        pods = list(self._cluster.objects_of(PODS))
-        self._delete_all(self._oldest_finished(pods))
-        self._delete_all(filter(self._is_out_of_service, pods))
-        gone = self._nodes_gone(pods)
-        self._delete_all(filter(lambda pod: _node_of(pod) in gone, pods), _ORPHANED)
-        self._delete_all(pod for pod in pods if is_terminating(pod) and not _node_of(pod))
+        self._follow(self._group.events_nowait())
+        self._delete_all(self._oldest_finished())
+        terminating = list(self._terminating.values())
+        self._delete_all(filter(self._is_out_of_service, terminating))
+        if self._suspects:
+            pods = list(self._cluster.objects_of(PODS))
+            gone = self._nodes_gone(pods)
+            self._delete_all((pod for pod in pods if _node_of(pod) in gone), _ORPHANED)
+        self._delete_all(pod for pod in terminating if not _node_of(pod))
 
-    def _oldest_finished(self, pods: Iterable[StoredObject]) -> list[StoredObject]:
+    def _follow(self, events: Iterable[WatchEvent]) -> None:
+        for event in events:
+            stored = event.stored
+            if stored.resource is NODES:
+                if event.type == "DELETED":
+                    self._suspects.add(stored.name)
+                continue
+            key, is_gone = stored.key, event.type == "DELETED"
+            for pods, is_in in (
+                (self._finished, is_finished(stored)),
+                (self._terminating, is_terminating(stored)),
+            ):
+                if is_in and not is_gone:
+                    pods[key] = stored
+                else:
+                    pods.pop(key, None)
+            node_name = _node_of(stored)
+            if node_name and self._cluster.find(NODES, "", node_name) is None:
+                self._suspects.add(node_name)
+
+    def _oldest_finished(self) -> list[StoredObject]:
         """The finished pods beyond the threshold: first evicted ones, then the oldest."""
-        finished = [pod for pod in pods if is_finished(pod)]
-        excess = len(finished) - self._threshold
-        return sorted(finished, key=_age_rank)[:excess] if excess > 0 else []
+        excess = len(self._finished) - self._threshold
+        return sorted(self._finished.values(), key=_age_rank)[:excess] if excess > 0 else []
 
     def _is_out_of_service(self, pod: StoredObject) -> bool:
-        if not is_terminating(pod):
-            return False
         node = self._cluster.find(NODES, "", _node_of(pod))
         if node is None or _is_ready(node):
             return False
@@ -90,9 +134,10 @@ class PodGC:
         used = {name for pod in pods if (name := _node_of(pod))}
         self._missing_since_s = {
             name: self._missing_since_s.get(name, now_s)
-            for name in used
+            for name in used & self._suspects
             if self._cluster.find(NODES, "", name) is None
         }
+        self._suspects = set(self._missing_since_s)
         return {
             name
             for name, since_s in self._missing_since_s.items()

@@ -24,7 +24,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import Key, StoredObject
 from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.clock import Clock
-from kubestow.cluster.documents import whole_seconds
+from kubestow.cluster.documents import value_at, whole_seconds
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.errors import NotFoundError
 from kubestow.simulator.controllers.pods import with_condition
@@ -51,7 +51,8 @@ class TaintEviction:
 
     async def run(self) -> None:
         """Follow nodes and pods until cancelled."""
-        group = WatchGroup((self._cluster.watch(NODES), self._cluster.watch(PODS)))
+        pods = self._cluster.watch(PODS, concerns=self._concerns)
+        group = WatchGroup((self._cluster.watch(NODES), pods))
         try:
             while not group.is_closed:
                 await group.wait()
@@ -63,6 +64,12 @@ class TaintEviction:
             self._guard.close()
             for timer in self._timers.values():
                 timer.cancel()
+
+    def _concerns(self, event: WatchEvent) -> bool:
+        """Whether the pod is on a node with taints, or is to be evicted."""
+        stored = event.stored
+        node_name = value_at(stored.document, "spec", "nodeName")
+        return node_name in self._taints or stored.key in self._timers
 
     def _after_node(self, event: WatchEvent) -> None:
         node = event.object

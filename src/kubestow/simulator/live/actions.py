@@ -19,7 +19,7 @@ from kubestow.apiserver.eviction import evict
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.writes.names import name_errors
 from kubestow.clock import Clock
-from kubestow.cluster.documents import objects_in, value_at
+from kubestow.cluster.documents import objects_in, value_at, whole_seconds
 from kubestow.cluster.resources import NAMESPACES, NODES, PODS, ApiResource
 from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.simulator.cluster_file import load_cluster_files, saved_content
@@ -229,7 +229,7 @@ class ClusterActions:
             if value_at(pod.document, "spec", "nodeName") != name or _is_pinned(pod.document):
                 continue
             try:
-                evict(self._store, self._clock, *pod.key)
+                evict(self._store, pod, now=whole_seconds(self._clock.now_ns()))
                 evicted += 1
             except ApiError as error:
                 kept.append(f"{'/'.join(pod.key)}: {error}")

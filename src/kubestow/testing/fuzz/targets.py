@@ -52,6 +52,8 @@ from kubestow.engine.extenders.codec import (
 from kubestow.errors import KubestowError
 from kubestow.service.options import parse_options
 from kubestow.simulator.conformance.recording import load_recording
+from kubestow.simulator.traces.openb import openb_scenario
+from kubestow.simulator.traces.plain import plain_scenario
 from kubestow.testing.clock import ManualClock
 from kubestow.testing.fuzz.documents import DEPLOYMENT, EXAMPLES, NODE, POD, changed
 from kubestow.testing.fuzz.texts import damaged, damaged_bytes, json_values
@@ -146,6 +148,15 @@ extenders: [{urlPrefix: "http://x", filterVerb: f, weight: 1, httpTimeout: 1s}]
 _RECORDING: Final = (
     b'{"upstream": "v1.36.4", "family": "f", "scenarios": [{"name": "x", "family": "f",'
     b' "objects": {}, "incoming": [], "expected": [], "gates": {}}]}'
+)
+_PLAIN_TRACE: Final = (
+    b"name,namespace,at,duration,cpu,memory,gpu,priority,count\nweb,shop,1m,2h,500m,1Gi,1,-5,2\n"
+)
+_PLAIN_NODES: Final = b"name,at,count,cpu,zone,label.pool,a.b/c\nn,0,2,4,z,p,1\n"
+_OPENB_NODES: Final = b"sn,cpu_milli,memory_mib,gpu,model\nn,8000,1024,2,T4\n"
+_OPENB_PODS: Final = (
+    b"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
+    b"deletion_time,scheduled_time\np,1,2,1,500,T4|A10,LS,Running,0,9,3\n"
 )
 _MANIFESTS: Final = tuple(
     form(example)
@@ -305,6 +316,21 @@ TARGETS: Final = (
     Target("configuration", damaged_bytes(_CONFIG), decode_config),
     Target("kubeconfig", damaged_bytes(_KUBECONFIG), _from_file(_kubeconfig, "")),
     Target("recording", damaged_bytes(_RECORDING), _from_file(load_recording, ".json")),
+    Target(
+        "trace, CSV",
+        damaged_bytes(_PLAIN_TRACE),
+        _from_file(lambda path: plain_scenario(path), ".csv"),
+    ),
+    Target(
+        "nodes of a trace, CSV",
+        damaged_bytes(_PLAIN_NODES),
+        _from_file(lambda path: plain_scenario(path, nodes=path), ".csv"),
+    ),
+    Target(
+        "trace, openb",
+        damaged_bytes(_OPENB_NODES, _OPENB_PODS),
+        _from_file(lambda path: openb_scenario(path, path), ".csv"),
+    ),
     Target(
         "CEL",
         damaged(

@@ -1,0 +1,137 @@
+"""What commands print of a run: its owners and resources as tables, and a summary."""
+
+import sys
+from typing import Final
+
+from rich.console import Console
+from rich.markup import escape
+
+from kubestow.service.formats import OutputFormat
+from kubestow.service.output import Table, duration_text, print_data, stdout
+from kubestow.simulator.reports import tables
+from kubestow.simulator.reports.figures import Figures
+from kubestow.simulator.reports.files import Report
+from kubestow.simulator.reports.units import amount_text, share_text
+from kubestow.simulator.results import NodeRow, PodRow
+
+_MESSAGES_SHOWN: Final = 5
+# Owners, unless all are asked for.
+_SHOWN: Final = 20
+
+
+def print_run(report: Report, output: OutputFormat, *, has_headers: bool) -> None:
+    """Print in the format asked for; without headers there are rows only, for scripts."""
+    match output:
+        case OutputFormat.JSON | OutputFormat.YAML:
+            print_data(report, output)
+        case OutputFormat.NAME:
+            for pod in report.pods:
+                sys.stdout.write(f"pod/{pod.name}\n")
+        case OutputFormat.TABLE | OutputFormat.WIDE:
+            _print_tables(report, is_wide=output is OutputFormat.WIDE, has_headers=has_headers)
+
+
+def _print_tables(report: Report, *, is_wide: bool, has_headers: bool) -> None:
+    parts = [_owner_table(report.pods, is_wide=is_wide), _resource_table(report.figures)]
+    if is_wide:
+        parts += [_pod_table(report.pods), _node_table(report.nodes)]
+    for number, part in enumerate(parts):
+        sys.stdout.write("\n" if number else "")
+        part.print(has_header=has_headers, is_cut=not is_wide)
+    if has_headers:
+        sys.stdout.write("\n")
+        _print_summary(stdout(), report)
+
+
+def _print_summary(console: Console, report: Report) -> None:
+    figures = report.figures
+    outcomes = ", ".join(f"{count} {name.lower()}" for name, count in figures.outcomes.items())
+    console.print(
+        f"{figures.placed} of {figures.pods} pods placed in "
+        f"{duration_text(report.virtual_duration_s)} of virtual time: {outcomes}",
+        markup=False,
+    )
+    if (waiting := figures.waiting) is not None:
+        texts = [
+            f"{name} {duration_text(seconds)}"
+            for name, seconds in (
+                ("p50", waiting.p50_s),
+                ("p90", waiting.p90_s),
+                ("p99", waiting.p99_s),
+                ("longest", waiting.max_s),
+            )
+        ]
+        console.print(f"Waiting times: {', '.join(texts)}")
+    reasons = tables.reasons_table(report.pods)
+    rows = zip(*(column.values for column in reasons.columns), strict=True)
+    for count, reason, message in list(rows)[:_MESSAGES_SHOWN]:
+        pods = "pod waits" if count == 1 else "pods wait"
+        console.print(f"  {count} {pods}: {escape(message or reason or 'not tried yet')}")
+    if report.failed_attempts:
+        attempts = "attempt" if report.failed_attempts == 1 else "attempts"
+        console.print(f"{report.failed_attempts} {attempts} failed with an error.")
+    for failure in report.failures[:_MESSAGES_SHOWN]:
+        console.print(f"  {failure.attempts} of {failure.owner}: {failure.message}", markup=False)
+    if report.is_partial:
+        console.print("The run was ended before its time: all rows are as of then.")
+
+
+def _owner_table(pods: list[PodRow], *, is_wide: bool) -> Table:
+    """The owners with most pods."""
+    right = ("PODS", "PLACED", "WAITING", "P50", "P99", "LONGEST")
+    table = Table("NAMESPACE", "OWNER", *right, right=right)
+    columns = tables.owners_table(pods).columns
+    rows = sorted(zip(*(column.values for column in columns), strict=True), key=lambda row: -row[2])
+    for namespace, owner, count, placed, waiting, *waits in rows[: None if is_wide else _SHOWN]:
+        times = ("" if wait is None else duration_text(wait) for wait in waits)
+        table.add(namespace, owner or "-", str(count), str(placed), str(waiting), *times)
+    return table
+
+
+def _resource_table(figures: Figures) -> Table:
+    right = ("ALLOCATABLE", "REQUESTED", "USED", "MEAN", "PEAK", "STRANDED", "IMBALANCE")
+    table = Table("RESOURCE", *right, right=right)
+    for row in figures.resources:
+        shares = (
+            row.used_share,
+            row.mean_used_share,
+            row.peak_used_share,
+            row.mean_stranded_share,
+            row.mean_imbalance if row.mean_imbalance is not None else row.imbalance,
+        )
+        table.add(
+            row.resource,
+            amount_text(row.allocatable, row.resource),
+            amount_text(row.requested, row.resource),
+            *("-" if share is None else share_text(share) for share in shares),
+        )
+    return table
+
+
+def _pod_table(pods: list[PodRow]) -> Table:
+    right = ("CREATED", "SCHEDULED", "ENDED", "ATTEMPTS")
+    table = Table("NAMESPACE", "NAME", "OUTCOME", "NODE", *right, "MESSAGE", right=right)
+    for pod in pods:
+        times = (pod.created_s, pod.scheduled_s, pod.ended_s)
+        table.add(
+            pod.namespace,
+            pod.name,
+            pod.outcome,
+            pod.node,
+            *("" if time is None else duration_text(time) for time in times),
+            str(pod.attempts),
+            " ".join((pod.message or pod.reason).split()),
+        )
+    return table
+
+
+def _node_table(nodes: list[NodeRow]) -> Table:
+    table = Table("NODE", "ZONE", "POOL", "PODS", "REQUESTED", right=("PODS",))
+    for node in nodes:
+        used = ", ".join(
+            f"{resource} {amount_text(node.requested.get(resource, 0), resource)}/"
+            f"{amount_text(amount, resource)}"
+            for resource, amount in node.allocatable.items()
+        )
+        table.add(node.name, node.zone, node.pool, f"{node.pods}/{node.allowed_pods}", used)
+    return table

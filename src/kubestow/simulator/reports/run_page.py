@@ -1,0 +1,156 @@
+"""What the page of one run shows: its numbers, charts and tables, most relevant rows first.
+
+Needs the optional extra `reports`: import this module after `extra.require_extra` only.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kubestow.simulator.reports.charts import drawings_of, thinning_note
+from kubestow.simulator.reports.figures import Figures, present_nodes, waited_s
+from kubestow.simulator.reports.html import Card, Page, ShownTable
+from kubestow.simulator.reports.tables import Table, tables_of
+from kubestow.simulator.reports.units import seconds_text, share_text
+from kubestow.simulator.results import (
+    EVICTED,
+    GATED,
+    PENDING,
+    PREEMPTED,
+    NodeRow,
+    PodRow,
+    RunResult,
+)
+
+DEFINITIONS: Final = (
+    (
+        "waiting time",
+        "of a pod that got a node: from its creation to the first time it got one",
+    ),
+    (
+        "percentile (p50, p90, p99)",
+        "the smallest value that this many percent of all values do not exceed",
+    ),
+    (
+        "over time",
+        "a sample holds until the next one, the last one until the end; a mean over time weighs "
+        "each sample with the time for which it holds",
+    ),
+    (
+        "used share",
+        "requested of allocatable; over time: resource-seconds of both",
+    ),
+    (
+        "stranded",
+        "free, but on nodes on which no pod of this run that asks for the resource would fit; as a "
+        "share of allocatable",
+    ),
+    (
+        "imbalance",
+        "the standard deviation of the used share over the nodes that have the resource",
+    ),
+)
+
+
+def page_of(result: RunResult, figures: Figures) -> Page:
+    """The page of a run."""
+    note = thinning_note(result)
+    tables = {table.name: table for table in tables_of(result, figures)}
+    return Page(
+        title=result.name,
+        subtitle=_subtitle(result),
+        warning="The run was ended before its time: all rows are as of then."
+        if result.is_partial
+        else "",
+        cards=_cards(figures),
+        drawings=drawings_of(result, is_interactive=True),
+        tables=_shown(result, tables),
+        definitions=(*DEFINITIONS, *((("charts", note),) if note else ())),
+    )
+
+
+def _subtitle(result: RunResult) -> str:
+    parts = [f"{seconds_text(result.virtual_duration_s)} of virtual time", f"seed {result.seed}"]
+    if result.variant:
+        parts.insert(0, f"scheduler: {result.variant}")
+    return " · ".join(parts)
+
+
+def _cards(figures: Figures) -> list[Card]:
+    outcomes = figures.outcomes
+    cards = [
+        Card(f"{figures.pods:,}", "pods"),
+        Card(f"{figures.placed:,}", "placed on a node"),
+        Card(f"{outcomes.get(PENDING, 0) + outcomes.get(GATED, 0):,}", "wait at the end"),
+    ]
+    if figures.waiting is not None:
+        waiting = figures.waiting
+        cards += [
+            Card(seconds_text(waiting.p50_s), "median waiting time"),
+            Card(seconds_text(waiting.p99_s), "p99 of waiting times"),
+            Card(seconds_text(waiting.max_s), "longest waiting time"),
+        ]
+    cards += [
+        Card(f"{outcomes[outcome]:,}", label)
+        for outcome, label in ((PREEMPTED, "preempted"), (EVICTED, "lost their node"))
+        if outcomes.get(outcome)
+    ]
+    if figures.failed_attempts:
+        cards.append(Card(f"{figures.failed_attempts:,}", "attempts failed with an error"))
+    cards.append(Card(f"{figures.nodes_used:,} / {figures.nodes:,}", "nodes with pods / nodes"))
+    for row in figures.resources:
+        share, over = row.mean_used_share, "over time"
+        if share is None:
+            share, over = row.used_share, "at the end"
+        if share:
+            cards.append(Card(share_text(share), f"{row.resource} used, {over}"))
+    return cards
+
+
+def _shown(result: RunResult, tables: dict[str, Table]) -> list[ShownTable]:
+    owners = tables["owners"]
+    sizes: list[int] = owners.column("pods").values
+    every = (
+        ShownTable(tables["resources"], range(tables["resources"].row_count)),
+        ShownTable(
+            tables["reasons"], range(tables["reasons"].row_count), "the most frequent first"
+        ),
+        ShownTable(
+            owners,
+            sorted(range(len(sizes)), key=lambda row: -sizes[row]),
+            "those with most pods first",
+        ),
+        ShownTable(
+            tables["pods"],
+            _by_relevance(result.pods),
+            "those that wait first, then by waiting time",
+        ),
+        ShownTable(tables["nodes"], _by_use(result.nodes), "the fullest first"),
+        ShownTable(
+            tables["changes"], range(tables["changes"].row_count), "the first ones", is_open=False
+        ),
+    )
+    return [shown for shown in every if shown.table.row_count]
+
+
+def _by_relevance(pods: Sequence[PodRow]) -> list[int]:
+    def key(row: int) -> tuple[bool, float]:
+        waited = waited_s(pods[row])
+        return (waited is not None, -(waited or 0.0))
+
+    return sorted(range(len(pods)), key=key)
+
+
+def _by_use(nodes: Sequence[NodeRow]) -> list[int]:
+    """By the scarcest resource; nodes that left come last."""
+    present = {node.name for node in present_nodes(nodes)}
+
+    def key(row: int) -> tuple[bool, float]:
+        node = nodes[row]
+        shares = [
+            node.requested.get(resource, 0) / amount
+            for resource, amount in node.allocatable.items()
+            if amount > 0
+        ]
+        return (node.name not in present, -max(shares, default=0.0))
+
+    return sorted(range(len(nodes)), key=key)

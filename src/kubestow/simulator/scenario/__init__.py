@@ -1,0 +1,9 @@
+"""Days of a cluster in virtual time: what arrives, what is changed, and what became of it.
+
+A scenario is a file (`reading`) or is made by a program (`scenario`); `run` plays it with the
+controllers and simulated kubelets of an embedded cluster, and gives a `RunResult`.
+"""
+
+from kubestow.simulator.scenario.scenario import Arrival, ArrivalSource, Progress, Scenario
+
+__all__ = ["Arrival", "ArrivalSource", "Progress", "Scenario"]

@@ -1,0 +1,310 @@
+"""Follows a run and makes the rows of its result.
+
+What it knows of a pod that is there is small, and of one that is gone only its row is left, so a
+run needs memory for the rows and for what exists at one time.
+
+    decisions ──► attempts, failures
+    pods ───────► created ──► got a node ──► ended, preempted, evicted, removed ──► PodRow
+    nodes ──────► joined ──► left ──► NodeRow
+
+Not here: samples of the whole cluster (`samples`), what the scenario does (`actions`).
+"""
+
+from collections import Counter
+from typing import Final
+
+import msgspec
+
+from kubestow.api.meta import JsonObject
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod, first_condition, is_terminal
+from kubestow.api.requests import accounted_request
+from kubestow.api.resources import Resources
+from kubestow.api.topology import ZONE_LABEL
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.watch import WatchEvent
+from kubestow.cache.node_info import NodeInfo
+from kubestow.clock import Clock
+from kubestow.cluster.documents import as_object
+from kubestow.cluster.resources import NODES, PODS
+from kubestow.engine.decision import Decision
+from kubestow.errors import NotFoundError
+from kubestow.queue import QueuedPod
+from kubestow.simulator import results
+from kubestow.simulator.controllers.owner_controller import controller_reference
+from kubestow.simulator.results import Change, Failure, NodeRow, PodRow
+from kubestow.simulator.scenario.shapes import RequestShapes
+
+# Rows of changes and of failures that are kept.
+CHANGES_MAX: Final = 10_000
+FAILURES_MAX: Final = 100
+# The annotation of objects that arrived: the entry of the scenario.
+ENTRY: Final = "kubestow.io/entry"
+_PREEMPTED: Final = "PreemptionByScheduler"
+
+
+class _PodRecord:
+    """What is known of a pod while it exists."""
+
+    __slots__ = ("created_s", "ended_s", "number", "outcome", "owner", "requests", "scheduled_s")
+
+    def __init__(self, number: int, created_s: float, owner: str, requests: dict[str, int]) -> None:
+        self.number = number
+        self.created_s = created_s
+        self.owner = owner
+        self.requests = requests
+        self.scheduled_s: float | None = None
+        self.ended_s: float | None = None
+        # Once it is decided.
+        self.outcome = ""
+
+
+class Collector:
+    """Follows the store from when it is made; what it is called with costs a few microseconds."""
+
+    def __init__(self, cluster: MemoryCluster, clock: Clock, *, pool_label: str) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._pool_label = pool_label
+        self._pods: dict[str, _PodRecord] = {}
+        self._attempts: dict[str, int] = {}
+        self._rows: list[tuple[int, PodRow]] = []
+        self._number = 0
+        # Equal requests are one object; so are equal texts of rows.
+        self._requests: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
+        self._texts: dict[str, str] = {}
+        self._joined_s: dict[str, float] = {}
+        self._is_ready: dict[str, bool] = {}
+        self._left: list[NodeRow] = []
+        self._failures: Counter[tuple[str, str]] = Counter()
+        self.shapes: Final = RequestShapes()
+        self.changes: Final[list[Change]] = []
+        self.dropped_changes = 0
+        self.failed_attempts = 0
+        self.arrived = self.placed = self.ended = self.preempted = self.evicted = 0
+        cluster.observe(NODES, self._after_node)
+        cluster.observe(PODS, self._after_pod)
+
+    # --- Following ----------------------------------------------------------------------------
+
+    def decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
+        """Count a decision; a `DecisionListener`."""
+        self.attempted(queued_pod.pod, queued_pod.attempts, error=error_of(decision))
+
+    def attempted(self, pod: Pod, attempts: int, *, error: str = "") -> None:
+        """Note the attempts that a pod had so far, and the error of one that failed by one."""
+        self._attempts[pod.metadata.uid] = attempts
+        if error:
+            self.failed_attempts += 1
+            key = (self._owner_of(pod), error)
+            if key in self._failures or len(self._failures) < FAILURES_MAX:
+                self._failures[key] += 1
+
+    def note(self, kind: str, subject: str, detail: str = "") -> None:
+        """Add a change to the list."""
+        if len(self.changes) >= CHANGES_MAX:
+            self.dropped_changes += 1
+            return
+        change = Change(time_s=self._now_s(), kind=kind, subject=subject, detail=detail)
+        self.changes.append(change)
+
+    def _now_s(self) -> float:
+        return round(self._clock.monotonic_s(), 3)
+
+    # --- Pods ---------------------------------------------------------------------------------
+
+    def _after_pod(self, event: WatchEvent) -> None:
+        pod = event.object
+        assert isinstance(pod, Pod), pod
+        uid = pod.metadata.uid
+        record = self._pods.get(uid)
+        if record is None:
+            if event.type == "DELETED":
+                return
+            record = self._pods[uid] = self._new_record(pod)
+        if pod.spec.node_name and record.scheduled_s is None:
+            record.scheduled_s = self._now_s()
+            self.placed += 1
+        if event.type == "DELETED":
+            self._conclude(record, pod)
+            del self._pods[uid]
+            row = self._row(record, pod, self._attempts.pop(uid, 0))
+            self._rows.append((record.number, row))
+        elif is_terminal(pod) or pod.metadata.deletion_timestamp is not None:
+            self._conclude(record, pod)
+
+    def _new_record(self, pod: Pod) -> _PodRecord:
+        self._number += 1
+        self.arrived += 1
+        amounts = amounts_of(accounted_request(pod).requested)
+        requests = self._requests.setdefault(tuple(amounts.items()), amounts)
+        if requests is amounts:
+            self.shapes.add(amounts)
+        return _PodRecord(self._number, self._now_s(), self._text(self._owner_of(pod)), requests)
+
+    def _owner_of(self, pod: Pod) -> str:
+        """What made the pod: the entry of the scenario, or the topmost controller."""
+        entry = pod.metadata.annotations.get(ENTRY)
+        stored = self._cluster.find(PODS, pod.metadata.namespace, pod.metadata.name)
+        if entry is not None or stored is None:
+            return entry or ""
+        name = ""
+        while (reference := controller_reference(stored.document)) is not None:
+            name = f"{reference.get('kind', '')}/{reference.get('name', '')}"
+            stored = self._controller(reference, pod.metadata.namespace)
+            if stored is None:
+                return name
+            if entry := as_object(stored.metadata.get("annotations")).get(ENTRY):
+                return entry
+        return name
+
+    def _controller(self, reference: JsonObject, namespace: str) -> StoredObject | None:
+        try:
+            api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
+            resource = self._cluster.served.of_kind(api_version, kind).stored
+        except NotFoundError:
+            return None
+        place = namespace if resource.namespaced else ""
+        found = self._cluster.find(resource, place, reference.get("name", ""))
+        return found if found is not None and found.uid == reference.get("uid") else None
+
+    def _conclude(self, record: _PodRecord, pod: Pod) -> None:
+        """Decide what became of the pod, once."""
+        if record.outcome:
+            return
+        condition = first_condition(pod.status.conditions, "DisruptionTarget")
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        if condition is not None and condition.reason == _PREEMPTED:
+            record.outcome = results.PREEMPTED
+            self.preempted += 1
+            self.note("preemption", name, f"on {pod.spec.node_name}")
+        elif condition is not None and condition.status == "True":
+            record.outcome = results.EVICTED
+            self.evicted += 1
+            self.note("eviction", name, f"from {pod.spec.node_name}: {condition.reason}")
+        elif pod.spec.node_name:
+            record.outcome = results.ENDED
+            self.ended += 1
+        else:
+            record.outcome = results.REMOVED
+        record.ended_s = self._now_s()
+
+    def _row(self, record: _PodRecord, pod: Pod, attempts: int) -> PodRow:
+        outcome, reason, message = record.outcome, "", ""
+        if not outcome and pod.spec.node_name:
+            outcome = results.RUNNING
+        elif not outcome:
+            outcome = results.GATED if pod.spec.scheduling_gates else results.PENDING
+            condition = first_condition(pod.status.conditions, "PodScheduled")
+            if condition is not None:
+                reason, message = self._text(condition.reason), self._text(condition.message)
+        return PodRow(
+            namespace=self._text(pod.metadata.namespace),
+            name=pod.metadata.name,
+            owner=record.owner,
+            priority=pod.spec.priority or 0,
+            requests=record.requests,
+            outcome=outcome,
+            node=self._text(pod.spec.node_name),
+            created_s=record.created_s,
+            scheduled_s=record.scheduled_s,
+            ended_s=record.ended_s,
+            attempts=attempts,
+            reason=reason,
+            message=message,
+        )
+
+    def _text(self, text: str) -> str:
+        return self._texts.setdefault(text, text)
+
+    # --- Nodes --------------------------------------------------------------------------------
+
+    def _after_node(self, event: WatchEvent) -> None:
+        node = event.object
+        assert isinstance(node, Node), node
+        name = node.metadata.name
+        if event.type == "DELETED":
+            self._is_ready.pop(name, None)
+            joined_s = self._joined_s.pop(name, 0.0)
+            row = self._node_row(node, None, joined_s, left_s=self._now_s())
+            self._left.append(row)
+            return
+        if name not in self._joined_s:
+            self._joined_s[name] = self._now_s()
+        ready = first_condition(node.status.conditions, "Ready")
+        is_ready = ready is None or ready.status == "True"
+        if is_ready is not self._is_ready.setdefault(name, is_ready):
+            self._is_ready[name] = is_ready
+            self.note("node ready" if is_ready else "node not ready", name)
+
+    def _node_row(
+        self, node: Node, info: NodeInfo | None, joined_s: float, left_s: float | None = None
+    ) -> NodeRow:
+        labels = node.metadata.labels
+        allocatable = Resources.from_list(node.status.allocatable or node.status.capacity)
+        return NodeRow(
+            name=node.metadata.name,
+            zone=labels.get(ZONE_LABEL, ""),
+            pool=labels.get(self._pool_label, "") if self._pool_label else "",
+            joined_s=joined_s,
+            left_s=left_s,
+            pods=0 if info is None else len(info.pods),
+            allowed_pods=allocatable.allowed_pods,
+            allocatable=amounts_of(allocatable),
+            requested={} if info is None else amounts_of(info.requested),
+        )
+
+    # --- The result ---------------------------------------------------------------------------
+
+    def pod_rows(self, scheduler_names: frozenset[str]) -> list[PodRow]:
+        """All pods in the order of their arrival."""
+        rows = list(self._rows)
+        for stored in self._cluster.objects_of(PODS):
+            pod = stored.typed
+            assert isinstance(pod, Pod), pod
+            record = self._pods[pod.metadata.uid]
+            row = self._row(record, pod, self._attempts.get(pod.metadata.uid, 0))
+            if row.outcome == results.PENDING and pod.spec.scheduler_name not in scheduler_names:
+                row = _waits_for_another(row, pod.spec.scheduler_name)
+            rows.append((record.number, row))
+        return [row for _, row in sorted(rows, key=lambda numbered: numbered[0])]
+
+    def node_rows(self, infos: dict[str, NodeInfo]) -> list[NodeRow]:
+        """All nodes, by name; those that left come first."""
+        there = sorted(self._cluster.objects_of(NODES), key=lambda stored: stored.name)
+        rows = list(self._left)
+        for stored in there:
+            node = stored.typed
+            assert isinstance(node, Node), node
+            joined_s = self._joined_s.get(stored.name, 0.0)
+            rows.append(self._node_row(node, infos.get(stored.name), joined_s))
+        return rows
+
+    def failures(self) -> list[Failure]:
+        return [
+            Failure(owner=owner, message=message, attempts=count)
+            for (owner, message), count in self._failures.items()
+        ]
+
+
+def error_of(decision: Decision) -> str:
+    """The message of an attempt that an error ended, as of a plugin; empty for all others."""
+    status = decision.status
+    return decision.message if status is not None and not status.is_rejected else ""
+
+
+def amounts_of(resources: Resources) -> dict[str, int]:
+    """By name; without what is zero."""
+    amounts = {
+        "cpu": resources.milli_cpu,
+        "memory": resources.memory,
+        "ephemeral-storage": resources.ephemeral_storage,
+        **resources.scalar,
+    }
+    return {name: amount for name, amount in amounts.items() if amount}
+
+
+def _waits_for_another(row: PodRow, scheduler_name: str) -> PodRow:
+    message = f'no profile for scheduler "{scheduler_name}"'
+    return msgspec.structs.replace(row, outcome=results.OTHER_SCHEDULER, reason="", message=message)

@@ -1,0 +1,95 @@
+"""What actions and arrivals change: the store of a running cluster, and the list of changes."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
+from kubestow.clock import Clock
+from kubestow.cluster.documents import (
+    as_object,
+    filled_at,
+    replaced_at,
+    value_at,
+    whole_seconds,
+)
+from kubestow.cluster.resources import PODS
+from kubestow.errors import ConflictError, NotFoundError
+from kubestow.simulator.pretended_process import RUN_SECONDS
+from kubestow.simulator.scenario.collector import ENTRY, Collector
+from kubestow.simulator.scenario.scenario import Arrival
+
+_RUN_SECONDS: Final = ("spec", "template", "metadata", "annotations", RUN_SECONDS)
+# A finished Job that arrived is deleted at once, unless it says when: nothing reads it again.
+_TTL: Final = ("spec", "ttlSecondsAfterFinished")
+
+
+class ScenarioWorld:
+    """The running cluster as a scenario sees it."""
+
+    def __init__(self, store: MemoryCluster, clock: Clock, collector: Collector) -> None:
+        self.store = store
+        self.clock = clock
+        self.collector = collector
+        self._counts: dict[str, int] = {}
+
+    def now(self) -> str:
+        return whole_seconds(self.clock.now_ns())
+
+    def note(self, kind: str, subject: str, detail: str = "") -> None:
+        self.collector.note(kind, subject, detail)
+
+    def later(self, delay_s: float, work: Callable[[], None]) -> None:
+        """Call `work` after a delay, unless the run ends before."""
+        asyncio.get_running_loop().call_later(delay_s, work)
+
+    # --- Arrivals -----------------------------------------------------------------------------
+
+    def arrive(self, arrival: Arrival) -> None:
+        """Create the object; it leaves again if the arrival says so."""
+        document = self._own_document(arrival)
+        if document.get("kind") == PODS.kind:
+            # Pods of a template that was read need not be read again.
+            stored = self.store.create(PODS, document)
+        else:
+            (stored,) = self.store.load([document])
+        if arrival.leaves_after_s is not None:
+            self.later(arrival.leaves_after_s, lambda: self.remove(stored))
+
+    def remove(self, stored: StoredObject) -> None:
+        """Delete an object, if it is still there."""
+        with suppress(NotFoundError, ConflictError):
+            self.store.delete(stored.resource, *stored.key, uid=stored.uid)
+
+    def _own_document(self, arrival: Arrival) -> JsonObject:
+        """The document of an arrival with a name, its entry and its duration."""
+        document, metadata = arrival.document, as_object(arrival.document.get("metadata"))
+        own: JsonObject = dict(metadata)
+        if not (own.get("name") or own.get("generateName")):
+            own["name"] = self._new_name(arrival)
+        annotations: JsonObject = {**as_object(metadata.get("annotations")), ENTRY: arrival.owner}
+        own["annotations"] = annotations
+        document = {**document, "metadata": own}
+        if document.get("kind") == "Job":
+            document = filled_at(document, _TTL, 0)
+        if arrival.duration_s is None:
+            return document
+        if document.get("kind") == PODS.kind:
+            annotations[RUN_SECONDS] = repr(arrival.duration_s)
+            return _ending(document)
+        return replaced_at(document, _RUN_SECONDS, repr(arrival.duration_s))
+
+    def _new_name(self, arrival: Arrival) -> str:
+        prefix = arrival.owner or str(arrival.document.get("kind", "")).lower()
+        number = self._counts[prefix] = self._counts.get(prefix, 0) + 1
+        return f"{prefix}-{number}"
+
+
+def _ending(pod: JsonObject) -> JsonObject:
+    """A pod with a duration ends after it, and is not started again."""
+    if value_at(pod, "spec", "restartPolicy"):
+        return pod
+    return {**pod, "spec": {**as_object(pod.get("spec")), "restartPolicy": "Never"}}

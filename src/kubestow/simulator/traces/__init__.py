@@ -1,0 +1,6 @@
+"""Readers of traces: files that say which pods arrived when, for how long, and on which nodes.
+
+A reader makes a `Scenario` of them, which is run as any other: the nodes are its cluster, the pods
+its arrivals. `openb` reads the format of Alibaba's GPU cluster trace of 2023, `plain` CSV files of
+documented columns.
+"""
