@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "run": "Schedule pods for a cluster, as kube-scheduler does.",
     "demo": "Show the scheduler in an embedded cluster.",
     "simulate": "Place a workload on a cluster, from files or a server.",
+    "compare": "Compare schedulers on the same cluster and workload.",
     "explain": "Say why a pod is placed where it is, or why it waits.",
     "capacity": "Find out how much room a cluster has.",
     "record": "Record what a cluster's scheduler sees and decides.",

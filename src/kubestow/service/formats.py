@@ -22,6 +22,14 @@ class DataFormat(StrEnum):
     YAML = "yaml"
 
 
+class CompareFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    # A row for each variant, seed and figure.
+    CSV = "csv"
+
+
 class ExplainFormat(StrEnum):
     TEXT = "text"
     WIDE = "wide"

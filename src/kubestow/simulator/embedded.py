@@ -15,6 +15,7 @@ import numpy as np
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.events import EventRecorder
@@ -27,6 +28,7 @@ from kubestow.engine.profiles import Registry
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.framework.handle import EventSink, NoEvents
 from kubestow.plugins.registry import REGISTRY
+from kubestow.queue import QueueStatistics
 from kubestow.recording.recording import RunRecording
 
 logger = logging.getLogger(__name__)
@@ -154,7 +156,7 @@ class EmbeddedCluster:
         deadline_s = self.clock.monotonic_s() + limit_s
         while self.clock.monotonic_s() < deadline_s:
             await asyncio.sleep(SETTLE_CHECK_S)
-            _raise_first_failure(self._tasks)
+            raise_first_failure(self._tasks)
             if not self._is_at_rest(count_repeating()):
                 continue
             # Other timers may end at the same instant, such as that of a pod's deletion. Time only
@@ -166,7 +168,20 @@ class EmbeddedCluster:
 
     def raise_failure(self) -> None:
         """Raise the error of a part that has ended by one."""
-        _raise_first_failure(self._tasks)
+        raise_first_failure(self._tasks)
+
+    @property
+    def scheduler_names(self) -> frozenset[str]:
+        """The values of spec.schedulerName of the pods that are placed."""
+        return frozenset(self.scheduler.profiles)
+
+    def refreshed(self) -> Snapshot:
+        """The nodes as the scheduler knows them now."""
+        self.scheduler.snapshot.refresh(self.scheduler.cache)
+        return self.scheduler.snapshot
+
+    def queue_statistics(self) -> QueueStatistics:
+        return self.scheduler.queue.statistics()
 
     def _is_at_rest(self, repeating_count: int) -> bool:
         queue = self.scheduler.queue.statistics()
@@ -193,10 +208,11 @@ async def _wait_unless_failed(
     await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
     if not waiting.done():
         waiting.cancel()
-        _raise_first_failure(tasks)
+        raise_first_failure(tasks)
 
 
-def _raise_first_failure(tasks: Iterable[asyncio.Task[None]]) -> None:
+def raise_first_failure(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Raise the error of the first task that has ended by one."""
     for task in tasks:
         if task.done() and not task.cancelled() and (error := task.exception()) is not None:
             raise error

@@ -50,7 +50,7 @@ def simulate(
             on_decision=None if decisions is None else decisions.append,
         )
         result = await simulation.run()
-        cache = simulation.scheduler.equivalence_cache
+        cache = simulation.cluster.scheduler.equivalence_cache
         assert (cache is not None) == use_equivalence_cache
         assert cache is None or cache.statistics().hits > 0
         return result

@@ -21,7 +21,7 @@ def times(when: When, seed: int = 0, name: str = "a", limit: int = 100_000) -> l
     ("when", "expected"),
     [
         pytest.param(When(at_s=(5.0, 1.0)), [1.0, 5.0], id="at"),
-        pytest.param(When(every_s=10, count=3), [0, 10, 20], id="every"),
+        pytest.param(When(every_s=10, limit=3), [0, 10, 20], id="every"),
         pytest.param(When(every_s=10, from_s=5, until_s=25), [5, 15, 25], id="every-between"),
         pytest.param(When(rate=1.0, until_s=0), [], id="poisson-of-no-time"),
     ],
@@ -59,14 +59,14 @@ def test_durations_have_their_distribution(draw: Draw, mean_s: float, median_s: 
 
 
 def test_the_seed_and_the_name_decide() -> None:
-    when = When(rate=1.0, count=5)
+    when = When(rate=1.0, limit=5)
     assert times(when, seed=1) == times(when, seed=1)
     assert times(when, seed=1) != times(when, seed=2)
     assert times(when, name="a") != times(when, name="b")
 
 
 def test_another_duration_leaves_the_times_as_they_are() -> None:
-    when = When(rate=1.0, count=5)
+    when = When(rate=1.0, limit=5)
     fixed = generated("a", POD, when, duration=arrivals.constant(1))
     drawn = generated("a", POD, when, duration=arrivals.exponential(1))
     assert [one.time_s for one in fixed(4)] == [one.time_s for one in drawn(4)]
@@ -74,6 +74,6 @@ def test_another_duration_leaves_the_times_as_they_are() -> None:
 
 
 def test_replicas_arrive_together_and_are_one_document() -> None:
-    source = generated("a", POD, When(every_s=60, count=2), replicas=3)
+    source = generated("a", POD, When(every_s=60, limit=2), replicas=3)
     assert [one.time_s for one in source(0)] == [0, 0, 0, 60, 60, 60]
     assert all(one.document is POD for one in source(0))

@@ -220,7 +220,7 @@ def test_a_run_can_be_stopped_while_time_stands_still() -> None:
 
 def test_an_object_that_is_refused_ends_the_run_with_its_place() -> None:
     plan = scenario(Arrival(5.0, pod(priorityClassName="none"), None, "a"), places={"a": "f:3"})
-    with pytest.raises(InputError, match="f:3: after 5 s: .*none"):
+    with pytest.raises(InputError, match=r"f:3: after 5 s: .*none"):
         run_scenario(plan, CONFIG)
 
 

@@ -46,6 +46,7 @@ from kubestow.errors import ApiError, CacheCorruptedError, CacheError, ExtenderE
 from kubestow.framework.handle import EventSink
 from kubestow.plugins.legacy.contract import LegacyCluster
 from kubestow.plugins.legacy.pod import LegacyPodInfo
+from kubestow.queue import QueueStatistics
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +145,19 @@ class SchedulerV19:
             not len(self.queue)
             and self.tasks.is_idle
             and all(change == self._change_count for change in self._failed_at.values())
+        )
+
+    def statistics(self) -> QueueStatistics:
+        """Pods that wait for an attempt, and those that wait after one that failed."""
+        return QueueStatistics(
+            active=len(self.queue),
+            backoff=len(self._waits),
+            error_backoff=0,
+            unschedulable=0,
+            gated=0,
+            in_flight=0,
+            in_flight_events=0,
+            nominated=0,
         )
 
     # --- one pod ---

@@ -23,7 +23,7 @@ from kubestow.errors import ApiError, ConflictError, InputError, NotFoundError
 from kubestow.simulator.controllers.owner_controller import controller_reference
 from kubestow.simulator.kubelet_switch import KUBELET, STOPPED, is_stopped
 from kubestow.simulator.scenario.source import near
-from kubestow.simulator.scenario.world import World
+from kubestow.simulator.scenario.world import ScenarioWorld
 
 # How long a drain waits before it evicts a pod again whose budget allowed no disruption.
 DRAIN_RETRY_S: Final = 5.0
@@ -38,7 +38,10 @@ class NodeTarget(NamedTuple):
     random: int | None = None
 
     def choose(
-        self, world: World, rng: np.random.Generator, is_meant: Callable[[StoredObject], bool]
+        self,
+        world: ScenarioWorld,
+        rng: np.random.Generator,
+        is_meant: Callable[[StoredObject], bool],
     ) -> list[StoredObject]:
         """The nodes, by name; of those that `is_meant`, if they are not named."""
         if self.name is not None:
@@ -55,7 +58,7 @@ class NodeTarget(NamedTuple):
         return self.selector is None or self.selector.matches(labels)
 
 
-def _node(world: World, name: str) -> StoredObject:
+def _node(world: ScenarioWorld, name: str) -> StoredObject:
     found = world.store.find(NODES, "", name)
     if found is None:
         names = [stored.name for stored in world.store.objects_of(NODES)]
@@ -64,7 +67,7 @@ def _node(world: World, name: str) -> StoredObject:
 
 
 # Changes one node; called with its name again to undo.
-NodeChange = Callable[[World, str], None]
+NodeChange = Callable[[ScenarioWorld, str], None]
 
 
 class NodeAction(NamedTuple):
@@ -79,19 +82,19 @@ class NodeAction(NamedTuple):
 # --- Nodes --------------------------------------------------------------------------------------
 
 
-def cordon(world: World, name: str) -> None:
+def cordon(world: ScenarioWorld, name: str) -> None:
     _patch_node(world, name, {"spec": {"unschedulable": True}})
     world.note("cordon", name)
 
 
-def uncordon(world: World, name: str) -> None:
+def uncordon(world: ScenarioWorld, name: str) -> None:
     if world.store.find(NODES, "", name) is None:
         return  # It left meanwhile.
     _patch_node(world, name, {"spec": {"unschedulable": None}})
     world.note("uncordon", name)
 
 
-def drain(world: World, name: str) -> None:
+def drain(world: ScenarioWorld, name: str) -> None:
     """As `kubectl drain --force --ignore-daemonsets`."""
     _patch_node(world, name, {"spec": {"unschedulable": True}})
     pods = [pod for pod in world.store.objects_of(PODS) if _is_drained(pod, name)]
@@ -108,7 +111,7 @@ def _is_drained(pod: StoredObject, node_name: str) -> bool:
     return not is_daemon and _MIRROR not in as_object(pod.metadata.get("annotations"))
 
 
-def _evict(world: World, pod: StoredObject) -> None:
+def _evict(world: ScenarioWorld, pod: StoredObject) -> None:
     newest = world.store.find(PODS, *pod.key)
     if newest is None or newest.uid != pod.uid or "deletionTimestamp" in newest.metadata:
         return
@@ -122,20 +125,20 @@ def _evict(world: World, pod: StoredObject) -> None:
         world.later(DRAIN_RETRY_S, partial(_evict, world, pod))
 
 
-def fail(world: World, name: str) -> None:
+def fail(world: ScenarioWorld, name: str) -> None:
     """The machine loses power: its kubelet is silent."""
     _patch_node(world, name, {"metadata": {"annotations": {KUBELET: STOPPED}}})
     world.note("fail", name)
 
 
-def repair(world: World, name: str) -> None:
+def repair(world: ScenarioWorld, name: str) -> None:
     if world.store.find(NODES, "", name) is None:
         return
     _patch_node(world, name, {"metadata": {"annotations": {KUBELET: None}}})
     world.note("repair", name)
 
 
-def leave(world: World, name: str) -> None:
+def leave(world: ScenarioWorld, name: str) -> None:
     """The node is deleted; its pods follow (`pod_gc`)."""
     with suppress(NotFoundError):
         world.store.delete(NODES, "", name)
@@ -158,12 +161,12 @@ def is_closed(node: StoredObject) -> bool:
     return not is_open(node)
 
 
-def _patch_node(world: World, name: str, patch: JsonObject) -> None:
+def _patch_node(world: ScenarioWorld, name: str, patch: JsonObject) -> None:
     _node(world, name)
     world.store.patch(NODES, "", name, patch, "merge")
 
 
-def taint(world: World, name: str, *, taints: Sequence[JsonObject]) -> None:
+def taint(world: ScenarioWorld, name: str, *, taints: Sequence[JsonObject]) -> None:
     node = _node(world, name)
     added = {(one["key"], one["effect"]) for one in taints}
     kept = [one for one in _taints(node) if (one.get("key"), one.get("effect")) not in added]
@@ -171,7 +174,7 @@ def taint(world: World, name: str, *, taints: Sequence[JsonObject]) -> None:
     world.note("taint", name, ", ".join(map(_taint_text, taints)))
 
 
-def untaint(world: World, name: str, *, taints: Sequence[JsonObject]) -> None:
+def untaint(world: ScenarioWorld, name: str, *, taints: Sequence[JsonObject]) -> None:
     node = world.store.find(NODES, "", name)
     if node is None:
         return
@@ -193,7 +196,7 @@ def _taint_text(taint: JsonObject) -> str:
 # --- Objects ------------------------------------------------------------------------------------
 
 
-def join(world: World, nodes: Sequence[JsonObject]) -> None:
+def join(world: ScenarioWorld, nodes: Sequence[JsonObject]) -> None:
     for node in nodes:
         name: str = node["metadata"]["name"]
         if world.store.find(NODES, "", name) is not None:
@@ -208,7 +211,7 @@ class ObjectTarget(NamedTuple):
     namespace: str
     name: str
 
-    def find(self, world: World) -> StoredObject:
+    def find(self, world: ScenarioWorld) -> StoredObject:
         resource = self._resource(world)
         namespace = self.namespace if resource.namespaced else ""
         found = world.store.find(resource, namespace, self.name)
@@ -219,7 +222,7 @@ class ObjectTarget(NamedTuple):
             raise InputError(f'there is no {self.kind} "{self.name}"{place} then{hint}')
         return found
 
-    def _resource(self, world: World) -> ApiResource:
+    def _resource(self, world: ScenarioWorld) -> ApiResource:
         for resource in world.store.resources:
             if resource.kind == self.kind and self.api_version in ("", resource.api_version):
                 return resource
@@ -227,14 +230,14 @@ class ObjectTarget(NamedTuple):
         raise InputError(f'there is no kind "{self.kind}"{near(self.kind, kinds)}')
 
 
-def scale(world: World, target: ObjectTarget, replicas: int) -> None:
+def scale(world: ScenarioWorld, target: ObjectTarget, replicas: int) -> None:
     owner = target.find(world)
     before = value_at(owner.document, "spec", "replicas")
     world.store.patch(owner.resource, *owner.key, {"spec": {"replicas": replicas}}, "merge")
     world.note("scale", f"{target.kind}/{target.name}", f"{before} to {replicas}")
 
 
-def apply(world: World, documents: Sequence[JsonObject]) -> None:
+def apply(world: ScenarioWorld, documents: Sequence[JsonObject]) -> None:
     """Create the objects, or merge what is given into those that exist."""
     for document in documents:
         served = world.store.served.of_kind(document.get("apiVersion", ""), document["kind"])
@@ -248,7 +251,7 @@ def apply(world: World, documents: Sequence[JsonObject]) -> None:
         world.note("apply", f"{document['kind']}/{name or metadata.get('generateName', '')}")
 
 
-def delete(world: World, target: ObjectTarget) -> None:
+def delete(world: ScenarioWorld, target: ObjectTarget) -> None:
     world.remove(target.find(world))
     world.note("delete", f"{target.kind}/{target.name}")
 

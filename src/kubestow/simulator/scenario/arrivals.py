@@ -44,7 +44,7 @@ class When(NamedTuple):
     rate: float | None = None
     from_s: float = 0.0
     until_s: float = math.inf
-    count: int | None = None
+    limit: int | None = None
 
     def times(self, rng: np.random.Generator) -> Iterator[float]:
         """In order; endless unless there is an end."""
@@ -55,7 +55,7 @@ class When(NamedTuple):
             times = (self.from_s + number * every_s for number in count())
         else:
             times = iter(sorted(self.at_s))
-        for time_s in islice(times, self.count):
+        for time_s in islice(times, self.limit):
             if time_s > self.until_s:
                 return
             yield time_s

@@ -90,11 +90,14 @@ class Collector:
 
     def decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
         """Count a decision; a `DecisionListener`."""
-        self._attempts[queued_pod.uid] = queued_pod.attempts
-        status = decision.status
-        if not decision.is_scheduled and status is not None and not status.is_rejected:
+        self.attempted(queued_pod.pod, queued_pod.attempts, error=error_of(decision))
+
+    def attempted(self, pod: Pod, attempts: int, *, error: str = "") -> None:
+        """Note the attempts that a pod had so far, and the error of one that failed by one."""
+        self._attempts[pod.metadata.uid] = attempts
+        if error:
             self.failed_attempts += 1
-            key = (self._owner_of(queued_pod.pod), decision.message)
+            key = (self._owner_of(pod), error)
             if key in self._failures or len(self._failures) < FAILURES_MAX:
                 self._failures[key] += 1
 
@@ -283,6 +286,12 @@ class Collector:
             Failure(owner=owner, message=message, attempts=count)
             for (owner, message), count in self._failures.items()
         ]
+
+
+def error_of(decision: Decision) -> str:
+    """The message of an attempt that an error ended, as of a plugin; empty for all others."""
+    status = decision.status
+    return decision.message if status is not None and not status.is_rejected else ""
 
 
 def amounts_of(resources: Resources) -> dict[str, int]:

@@ -63,7 +63,7 @@ RandomDuration = Duration | Distribution
 # --- Entries ------------------------------------------------------------------------------------
 
 
-class Timing(Part, frozen=True, kw_only=True):
+class TimingEntry(Part, frozen=True, kw_only=True):
     """When something happens; one of the first three fields is given."""
 
     # Times from the start of the run.
@@ -79,7 +79,7 @@ class Timing(Part, frozen=True, kw_only=True):
     count: Annotated[int, Meta(ge=1)] | None = None
 
 
-class ArrivalEntry(Timing, frozen=True, kw_only=True):
+class ArrivalEntry(TimingEntry, frozen=True, kw_only=True):
     """Objects that are created: pods, jobs, deployments."""
 
     # Objects without a name are called after it: NAME-1, NAME-2, …
@@ -109,7 +109,7 @@ class NodeEntry(Part, frozen=True, kw_only=True):
     zones: list[str] | None = None
 
 
-class NodeChoice(Part, frozen=True, kw_only=True):
+class NodesEntry(Part, frozen=True, kw_only=True):
     """Some nodes; without any field, all of them."""
 
     name: str | None = None
@@ -119,7 +119,7 @@ class NodeChoice(Part, frozen=True, kw_only=True):
     random: Annotated[int, Meta(ge=1)] | None = None
 
 
-Nodes = str | NodeChoice
+Nodes = str | NodesEntry
 
 
 class TaintChange(Part, frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ class TaintChange(Part, frozen=True, kw_only=True):
     taints: Annotated[list[str], Meta(min_length=1)]
 
 
-class ObjectName(Part, frozen=True, kw_only=True):
+class ObjectEntry(Part, frozen=True, kw_only=True):
     kind: str
     # Of kinds that are not built in, or that several groups have.
     api_version: str = ""
@@ -136,11 +136,11 @@ class ObjectName(Part, frozen=True, kw_only=True):
     name: str
 
 
-class Scale(ObjectName, frozen=True, kw_only=True):
+class Scale(ObjectEntry, frozen=True, kw_only=True):
     replicas: Annotated[int, Meta(ge=0, le=100_000)]
 
 
-class ActionEntry(Timing, frozen=True, kw_only=True):
+class ActionEntry(TimingEntry, frozen=True, kw_only=True):
     """A change of the cluster; exactly one of the fields from `cordon` on is given."""
 
     # Needed where chance is involved: it decides on the random numbers.
@@ -159,7 +159,7 @@ class ActionEntry(Timing, frozen=True, kw_only=True):
     scale: Scale | None = None
     # Manifests, or a file with them.
     apply: str | list[Manifest] | None = None
-    delete: ObjectName | None = None
+    delete: ObjectEntry | None = None
 
 
 class Kubelets(Part, frozen=True, kw_only=True):

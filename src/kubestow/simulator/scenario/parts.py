@@ -30,17 +30,30 @@ from kubestow.simulator.volume_controller import VolumeController
 
 
 def parts_of(
-    store: MemoryCluster, clock: Clock, *, start_delay_s: float, stop_s: float
+    store: MemoryCluster,
+    clock: Clock,
+    *,
+    start_delay_s: float,
+    stop_s: float,
+    has_controllers: bool = True,
 ) -> list[Controller]:
     """All parts but the scheduler and what collects the result."""
     log = EventLog(store, clock, is_silent=True)
+    kubelets = FakeKubelets(store, clock, start_delay_s=start_delay_s, stop_s=stop_s)
+    volumes = [
+        VolumeController(store),
+        EphemeralVolumeController(store),
+        ResourceClaimController(store),
+    ]
+    if not has_controllers:
+        return [PodGC(store, clock, threshold=0), kubelets, *volumes]
     return [
         NodeRegistration(store, clock),
         Heartbeats(store, clock, has_leases=False),
         NodeLifecycle(store, clock, log, has_leases=False),
         TaintEviction(store, clock, log),
         PodGC(store, clock, threshold=0),
-        FakeKubelets(store, clock, start_delay_s=start_delay_s, stop_s=stop_s),
+        kubelets,
         DeploymentController(store, clock, log),
         ReplicaSetController(store, clock, log),
         StatefulSetController(store, clock, log),
@@ -48,9 +61,7 @@ def parts_of(
         JobController(store, clock, log),
         CronJobController(store, clock, log),
         DisruptionController(store, clock),
-        VolumeController(store),
-        EphemeralVolumeController(store),
-        ResourceClaimController(store),
+        *volumes,
         GarbageCollector(store),
         GroupProtection(store),
     ]

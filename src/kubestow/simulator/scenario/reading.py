@@ -33,23 +33,23 @@ from kubestow.simulator.scenario.document import (
     ActionEntry,
     ArrivalEntry,
     Distribution,
-    NodeChoice,
     NodeEntry,
     Nodes,
+    NodesEntry,
     RandomDuration,
     ScenarioDocument,
     TaintChange,
-    Timing,
+    TimingEntry,
 )
 from kubestow.simulator.scenario.scenario import (
-    Action,
     ArrivalSource,
     Scenario,
+    ScenarioAction,
     Step,
     StepSource,
 )
 from kubestow.simulator.scenario.source import FieldPath, SourceText, parse_seconds
-from kubestow.simulator.scenario.world import World
+from kubestow.simulator.scenario.world import ScenarioWorld
 from kubestow.simulator.virtual_time import EPOCH
 
 _RATE: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*/\s*(?P<time>\S+)$")
@@ -254,7 +254,7 @@ class _Reader:
             problem = "a pod with restartPolicy Always does not end; use leaveAfter"
             raise self._source.error((*path, "duration"), problem)
 
-    def _when(self, path: FieldPath, entry: Timing) -> When:
+    def _when(self, path: FieldPath, entry: TimingEntry) -> When:
         given = [name for name in ("at", "every", "poisson") if getattr(entry, name) is not None]
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
@@ -276,7 +276,7 @@ class _Reader:
             rate=None if entry.poisson is None else self._rate((*path, "poisson"), entry.poisson),
             from_s=seconds((*path, "from"), entry.from_),
             until_s=math.inf if entry.until is None else seconds((*path, "until"), entry.until),
-            count=entry.count,
+            limit=entry.count,
         )
 
     def _rate(self, path: FieldPath, text: str) -> float:
@@ -350,7 +350,7 @@ class _Reader:
             def steps(seed: int) -> Iterator[Step]:
                 times, values = streams_of(seed, name)
 
-                def act(world: World) -> None:
+                def act(world: ScenarioWorld) -> None:
                     _change_nodes(world, action, target, lasts, values)
 
                 for time_s in when.times(times):
@@ -368,7 +368,7 @@ class _Reader:
     def _needs_chance(self, entry: ActionEntry, kind: str) -> bool:
         given = getattr(entry, kind)
         nodes = given.nodes if isinstance(given, TaintChange) else given
-        is_random = isinstance(nodes, NodeChoice) and nodes.random is not None
+        is_random = isinstance(nodes, NodesEntry) and nodes.random is not None
         return is_random or entry.poisson is not None or isinstance(entry.lasts, Distribution)
 
     def _node_action(
@@ -400,7 +400,7 @@ class _Reader:
         except ApiError as error:
             raise self._source.error(path, f'is "{text}": {error}') from error
 
-    def _object_action(self, path: FieldPath, entry: ActionEntry) -> Action:
+    def _object_action(self, path: FieldPath, entry: ActionEntry) -> ScenarioAction:
         if entry.join is not None:
             nodes = self._node_documents((*path, "join"), entry.join)
             return lambda world: actions.join(world, nodes)
@@ -424,7 +424,7 @@ class _Reader:
 
 
 def _change_nodes(
-    world: World,
+    world: ScenarioWorld,
     action: NodeAction,
     target: NodeTarget,
     lasts: Draw | None,
@@ -450,12 +450,12 @@ def _steps_of(path: str) -> Iterator[str | int]:
         yield int(part) if part.isdecimal() else part.strip('"')
 
 
-def _timing_fields(entry: Timing) -> list[str]:
+def _timing_fields(entry: TimingEntry) -> list[str]:
     """The fields about times that are given."""
-    default = Timing()
+    default = TimingEntry()
     return [
         name.rstrip("_")
-        for name in Timing.__struct_fields__
+        for name in TimingEntry.__struct_fields__
         if getattr(entry, name) != getattr(default, name)
     ]
 

@@ -1,7 +1,7 @@
 """Plays a scenario: an embedded cluster on a virtual clock, with all controllers and kubelets.
 
     arrivals ─┐
-    steps ────┼─ in the order of time ──► World ──► store ──► scheduler, kubelets, controllers
+    steps ────┼─ in the order of time ──► world ──► store ──► scheduler, kubelets, controllers
               │                                        └────► Collector ──► RunResult
     samples ──┘
 
@@ -11,15 +11,16 @@ real time.
 
 import asyncio
 import heapq
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from kubestow import collector as garbage
 from kubestow.api.files import Document
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.clock import Clock
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
@@ -29,14 +30,14 @@ from kubestow.errors import ApiError, InputError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
 from kubestow.simulator.cluster_file import load_cluster_files
-from kubestow.simulator.embedded import EmbeddedCluster
+from kubestow.simulator.embedded import Controller, EmbeddedCluster
 from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.results import RunResult, Sample
 from kubestow.simulator.scenario.collector import Collector
 from kubestow.simulator.scenario.parts import parts_of
-from kubestow.simulator.scenario.samples import sample_of
+from kubestow.simulator.scenario.samples import SampledCluster, sample_of
 from kubestow.simulator.scenario.scenario import Arrival, Progress, Scenario, Step
-from kubestow.simulator.scenario.world import World
+from kubestow.simulator.scenario.world import ScenarioWorld
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
 # Samples of a run; with more they are taken less often.
@@ -51,6 +52,33 @@ _BURST: Final = 100
 OnProgress = Callable[[Progress], None]
 
 
+class RunCluster(SampledCluster, Protocol):
+    """The cluster of a run: `EmbeddedCluster`, or that of another scheduler."""
+
+    @property
+    def scheduler_names(self) -> frozenset[str]: ...
+
+    def running(self) -> AbstractAsyncContextManager[None]: ...
+
+    def raise_failure(self) -> None: ...
+
+
+class MakeCluster(Protocol):
+    """Makes the cluster with a scheduler that is not described by a configuration."""
+
+    def __call__(
+        self,
+        store: MemoryCluster,
+        clock: Clock,
+        *,
+        controllers: Sequence[Controller],
+        collector: Collector,
+        seed: int,
+    ) -> RunCluster:
+        """`Collector.attempted` is called after each attempt."""
+        ...
+
+
 def run_scenario(
     scenario: Scenario,
     config: SchedulerConfig,
@@ -63,11 +91,12 @@ def run_scenario(
     factory: type[SchedulerFactory] = SchedulerFactory,
     record: Path | None = None,
     variant: str = "",
+    make_cluster: MakeCluster | None = None,
 ) -> RunResult:
     """Play it to its end, or until `stop` returns True; InputError for what cannot be done.
 
     `seed` replaces that of the scenario. `record` is a file for what the scheduler sees and
-    decides.
+    decides. `make_cluster` is for another scheduler than that of `config`.
     """
 
     async def play() -> RunResult:
@@ -81,6 +110,7 @@ def run_scenario(
             stop=stop or _never,
             factory=factory,
             record=record,
+            make_cluster=make_cluster,
         )
         return await run.run(variant)
 
@@ -102,6 +132,7 @@ class ScenarioRun:
         stop: Callable[[], bool],
         factory: type[SchedulerFactory],
         record: Path | None,
+        make_cluster: MakeCluster | None = None,
     ) -> None:
         self._scenario = scenario
         self._seed = seed
@@ -114,10 +145,20 @@ class ScenarioRun:
         store = MemoryCluster(self._clock, seed=seed, gates=gates, history_max=HISTORY_MAX)
         _load(store, scenario, config)
         self._collector = Collector(store, self._clock, pool_label=scenario.pool_label)
-        self._world = World(store, self._clock, self._collector)
+        self._world = ScenarioWorld(store, self._clock, self._collector)
         parts = parts_of(
-            store, self._clock, start_delay_s=scenario.start_delay_s, stop_s=scenario.stop_s
+            store,
+            self._clock,
+            start_delay_s=scenario.start_delay_s,
+            stop_s=scenario.stop_s,
+            has_controllers=scenario.has_controllers,
         )
+        self._cluster: RunCluster
+        if make_cluster is not None:
+            self._cluster = make_cluster(
+                store, self._clock, controllers=parts, collector=self._collector, seed=seed
+            )
+            return
         self._cluster = EmbeddedCluster(
             store,
             config,
@@ -213,7 +254,7 @@ class ScenarioRun:
     def _take_sample(self) -> None:
         time_s = round(self._clock.monotonic_s(), 3)
         if not self._samples or self._samples[-1].time_s < time_s:
-            self._samples.append(sample_of(self._cluster.scheduler, self._collector, time_s))
+            self._samples.append(sample_of(self._cluster, self._collector, time_s))
 
     async def _report_regularly(self) -> None:
         every_s = self._scenario.until_s / PROGRESS_PARTS
@@ -244,9 +285,9 @@ class ScenarioRun:
     # --- The result ---------------------------------------------------------------------------
 
     def _result(self, variant: str) -> RunResult:
-        scheduler, collector = self._cluster.scheduler, self._collector
-        infos = dict(zip(scheduler.snapshot.names, scheduler.snapshot.node_infos, strict=True))
-        pods = collector.pod_rows(frozenset(scheduler.profiles))
+        snapshot, collector = self._cluster.refreshed(), self._collector
+        infos = dict(zip(snapshot.names, snapshot.node_infos, strict=True))
+        pods = collector.pod_rows(self._cluster.scheduler_names)
         return RunResult(
             name=self._scenario.name,
             seed=self._seed,

@@ -1,20 +1,29 @@
 """The state of the whole cluster at one time: sums over the columns of the snapshot."""
 
+from typing import Protocol
+
 import numpy as np
 
 from kubestow.arrays import IntArray
 from kubestow.cache.snapshot import Snapshot
-from kubestow.engine.scheduler import Scheduler
+from kubestow.queue import QueueStatistics
 from kubestow.simulator.results import Sample
 from kubestow.simulator.scenario.collector import Collector
 
 
-def sample_of(scheduler: Scheduler, collector: Collector, time_s: float) -> Sample:
+class SampledCluster(Protocol):
+    """A cluster with a scheduler of any version."""
+
+    def refreshed(self) -> Snapshot: ...
+
+    def queue_statistics(self) -> QueueStatistics: ...
+
+
+def sample_of(cluster: SampledCluster, collector: Collector, time_s: float) -> Sample:
     """A row for now; `time_s` is what it says."""
-    snapshot = scheduler.snapshot
-    snapshot.refresh(scheduler.cache)
+    snapshot = cluster.refreshed()
     allocatable, requested = _amounts(snapshot)
-    columns, queue = snapshot.columns, scheduler.queue.statistics()
+    columns, queue = snapshot.columns, cluster.queue_statistics()
     free = {name: np.maximum(held - requested[name], 0) for name, held in allocatable.items()}
     free_pods = columns.allowed_pods - columns.pod_count
     return Sample(

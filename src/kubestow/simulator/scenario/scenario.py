@@ -17,7 +17,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.simulator.virtual_time import EPOCH
 
 if TYPE_CHECKING:
-    from kubestow.simulator.scenario.world import World
+    from kubestow.simulator.scenario.world import ScenarioWorld
 
 SAMPLE_S: Final = 300.0
 START_DELAY_S: Final = 1.0
@@ -44,15 +44,15 @@ class Arrival(NamedTuple):
 ArrivalSource = Callable[[int], Iterator[Arrival]]
 
 
-class Action(Protocol):
+class ScenarioAction(Protocol):
     """Changes the cluster; InputError if the scenario asks for what is not there."""
 
-    def __call__(self, world: "World", /) -> None: ...
+    def __call__(self, world: "ScenarioWorld", /) -> None: ...
 
 
 class Step(NamedTuple):
     time_s: float
-    action: Action
+    action: ScenarioAction
     # Where it is written, for errors.
     place: str = ""
 
@@ -78,6 +78,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     sample_s: float = SAMPLE_S
     # The label of nodes that `NodeRow.pool` shows.
     pool_label: str = ""
+    # Whether controllers act; without them the pods are those that arrive, as in a recording.
+    has_controllers: bool = True
     # How long pods take to start, and at most to stop.
     start_delay_s: float = START_DELAY_S
     stop_s: float = STOP_S

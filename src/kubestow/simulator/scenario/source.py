@@ -82,8 +82,7 @@ class SourceText:
 
     def _line(self, path: FieldPath) -> int:
         """Where the field begins, or the last step of the path that is there."""
-        nodes = [node for node, _ in yaml_nodes(self._raw)]
-        node: Any = next((one for one in nodes if one is not None), None)
+        node: Any = next((node for node, _ in yaml_nodes(self._raw)), None)
         line = 1 if node is None else node.start_mark.line + 1
         for step in path:
             if isinstance(node, yaml.MappingNode):

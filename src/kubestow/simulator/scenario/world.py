@@ -27,7 +27,7 @@ _RUN_SECONDS: Final = ("spec", "template", "metadata", "annotations", RUN_SECOND
 _TTL: Final = ("spec", "ttlSecondsAfterFinished")
 
 
-class World:
+class ScenarioWorld:
     """The running cluster as a scenario sees it."""
 
     def __init__(self, store: MemoryCluster, clock: Clock, collector: Collector) -> None:

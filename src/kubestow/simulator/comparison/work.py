@@ -1,0 +1,176 @@
+"""Runs one task: the same function in a process of this machine and on a Dask worker.
+
+Nothing is raised: what goes wrong is part of the outcome, so that other tasks go on.
+"""
+
+import logging
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+import msgspec
+
+from kubestow.clock import SystemClock
+from kubestow.config.feature_gates import parse_gates
+from kubestow.engine.decision import Decision
+from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.engine.scheduler import Scheduler
+from kubestow.errors import KubestowError
+from kubestow.framework.faults import describe, place_of
+from kubestow.queue import QueuedPod
+from kubestow.simulator.comparison.choices import WatchedChoices
+from kubestow.simulator.comparison.plain import OnAttempt, run_plain
+from kubestow.simulator.comparison.played import scenario_of
+from kubestow.simulator.comparison.plugin_times import PluginTimes
+from kubestow.simulator.comparison.schedulers import PluginScheduler, todays_scheduler
+from kubestow.simulator.comparison.task import TODAY, Material, Task, TaskFailure, TaskOutcome
+from kubestow.simulator.results import RunResult
+from kubestow.simulator.scenario.collector import error_of
+from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.simulation import Simulation
+
+_INITIALIZING: Final = "initializing plugin"
+# A Dask worker may have several threads. Runs in one process do not get faster side by side, and
+# each of them sets the garbage collector of the process.
+_ONE_AT_A_TIME: Final = threading.Lock()
+
+
+def run_task(material: bytes, task: bytes) -> bytes:
+    """An `TaskOutcome` for a `Task`, all as JSON."""
+    with _ONE_AT_A_TIME, _without_logs():
+        given = msgspec.json.decode(material, type=Material)
+        outcome = outcome_of(given, msgspec.json.decode(task, type=Task))
+        return msgspec.json.encode(outcome)
+
+
+def outcome_of(material: Material, task: Task) -> TaskOutcome:
+    """Run it; what goes wrong is part of the outcome."""
+    started_s = SystemClock.monotonic_s()
+    observed = _Observed(task)
+    run, failure = None, None
+    try:
+        run = observed.run(material)
+        if run.failures:
+            failure = TaskFailure(kind="plugin", message=_failures_text(run))
+    except KubestowError as error:
+        failure = TaskFailure(kind="input", message=_with_place(error))
+    except Exception as error:  # A plugin of a user may raise anything when it is made.
+        failure = TaskFailure(kind="plugin", message=describe(error, place_of(error)))
+    return TaskOutcome(
+        variant=task.variant.name,
+        seed=task.seed,
+        run=run,
+        failure=failure,
+        choices=observed.choices.choices,
+        times=observed.times.rows(),
+        duration_s=round(SystemClock.monotonic_s() - started_s, 3),
+    )
+
+
+def _with_place(error: KubestowError) -> str:
+    """The text; with the place in its file where a plugin could not be made."""
+    cause = error.__cause__
+    while cause is not None and cause.__cause__ is not None:
+        cause = cause.__cause__
+    if cause is None or isinstance(cause, KubestowError) or _INITIALIZING not in str(error):
+        return str(error)
+    return f"{error} ({place_of(cause)})"
+
+
+def _failures_text(run: RunResult) -> str:
+    count = run.failed_attempts
+    return f"{count} {'attempt' if count == 1 else 'attempts'} failed: {run.failures[0].message}"
+
+
+class _Observed:
+    """A task and what follows it."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self.choices = WatchedChoices(task.watched)
+        self.times = PluginTimes()
+
+    def run(self, material: Material) -> RunResult:
+        task = self._task
+        if task.variant.version == TODAY:
+            gates = parse_gates(material.gates)
+            run = self._run_with_plugins(material, todays_scheduler(task.variant, gates))
+        else:
+            # Imported here, like all legacy code: only when an older version is to run.
+            from kubestow.simulator.comparison import older
+
+            if task.variant.version == "v1.9":
+                run = older.run_v1_9(material, task, self.choices.choices)
+            else:
+                run = self._run_with_plugins(material, older.older_scheduler(task.variant))
+        return msgspec.structs.replace(run, variant=task.variant.name)
+
+    def _run_with_plugins(self, material: Material, scheduler: PluginScheduler) -> RunResult:
+        with scenario_of(material) as scenario:
+            if scenario is None:
+                return self._run_plain(material, scheduler)
+            return run_scenario(
+                scenario,
+                scheduler.config,
+                scheduler.registry,
+                scheduler.gates,
+                seed=self._task.seed,
+                factory=self._factory(scheduler.factory),
+            )
+
+    def _run_plain(self, material: Material, scheduler: PluginScheduler) -> RunResult:
+        def make(on_attempt: OnAttempt) -> Simulation:
+            def decided(decision: Decision, queued_pod: QueuedPod) -> None:
+                on_attempt(queued_pod.pod, queued_pod.attempts, error=error_of(decision))
+
+            return Simulation(
+                material.documents,
+                scheduler.config,
+                registry=scheduler.registry,
+                seed=self._task.seed,
+                factory=self._factory(scheduler.factory, decided),
+                gates=scheduler.gates,
+            )
+
+        return run_plain(make, name=material.name, seed=self._task.seed, limit_s=material.limit_s)
+
+    def _factory(
+        self, factory: type[SchedulerFactory], *listeners: DecisionListener
+    ) -> type[SchedulerFactory]:
+        """The same that also lets listeners and, if asked for, a meter follow the scheduler."""
+        if self._task.watched:
+            listeners = (*listeners, self.choices)
+        metrics = self.times if self._task.has_times else None
+        return observed_factory(factory, listeners, metrics)
+
+
+def observed_factory(
+    factory: type[SchedulerFactory],
+    listeners: tuple[DecisionListener, ...],
+    metrics: SchedulerMetrics | None,
+) -> type[SchedulerFactory]:
+    """A factory whose schedulers are followed by these, too."""
+
+    class Observed(factory):
+        def build(self) -> Scheduler:
+            self.listeners = (*self.listeners, *listeners)
+            if metrics is not None:
+                self.metrics = metrics
+            return super().build()
+
+    return Observed
+
+
+@contextmanager
+def _without_logs() -> Generator[None, None, None]:
+    """Errors are part of the outcome; the log lines of a worker would only repeat them."""
+    logger = logging.getLogger("kubestow")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
