@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learning.environment import SchedulingEnv
+from learning.environment import REWARDS, SchedulingEnv
 from learning.observation import Floats
 from learning.policy import FEATURES, save_weights, scores_of
 
@@ -37,11 +37,13 @@ class Generation(NamedTuple):
     returns: Floats  # float64[candidate], mean over the episodes
 
 
-def train(seed: int, plan: Plan | None = None) -> Iterator[Generation]:
+def train(
+    seed: int, plan: Plan | None = None, *, reward: str = "utilisation"
+) -> Iterator[Generation]:
     """The generations one after the other; the mean of the last one is the policy."""
     plan = plan or Plan()
     random = np.random.default_rng(seed)
-    env = SchedulingEnv(config=FILTERS_ONLY)
+    env = SchedulingEnv(config=FILTERS_ONLY, reward=reward)
     mean, spread = np.zeros(len(FEATURES)), np.ones(len(FEATURES))
     for number in range(1, plan.generations + 1):
         seeds = random.integers(1 << 31, size=plan.episodes).tolist()
@@ -72,10 +74,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Train the policy and write its weights.")
     parser.add_argument("--seed", type=int, default=1, help="fixes episodes and weights tried")
     parser.add_argument("--generations", type=int, default=Plan().generations)
+    parser.add_argument("--reward", choices=list(REWARDS), default="utilisation")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("weights.txt"))
     arguments = parser.parse_args()
     plan = Plan(generations=arguments.generations)
-    for generation in train(arguments.seed, plan):
+    for generation in train(arguments.seed, plan, reward=arguments.reward):
         best, mean = generation.returns.max(), generation.returns.mean()
         print(f"generation {generation.number:2}: best {best:.4f}, mean {mean:.4f}", flush=True)
         save_weights(arguments.out, generation.mean)
