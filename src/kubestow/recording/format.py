@@ -13,6 +13,9 @@ from kubestow.api.decode import KINDS
 from kubestow.api.meta import ApiObject
 
 FORMAT_VERSION: Final = 1
+# The origin of what `kubestow record` writes: changes only, of a cluster that another program
+# schedules.
+FOREIGN_ORIGIN: Final = "record"
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

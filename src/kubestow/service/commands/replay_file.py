@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kubestow.clock import SystemClock
 from kubestow.config.decoding import decode_config
@@ -13,7 +13,7 @@ from kubestow.engine.profiles import Registry
 from kubestow.errors import ConfigError, InputError
 from kubestow.plugins.loading import load_plugins
 from kubestow.recording.file import RecordingReader
-from kubestow.recording.format import Record
+from kubestow.recording.format import FOREIGN_ORIGIN, Record
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.formats import DataFormat
 from kubestow.service.output import Table, print_data, progress_bar, stdout
@@ -21,9 +21,6 @@ from kubestow.simulator.replay.agreement import Agreement, AgreementReplay, Agre
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 from kubestow.simulator.replay.report import ReplayReport
 from kubestow.simulator.virtual_time import run_in_virtual_time
-
-# What `kubestow record` writes: changes only, of a cluster that another program schedules.
-FOREIGN_ORIGIN: Final = "record"
 
 
 class _Setup(NamedTuple):

@@ -55,6 +55,7 @@ from kubestow.simulator.replay.report import (
     differing_fields,
     outcome_of,
 )
+from kubestow.simulator.virtual_time import VirtualClock
 
 NOT_WAITING: Final = "not waiting"
 # Beside what differs: the cycle waited for an extender, and what changed meanwhile comes earlier
@@ -83,29 +84,6 @@ class RecordedAnswers(NamedTuple):
         return cls(requests, posts)
 
 
-class RecordedClock:
-    """The recorded time."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, started_ns: int) -> None:
-        self._loop = loop
-        self._started_ns = started_ns
-        self._ahead_ns = 0
-        self._last_ns = 0
-
-    def set(self, ahead_ns: int) -> None:
-        """The wall clock was set, so far ahead of the time that has passed."""
-        self._ahead_ns = ahead_ns
-        self._last_ns = 0
-
-    def now_ns(self) -> int:
-        now_ns = self._started_ns + self._ahead_ns + round(self._loop.time() * NANOSECONDS)
-        self._last_ns = max(now_ns, self._last_ns + 1)
-        return self._last_ns
-
-    def monotonic_s(self) -> float:
-        return self._loop.time()
-
-
 class ReplayedEvent(NamedTuple):
     """An event for an informer."""
 
@@ -129,7 +107,7 @@ class Replay:
     ) -> None:
         """`is_other`: the configuration is not the recorded one."""
         self.report = ReplayReport(is_other=is_other)
-        self._clock = RecordedClock(asyncio.get_running_loop(), header.started_ns)
+        self._clock = VirtualClock(asyncio.get_running_loop(), header.started_ns)
         # The attempt that is being replayed, until its pod is decided on.
         self._recorded: RecordedAttempt | None = None
         # Members of a group that were decided on, in this order, and not compared yet.
