@@ -22,6 +22,7 @@ from kubestow.recording.recording import RunRecording
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 from kubestow.simulator.replay.report import ReplayReport
+from kubestow.simulator.replay.why import AttemptViews, explain_report
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.faults import replica
@@ -63,6 +64,16 @@ def pod(name: str, cpu: str = "500m", **spec: Any) -> JsonObject:
     }
 
 
+PACKING = decode_config(
+    b"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+"""
+)
 CLUSTER = [node("small", "2"), node("large", "6")]
 
 
@@ -84,17 +95,7 @@ def test_a_simulation_is_replayed(tmp_path: Path) -> None:
 def test_another_configuration_decides_otherwise_and_later_pods_as_recorded(tmp_path: Path) -> None:
     path = tmp_path / "r"
     recorded(path, [*CLUSTER, *(pod(f"p{i}") for i in range(6))])
-    config = decode_config(
-        b"""
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- pluginConfig:
-  - name: NodeResourcesFit
-    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
-"""
-    )
-    report = replayed(path, config=config, is_other=True)
+    report = replayed(path, config=PACKING, is_other=True)
     assert report.attempts == 6
     assert report.differing > 0
     assert report.by_what["totals"] == report.differing
@@ -103,6 +104,39 @@ profiles:
     assert all({each.recorded, each.replayed} == {"small", "large"} for each in moved)
     # Where nothing differs but the scores, the recorded pods fill the nodes as they did.
     assert not any(each.what == ("not waiting",) for each in report.differences)
+
+
+def test_members_of_a_group_are_explained_after_their_cycle(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    gates = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }
+    members = [pod(f"p{i}", schedulingGroup={"podGroupName": "g"}) for i in range(3)]
+
+    async def run() -> None:
+        documents = [*CLUSTER, group, *members]
+        await Simulation(documents, SchedulerConfig(), record=path, gates=gates).run()
+
+    run_in_virtual_time(run())
+    reader = RecordingReader(path)
+    answers = RecordedAnswers.of(reader)
+    views = AttemptViews(limit=2)
+
+    async def replay() -> ReplayReport:
+        other = Replay(reader.header, PACKING, gates, REGISTRY, answers, is_other=True, views=views)
+        return await other.run(reader)
+
+    report = run_in_virtual_time(replay())
+    explain_report(report, views.found, {})
+    assert report.attempts == 3
+    assert report.differing >= 2
+    explained = [each for each in report.differences if each.why is not None]
+    assert len(explained) == 2
+    assert report.unexplained == report.differing - 2
 
 
 def test_a_pod_that_is_not_in_the_recording_is_said(tmp_path: Path) -> None:

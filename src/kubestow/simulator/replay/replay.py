@@ -28,6 +28,7 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.engine.profiles import Registry
 from kubestow.engine.scheduler import Scheduler, SchedulingAttempt
 from kubestow.engine.watching import ClusterWatcher
@@ -55,6 +56,7 @@ from kubestow.simulator.replay.report import (
     differing_fields,
     outcome_of,
 )
+from kubestow.simulator.replay.why import AttemptViews
 from kubestow.simulator.virtual_time import VirtualClock
 
 NOT_WAITING: Final = "not waiting"
@@ -84,6 +86,13 @@ class RecordedAnswers(NamedTuple):
         return cls(requests, posts)
 
 
+class _Decided(NamedTuple):
+    """A replayed decision; `freeze` is called within its cycle, or gives what was frozen in it."""
+
+    attempt: RecordedAttempt
+    freeze: Callable[[], FrozenDecision | None]
+
+
 class ReplayedEvent(NamedTuple):
     """An event for an informer."""
 
@@ -104,14 +113,16 @@ class Replay:
         answers: "RecordedAnswers",
         *,
         is_other: bool = False,
+        views: AttemptViews | None = None,
     ) -> None:
-        """`is_other`: the configuration is not the recorded one."""
+        """`is_other`: the configuration is not the recorded one; `views` looks at attempts."""
         self.report = ReplayReport(is_other=is_other)
         self._clock = VirtualClock(asyncio.get_running_loop(), header.started_ns)
         # The attempt that is being replayed, until its pod is decided on.
         self._recorded: RecordedAttempt | None = None
+        self._views = views or AttemptViews()
         # Members of a group that were decided on, in this order, and not compared yet.
-        self._members: deque[RecordedAttempt] = deque()
+        self._members: deque[_Decided] = deque()
         objects = ClusterObjects()
         self._client = ReplayClient(objects, answers.requests, answers_all=is_other)
         rng = np.random.default_rng(0)
@@ -202,21 +213,21 @@ class Replay:
         self.report.attempts += 1
         if self._members:
             # Decided on together with the member of their group that was popped.
-            replayed = self._members.popleft()
-            if replayed.uid == recorded.uid:
-                self._compare(recorded, replayed)
+            decided = self._members.popleft()
+            if decided.attempt.uid == recorded.uid:
+                self._compare(recorded, decided)
                 return
             self._members.clear()
         queued_pod = self._pop(recorded)
         if queued_pod is None:
-            self._note(recorded, (NOT_WAITING,), "the pod was not waiting")
+            self._note(recorded, (NOT_WAITING,), text="the pod was not waiting")
             return
         self._recorded = recorded
         self._scheduler.schedule(queued_pod)
         if self._members:
             self._compare(recorded, self._members.popleft())
         elif self._is_unused():
-            self._note(recorded, (NOT_WAITING,), "the pod was skipped")
+            self._note(recorded, (NOT_WAITING,), text="the pod was skipped")
         self._recorded = None
 
     def _is_unused(self) -> bool:
@@ -236,21 +247,27 @@ class Replay:
     def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
         groups = self._scheduler.groups
         if groups is not None and groups.is_member(queued_pod):
-            self._members.append(attempt_of(decision, 0))
+            # It is compared after the cycle, when the decision is no longer valid.
+            frozen = None if self._views.is_complete else decision.freeze()
+            self._members.append(_Decided(attempt_of(decision, 0), lambda: frozen))
 
     def _follow(self, decision: Decision) -> Decision:
         """Compare the decision on a single pod; the recorded one is what happens next."""
         recorded, self._recorded = self._recorded, None
         assert recorded is not None
-        is_same = self._compare(recorded, attempt_of(decision, recorded.at_ns))
+        decided = _Decided(attempt_of(decision, recorded.at_ns), decision.freeze)
+        is_same = self._compare(recorded, decided)
         return decision if is_same else _as_recorded(decision, recorded)
 
-    def _compare(self, recorded: RecordedAttempt, replayed: RecordedAttempt) -> bool:
-        what = differing_fields(recorded, replayed)
+    def _compare(self, recorded: RecordedAttempt, decided: "_Decided") -> bool:
+        what = differing_fields(recorded, decided.attempt)
         if what and self._waits_for_extenders(recorded):
             what += (EXTENDER,)
         if what:
-            self._note(recorded, what, outcome_of(replayed))
+            self._note(recorded, what, replayed=decided.attempt)
+        number = self.report.attempts
+        if self._views.wants(number, is_same=not what) and (frozen := decided.freeze()):
+            self._views.note(number, frozen, recorded.node)
         return not what
 
     def _waits_for_extenders(self, recorded: RecordedAttempt) -> bool:
@@ -258,13 +275,23 @@ class Replay:
         extenders, pod = self._scheduler.extenders, self._pod(recorded)
         return extenders is not None and pod is not None and extenders.is_interested(pod)
 
-    def _note(self, recorded: RecordedAttempt, what: tuple[str, ...], replayed: str) -> None:
+    def _note(
+        self,
+        recorded: RecordedAttempt,
+        what: tuple[str, ...],
+        *,
+        replayed: RecordedAttempt | None = None,
+        text: str = "",
+    ) -> None:
         difference = ReplayDifference(
+            number=self.report.attempts,
             at_s=round(recorded.at_ns / NANOSECONDS, 3),
             pod=recorded.pod,
             what=what,
             recorded=outcome_of(recorded),
-            replayed=replayed,
+            replayed=text if replayed is None else outcome_of(replayed),
+            recorded_node=recorded.node,
+            replayed_node="" if replayed is None else replayed.node,
         )
         self.report.note(difference)
 
