@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,14 @@ log = logging.getLogger(__name__)
 FLUSH_S: Final = 1.0
 
 
+class RecordTo(NamedTuple):
+    """Where a recording is written, by which command, and how many bytes it may take."""
+
+    path: Path
+    origin: str
+    bytes_max: int | None = None
+
+
 class RunRecording:
     """Begins with an empty cluster, so it is made before the informers of its scheduler run.
 
@@ -46,31 +54,29 @@ class RunRecording:
 
     def __init__(
         self,
-        path: Path,
+        to: RecordTo,
         clock: Clock,
         config: SchedulerConfig,
         gates: FeatureGates = DEFAULT_GATES,
         *,
-        origin: str,
         rng: np.random.Generator,
         leaves_to_chance: bool = False,
-        bytes_max: int | None = None,
     ) -> None:
         """`rng` is that of the scheduler, of nothing else. Raises InputError."""
-        self._path = path
+        self._path = to.path
         self._clock = clock
         self._rng = rng
-        self._bytes_max = bytes_max
+        self._bytes_max = to.bytes_max
         self._header = Header(
             program=__version__,
-            origin=origin,
+            origin=to.origin,
             started_ns=clock.now_ns(),
             config=write_config(config, gates),
             gates=gates.overrides,
             chance=_state_of(rng),
             leaves_to_chance=leaves_to_chance,
         )
-        self._writer = RecordingWriter(path, self._header)
+        self._writer = RecordingWriter(to.path, self._header)
         self.recorder = Recorder(self, clock)
 
     def write(self, record: Record) -> None:

@@ -42,7 +42,7 @@ from kubestow.explain.running import RunningPod, find_running
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
-from kubestow.recording.recording import RunRecording
+from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import Connections
 from kubestow.service.control_loop import ControlLoop, SharedLoop
@@ -350,14 +350,12 @@ class SchedulerProcess(ServiceProcess):
             raise ConfigError("--record needs the scheduler of today: leave out --compatibility")
         if options.record:
             self.recording = RunRecording(
-                Path(options.record),
+                RecordTo(Path(options.record), "run", options.record_bytes_max),
                 clock,
                 self.config,
                 options.gates,
-                origin="run",
                 rng=scheduler_rng,
                 leaves_to_chance=True,
-                bytes_max=options.record_bytes_max,
             )
         recording = self.recording
         client = connections.main if recording is None else recording.client(connections.main)

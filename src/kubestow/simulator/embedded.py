@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,7 +25,7 @@ from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.plugins.registry import REGISTRY
-from kubestow.recording.recording import RunRecording
+from kubestow.recording.recording import RecordTo, RunRecording
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +79,7 @@ class EmbeddedCluster:
         factory: type[SchedulerFactory] = SchedulerFactory,
         client: ClusterClient | None = None,
         gates: FeatureGates = DEFAULT_GATES,
-        record: Path | None = None,
+        record: RecordTo | None = None,
     ) -> None:
         """`client` is that of the scheduler, if it is not to answer at once, or fails at times.
         `record` is a file for what the scheduler sees and decides."""
@@ -91,7 +90,7 @@ class EmbeddedCluster:
         self.recording: RunRecording | None = None
         observer = None
         if record is not None:
-            self.recording = RunRecording(record, clock, config, gates, origin="simulate", rng=rng)
+            self.recording = RunRecording(record, clock, config, gates, rng=rng)
             observer = self.recording.recorder.handler
             listeners = (*listeners, self.recording.recorder.decided)
             self.client = self.recording.client(self.client)

@@ -18,7 +18,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.plugins.registry import REGISTRY
 from kubestow.recording.file import RecordingReader
 from kubestow.recording.format import RecordedAttempt
-from kubestow.recording.recording import RunRecording
+from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 from kubestow.simulator.replay.report import ReplayReport
@@ -207,7 +207,7 @@ def test_a_recording_that_goes_on_in_a_second_file_is_replayed_in_two_parts(tmp_
         clock = VirtualClock(asyncio.get_running_loop())
         store = MemoryCluster(clock)
         store.load([node(f"n{i}", str(2 + i % 3), zone=f"z{i % 2}") for i in range(7)])
-        cluster = EmbeddedCluster(store, SchedulerConfig(), clock, record=path)
+        cluster = EmbeddedCluster(store, SchedulerConfig(), clock, record=RecordTo(path, "test"))
         assert cluster.recording is not None
         async with cluster.running():
             for number in range(40):
@@ -234,7 +234,7 @@ def test_a_second_file_that_cannot_be_begun_ends_the_recording_only(
         clock = VirtualClock(asyncio.get_running_loop())
         store = MemoryCluster(clock)
         store.load([node("n", "8")])
-        cluster = EmbeddedCluster(store, SchedulerConfig(), clock, record=path)
+        cluster = EmbeddedCluster(store, SchedulerConfig(), clock, record=RecordTo(path, "test"))
         async with cluster.running(), limited(cluster):
             for number in range(6):
                 store.create(PODS, pod(f"p{number}", "100m"))

@@ -10,9 +10,10 @@ import typer
 
 from kubestow.errors import InputError
 from kubestow.service.compatibility import Compatibility
-from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S, NODES_PER_CLUSTER
+from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S, NODES_PER_CLUSTER, RECORD_SIZE_MIB
 
 _STORY_OPTIONS: Final = ("verbose", "compatibility")
+_SHARED_OPTIONS: Final = ("record", "serve")
 
 
 def demo(
@@ -79,6 +80,13 @@ def demo(
             "reads. The data of secrets is left out.",
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Record what the scheduler sees and decides, for kubestow replay.",
+        ),
+    ] = None,
     config_file: Annotated[
         Path | None,
         typer.Option(
@@ -138,11 +146,13 @@ def demo(
 
     Example: kubestow demo --verbose --compatibility v1.20
 
-    Example: kubestow demo --serve --nodes 5
+    Example: kubestow demo --serve --nodes 5 --record demo.rec
 
     Example: kubestow demo --serve --node-shape cpu=8,memory=32Gi,count=3 --load workload/
     """
     _check_mode(context, is_serving=serve)
+    if verbose and record is not None:
+        raise InputError("--record has no effect with --verbose")
     if verbose:
         from kubestow.service.commands.demo_verbose import tell_demo
 
@@ -153,8 +163,11 @@ def demo(
     if not serve:
         from kubestow.service.commands.demo_play import play_demo
 
-        play_demo(speed)
+        play_demo(speed, record)
         return
+    if record is not None and not scheduler:
+        raise InputError("--record has no effect with --no-scheduler: there is nothing to record")
+    from kubestow.recording.recording import RecordTo
     from kubestow.service.commands.demo_serve import ServeRequest, serve_demo
     from kubestow.service.commands.scheduler_config import checked_gates
     from kubestow.simulator.node_shapes import NodeShape, parse_shape
@@ -167,6 +180,7 @@ def demo(
         has_scheduler=scheduler,
         node_grace_s=node_grace,
         gates=checked_gates(feature_gates),
+        record=None if record is None else RecordTo(record, "demo", RECORD_SIZE_MIB << 20),
     )
     request = ServeRequest(
         options=options,
@@ -184,7 +198,7 @@ def _check_mode(context: typer.Context, *, is_serving: bool) -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
-        if name == "serve" or source is None or source.name != "COMMANDLINE":
+        if name in _SHARED_OPTIONS or source is None or source.name != "COMMANDLINE":
             continue
         is_negated = context.params[name] is False
         option = (parameter.secondary_opts if is_negated else parameter.opts)[0]

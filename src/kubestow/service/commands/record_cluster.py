@@ -20,7 +20,7 @@ from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
 from kubestow.recording.format import FOREIGN_ORIGIN
-from kubestow.recording.recording import RunRecording
+from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.service.commands.kubeconfig import Kubeconfig
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.connections import user_agent
@@ -60,7 +60,7 @@ async def _record(
 ) -> None:
     clock, rng = SystemClock(), np.random.default_rng()
     client = HttpClient(session, rng=rng)
-    recording = RunRecording(path, clock, config, origin=FOREIGN_ORIGIN, rng=rng)
+    recording = RunRecording(RecordTo(path, FOREIGN_ORIGIN), clock, config, rng=rng)
     objects, failures = ClusterObjects(), FailureLog(clock, host=client.host)
     # Any: informers of different kinds in one list.
     informers: list[Informer[Any]] = [

@@ -33,7 +33,7 @@ from kubestow.simulator.virtual_time import run_in_virtual_time
 T = TypeVar("T")
 
 
-class _Setup(NamedTuple):
+class ReplaySetup(NamedTuple):
     config: SchedulerConfig
     registry: Registry
     gates: FeatureGates
@@ -43,7 +43,7 @@ class _Setup(NamedTuple):
 def replay_and_print(path: Path, config_file: Path | None, *, show: int, output: DataFormat) -> int:
     """Replay and print; the exit code."""
     reader = RecordingReader(path)
-    setup = _setup(reader, config_file)
+    setup = replay_setup(reader, config_file)
     if reader.header.origin == FOREIGN_ORIGIN:
         with _without_logs():
             agreement = _compare(reader, setup, explained=show)
@@ -67,7 +67,7 @@ def _without_logs() -> Generator[None, None, None]:
         logger.setLevel(before)
 
 
-def _setup(reader: RecordingReader, config_file: Path | None) -> _Setup:
+def replay_setup(reader: RecordingReader, config_file: Path | None) -> ReplaySetup:
     try:
         gates = FeatureGates(reader.header.gates)
         if config_file is not None:
@@ -81,10 +81,10 @@ def _setup(reader: RecordingReader, config_file: Path | None) -> _Setup:
             f"{reader.path}: its configuration cannot be used here: {error}; plugins of your own "
             "have to be importable, or give another configuration with --config"
         ) from error
-    return _Setup(loaded.config, loaded.registry, gates, config_file is not None)
+    return ReplaySetup(loaded.config, loaded.registry, gates, config_file is not None)
 
 
-def _replay(reader: RecordingReader, setup: _Setup, explained: int) -> ReplayReport:
+def _replay(reader: RecordingReader, setup: ReplaySetup, explained: int) -> ReplayReport:
     """Replay, and explain as many of the differences."""
     answers = _with_progress("Reading", reader, RecordedAnswers.of)
     views = AttemptViews(explained)
@@ -104,7 +104,7 @@ def _recorded_views(
     if not others.found:
         return {}
     try:
-        setup = _setup(reader, None)
+        setup = replay_setup(reader, None)
     except InputError:
         return {}
     views = RecordedViews(others.found)
@@ -119,7 +119,7 @@ def _recorded_views(
 def _run(
     reader: RecordingReader,
     records: Iterable[Record],
-    setup: _Setup,
+    setup: ReplaySetup,
     answers: RecordedAnswers,
     views: AttemptViews,
 ) -> ReplayReport:
@@ -150,7 +150,7 @@ def _with_progress(text: str, reader: RecordingReader, work: Callable[[Iterable[
         return work(records())
 
 
-def _compare(reader: RecordingReader, setup: _Setup, explained: int) -> AgreementReport:
+def _compare(reader: RecordingReader, setup: ReplaySetup, explained: int) -> AgreementReport:
     replay = AgreementReplay(
         setup.config, setup.gates, setup.registry, SystemClock(), explained=explained
     )

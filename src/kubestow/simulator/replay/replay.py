@@ -117,22 +117,22 @@ class Replay:
     ) -> None:
         """`is_other`: the configuration is not the recorded one; `views` looks at attempts."""
         self.report = ReplayReport(is_other=is_other)
-        self._clock = VirtualClock(asyncio.get_running_loop(), header.started_ns)
+        self.clock = VirtualClock(asyncio.get_running_loop(), header.started_ns)
         # The attempt that is being replayed, until its pod is decided on.
         self._recorded: RecordedAttempt | None = None
         self._views = views or AttemptViews()
         # Members of a group that were decided on, in this order, and not compared yet.
         self._members: deque[_Decided] = deque()
         objects = ClusterObjects()
-        self._client = ReplayClient(objects, answers.requests, answers_all=is_other)
+        self.client = ReplayClient(objects, answers.requests, answers_all=is_other)
         rng = np.random.default_rng(0)
         rng.bit_generator.state = json.loads(header.chance)
         scheduler = _FollowingFactory(
             config=config,
-            client=self._client,
+            client=self.client,
             objects=objects,
             events=lambda _: NoEvents(),
-            clock=self._clock,
+            clock=self.clock,
             registry=registry,
             gates=gates,
             extenders_in_thread=False,
@@ -141,33 +141,33 @@ class Replay:
             listeners=[self._decided],
         ).build()
         assert isinstance(scheduler, _FollowingScheduler)
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         scheduler.follow = self._follow
         if scheduler.extenders is not None:
             replay_posts(scheduler.extenders, RecordedPosts(answers.posts))
         scheduler.decider.next_start_index = header.start_index
-        watcher = ClusterWatcher(self._client, scheduler, self._clock, np.random.default_rng(0))
+        watcher = ClusterWatcher(self.client, scheduler, self.clock, np.random.default_rng(0))
         self._informers: dict[type[ApiObject], Informer[Any]] = {
             informer.cls: informer for informer in watcher.informers
         }
 
     async def run(self, records: Iterable[Record]) -> ReplayReport:
-        timers = asyncio.create_task(self._scheduler.queue.run_timers())
+        timers = asyncio.create_task(self.scheduler.queue.run_timers())
         try:
             for record in records:
                 await self._reach(record.at_ns)
                 self._apply(record)
             await asyncio.sleep(0)
         finally:
-            self._scheduler.queue.close()
+            self.scheduler.queue.close()
             timers.cancel()
             await asyncio.gather(timers, return_exceptions=True)
-            await self._scheduler.tasks.drain(0)
+            await self.scheduler.tasks.drain(0)
         return self.report
 
     async def _reach(self, at_ns: int) -> None:
         """Wait for this time; tasks that can go on before it do."""
-        wait_s = at_ns / NANOSECONDS - self._clock.monotonic_s()
+        wait_s = at_ns / NANOSECONDS - self.clock.monotonic_s()
         await asyncio.sleep(max(wait_s, 0))
         self.report.duration_s = round(at_ns / NANOSECONDS, 3)
 
@@ -182,11 +182,11 @@ class Replay:
             case RecordedAttempt():
                 self._try(record)
             case Answer():
-                self._client.deliver(record)
+                self.client.deliver(record)
             case Posted():
                 pass  # Taken by its request.
             case ClockSet():
-                self._clock.set(record.ahead_ns)
+                self.clock.set(record.ahead_ns)
 
     # --- changes ---
 
@@ -223,7 +223,7 @@ class Replay:
             self._note(recorded, (NOT_WAITING,), text="the pod was not waiting")
             return
         self._recorded = recorded
-        self._scheduler.schedule(queued_pod)
+        self.scheduler.schedule(queued_pod)
         if self._members:
             self._compare(recorded, self._members.popleft())
         elif self._is_unused():
@@ -235,17 +235,17 @@ class Replay:
         return self._recorded is not None
 
     def _pop(self, recorded: RecordedAttempt) -> QueuedPod | None:
-        pod, queue = self._pod(recorded), self._scheduler.queue
+        pod, queue = self._pod(recorded), self.scheduler.queue
         assert isinstance(queue, SchedulingQueue)
         return None if pod is None else queue.pop_member(pod)
 
     def _pod(self, recorded: RecordedAttempt) -> Pod | None:
         namespace, _, name = recorded.pod.partition("/")
-        pod = self._scheduler.objects.pods.get(namespace, name)
+        pod = self.scheduler.objects.pods.get(namespace, name)
         return pod if pod is not None and pod.metadata.uid == recorded.uid else None
 
     def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
-        groups = self._scheduler.groups
+        groups = self.scheduler.groups
         if groups is not None and groups.is_member(queued_pod):
             # It is compared after the cycle, when the decision is no longer valid.
             frozen = None if self._views.is_complete else decision.freeze()
@@ -272,7 +272,7 @@ class Replay:
 
     def _waits_for_extenders(self, recorded: RecordedAttempt) -> bool:
         """Bindings that ended while the cycle waited for an extender may be why it differs."""
-        extenders, pod = self._scheduler.extenders, self._pod(recorded)
+        extenders, pod = self.scheduler.extenders, self._pod(recorded)
         return extenders is not None and pod is not None and extenders.is_interested(pod)
 
     def _note(
