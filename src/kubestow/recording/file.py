@@ -21,13 +21,15 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 
 from kubestow.errors import InputError
-from kubestow.recording.format import FORMAT_VERSION, Header, Record
+from kubestow.recording.format import FORMAT_VERSION, Header, ObjectSeen, Record
 
 log = logging.getLogger(__name__)
 
 MAGIC: Final = b"kubestow recording\n"
 _FRAME: Final = struct.Struct("<II")
-# A block is written when its records take this much, or when `flush` is called.
+# A block is written when this many records wait, or when `flush` is called: encoding them takes
+# about a millisecond. Records that take more than `BLOCK_BYTES` together are several blocks.
+BLOCK_RECORDS: Final = 256
 BLOCK_BYTES: Final = 256 << 10
 # A block that claims to be larger is damaged.
 BLOCK_BYTES_MAX: Final = 64 << 20
@@ -50,8 +52,7 @@ class RecordingWriter:
         self.is_ended = False
         self._encoder = msgspec.msgpack.Encoder()
         self._lock = threading.Lock()  # extenders answer in a thread of their own
-        self._waiting: list[bytes] = []
-        self._waiting_bytes = 0
+        self._waiting: list[Record | ObjectSeen] = []
         self._blocks: list[Future[None]] = []
         try:
             self._file: BinaryIO = path.open("wb")
@@ -62,14 +63,12 @@ class RecordingWriter:
         self._file.write(MAGIC)
         self._submit(msgspec.json.encode(header))
 
-    def write(self, record: Record) -> None:
-        if self.is_ended:
-            return
+    def write(self, record: Record | ObjectSeen) -> None:
         with self._lock:
-            encoded = self._encoder.encode(record)
-            self._waiting.append(encoded)
-            self._waiting_bytes += len(encoded)
-            if self._waiting_bytes >= BLOCK_BYTES:
+            if self.is_ended:
+                return
+            self._waiting.append(record)
+            if len(self._waiting) >= BLOCK_RECORDS:
                 self._flush()
 
     def flush(self) -> None:
@@ -84,8 +83,25 @@ class RecordingWriter:
         if len(self._blocks) >= WAITING_BLOCKS_MAX:
             self.end(f"{self.path} is written too slowly")
             return
-        records, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        self._submit(array_of(records))
+        records, self._waiting = self._waiting, []
+        try:
+            for content in self._contents(records):
+                self._submit(content)
+        except (msgspec.EncodeError, UnicodeError) as error:
+            self.end(f"{self.path}: an object cannot be written: {error}")
+
+    def _contents(self, records: list[Record | ObjectSeen]) -> Iterator[bytes]:
+        """The records as the contents of blocks."""
+        encode, encoded, size = self._encoder.encode, list[bytes](), 0
+        for record in records:
+            part = encode(record.record() if isinstance(record, ObjectSeen) else record)
+            encoded.append(part)
+            size += len(part)
+            if size >= BLOCK_BYTES:
+                yield array_of(encoded)
+                encoded, size = [], 0
+        if encoded:
+            yield array_of(encoded)
 
     def _submit(self, content: bytes) -> None:
         self._blocks.append(self._thread.submit(self._write_block, content))

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kubestow.api.coordination import Binding, Event, Lease
-from kubestow.api.decode import KINDS
+from kubestow.api.decode import KINDS, encode_json
 from kubestow.api.meta import ApiObject
 
 FORMAT_VERSION: Final = 1
@@ -59,6 +59,24 @@ class Removed(msgspec.Struct, frozen=True, array_like=True, tag="-"):
     text: bytes
 
 
+class ObjectSeen(msgspec.Struct, frozen=True):
+    """A `Put`, or a `Removed`, whose text is made together with those of other records.
+
+    Encoding many objects one after the other takes half the time of encoding each when it comes.
+    """
+
+    at_ns: int
+    object: ApiObject
+    is_gone: bool = False
+
+    def record(self) -> "Put | Removed":
+        kind, text = type(self.object).__name__, encode_json(self.object)
+        if not self.is_gone:
+            return Put(self.at_ns, kind, text)
+        metadata = self.object.metadata
+        return Removed(self.at_ns, kind, metadata.namespace, metadata.name, text)
+
+
 class RecordedAttempt(msgspec.Struct, frozen=True, array_like=True, tag="?"):
     """A decision.
 
@@ -78,6 +96,17 @@ class RecordedAttempt(msgspec.Struct, frozen=True, array_like=True, tag="?"):
     evaluated: int
     feasible: int
     totals: int
+
+
+class CycleBegan(msgspec.Struct, frozen=True, array_like=True, tag="!"):
+    """A cycle has begun that may wait for extenders: it decides on what was known at this moment.
+
+    Its decision follows, after what happened while it waited. `pod` is namespace/name.
+    """
+
+    at_ns: int
+    pod: str
+    uid: str
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True):
@@ -119,7 +148,7 @@ class ClockSet(msgspec.Struct, frozen=True, array_like=True, tag="@"):
     ahead_ns: int
 
 
-Record = Put | Removed | RecordedAttempt | Answer | Posted | ClockSet
+Record = Put | Removed | CycleBegan | RecordedAttempt | Answer | Posted | ClockSet
 
 # Kinds that no scheduler watches.
 _UNWATCHED: Final = (Binding, Event, Lease)

@@ -1,7 +1,10 @@
 """Notes what a scheduler learns and decides, in the order in which it does."""
 
 import zlib
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from kubestow.api.decode import encode_json
 from kubestow.api.meta import ApiObject
@@ -13,8 +16,9 @@ from kubestow.queue import QueuedPod
 from kubestow.recording.format import (
     Answer,
     ClockSet,
+    CycleBegan,
+    ObjectSeen,
     Posted,
-    Put,
     Record,
     RecordedAttempt,
     Refusal,
@@ -28,19 +32,20 @@ CLOCK_SET_NS: Final = NANOSECONDS // 100
 
 
 class RecordSink(Protocol):
-    def write(self, record: Record) -> None: ...
+    def write(self, record: Record | ObjectSeen) -> None: ...
 
 
 class Recorder:
     """Called by the informers, by the client and with every decision."""
 
     def __init__(self, sink: RecordSink, clock: Clock) -> None:
-        self._sink = sink
         self._clock = clock
-        self.start_again()
+        self._monotonic_s = clock.monotonic_s
+        self.start_again(sink)
 
-    def start_again(self) -> None:
-        """From here on, times count from now."""
+    def start_again(self, sink: RecordSink) -> None:
+        """From here on, records go to this sink, and times count from now."""
+        self._write = sink.write
         self._started_s = self._clock.monotonic_s()
         self._started_ns = self._clock.now_ns()
         self._ahead_ns = 0
@@ -53,20 +58,29 @@ class Recorder:
             self.put(new)
 
         def gone(last: T, is_unseen: bool) -> None:
-            metadata = last.metadata
-            text = b"" if is_unseen else encode_json(last)
-            self._sink.write(Removed(self._now_ns(), kind, metadata.namespace, metadata.name, text))
+            at_ns, metadata = self._now_ns(), last.metadata
+            self._write(
+                Removed(at_ns, kind, metadata.namespace, metadata.name, b"")
+                if is_unseen
+                else ObjectSeen(at_ns, last, is_gone=True)
+            )
 
         return Handler(self.put, changed, gone)
 
     def put(self, new: ApiObject) -> None:
-        self._sink.write(Put(self._now_ns(), type(new).__name__, encode_json(new)))
+        self._write(ObjectSeen(self._now_ns(), new))
+
+    def began(self, queued_pod: QueuedPod) -> None:
+        """For `Scheduler.on_waiting_cycle`."""
+        at_ns = self._now_ns()
+        self._note_clock(at_ns)
+        self._write(CycleBegan(at_ns, queued_pod.pod_info.key, queued_pod.uid))
 
     def decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
         """A `DecisionListener`."""
         at_ns = self._now_ns()
         self._note_clock(at_ns)
-        self._sink.write(attempt_of(decision, at_ns))
+        self._write(attempt_of(decision, at_ns))
 
     def answered(
         self,
@@ -79,23 +93,21 @@ class Recorder:
         is_error = isinstance(answer, ApiError)
         text = b"" if answer is None or is_error else encode_json(answer)
         refusal = refusal_of(answer) if is_error else None
-        self._sink.write(
-            Answer(self._now_ns(), request, cls.__name__, namespace, name, text, refusal)
-        )
+        self._write(Answer(self._now_ns(), request, cls.__name__, namespace, name, text, refusal))
 
     def posted(self, request: int, code: int, body: bytes, error: str) -> None:
         """An extender has answered; called in any thread."""
-        self._sink.write(Posted(self._now_ns(), request, code, body, error))
+        self._write(Posted(self._now_ns(), request, code, body, error))
 
     def _note_clock(self, at_ns: int) -> None:
         ahead_ns = self._clock.now_ns() - self._started_ns - at_ns
         if abs(ahead_ns - self._ahead_ns) > CLOCK_SET_NS:
             self._ahead_ns = ahead_ns
-            self._sink.write(ClockSet(at_ns, ahead_ns))
+            self._write(ClockSet(at_ns, ahead_ns))
 
     def _now_ns(self) -> int:
         # Not wall-clock time, which may be set back.
-        return round((self._clock.monotonic_s() - self._started_s) * NANOSECONDS)
+        return round((self._monotonic_s() - self._started_s) * NANOSECONDS)
 
 
 def attempt_of(decision: Decision, at_ns: int) -> RecordedAttempt:
@@ -116,15 +128,16 @@ def attempt_of(decision: Decision, at_ns: int) -> RecordedAttempt:
 
 
 def _checksum(decision: Decision) -> int:
-    rows = decision.feasible_rows
+    rows, scores = decision.feasible_rows, decision.scores
     # Without laying the rows out: a search that finds every node gives a slice.
-    place = b"%d:%d" % (rows.start, rows.stop) if isinstance(rows, slice) else b""
-    checksum = zlib.crc32(place if place else decision.feasible.tobytes())
-    return (
-        checksum
-        if decision.scores is None
-        else zlib.crc32(decision.scores.total.tobytes(), checksum)
-    )
+    place = b"%d:%d" % (rows.start, rows.stop) if isinstance(rows, slice) else _buffer(rows)
+    checksum = zlib.crc32(place)
+    return checksum if scores is None else zlib.crc32(_buffer(scores.total), checksum)
+
+
+def _buffer(numbers: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
+    """The same numbers one after the other in memory, without a copy if they are already."""
+    return np.ascontiguousarray(numbers)
 
 
 def refusal_of(error: ApiError) -> Refusal:

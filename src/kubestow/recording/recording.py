@@ -27,7 +27,7 @@ from kubestow.engine.scheduler import Scheduler
 from kubestow.errors import InputError
 from kubestow.recording.client import RecordingClient
 from kubestow.recording.file import RecordingWriter
-from kubestow.recording.format import Header, Record
+from kubestow.recording.format import Header
 from kubestow.recording.posts import record_posts
 from kubestow.recording.recorder import Recorder
 
@@ -77,14 +77,12 @@ class RunRecording:
             leaves_to_chance=leaves_to_chance,
         )
         self._writer = RecordingWriter(to.path, self._header)
-        self.recorder = Recorder(self, clock)
-
-    def write(self, record: Record) -> None:
-        self._writer.write(record)
+        self.recorder = Recorder(self._writer, clock)
 
     def observe_extenders(self, scheduler: Scheduler) -> None:
         if scheduler.extenders is not None:
             record_posts(scheduler.extenders, self.recorder)
+            scheduler.on_waiting_cycle = self.recorder.began
 
     def client(self, client: ClusterClient) -> ClusterClient:
         return RecordingClient(client, self.recorder)
@@ -125,7 +123,7 @@ class RunRecording:
         except (OSError, InputError) as error:
             log.error("The recording has ended: %s", error)
             return
-        self.recorder.start_again()
+        self.recorder.start_again(self._writer)
         for api_object in _objects_of(scheduler):
             self.recorder.put(api_object)
 

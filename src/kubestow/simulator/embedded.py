@@ -87,6 +87,7 @@ class EmbeddedCluster:
         self.store = cluster
         self.clock = clock
         self.client = client or MemoryClient(cluster)
+        self.recorder = EventRecorder(self.client, clock, hostname="embedded")
         self.recording: RunRecording | None = None
         observer = None
         if record is not None:
@@ -94,7 +95,6 @@ class EmbeddedCluster:
             observer = self.recording.recorder.handler
             listeners = (*listeners, self.recording.recorder.decided)
             self.client = self.recording.client(self.client)
-        self.recorder = EventRecorder(self.client, clock, hostname="embedded")
         self.scheduler = factory(
             config=config,
             client=self.client,

@@ -30,7 +30,13 @@ from kubestow.cluster.http.credentials import (
     basic,
     bearer,
 )
-from kubestow.cluster.http.kubeconfig_files import Chosen, Cluster, Exec, KubeconfigFiles, User
+from kubestow.cluster.http.kubeconfig_files import (
+    ChosenContext,
+    ClusterEntry,
+    ExecEntry,
+    KubeconfigFiles,
+    UserEntry,
+)
 from kubestow.cluster.http.proxy import Proxy, endpoint_of, parse_proxy, proxy_from_environment
 from kubestow.cluster.http.tls import TlsSettings
 from kubestow.errors import ConfigError
@@ -160,7 +166,7 @@ class _Reader:
         self._clock = clock
         self._environ = environ
 
-    def server_config(self, chosen: Chosen, master: str) -> ServerConfig:
+    def server_config(self, chosen: ChosenContext, master: str) -> ServerConfig:
         cluster, user, user_name = chosen.cluster, chosen.user, chosen.context.user
         server = _server_url(master or cluster.server)
         proxy = (
@@ -176,7 +182,7 @@ class _Reader:
             proxy=proxy,
         )
 
-    def _tls(self, cluster: Cluster, user: User) -> TlsSettings:
+    def _tls(self, cluster: ClusterEntry, user: UserEntry) -> TlsSettings:
         return TlsSettings(
             ca_file=cluster.certificate_authority,
             ca_data=self._decoded(cluster.certificate_authority_data, "certificate-authority-data"),
@@ -189,7 +195,7 @@ class _Reader:
         )
 
     def _credentials(
-        self, cluster: Cluster, user: User, user_name: str, server: str
+        self, cluster: ClusterEntry, user: UserEntry, user_name: str, server: str
     ) -> Credentials:
         if user.auth_provider is not None:
             raise ConfigError(
@@ -207,7 +213,7 @@ class _Reader:
             return FixedCredentials(basic(user.username, user.password))
         return FixedCredentials()
 
-    def _exec_settings(self, found: Exec, cluster: Cluster, server: str) -> ExecSettings:
+    def _exec_settings(self, found: ExecEntry, cluster: ClusterEntry, server: str) -> ExecSettings:
         return ExecSettings(
             command=found.command,
             args=found.args or (),
@@ -218,7 +224,7 @@ class _Reader:
             cluster=self._cluster_info(cluster, server) if found.provide_cluster_info else None,
         )
 
-    def _cluster_info(self, cluster: Cluster, server: str) -> JsonObject:
+    def _cluster_info(self, cluster: ClusterEntry, server: str) -> JsonObject:
         """The cluster as a plugin gets it."""
         info: JsonObject = {"server": server}
         if cluster.tls_server_name:
@@ -258,7 +264,7 @@ def _server_url(server: str) -> str:
     return server
 
 
-def _impersonation(user: User) -> Headers:
+def _impersonation(user: UserEntry) -> Headers:
     if not user.impersonated:
         return ()
     headers = [("Impersonate-User", user.impersonated)]

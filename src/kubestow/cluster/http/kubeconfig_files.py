@@ -26,7 +26,7 @@ class _Extension(_Kebab, frozen=True, kw_only=True):
     extension: Any = None  # for the plugin alone
 
 
-class Cluster(_Kebab, frozen=True, kw_only=True):
+class ClusterEntry(_Kebab, frozen=True, kw_only=True):
     server: str = ""
     certificate_authority: str = ""
     certificate_authority_data: str = ""
@@ -41,7 +41,7 @@ class _EnvVar(msgspec.Struct, frozen=True):
     value: str = ""
 
 
-class Exec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ExecEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     command: str
     args: tuple[str, ...] | None = None
     env: tuple[_EnvVar, ...] | None = None
@@ -51,7 +51,7 @@ class Exec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     interactive_mode: str = "IfAvailable"
 
 
-class User(_Kebab, frozen=True, kw_only=True):
+class UserEntry(_Kebab, frozen=True, kw_only=True):
     client_certificate: str = ""
     client_certificate_data: str = ""
     client_key: str = ""
@@ -66,11 +66,11 @@ class User(_Kebab, frozen=True, kw_only=True):
     impersonated_extra: dict[str, tuple[str, ...]] | None = msgspec.field(
         default=None, name="as-user-extra"
     )
-    exec: Exec | None = None
+    exec: ExecEntry | None = None
     auth_provider: JsonObject | None = None
 
 
-class Context(_Kebab, frozen=True, kw_only=True):
+class ContextEntry(_Kebab, frozen=True, kw_only=True):
     cluster: str = ""
     user: str = ""
     namespace: str = ""
@@ -81,21 +81,21 @@ class _Named(_Kebab, frozen=True, kw_only=True):
 
 
 class _NamedCluster(_Named, frozen=True, kw_only=True):
-    cluster: Cluster = Cluster()
+    cluster: ClusterEntry = ClusterEntry()
 
 
 class _NamedUser(_Named, frozen=True, kw_only=True):
-    user: User = User()
+    user: UserEntry = UserEntry()
 
 
 class _NamedContext(_Named, frozen=True, kw_only=True):
-    context: Context = Context()
+    context: ContextEntry = ContextEntry()
 
 
 _Entry = TypeVar("_Entry", bound=_Named)
 
 
-class Kubeconfig(_Kebab, frozen=True, kw_only=True):
+class KubeconfigEntries(_Kebab, frozen=True, kw_only=True):
     """One file, or several as one; all paths are absolute."""
 
     current_context: str = ""
@@ -104,12 +104,12 @@ class Kubeconfig(_Kebab, frozen=True, kw_only=True):
     contexts: tuple[_NamedContext, ...] = ()
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class ChosenContext(msgspec.Struct, frozen=True):
     """A context with its cluster and its user."""
 
-    context: Context
-    cluster: Cluster
-    user: User
+    context: ContextEntry
+    cluster: ClusterEntry
+    user: UserEntry
 
 
 class KubeconfigFiles:
@@ -120,14 +120,14 @@ class KubeconfigFiles:
         self.name = ", ".join(f'"{path}"' for path in paths)
         files = [_read(path) for path in paths]
         current = [each.current_context for each in files if each.current_context]
-        self._merged = Kubeconfig(
+        self._merged = KubeconfigEntries(
             current_context=current[0] if current else "",
             clusters=tuple(entry for each in files for entry in each.clusters),
             users=tuple(entry for each in files for entry in each.users),
             contexts=tuple(entry for each in files for entry in each.contexts),
         )
 
-    def context(self, name: str) -> Context:
+    def context(self, name: str) -> ContextEntry:
         """The context of this name, by default the current one."""
         chosen = name or self._merged.current_context
         if not chosen:
@@ -136,11 +136,11 @@ class KubeconfigFiles:
             )
         return self._named(self._merged.contexts, chosen, "context").context
 
-    def choose(self, context_name: str) -> Chosen:
+    def choose(self, context_name: str) -> ChosenContext:
         merged, context = self._merged, self.context(context_name)
         cluster = self._named(merged.clusters, context.cluster, "cluster").cluster
-        user = self._named(merged.users, context.user, "user").user if context.user else User()
-        return Chosen(context, cluster, user)
+        user = self._named(merged.users, context.user, "user").user if context.user else UserEntry()
+        return ChosenContext(context, cluster, user)
 
     def _named(self, entries: tuple[_Entry, ...], name: str, what: str) -> _Entry:
         for entry in entries:
@@ -150,7 +150,7 @@ class KubeconfigFiles:
         raise ConfigError(f'kubeconfig {self.name} has no {what} "{name}"; it has {known}')
 
 
-def _read(path: str) -> Kubeconfig:
+def _read(path: str) -> KubeconfigEntries:
     try:
         document = _document_in(Path(path).read_bytes())
     except OSError as error:
@@ -163,7 +163,7 @@ def _read(path: str) -> Kubeconfig:
             raise ConfigError(f'the kubeconfig "{path}"{where}: {error.problem}') from error
         raise ConfigError(f'the kubeconfig "{path}" is not YAML{where}') from error
     try:
-        config = msgspec.convert(_without_nulls(document or {}), Kubeconfig)
+        config = msgspec.convert(_without_nulls(document or {}), KubeconfigEntries)
     except msgspec.ValidationError as error:
         raise ConfigError(f'the kubeconfig "{path}" is not valid: {error}') from error
     return _with_absolute_paths(config, Path(path).parent)
@@ -185,7 +185,7 @@ def _without_nulls(value: object) -> object:
     return value
 
 
-def _with_absolute_paths(config: Kubeconfig, folder: Path) -> Kubeconfig:
+def _with_absolute_paths(config: KubeconfigEntries, folder: Path) -> KubeconfigEntries:
     def absolute(path: str) -> str:
         return str(folder / path) if path else ""
 

@@ -39,6 +39,7 @@ from kubestow.queue.queue import SchedulingQueue
 from kubestow.recording.format import (
     Answer,
     ClockSet,
+    CycleBegan,
     Header,
     Posted,
     Put,
@@ -60,9 +61,6 @@ from kubestow.simulator.replay.why import AttemptViews
 from kubestow.simulator.virtual_time import VirtualClock
 
 NOT_WAITING: Final = "not waiting"
-# Beside what differs: the cycle waited for an extender, and what changed meanwhile comes earlier
-# in the replay.
-EXTENDER: Final = "extender"
 
 
 class RecordedAnswers(NamedTuple):
@@ -121,6 +119,8 @@ class Replay:
         # The attempt that is being replayed, until its pod is decided on.
         self._recorded: RecordedAttempt | None = None
         self._views = views or AttemptViews()
+        # A cycle that waited for extenders, from its beginning to its end.
+        self._waiting: _WaitingCycle | None = None
         # Members of a group that were decided on, in this order, and not compared yet.
         self._members: deque[_Decided] = deque()
         objects = ClusterObjects()
@@ -179,6 +179,8 @@ class Replay:
                 self._deliver(record.kind, "DELETED", record.text)
             case Removed():
                 self._vanish(record)
+            case CycleBegan():
+                self._begin(record)
             case RecordedAttempt():
                 self._try(record)
             case Answer():
@@ -209,6 +211,25 @@ class Replay:
 
     # --- attempts ---
 
+    def _begin(self, began: CycleBegan) -> None:
+        """Decide now: what bindings change while the cycle waits does not reach its snapshot."""
+        earlier, self._waiting = self._waiting, None
+        if earlier is not None and earlier.queued_pod.uid == began.uid:
+            queued_pod = earlier.queued_pod  # It was set aside, and is made again.
+        else:
+            queued_pod = self._pop(began)
+        if queued_pod is not None:
+            self._waiting = self.scheduler.decide_early(queued_pod)
+
+    def _conclude_waiting(self, uid: str) -> bool:
+        """Carry out what a cycle of this pod came to that waited; False if there is none."""
+        waiting = self._waiting
+        if waiting is None or waiting.queued_pod.uid != uid:
+            return False
+        self._waiting = None
+        waiting.conclude()
+        return True
+
     def _try(self, recorded: RecordedAttempt) -> None:
         self.report.attempts += 1
         if self._members:
@@ -216,13 +237,19 @@ class Replay:
             decided = self._members.popleft()
             if decided.attempt.uid == recorded.uid:
                 self._compare(recorded, decided)
+                if not self._members and self._waiting is not None:
+                    self._conclude_waiting(self._waiting.queued_pod.uid)
                 return
             self._members.clear()
+        self._recorded = recorded
+        if self._conclude_waiting(recorded.uid):
+            self._recorded = None
+            return
         queued_pod = self._pop(recorded)
         if queued_pod is None:
             self._note(recorded, (NOT_WAITING,), text="the pod was not waiting")
+            self._recorded = None
             return
-        self._recorded = recorded
         self.scheduler.schedule(queued_pod)
         if self._members:
             self._compare(recorded, self._members.popleft())
@@ -234,12 +261,12 @@ class Replay:
         """Whether no pod was decided on since `_recorded` was set."""
         return self._recorded is not None
 
-    def _pop(self, recorded: RecordedAttempt) -> QueuedPod | None:
+    def _pop(self, recorded: RecordedAttempt | CycleBegan) -> QueuedPod | None:
         pod, queue = self._pod(recorded), self.scheduler.queue
         assert isinstance(queue, SchedulingQueue)
         return None if pod is None else queue.pop_member(pod)
 
-    def _pod(self, recorded: RecordedAttempt) -> Pod | None:
+    def _pod(self, recorded: RecordedAttempt | CycleBegan) -> Pod | None:
         namespace, _, name = recorded.pod.partition("/")
         pod = self.scheduler.objects.pods.get(namespace, name)
         return pod if pod is not None and pod.metadata.uid == recorded.uid else None
@@ -261,19 +288,12 @@ class Replay:
 
     def _compare(self, recorded: RecordedAttempt, decided: "_Decided") -> bool:
         what = differing_fields(recorded, decided.attempt)
-        if what and self._waits_for_extenders(recorded):
-            what += (EXTENDER,)
         if what:
             self._note(recorded, what, replayed=decided.attempt)
         number = self.report.attempts
         if self._views.wants(number, is_same=not what) and (frozen := decided.freeze()):
             self._views.note(number, frozen, recorded.node)
         return not what
-
-    def _waits_for_extenders(self, recorded: RecordedAttempt) -> bool:
-        """Bindings that ended while the cycle waited for an extender may be why it differs."""
-        extenders, pod = self.scheduler.extenders, self._pod(recorded)
-        return extenders is not None and pod is not None and extenders.is_interested(pod)
 
     def _note(
         self,
@@ -316,6 +336,30 @@ class _FollowingScheduler(Scheduler):
 
     def conclude(self, attempt: SchedulingAttempt, decision: Decision) -> Decision:
         return super().conclude(attempt, self.follow(decision))
+
+    def decide_early(self, queued_pod: QueuedPod) -> "_WaitingCycle | None":
+        """What a cycle that begins now comes to, to be carried out later; None if it is skipped."""
+        groups = self.groups
+        if groups is not None and groups.is_member(queued_pod):
+            collected = groups.collect(queued_pod)
+            if collected is None:
+                return None
+            started_s, outcome = self.metrics.now_s(), groups.decide(collected)
+            return _WaitingCycle(
+                queued_pod, lambda: self._conclude_group(groups, collected, outcome, started_s)
+            )
+        attempt = self._begin(queued_pod)
+        if attempt is None:
+            return None
+        decision = self._decide(attempt)
+        return _WaitingCycle(queued_pod, lambda: self.conclude(attempt, decision))
+
+
+class _WaitingCycle(NamedTuple):
+    """A decision that is made; `conclude` carries it out."""
+
+    queued_pod: QueuedPod
+    conclude: Callable[[], object]
 
 
 class _FollowingFactory(SchedulerFactory):
