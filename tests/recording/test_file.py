@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.api.decode import encode_json
 from kubestow.errors import InputError
 from kubestow.recording import file
 from kubestow.recording.file import MAGIC, RecordingReader, RecordingWriter
-from kubestow.recording.format import Header, ObjectSeen, Put, Record, RecordedAttempt, Removed
-from kubestow.testing import make_pod
+from kubestow.recording.format import Header, Put, Record, RecordedAttempt
 
 HEADER = Header(program="1.0", origin="run", started_ns=5, config="", gates={}, chance="{}")
 
@@ -47,43 +45,13 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 def test_many_records_are_written_in_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(file, "BLOCK_RECORDS", 10)
     path = tmp_path / "r"
     writer = RecordingWriter(path, HEADER)
     for number in range(100):
         writer.write(record(number))
     writer.close()
     assert list(RecordingReader(path)) == [record(number) for number in range(100)]
-
-
-def test_objects_are_encoded_with_their_block(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    writer = RecordingWriter(path, HEADER)
-    pod = make_pod("p")
-    writer.write(ObjectSeen(1, pod))
-    writer.write(ObjectSeen(2, pod, is_gone=True))
-    writer.close()
-    put, removed = RecordingReader(path)
-    assert isinstance(put, Put)
-    assert isinstance(removed, Removed)
-    assert (put.at_ns, put.kind) == (1, "Pod")
-    assert (removed.at_ns, removed.namespace, removed.name) == (2, "default", "p")
-    assert put.text == removed.text == encode_json(pod)
-
-
-def test_an_object_that_cannot_be_written_ends_the_recording_only(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "r"
-    writer = RecordingWriter(path, HEADER)
-    writer.write(record(0))
-    writer.flush()
-    writer.write(ObjectSeen(1, make_pod("p", labels={"half": "\ud800"})))
-    writer.flush()
-    assert "The recording has ended" in caplog.text
-    assert "an object cannot be written" in caplog.text
-    writer.close()
-    assert list(RecordingReader(path)) == [record(0)]
 
 
 def test_a_recording_that_is_cut_off_is_read_up_to_the_cut(tmp_path: Path) -> None:

@@ -21,15 +21,15 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 
 from kubestow.errors import InputError
-from kubestow.recording.format import FORMAT_VERSION, Header, ObjectSeen, Record
+from kubestow.recording.format import FORMAT_VERSION, Header, Record
 
 log = logging.getLogger(__name__)
 
 MAGIC: Final = b"kubestow recording\n"
 _FRAME: Final = struct.Struct("<II")
-# A block is written when this many records wait, or when `flush` is called: encoding them takes
-# about a millisecond. Records that take more than `BLOCK_BYTES` together are several blocks.
-BLOCK_RECORDS: Final = 256
+# A block is written when its records are this many, or their texts take this much, or when `flush`
+# is called.
+BLOCK_RECORDS: Final = 1024
 BLOCK_BYTES: Final = 256 << 10
 # A block that claims to be larger is damaged.
 BLOCK_BYTES_MAX: Final = 64 << 20
@@ -40,7 +40,7 @@ _LEVEL: Final = 1
 
 
 class RecordingWriter:
-    """Appends records to a new file. Compressing and writing happen in a thread of its own.
+    """Appends records to a new file. A thread of its own encodes, compresses and writes them.
 
     If the file cannot be written, the recording ends with a log line and the scheduler goes on.
     """
@@ -52,7 +52,8 @@ class RecordingWriter:
         self.is_ended = False
         self._encoder = msgspec.msgpack.Encoder()
         self._lock = threading.Lock()  # extenders answer in a thread of their own
-        self._waiting: list[Record | ObjectSeen] = []
+        self._waiting: list[Record] = []
+        self._waiting_bytes = 0
         self._blocks: list[Future[None]] = []
         try:
             self._file: BinaryIO = path.open("wb")
@@ -61,14 +62,16 @@ class RecordingWriter:
             raise InputError(f"cannot write the recording {path}: {reason}") from error
         self._thread = ThreadPoolExecutor(1, "recording")
         self._file.write(MAGIC)
-        self._submit(msgspec.json.encode(header))
+        self._blocks.append(self._thread.submit(self._write_block, msgspec.json.encode(header)))
 
-    def write(self, record: Record | ObjectSeen) -> None:
+    def write(self, record: Record, size: int = 0) -> None:
+        """`size` is that of its text: what else a record has takes little."""
         with self._lock:
             if self.is_ended:
                 return
             self._waiting.append(record)
-            if len(self._waiting) >= BLOCK_RECORDS:
+            self._waiting_bytes += size
+            if self._waiting_bytes >= BLOCK_BYTES or len(self._waiting) >= BLOCK_RECORDS:
                 self._flush()
 
     def flush(self) -> None:
@@ -83,28 +86,8 @@ class RecordingWriter:
         if len(self._blocks) >= WAITING_BLOCKS_MAX:
             self.end(f"{self.path} is written too slowly")
             return
-        records, self._waiting = self._waiting, []
-        try:
-            for content in self._contents(records):
-                self._submit(content)
-        except (msgspec.EncodeError, UnicodeError) as error:
-            self.end(f"{self.path}: an object cannot be written: {error}")
-
-    def _contents(self, records: list[Record | ObjectSeen]) -> Iterator[bytes]:
-        """The records as the contents of blocks."""
-        encode, encoded, size = self._encoder.encode, list[bytes](), 0
-        for record in records:
-            part = encode(record.record() if isinstance(record, ObjectSeen) else record)
-            encoded.append(part)
-            size += len(part)
-            if size >= BLOCK_BYTES:
-                yield array_of(encoded)
-                encoded, size = [], 0
-        if encoded:
-            yield array_of(encoded)
-
-    def _submit(self, content: bytes) -> None:
-        self._blocks.append(self._thread.submit(self._write_block, content))
+        records, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        self._blocks.append(self._thread.submit(self._write_records, records))
 
     def close(self) -> None:
         """Write the rest and wait for it. What comes later is not recorded."""
@@ -134,17 +117,15 @@ class RecordingWriter:
         self.is_ended = True
         self._waiting = []
 
+    def _write_records(self, records: list[Record]) -> None:
+        self._write_block(self._encoder.encode(records))
+
     def _write_block(self, content: bytes) -> None:
         payload = zlib.compress(content, _LEVEL)
         self._file.write(_FRAME.pack(len(payload), zlib.crc32(payload)))
         self._file.write(payload)
         self._file.flush()
         self.bytes_written += _FRAME.size + len(payload)
-
-
-def array_of(encoded: list[bytes]) -> bytes:
-    """A MessagePack array of values that are encoded already."""
-    return b"".join((b"\xdd", struct.pack(">I", len(encoded)), *encoded))
 
 
 class RecordingReader:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kubestow.api.coordination import Binding, Event, Lease
-from kubestow.api.decode import KINDS, encode_json
+from kubestow.api.decode import KINDS
 from kubestow.api.meta import ApiObject
 
 FORMAT_VERSION: Final = 1
@@ -57,24 +57,6 @@ class Removed(msgspec.Struct, frozen=True, array_like=True, tag="-"):
     namespace: str
     name: str
     text: bytes
-
-
-class ObjectSeen(msgspec.Struct, frozen=True):
-    """A `Put`, or a `Removed`, whose text is made together with those of other records.
-
-    Encoding many objects one after the other takes half the time of encoding each when it comes.
-    """
-
-    at_ns: int
-    object: ApiObject
-    is_gone: bool = False
-
-    def record(self) -> "Put | Removed":
-        kind, text = type(self.object).__name__, encode_json(self.object)
-        if not self.is_gone:
-            return Put(self.at_ns, kind, text)
-        metadata = self.object.metadata
-        return Removed(self.at_ns, kind, metadata.namespace, metadata.name, text)
 
 
 class RecordedAttempt(msgspec.Struct, frozen=True, array_like=True, tag="?"):

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from kubestow.api.decode import encode_json
 from kubestow.api.meta import ApiObject
+from kubestow.api.pod_info import PodInfo
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.informer import Handler
 from kubestow.engine.decision import Decision
@@ -17,8 +18,8 @@ from kubestow.recording.format import (
     Answer,
     ClockSet,
     CycleBegan,
-    ObjectSeen,
     Posted,
+    Put,
     Record,
     RecordedAttempt,
     Refusal,
@@ -32,7 +33,9 @@ CLOCK_SET_NS: Final = NANOSECONDS // 100
 
 
 class RecordSink(Protocol):
-    def write(self, record: Record | ObjectSeen) -> None: ...
+    def write(self, record: Record, size: int = 0) -> None:
+        """`size` is that of its text."""
+        ...
 
 
 class Recorder:
@@ -58,17 +61,18 @@ class Recorder:
             self.put(new)
 
         def gone(last: T, is_unseen: bool) -> None:
-            at_ns, metadata = self._now_ns(), last.metadata
+            metadata = last.metadata
+            text = b"" if is_unseen else encode_json(last)
             self._write(
-                Removed(at_ns, kind, metadata.namespace, metadata.name, b"")
-                if is_unseen
-                else ObjectSeen(at_ns, last, is_gone=True)
+                Removed(self._now_ns(), kind, metadata.namespace, metadata.name, text), len(text)
             )
 
         return Handler(self.put, changed, gone)
 
     def put(self, new: ApiObject) -> None:
-        self._write(ObjectSeen(self._now_ns(), new))
+        # At once: a moment later reading the object again takes longer than this.
+        text = encode_json(new)
+        self._write(Put(self._now_ns(), type(new).__name__, text), len(text))
 
     def began(self, queued_pod: QueuedPod) -> None:
         """For `Scheduler.on_waiting_cycle`."""
@@ -80,7 +84,7 @@ class Recorder:
         """A `DecisionListener`."""
         at_ns = self._now_ns()
         self._note_clock(at_ns)
-        self._write(attempt_of(decision, at_ns))
+        self._write(attempt_of(decision, queued_pod.pod_info, at_ns))
 
     def answered(
         self,
@@ -93,11 +97,12 @@ class Recorder:
         is_error = isinstance(answer, ApiError)
         text = b"" if answer is None or is_error else encode_json(answer)
         refusal = refusal_of(answer) if is_error else None
-        self._write(Answer(self._now_ns(), request, cls.__name__, namespace, name, text, refusal))
+        at_ns = self._now_ns()
+        self._write(Answer(at_ns, request, cls.__name__, namespace, name, text, refusal), len(text))
 
     def posted(self, request: int, code: int, body: bytes, error: str) -> None:
         """An extender has answered; called in any thread."""
-        self._write(Posted(self._now_ns(), request, code, body, error))
+        self._write(Posted(self._now_ns(), request, code, body, error), len(body))
 
     def _note_clock(self, at_ns: int) -> None:
         ahead_ns = self._clock.now_ns() - self._started_ns - at_ns
@@ -110,13 +115,13 @@ class Recorder:
         return round((self._monotonic_s() - self._started_s) * NANOSECONDS)
 
 
-def attempt_of(decision: Decision, at_ns: int) -> RecordedAttempt:
+def attempt_of(decision: Decision, pod: PodInfo, at_ns: int) -> RecordedAttempt:
     """The decision in a form that can be compared with another of the same pod."""
     nomination, post_filter = decision.nomination, decision.post_filter
     return RecordedAttempt(
         at_ns,
-        decision.pod.key,
-        decision.pod.uid,
+        pod.key,
+        pod.uid,
         decision.node_name,
         decision.message,
         None if nomination is None else nomination.node_name,

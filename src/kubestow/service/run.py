@@ -33,7 +33,9 @@ from kubestow.cluster.events import EventRecorder
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import write_config
 from kubestow.engine.bind import BindPermission
+from kubestow.engine.decision import Decision
 from kubestow.engine.edition import TODAY, Edition
+from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError
@@ -42,6 +44,7 @@ from kubestow.explain.running import RunningPod, find_running
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
+from kubestow.queue import QueuedPod
 from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import Connections
@@ -371,12 +374,11 @@ class SchedulerProcess(ServiceProcess):
             gates=options.gates,
             queue_metrics=metrics.queue,
             metrics=metrics.scheduler,
-            history=self.history,
+            history=_called_with_decisions(self.history, recording),
             max_unschedulable_ns=int(options.pod_max_in_unschedulable_pods),
             may_bind=self._may_bind,
             leaves_to_chance=True,
             rng=scheduler_rng,
-            listeners=() if recording is None else (recording.recorder.decided,),
             timer=AttemptTimer(
                 clock.monotonic_s,
                 budget_s=options.attempt_budget.seconds,
@@ -431,6 +433,21 @@ class SchedulerProcess(ServiceProcess):
 
 async def _first(*waited_for: asyncio.Future[Any]) -> None:
     await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+
+
+def _called_with_decisions(
+    history: AttemptHistory, recording: RunRecording | None
+) -> DecisionListener:
+    """Both in one place, because neither needs timings: listeners make every attempt be timed."""
+    if recording is None:
+        return history
+    record = recording.recorder.decided
+
+    def note(decision: Decision, queued_pod: QueuedPod) -> None:
+        history(decision, queued_pod)
+        record(decision, queued_pod)
+
+    return note
 
 
 def first_error(error: BaseException) -> BaseException:

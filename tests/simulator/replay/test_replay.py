@@ -183,7 +183,6 @@ def test_every_process_of_a_disturbed_cluster_is_replayed(
         start(self, ended)
         process = self.process
         recordings[path] = process.recording
-        process.scheduler.listeners += (process.recording.recorder.decided,)
         process.recording.observe_extenders(process.scheduler)  # The replica has its own.
 
     monkeypatch.setattr(replica.Replica, "_start", recording_start)

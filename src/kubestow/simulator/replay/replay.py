@@ -276,13 +276,15 @@ class Replay:
         if groups is not None and groups.is_member(queued_pod):
             # It is compared after the cycle, when the decision is no longer valid.
             frozen = None if self._views.is_complete else decision.freeze()
-            self._members.append(_Decided(attempt_of(decision, 0), lambda: frozen))
+            self._members.append(
+                _Decided(attempt_of(decision, queued_pod.pod_info, 0), lambda: frozen)
+            )
 
     def _follow(self, decision: Decision) -> Decision:
         """Compare the decision on a single pod; the recorded one is what happens next."""
         recorded, self._recorded = self._recorded, None
         assert recorded is not None
-        decided = _Decided(attempt_of(decision, recorded.at_ns), decision.freeze)
+        decided = _Decided(attempt_of(decision, decision.pod, recorded.at_ns), decision.freeze)
         is_same = self._compare(recorded, decided)
         return decision if is_same else _as_recorded(decision, recorded)
 
