@@ -27,10 +27,8 @@ log = logging.getLogger(__name__)
 
 MAGIC: Final = b"kubestow recording\n"
 _FRAME: Final = struct.Struct("<II")
-# A block is written when its records are this many, or their texts take this much, or when `flush`
-# is called.
-BLOCK_RECORDS: Final = 1024
-BLOCK_BYTES: Final = 256 << 10
+# Records that take more than this are written as several blocks.
+BLOCK_BYTES: Final = 8 << 20
 # A block that claims to be larger is damaged.
 BLOCK_BYTES_MAX: Final = 64 << 20
 # Blocks that wait for a slow disk; with more of them the recording ends.
@@ -51,9 +49,9 @@ class RecordingWriter:
         self.bytes_written = 0
         self.is_ended = False
         self._encoder = msgspec.msgpack.Encoder()
-        self._lock = threading.Lock()  # extenders answer in a thread of their own
-        self._waiting: list[Record] = []
-        self._waiting_bytes = 0
+        self._lock = threading.Lock()  # extenders answer in a thread of their own, which may flush
+        # What waits to be written; `flush` takes it.
+        self.records: list[Record] = []
         self._blocks: list[Future[None]] = []
         try:
             self._file: BinaryIO = path.open("wb")
@@ -64,30 +62,22 @@ class RecordingWriter:
         self._file.write(MAGIC)
         self._blocks.append(self._thread.submit(self._write_block, msgspec.json.encode(header)))
 
-    def write(self, record: Record, size: int = 0) -> None:
-        """`size` is that of its text: what else a record has takes little."""
-        with self._lock:
-            if self.is_ended:
-                return
-            self._waiting.append(record)
-            self._waiting_bytes += size
-            if self._waiting_bytes >= BLOCK_BYTES or len(self._waiting) >= BLOCK_RECORDS:
-                self._flush()
-
     def flush(self) -> None:
-        """Hand what was written so far to the thread."""
+        """Hand the records so far to the thread."""
+        # No lock is needed to add a record: in any thread, it is added before or after this.
         with self._lock:
-            self._flush()
+            count = len(self.records)
+            taken = self.records[:count]
+            del self.records[:count]
+            if taken and not self.is_ended:
+                self._submit(taken)
 
-    def _flush(self) -> None:
-        if not self._waiting or self.is_ended:
-            return
+    def _submit(self, records: list[Record]) -> None:
         self._blocks = [block for block in self._blocks if not self._has_ended(block)]
         if len(self._blocks) >= WAITING_BLOCKS_MAX:
             self.end(f"{self.path} is written too slowly")
-            return
-        records, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        self._blocks.append(self._thread.submit(self._write_records, records))
+        else:
+            self._blocks.append(self._thread.submit(self._write_records, records))
 
     def close(self) -> None:
         """Write the rest and wait for it. What comes later is not recorded."""
@@ -115,10 +105,15 @@ class RecordingWriter:
         if not self.is_ended:
             log.error("The recording has ended: %s", reason)
         self.is_ended = True
-        self._waiting = []
 
     def _write_records(self, records: list[Record]) -> None:
-        self._write_block(self._encoder.encode(records))
+        content = self._encoder.encode(records)
+        if len(content) > BLOCK_BYTES and len(records) > 1:
+            half = len(records) // 2
+            self._write_records(records[:half])
+            self._write_records(records[half:])
+        else:
+            self._write_block(content)
 
     def _write_block(self, content: bytes) -> None:
         payload = zlib.compress(content, _LEVEL)

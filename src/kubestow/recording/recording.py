@@ -108,8 +108,10 @@ class RunRecording:
     def _go_on_in_a_new_file(self, scheduler: Scheduler, bytes_max: int) -> None:
         if self._writer.is_ended:
             return
-        # What plugins have reserved for a pod that is being bound is not in any object.
-        if scheduler.binder.running_count or not scheduler.tasks.is_idle:
+        # What plugins have reserved for a pod that is being bound is not in any object, and a cycle
+        # that waits for extenders decides on what was before.
+        is_waiting = scheduler.cycles is not None and not scheduler.cycles.are_idle.is_set()
+        if is_waiting or scheduler.binder.running_count or not scheduler.tasks.is_idle:
             if self._writer.bytes_written > bytes_max:
                 self._writer.end(
                     f"{self._path} has {bytes_max >> 20} MiB, and pods are always bound"
