@@ -136,9 +136,9 @@ def attempt_of(decision: Decision, pod: PodInfo, at_ns: int) -> RecordedAttempt:
     if isinstance(rows, slice):
         feasible, checksum = rows.stop - rows.start, zlib.crc32(b"%d:%d" % (rows.start, rows.stop))
     else:
-        feasible, checksum = len(rows), zlib.crc32(np.ascontiguousarray(rows))
+        feasible, checksum = len(rows), zlib.crc32(np.ascontiguousarray(rows).data)
     if scores is not None:
-        checksum = zlib.crc32(np.ascontiguousarray(scores.total), checksum)
+        checksum = zlib.crc32(np.ascontiguousarray(scores.total).data, checksum)
     return RecordedAttempt(
         at_ns,
         pod.key,

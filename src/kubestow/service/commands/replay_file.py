@@ -92,8 +92,10 @@ def _replay(reader: RecordingReader, setup: ReplaySetup, explained: int) -> Repl
         "Replaying", reader, lambda records: _run(reader, records, setup, answers, views)
     )
     report.cut_at = reader.cut_at
-    recorded = _recorded_views(reader, answers, views) if setup.is_other else {}
-    explain_report(report, views.found, recorded)
+    if setup.is_other:
+        explain_report(report, views.found, _recorded_views(reader, answers, views))
+    else:
+        explain_report(report, views.found, {})
     return report
 
 
