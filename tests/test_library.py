@@ -75,7 +75,7 @@ def test_a_pod_that_is_put_on_a_node_counts_for_the_next() -> None:
     pod, other = "default/cache-0", "default/web-6d3d19e4-0"
     before = cluster.columns.requested(0).sum()
     for key in (pod, other):
-        cluster.place(key, cluster.decide(key).node)
+        cluster.assign(key, cluster.decide(key).node)
     assert cluster.columns.requested(0).sum() > before
     assert {pod, other}.isdisjoint(cluster.waiting_pods)
     assert cluster.columns.names == cluster.nodes
@@ -91,9 +91,9 @@ def test_a_pod_that_is_put_on_a_node_counts_for_the_next() -> None:
 )
 def test_what_cannot_be_placed_is_an_input_error(pod: str, node: str, text: str) -> None:
     cluster = load_cluster(EXAMPLES)
-    cluster.place("cache-1", "node-b-1")
+    cluster.assign("cache-1", "node-b-1")
     with pytest.raises(InputError, match=text):
-        cluster.place(pod, node)
+        cluster.assign(pod, node)
 
 
 @pytest.mark.parametrize("call", ["explain", "decide"])

@@ -124,7 +124,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         arrival = self.next_pod
         placed = arrival if self._mask[row] else None
         if placed:
-            self._cluster.place(arrival.name, self._names[row])
+            self._cluster.assign(arrival.name, self._names[row])
             self.placements[arrival.name] = self._names[row]
         refused = self._find_next()
         reward = self._reward(Step(placed, refused, self._capacity))

@@ -50,7 +50,7 @@ Source = str | Path | JsonObject
 
 
 class LoadedCluster:
-    """The nodes, pods and other objects of a cluster at one moment; only `place` changes them."""
+    """The nodes, pods and other objects of a cluster at one moment; only `assign` changes them."""
 
     def __init__(self, cluster: StillCluster) -> None:
         self._cluster = cluster
@@ -78,7 +78,7 @@ class LoadedCluster:
 
     @property
     def columns(self) -> Nodes:
-        """The nodes as arrays, as plugins read them; valid until the next call of `place`."""
+        """The nodes as arrays, as plugins read them; valid until the next placement."""
         return nodes_of(self._cluster.refresh())
 
     def explain(self, pod: str, *, node: str = "", suggestions: bool = True) -> Explanation:
@@ -110,7 +110,7 @@ class LoadedCluster:
         with self._cluster.changed(waiting, *others):
             return self._cluster.decide(waiting).freeze()
 
-    def place(self, pod: str, node: str) -> None:
+    def assign(self, pod: str, node: str) -> None:
         """Put a waiting pod on a node, from now on; whether it fits is not checked.
 
         Raises InputError if there is no such pod or node, or the pod has a node.

@@ -46,7 +46,7 @@ def test_the_mask_is_what_the_filters_say() -> None:
         assert cluster.nodes[info["choice"]] == decision.node
         masks.append(fits)
         row = int(np.flatnonzero(fits)[-1])
-        cluster.place(decision.pod.key, cluster.nodes[row])
+        cluster.assign(decision.pod.key, cluster.nodes[row])
         _, _, has_ended, _, info = env.step(row)
     assert not all(map(all, masks))
     assert env.placements
