@@ -10,8 +10,9 @@ PROJECT := pyproject.toml --extra uvloop
 # Tried in this order; override with PYTHON=/path/to/python.
 PYTHONS := python3.13 python3.12 python3.11 python3 python
 
-# Settings of the caller that would make pip install elsewhere, or Python import from elsewhere.
-unexport PYTHONHOME PYTHONPATH PIP_TARGET PIP_PREFIX PIP_ROOT
+# Settings of the caller that would make pip install elsewhere, or Python import from elsewhere, or
+# every process compile all sources anew: tests start more than a hundred.
+unexport PYTHONHOME PYTHONPATH PYTHONDONTWRITEBYTECODE PIP_TARGET PIP_PREFIX PIP_ROOT
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -50,10 +51,10 @@ audit: $(VENV)/.installed ## Compare the pinned versions with published advisori
 # --- Check --------------------------------------------------------------------------------------
 
 test: $(VENV)/.installed ## Run all tests (options: ARGS="...")
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 quick: $(VENV)/.installed ## Run the tests that are not marked slow (options: ARGS="...")
-	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
 conformance: $(VENV)/.installed ## Replay all recorded decisions and count differences (options: ARGS="...")
 	$(BIN)/kubestow conformance conformance $(ARGS)

@@ -1,11 +1,13 @@
-"""What tests share: how hard Hypothesis tries, an embedded cluster at a known time, documents,
-kubectl and helm, and arrays that cannot be written to by what they are handed out to.
+"""What tests share: how hard Hypothesis tries, how garbage is collected, an embedded cluster
+at a known time, documents, kubectl and helm, and arrays that cannot be written to by what they are
+handed out to.
 
 `fast` is for the minute-to-minute run and draws new examples each time. `ci` always draws the same
 ones, so that a build does not fail for something its change did not touch. `thorough` is for
 hunting. Choose with HYPOTHESIS_PROFILE; where CI is set and nothing is chosen, it is `ci`.
 """
 
+import gc
 import io
 import os
 import platform
@@ -47,6 +49,16 @@ settings.register_profile("thorough", _CALM, max_examples=2_000)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if "CI" in os.environ else "fast")
 )
+
+# More than 14,000 tests are 700,000 objects that live as long as the process: none of them is
+# scanned again, and the others less often than by default, which saves about 7 % of the time.
+GC_THRESHOLDS = (20_000, 10, 10)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+
 
 Build = Callable[..., JsonObject]
 

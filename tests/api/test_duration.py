@@ -13,6 +13,7 @@ from kubestow.api.duration import parse_duration
         ("1ns", 1),
         ("1us", 1_000),
         ("1µs", 1_000),
+        ("1\u03bcs", 1_000),  # the Greek letter
         ("1.5ms", 1_500_000),
         ("10s", 10_000_000_000),
         ("+10s", 10_000_000_000),

@@ -70,6 +70,7 @@ def test_a_sum_is_rounded_once() -> None:  # Q10
         pytest.param("+-5", SUFFIX_ERROR, id="two-signs"),
         pytest.param("1e99999999999999999999", SUFFIX_ERROR, id="exponent-over-64-bits"),
         pytest.param("1e5000", SUFFIX_ERROR, id="exponent-absurd"),
+        pytest.param("1e4097", SUFFIX_ERROR, id="exponent-over-the-limit"),
         pytest.param(".Pi", NUMERIC_ERROR, id="Q12-dot-Pi"),
         pytest.param("Ei", NUMERIC_ERROR, id="Ei-alone"),
         pytest.param(".e-20", NUMERIC_ERROR, id="dot-below-nano"),
@@ -80,6 +81,27 @@ def test_errors_have_the_exact_text(text: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 -- the whole text is compared below
         parse_quantity(text)
     assert str(caught.value) == message
+
+
+def test_the_largest_exponent_is_read() -> None:
+    assert parse_quantity("1e4096").nano == 10 ** (4096 + 9)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "digits_max"),
+    [("Ki", 11), ("Mi", 8), ("Gi", 5), ("Ti", 2)],
+)
+def test_so_many_digits_before_a_binary_suffix_have_the_64_bit_form(
+    suffix: str, digits_max: int
+) -> None:
+    """Spec 01 §1.2."""
+    assert parse_quantity("9" * digits_max + suffix).small_scale == 0
+    assert parse_quantity("1" + "0" * digits_max + suffix).small_scale is None
+
+
+@pytest.mark.parametrize("text", ["1Pi", "1Ei", "1.5Ki"])
+def test_peta_and_exa_and_fractions_have_the_other_form(text: str) -> None:
+    assert parse_quantity(text).small_scale is None
 
 
 @pytest.mark.parametrize("text", ["+", "-", "Ki", "e5", "m", ".Ki", "-0", "0.0Pi"])

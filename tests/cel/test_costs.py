@@ -86,6 +86,7 @@ def cost_of(expression: str) -> int:
         pytest.param("ip.isCanonical('10.0.0.1')", 2, id="canonical-address"),
         pytest.param("cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')", 1 + 3 + 2, id="range-text"),
         pytest.param("cidr('10.0.0.0/9').containsIP(ip('10.0.0.1'))", 1 + 1 + 1, id="range"),
+        pytest.param("cidr('::1/128').containsIP(ip('::1'))", 1 + 1 + 4, id="long-range"),
         pytest.param("sets.equivalent(l, l)", 2 + 1 + 18, id="equivalent-sets"),
         pytest.param("'a' in m", 1 + 1, id="in-map"),
         pytest.param("lists.range(0)", 0 + 11, id="empty-range"),

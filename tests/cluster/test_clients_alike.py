@@ -25,10 +25,11 @@ from kubestow.clock import SystemClock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.election import LeaderElector
 from kubestow.cluster.events import EventRecorder
+from kubestow.cluster.http import session
 from kubestow.cluster.http.credentials import FixedCredentials, bearer
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig
-from kubestow.cluster.http.session import ApiSession
+from kubestow.cluster.http.session import ApiSession, retry_after_s
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
 from kubestow.cluster.resources import (
     EVENTS,
@@ -65,8 +66,7 @@ async def over_http(cluster: MemoryCluster, clock: ManualClock, body: Body) -> N
     config = ServerConfig(
         server=f"http://127.0.0.1:{port}", credentials=FixedCredentials(bearer(TOKEN))
     )
-    session = ApiSession(config, SystemClock(), qps=-1.0)
-    client = HttpClient(session, rng=np.random.default_rng(0))
+    client = HttpClient(ApiSession(config, SystemClock(), qps=-1.0), rng=np.random.default_rng(0))
     try:
         await body(Rig(client, cluster, clock))
     finally:
@@ -169,7 +169,14 @@ def test_a_list_and_its_watch_leave_no_gap(run: Run, pod_document: Build, versio
     run(body)
 
 
-def test_a_version_no_longer_kept_is_gone(run: Run, pod_document: Build):
+def test_a_version_no_longer_kept_is_gone(
+    run: Run, pod_document: Build, monkeypatch: pytest.MonkeyPatch
+):
+    # The server asks for a second between the ten requests of a client.
+    monkeypatch.setattr(
+        session, "retry_after_s", lambda head: None if retry_after_s(head) is None else 0.0
+    )
+
     async def body(rig: Rig) -> None:
         for name in "abcd":
             rig.cluster.create(PODS, pod_document(name))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.errors import BudgetSpentError
-from kubestow.framework.attempt_timer import NO_TIMER, SLOW_CALL_S, AttemptTimer
+from kubestow.errors import BudgetSpentError, SetAsideError
+from kubestow.framework.attempt_timer import NO_TIMER, SLICE_S, SLOW_CALL_S, AttemptTimer
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.metrics import (
     FILTER,
@@ -23,13 +23,14 @@ from kubestow.testing import ManualClock, make_pod
 
 
 class Rig:
-    def __init__(self, budget_s: float = 10) -> None:
+    def __init__(self, budget_s: float = 10, slice_s: float = SLICE_S) -> None:
         self.clock = ManualClock(100)
         self.slow: list[tuple[str, str]] = []
         self.timer = AttemptTimer(
             self.clock.monotonic_s,
             budget_s=budget_s,
             count_slow=lambda plugin, point: self.slow.append((plugin, point)),
+            slice_s=slice_s,
         )
         self.timer.start(PodInfo(make_pod("web")))
 
@@ -62,6 +63,15 @@ def test_time_between_two_stretches_of_calls_can_be_left_out() -> None:
     rig.call("Quick", SCORE, 0.01)
     with pytest.raises(BudgetSpentError, match=r"took 11\.0s"):
         rig.call("Slow", SCORE, 11)
+
+
+def test_an_attempt_is_set_aside_after_its_slice_but_not_at_its_end() -> None:
+    rig = Rig(slice_s=0.5)
+    rig.clock.advance_s(0.5)
+    rig.timer.may_interrupt()
+    rig.clock.advance_s(0.25)
+    with pytest.raises(SetAsideError):
+        rig.timer.may_interrupt()
 
 
 def test_the_error_names_the_slowest_call() -> None:

@@ -1,5 +1,7 @@
 """How long pods wait and in which order they leave (spec 02 §3, §4)."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from kubestow.api.pod_info import PodInfo
@@ -74,6 +76,10 @@ def test_without_alignment_equal_still_waits_to_the_nanosecond() -> None:  # Q4-
     assert policy.expiry_ns(queued_pod) == ns(101.7)
     assert policy.is_backing_off(queued_pod, 101_700_000_000)
     assert not policy.is_backing_off(queued_pod, 101_700_000_001)
+
+
+def test_no_expiry_is_the_first_time_there_is() -> None:
+    assert ns(datetime(1, 1, 1, tzinfo=UTC).timestamp()) == ZERO_TIME_NS
 
 
 @pytest.mark.parametrize("now", [0, 0.5, 1_000])
@@ -160,6 +166,14 @@ class TestHeaps:
         assert self.backoff.pop_rejected() is rejected
         assert self.backoff.pop_rejected() is None  # failed pods are never popped early
         assert (len(self.backoff), self.count) == (1, 1)
+
+    def test_a_pod_that_changed_gets_the_place_of_what_it_is_now(self) -> None:
+        first, second = queued("a", timestamp=1, count=1), queued("b", timestamp=1.5, count=1)
+        self.backoff.add(first)
+        self.backoff.add(second)
+        first.timestamp_ns = ns(1.75)  # within the same window
+        self.backoff.update(first)
+        assert [self.backoff.pop_rejected(), self.backoff.pop_rejected()] == [second, first]
 
     def test_rejected_pods_are_released_before_failed_ones(self) -> None:
         failed = queued("f", timestamp=1, errors=1, rejectors=())

@@ -281,6 +281,15 @@ def test_a_check_leaves_pods_out(bench: Bench) -> None:
     )
 
 
+def test_a_pod_that_failed_is_nominated_again(bench: Bench) -> None:
+    """A restart forgets nominations; the next failed attempt reads them from the pod."""
+    bench.queue.add(make_pod("b", nominated_node="n1"))
+    queued_pod = bench.pop()
+    bench.queue.nominator.delete(queued_pod.pod)
+    bench.fail(queued_pod)
+    assert bench.queue.nominator.nominated_nodes() == ["n1"]
+
+
 def test_an_empty_nomination_is_none(bench: Bench) -> None:
     nominated = make_pod("a", uid=A.metadata.uid, nominated_node="n1")
     bench.queue.nominator.add(nominated, override="")

@@ -82,6 +82,23 @@ def test_an_assumed_pod_that_is_not_confirmed_expires(
     run(scenario())
 
 
+@pytest.mark.parametrize("name", ["v1.17", "v1.20"])
+def test_nothing_expires_after_the_end(
+    make_world: type[Any], run: Callable[[Coroutine[Any, Any, None]], None], name: str
+) -> None:
+    async def scenario() -> None:
+        world = make_world(nodes=[make_node("n1")], factory=edition_of(name).factory)
+        running = asyncio.create_task(world.scheduler.run())
+        pod = world.create(make_pod("p"))
+        await world.settle()
+        world.queue.close()
+        await running
+        await asyncio.sleep(60)
+        assert world.cache.is_assumed(pod)
+
+    run(scenario())
+
+
 def test_equal_nodes_are_chosen_at_random() -> None:
     """Spec 04 §19.2: each of the best is as likely as the others."""
     selector = ReservoirSelector(np.random.default_rng(0))

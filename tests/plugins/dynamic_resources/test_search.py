@@ -604,6 +604,22 @@ def test_steps_of_many_equal_devices(
     assert search.steps <= steps_max
 
 
+def test_too_many_devices_end_the_request_before_in_a_later_claim_as_well() -> None:
+    claims = [
+        make_claim("first", make_request("f")),
+        make_claim("second", choice_of("a", 30, 1), choice_of("b", 4, 3)),
+    ]
+    search, _ = make_search([FORTY], claims)
+    choices = search.run()
+    assert choices is not None
+    assert shown(choices) == [
+        "f:d00",
+        "a/s1:d01",
+        *(f"b/s0:d{number:02}" for number in range(2, 6)),
+    ]
+    assert search.steps <= 80
+
+
 def hostile_claims() -> Iterator[object]:
     equal = make_slice(*(f"d{number:02}" for number in range(30)))
     yield pytest.param(

@@ -9,8 +9,9 @@ import pytest
 
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
+from kubestow.api.pod_group import PodGroup
 from kubestow.cache.objects import ClusterObjects
-from kubestow.config.feature_gates import DEFAULT_GATES
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.frozen_decision import FrozenDecision
@@ -20,8 +21,9 @@ from kubestow.service.metrics.catalogue import SchedulerCatalogue
 from kubestow.service.metrics.recorders import QueueRecorder, Sampler, SchedulerRecorder
 from kubestow.service.metrics.registry import MetricsRegistry
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
-from kubestow.testing import ManualClock, make_node, make_pod
+from kubestow.testing import ManualClock, make_node, make_pod, make_pod_group
 from kubestow.testing.handles import RecordedEvents
+from kubestow.testing.topology import make_spread
 
 PROFILE = "default-scheduler"
 
@@ -39,12 +41,14 @@ class FakeServer:
 
     async def patch_pod_status(self, pod: Pod, **changes: object) -> None: ...
 
+    async def patch(self, *arguments: object, **options: object) -> None: ...
+
 
 class World:
-    def __init__(self, *nodes: Node) -> None:
+    def __init__(self, *nodes: Node, gates: FeatureGates = DEFAULT_GATES) -> None:
         self.clock = VirtualClock(asyncio.get_running_loop())
         self.registry = MetricsRegistry()
-        catalogue = SchedulerCatalogue(self.registry, DEFAULT_GATES)
+        catalogue = SchedulerCatalogue(self.registry, gates)
         rng = np.random.default_rng(1)
         recorder = SchedulerRecorder(catalogue, self.clock, rng)
         self.server = FakeServer()
@@ -57,6 +61,7 @@ class World:
             clock=self.clock,
             queue_metrics=QueueRecorder(catalogue, rng),
             metrics=recorder,
+            gates=gates,
         ).build()
         recorder.observe(self.scheduler)
         for node in nodes:
@@ -71,7 +76,7 @@ class World:
         for pod in pods:
             self.create(pod)
         while (queued_pod := self.scheduler.queue.pop_nowait()) is not None:
-            self.scheduler.schedule_one(queued_pod)
+            self.scheduler.schedule(queued_pod)
         await asyncio.sleep(1)
 
     def value(self, name: str, *labels: str) -> float:
@@ -203,6 +208,16 @@ async def test_plugins_are_timed_in_one_attempt_of_ten() -> None:
 
 
 @scenario
+async def test_plugins_that_are_asked_about_every_pod_are_timed_beside_what_is_kept() -> None:
+    world = World(*(make_node(f"n{index}", zone=f"z{index}") for index in range(3)))
+    spread = [make_spread("topology.kubernetes.io/zone", "app=web")]
+    pods = [make_pod(f"p{index}", labels={"app": "web"}, spread=spread) for index in range(200)]
+    await world.schedule(*pods)
+    name = "plugin_execution_duration_seconds"
+    assert 5 < world.value(name, "PodTopologySpread", "PreFilter", "Success") < 50
+
+
+@scenario
 async def test_a_frozen_decision_has_the_timings_of_its_attempt() -> None:
     world = World(make_node("n1"), make_node("n2"))
     kept: list[FrozenDecision] = []
@@ -215,6 +230,39 @@ async def test_a_frozen_decision_has_the_timings_of_its_attempt() -> None:
     # Single plugins are timed in sampled attempts.
     preempting = [any(each.plugin == "DefaultPreemption" for each in one.timings) for one in kept]
     assert 0 < sum(preempting) < 20
+
+
+def group_world(*nodes: Node) -> World:
+    names = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
+    world = World(*nodes, gates=FeatureGates(dict.fromkeys(names, True)))
+    world.objects.store(PodGroup).put(make_pod_group("g", min_count=2, topology_key="zone"))
+    return world
+
+
+@scenario
+async def test_a_group_that_is_placed_counts_once_and_its_members_each() -> None:
+    world = group_world(*(make_node(name, labels={"zone": name}) for name in ("z1", "z2")))
+    await world.schedule(*(make_pod(name, cpu="1", group="g") for name in "ab"))
+    assert world.value("podgroup_schedule_attempts_total", "scheduled", PROFILE) == 1
+    assert world.value("podgroup_scheduling_algorithm_duration_seconds") == 1
+    assert world.value("schedule_attempts_total", "scheduled", PROFILE) == 2
+    name = "framework_extension_point_duration_seconds"
+    # Placements are generated once and scored once; there is one for each zone.
+    assert world.value(name, "PlacementGenerate", "Success", PROFILE) == 1
+    assert world.value(name, "PlacementScore", "Success", PROFILE) == 1
+    # Both members are tried in both zones, and then placed. The first waits for the other.
+    assert world.value(name, "Reserve", "Success", PROFILE) == 4 + 2
+    assert world.value(name, "Permit", "Wait", PROFILE) == 2 + 1
+    assert world.value(name, "Permit", "Success", PROFILE) == 2 + 1
+
+
+@scenario
+async def test_a_group_without_a_place_counts_as_unschedulable() -> None:
+    world = group_world(make_node("n1"))
+    await world.schedule(*(make_pod(name, cpu="1", group="g") for name in "ab"))
+    assert world.value("podgroup_schedule_attempts_total", "unschedulable", PROFILE) == 1
+    name = "framework_extension_point_duration_seconds"
+    assert ("PlacementScore", "Success", PROFILE) not in world.series(name)
 
 
 def test_a_meter_keeps_timings_on_request() -> None:

@@ -53,7 +53,6 @@ class CallCounter:
 
     def __enter__(self) -> "CallCounter":
         # Garbage of other tests has callbacks, which would be counted.
-        gc.collect()
         gc.disable()
         sys.setprofile(self._note)
         return self

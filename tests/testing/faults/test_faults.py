@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 
 import pytest
 
@@ -15,9 +16,14 @@ from kubestow.testing.faults.simulation import run_plan
 
 SEEDS = 200
 QUICK = 8
-# So many seeds together meet all important combinations of fault and state.
-COVERING = 104
-CHUNK = 24
+# These together meet all important combinations of fault and state, nearly all of them twice.
+# `python -m kubestow.testing.faults --seeds 200` names the combinations that none of them meets.
+COVERING = (
+    *(9, 10, 11, 14, 15, 19, 20, 25, 27, 36, 37, 38, 39, 41, 44, 46, 50, 52, 53, 58, 59, 61),
+    *(64, 67, 69, 70, 71, 73, 77, 80, 81, 86, 92, 93, 94, 96),
+)
+OTHERS = [seed for seed in range(QUICK, SEEDS) if seed not in COVERING]
+CHUNK = 12  # seeds of one test: at the end of all tests, a long one keeps a single core busy
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +31,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL + 1)
 
 
-def run_seeds(seeds: range) -> Totals:
+def run_seeds(seeds: Iterable[int]) -> Totals:
     totals = Totals()
     for seed in seeds:
         totals.add(seed, run_plan(make_plan(seed)))
@@ -38,20 +44,20 @@ def test_the_first_seeds_break_nothing() -> None:
 
 @pytest.mark.slow
 def test_some_dozens_of_seeds_break_nothing_and_meet_what_is_important() -> None:
-    totals = run_seeds(range(QUICK, COVERING))
+    totals = run_seeds(COVERING)
     assert totals.broken == {}
     assert [pair for pair in IMPORTANT if not totals.met[pair]] == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(COVERING, SEEDS, CHUNK))
+@pytest.mark.parametrize("first", range(0, len(OTHERS), CHUNK))
 def test_more_seeds_break_nothing(first: int) -> None:
-    assert run_seeds(range(first, min(first + CHUNK, SEEDS))).broken == {}
+    assert run_seeds(OTHERS[first : first + CHUNK]).broken == {}
 
 
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [3, 27])
 def test_a_seed_always_gives_the_same_run(seed: int) -> None:
-    # Between them they have a plugin, an extender and HTTP.
+    # Between them they have a plugin, an extender, HTTP and groups.
     assert run_plan(make_plan(seed)) == run_plan(make_plan(seed))
 
 

@@ -6,9 +6,8 @@ Not here: those that write a part of the object itself (`verbs`, `parts`).
 from collections.abc import Callable
 from typing import Final
 
-from kubestow.api.labels import parse_label_selector
 from kubestow.api.meta import JsonObject
-from kubestow.api.workload import PodDisruptionBudget
+from kubestow.apiserver.eviction import evict
 from kubestow.apiserver.http.authentication import ISSUER, Authentication
 from kubestow.apiserver.http.bodies import decoded_as, decoded_body
 from kubestow.apiserver.http.cells import NONE, selector_text
@@ -28,14 +27,12 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.refusals import invalid, no_such_resource
 from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.served import ScalePaths
-from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.writes.server_side_apply import taken_over
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.documents import as_list, as_object, replaced_at, value_at, whole_seconds
 from kubestow.cluster.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS
 from kubestow.errors import ApiError
 
-_BUDGETS: Final = "poddisruptionbudgets.policy"
 _NO_CONTAINERS: Final = (
     "pods of an embedded cluster run no containers: there are no logs, and nothing to attach to"
 )
@@ -167,49 +164,16 @@ class Subresources:
     def _evict(self, request: ObjectRequest) -> ApiResponse:
         eviction = _sent(request, "policy", "Eviction")
         options = as_object(eviction.get("deleteOptions"))
-        pod = self._cluster.get(PODS, *request.key)
         uid = value_at(options, "preconditions", "uid") or ""
         with self._verbs.maybe_dry_run(request, options):
-            if value_at(pod.document, "status", "phase") == "Running":
-                self._spend_budget(pod)
-            self._cluster.delete(
-                PODS, *request.key, uid=uid, grace_period_s=options.get("gracePeriodSeconds")
+            evict(
+                self._cluster,
+                self._clock,
+                *request.key,
+                uid=uid,
+                grace_period_s=options.get("gracePeriodSeconds"),
             )
         return json_response(success_status(code=201), status=201)
-
-    def _spend_budget(self, pod: StoredObject) -> None:
-        """Take one disruption from the pod's budget; 429 if it has none left."""
-        budgets = self._budgets_of(pod)
-        if not budgets:
-            return
-        if len(budgets) > 1:
-            raise ApiError(
-                "This pod has more than one PodDisruptionBudget,"
-                " which the eviction subresource does not support."
-            )
-        (budget,) = budgets
-        allowed = value_at(budget.document, "status", "disruptionsAllowed") or 0
-        if allowed <= 0:
-            raise ApiError(
-                "Cannot evict pod as it would violate the pod's disruption budget.",
-                code=429,
-                reason="TooManyRequests",
-            )
-        disrupted = {pod.name: whole_seconds(self._clock.now_ns())}
-        status: JsonObject = {"disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
-        self._cluster.patch(
-            budget.resource, *budget.key, {"status": status}, "merge", subresource="status"
-        )
-
-    def _budgets_of(self, pod: StoredObject) -> list[StoredObject]:
-        namespace, labels = pod.key[0], as_object(pod.metadata.get("labels"))
-        return [
-            stored
-            for stored in self._cluster.objects_of(self._cluster.resources.named(_BUDGETS))
-            if stored.key[0] == namespace
-            and isinstance(stored.typed, PodDisruptionBudget)
-            and parse_label_selector(stored.typed.spec.selector).matches(labels)
-        ]
 
     # --- Namespaces ---------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.frozen_decision import FrozenDecision
+from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import Registry
 from kubestow.engine.scheduler import Scheduler, SchedulingAttempt
 from kubestow.engine.watching import ClusterWatcher
@@ -112,6 +114,7 @@ class Replay:
         *,
         is_other: bool = False,
         views: AttemptViews | None = None,
+        metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
     ) -> None:
         """`is_other`: the configuration is not the recorded one; `views` looks at attempts."""
         self.report = ReplayReport(is_other=is_other)
@@ -125,6 +128,8 @@ class Replay:
         self._members: deque[_Decided] = deque()
         objects = ClusterObjects()
         self.client = ReplayClient(objects, answers.requests, answers_all=is_other)
+        # The scheduler's own list: what is added is called with the next decision.
+        self.listeners: list[DecisionListener] = [self._decided]
         rng = np.random.default_rng(0)
         rng.bit_generator.state = json.loads(header.chance)
         scheduler = _FollowingFactory(
@@ -138,7 +143,8 @@ class Replay:
             extenders_in_thread=False,
             leaves_to_chance=header.leaves_to_chance,
             rng=rng,
-            listeners=[self._decided],
+            listeners=self.listeners,
+            metrics=metrics,
         ).build()
         assert isinstance(scheduler, _FollowingScheduler)
         self.scheduler = scheduler
