@@ -29,8 +29,8 @@ from kubestow.simulator.live.templates import (
     NAMESPACE,
     SHAPES,
     TEMPLATES,
-    TemplateChoice,
     PodTemplate,
+    TemplateChoice,
     pod_document,
 )
 from kubestow.simulator.live.time_control import PacedTime, TimeActions

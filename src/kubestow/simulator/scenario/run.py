@@ -13,6 +13,7 @@ import asyncio
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -20,7 +21,7 @@ from typing import Final, NamedTuple, Protocol
 from kubestow import collector as garbage
 from kubestow.api.files import Document
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.clock import Clock
+from kubestow.clock import NANOSECONDS, Clock
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
@@ -29,6 +30,7 @@ from kubestow.engine.profiles import Registry
 from kubestow.errors import ApiError, InputError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
+from kubestow.recording.recording import RecordTo
 from kubestow.simulator.cluster_file import load_cluster_files
 from kubestow.simulator.embedded import Controller, EmbeddedCluster
 from kubestow.simulator.gang_definitions import definitions_for
@@ -141,7 +143,7 @@ class ScenarioRun:
         self._is_over = asyncio.Event()
         self._is_partial = False
         self._samples: list[Sample] = []
-        self._clock = VirtualClock(asyncio.get_running_loop(), scenario.start)
+        self._clock = VirtualClock(asyncio.get_running_loop(), _nanoseconds(scenario.start))
         store = MemoryCluster(self._clock, seed=seed, gates=gates, history_max=HISTORY_MAX)
         _load(store, scenario, config)
         self._collector = Collector(store, self._clock, pool_label=scenario.pool_label)
@@ -169,7 +171,7 @@ class ScenarioRun:
             seed=seed,
             factory=factory,
             gates=gates,
-            record=record,
+            record=None if record is None else RecordTo(record, "simulate"),
             has_events=False,
         )
 
@@ -324,3 +326,8 @@ def _ignore(progress: Progress) -> None: ...
 
 def _never() -> bool:
     return False
+
+
+def _nanoseconds(date: datetime) -> int:
+    """Since 1970; dates of scenarios have whole seconds."""
+    return round(date.timestamp()) * NANOSECONDS
