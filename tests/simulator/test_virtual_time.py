@@ -65,3 +65,21 @@ def test_waiting_without_a_timer_is_an_error() -> None:
 
     with pytest.raises(StalledError):
         run_in_virtual_time(wait_without_a_timer())
+
+
+def test_no_timer_ends_before_its_time() -> None:
+    """Two tasks that wait for the same time, woken a little before it, would only wake each other."""
+    just_before_s, time_s = math.nextafter(43_200.0, 0), 43_200.0
+    woken_s: list[float] = []
+
+    async def until(end_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        while (left_s := end_s - loop.time()) > 0:
+            await asyncio.sleep(left_s)
+            woken_s.append(loop.time())
+
+    async def wait() -> None:
+        await asyncio.gather(until(just_before_s), until(time_s), until(time_s))
+
+    run_in_virtual_time(wait())
+    assert woken_s == [just_before_s, time_s, time_s]

@@ -8,6 +8,7 @@ a person can watch.
 """
 
 import asyncio
+import math
 import selectors
 from collections.abc import Coroutine, Mapping
 from datetime import UTC, datetime
@@ -26,12 +27,19 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self, *, speed: float | None = None) -> None:
         self._virtual_s = 0.0
         super().__init__(_JumpingSelector(self, speed))
+        self._set_time(0.0)
 
     def time(self) -> float:
         return self._virtual_s
 
     def advance(self, seconds: float) -> None:
-        self._virtual_s += seconds
+        self._set_time(self._virtual_s + seconds)
+
+    def _set_time(self, now_s: float) -> None:
+        self._virtual_s = now_s
+        # asyncio ends timers that are due within the resolution of the clock. A task that is woken
+        # too early sleeps again for the rest, and two such tasks keep time from advancing.
+        self._clock_resolution = math.ulp(now_s)
 
     def nothing_is_ready(self, timeout_s: float | None) -> None:
         """Called when every task waits; the next timer is due in `timeout_s`, if one is set."""
